@@ -1,0 +1,9 @@
+//! The discrete-event kernel: time, the event queue and named random streams.
+//!
+//! It knows nothing of networks. Time is an integer number of picoseconds;
+//! events have the one total order `(time, kind, element)`; every random number
+//! comes from a stream named by its purpose. So the same inputs give the same
+//! bytes on every machine.
+
+pub mod random;
+pub mod time;

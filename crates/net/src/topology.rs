@@ -1,0 +1,114 @@
+//! A topology: nodes, ports and the links between them.
+//!
+//! Ports are directed from the inside of their node outwards: port `p` sends
+//! over its link to `ports[p].peer`. Both directions of a link have the same
+//! rate and delay.
+
+use crate::units::{Bandwidth, Span};
+use xoff_kernel::time::Time;
+
+/// Index of a node in [`Topology::nodes`].
+pub type NodeId = u32;
+/// Index of a port in [`Topology::ports`]; also the name of a link direction.
+pub type PortId = u32;
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// Sends and receives flows; in node-centric networks it also relays.
+    Host,
+    /// Forwards only.
+    Switch,
+}
+
+/// A device with a name that errors, results and figures use.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// `H13` for hosts; `S<tier>.<index>` for switches; free in custom topologies.
+    pub name: String,
+    /// Host or switch.
+    pub kind: NodeKind,
+    /// The node's ports, in the order of their index.
+    pub ports: Vec<PortId>,
+}
+
+/// One end of a link.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// The node that owns the port.
+    pub node: NodeId,
+    /// The port at the other end.
+    pub peer: PortId,
+    /// Position among the node's ports, from 0.
+    pub index: u16,
+    /// Bits per second.
+    pub rate: u64,
+    /// Propagation delay of the link, one way, in picoseconds.
+    pub delay: Time,
+}
+
+/// Rate and delay of a link as a scenario writes them: `{ rate = "100Gbps", delay = "1us" }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Line rate, above zero.
+    pub rate: Bandwidth,
+    /// One-way propagation delay; a length such as `"80km"` counts 5 us per km.
+    pub delay: Span,
+}
+
+/// Nodes, ports and links.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    /// Every device. Hosts come first, in order, so that host `i` is node `i`.
+    pub nodes: Vec<Node>,
+    /// Every port.
+    pub ports: Vec<Port>,
+}
+
+impl Topology {
+    /// Adds a node without ports.
+    pub fn add(&mut self, name: String, kind: NodeKind) -> NodeId {
+        self.nodes.push(Node { name, kind, ports: Vec::new() });
+        (self.nodes.len() - 1) as NodeId
+    }
+
+    /// Connects two nodes; returns the new ports at `a` and at `b`.
+    pub fn link(&mut self, a: NodeId, b: NodeId, spec: LinkSpec) -> (PortId, PortId) {
+        let first = self.ports.len() as PortId;
+        for (offset, node) in [(0, a), (1, b)] {
+            let ports = &mut self.nodes[node as usize].ports;
+            let index = ports.len() as u16;
+            ports.push(first + offset);
+            self.ports.push(Port {
+                node,
+                peer: first + 1 - offset,
+                index,
+                rate: spec.rate.0,
+                delay: spec.delay.0,
+            });
+        }
+        (first, first + 1)
+    }
+
+    /// The node at the far end of `port`'s link.
+    pub fn neighbour(&self, port: PortId) -> NodeId {
+        self.ports[self.ports[port as usize].peer as usize].node
+    }
+
+    /// The hosts, in order.
+    pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.nodes.len() as NodeId).filter(|&n| self.nodes[n as usize].kind == NodeKind::Host)
+    }
+
+    /// The node called `name`.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|n| n.name == name).map(|i| i as NodeId)
+    }
+
+    /// A port's name in results and errors: `S1.2:3` is port 3 of switch S1.2.
+    pub fn port_name(&self, port: PortId) -> String {
+        let p = &self.ports[port as usize];
+        format!("{}:{}", self.nodes[p.node as usize].name, p.index)
+    }
+}

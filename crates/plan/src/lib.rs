@@ -1,0 +1,5 @@
+//! From a scenario file's text to a [`plan::Plan`]: parsing with errors that name
+//! line, key and remedy; traffic; loads; ideal completion times. Pure: it knows
+//! nothing of running and touches no file but those that the caller read for it.
+
+pub mod plan;

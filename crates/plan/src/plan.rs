@@ -1,0 +1,201 @@
+//! The plan: everything that a run needs, as pure data.
+//!
+//! All quantities are resolved (bytes, picoseconds, indices). Nothing here knows
+//! that time passes; whoever holds a plan can print it, check it or run it.
+
+use xoff_kernel::time::Time;
+use xoff_net::topology::{NodeId, PortId, Topology};
+use xoff_schemes::flow_control::{FlowControlParams, Headroom};
+use xoff_schemes::transport::TransportParams;
+
+/// In [`Plan::hops`]: the packet has reached the node where it is delivered.
+pub const DELIVER: u32 = u32::MAX;
+/// In [`Plan::hops`]: the packet's time to live ends here (its route loops).
+pub const EXPIRE: u32 = u32::MAX - 1;
+
+/// A scenario, worked out.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Nodes, ports and links. A slow host has two ports more than the scenario
+    /// gave it: see [`Receiver`].
+    pub topology: Topology,
+    /// The priorities in use, served in this order: by tier, strictly; within a
+    /// tier by deficit round robin.
+    pub lanes: Vec<Lane>,
+    /// Buffer of each node, by node.
+    pub buffers: Vec<Buffer>,
+    /// Ingress accounts: `accounts[port * lanes + lane]` for packets that arrive at `port`.
+    pub accounts: Vec<Account>,
+    /// Names of the traffic classes (the `[[traffic]]` tables), by index.
+    pub classes: Vec<String>,
+    /// Every flow, ordered by start time (then by position in the scenario).
+    pub flows: Vec<Flow>,
+    /// Pool of routes. A route is a run of egress ports, from the sender's NIC
+    /// on, that ends in [`DELIVER`] or [`EXPIRE`].
+    pub hops: Vec<u32>,
+    /// Sizes of packets.
+    pub packet: PacketFormat,
+    /// The flow control and its parameters.
+    pub flow_control: FlowControlParams,
+    /// The transport and its parameters.
+    pub transport: TransportParams,
+    /// Hosts that consume what they receive slowly, or not at all for a while.
+    pub receivers: Vec<Receiver>,
+    /// When the run ends: `None` runs until every flow has completed.
+    pub end: Option<Time>,
+    /// What is recorded besides flows.
+    pub measure: Measure,
+}
+
+/// A priority in use and how egress queues treat it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    /// 802.1p priority, 0 to 7.
+    pub priority: u8,
+    /// Tiers are served strictly, the lowest number first.
+    pub tier: u8,
+    /// Deficit round robin within the tier: bytes per turn.
+    pub quantum: u32,
+    /// Paused instead of dropped.
+    pub lossless: bool,
+    /// Most bytes that one egress queue of this lane may hold.
+    pub egress_limit: Limit,
+    /// RED marking on the egress queue.
+    pub ecn: Option<Red>,
+}
+
+/// A bound on a queue or an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// None but the buffer itself.
+    Unlimited,
+    /// So many bytes.
+    Static(u64),
+    /// α times what is free of the shared pool, with α in 1/65536, and at most `cap` bytes.
+    Dynamic {
+        /// α · 65536.
+        alpha_q16: u64,
+        /// Upper bound in bytes.
+        cap: u64,
+    },
+}
+
+/// ECN marking: none up to `k_min` bytes, then linearly up to `p_max` at `k_max`, then all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Red {
+    /// Bytes.
+    pub k_min: u64,
+    /// Bytes, at least `k_min`.
+    pub k_max: u64,
+    /// Probability at `k_max`, 0 to 1.
+    pub p_max: f64,
+}
+
+/// Memory of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// All of it, in bytes.
+    pub total: u64,
+    /// What the accounts share: the total less every account's headroom,
+    /// reserve and one packet (the one that crosses the threshold).
+    pub shared: u64,
+}
+
+/// What one ingress port grants one lane.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// Guaranteed bytes, outside the shared pool.
+    pub reserve: u64,
+    /// Beyond the reserve: where the account is over its threshold (XOFF).
+    pub limit: Limit,
+    /// The account is under its threshold again (XON) at this many bytes of
+    /// the shared pool (static limit) …
+    pub resume: u64,
+    /// … or this many bytes below the threshold of the moment (dynamic limit).
+    pub resume_offset: u64,
+    /// Room for what arrives after XOFF; `None` on lossy lanes.
+    pub headroom: Option<Headroom>,
+}
+
+/// A flow (a message of one queue pair).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Sender.
+    pub src: NodeId,
+    /// Receiver, never the sender.
+    pub dst: NodeId,
+    /// Payload bytes, at least 1.
+    pub size: u64,
+    /// When the sender may begin.
+    pub start: Time,
+    /// Index into [`Plan::classes`].
+    pub class: u16,
+    /// Lane of its data packets.
+    pub lane: u8,
+    /// Lane of its ACKs.
+    pub ack_lane: u8,
+    /// Start of its route in [`Plan::hops`].
+    pub path: u32,
+    /// Start of its ACKs' route in [`Plan::hops`].
+    pub ack_path: u32,
+    /// Paced at this many bits per second; 0 is line rate.
+    pub pace: u64,
+    /// Completion time (last ACK at the sender) of the same packets alone in
+    /// the network, in picoseconds.
+    pub ideal: Time,
+}
+
+/// Sizes of packets on the wire, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketFormat {
+    /// Largest payload of a data packet.
+    pub mtu: u32,
+    /// Everything else of a data packet.
+    pub header: u32,
+    /// An ACK or NACK.
+    pub ack: u32,
+}
+
+impl PacketFormat {
+    /// Number of packets that carry `size` payload bytes.
+    pub fn packets(&self, size: u64) -> u64 {
+        size.div_ceil(u64::from(self.mtu))
+    }
+
+    /// Wire size of packet `index` of a flow of `size` bytes.
+    pub fn wire_size(&self, size: u64, index: u64) -> u32 {
+        let sent = index * u64::from(self.mtu);
+        (size - sent).min(u64::from(self.mtu)) as u32 + self.header
+    }
+
+    /// Largest packet of any kind.
+    pub fn largest(&self) -> u32 {
+        (self.mtu + self.header).max(self.ack)
+    }
+}
+
+/// A slow receiver. Packets for the host wait in its own memory, charged to the
+/// ingress that they came through, until the host consumes them: an inner port
+/// `rx` (rate = the host's reading speed, no delay) sends them to its peer, an
+/// inner sink port of the same host, where they are delivered. Routes to the
+/// host end with `rx`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receiver {
+    /// The slow host.
+    pub host: NodeId,
+    /// Its inner consuming port.
+    pub rx: PortId,
+    /// Spans `[from, until)` in which it consumes nothing, ordered and apart.
+    pub stalls: Vec<(Time, Time)>,
+}
+
+/// What is recorded besides flows.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Measure {
+    /// Distance of samples; `None` records no series.
+    pub interval: Option<Time>,
+    /// Ports whose egress queue and throughput are sampled.
+    pub ports: Vec<PortId>,
+}

@@ -1,0 +1,242 @@
+//! What a run leaves behind: plain data, in the order of the plan.
+
+use xoff_kernel::time::Time;
+use xoff_net::topology::{NodeId, PortId};
+
+/// The result of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Simulated time at the end.
+    pub end: Time,
+    /// Why it ended.
+    pub stop: Stop,
+    /// By flow, as in the plan.
+    pub flows: Vec<FlowOutcome>,
+    /// Every pause of a queue, in the order of their beginning.
+    pub pauses: Vec<Pause>,
+    /// Samples, in the order of time.
+    pub series: Vec<Sample>,
+    /// By port.
+    pub ports: Vec<PortOutcome>,
+    /// By node: most bytes that its buffer ever held.
+    pub buffer_peaks: Vec<u64>,
+    /// By account (`port * lanes + lane`): high-water marks.
+    pub accounts: Vec<AccountPeak>,
+    /// Packets that were dropped, by place and reason; empty in a lossless run.
+    pub drops: Vec<Drops>,
+    /// The first deadlock, if any.
+    pub deadlock: Option<Deadlock>,
+    /// Who waited for whom at the end, if flows were left that could not move.
+    pub waiting: Vec<Wait>,
+    /// Totals.
+    pub counters: Counters,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Every flow completed.
+    AllDone,
+    /// The plan's end time was reached.
+    EndTime,
+    /// The caller asked for it (Ctrl-C): the outcome is valid up to `end`.
+    Interrupted,
+    /// Nothing will ever happen again, yet flows are unfinished.
+    Starved,
+}
+
+/// What became of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowOutcome {
+    /// First data packet on the wire.
+    pub first_sent: Option<Time>,
+    /// Last payload byte at the receiver, everything before it delivered.
+    pub delivered: Option<Time>,
+    /// Last ACK at the sender: the flow is complete. FCT = this − start.
+    pub completed: Option<Time>,
+    /// Payload bytes delivered in order.
+    pub delivered_bytes: u64,
+    /// Data packets sent, repeats included.
+    pub packets_sent: u64,
+    /// Data packets sent again.
+    pub retransmitted: u64,
+    /// Timeouts of the sender.
+    pub timeouts: u32,
+    /// NACKs that reached the sender.
+    pub nacks: u32,
+    /// Data packets that reached the receiver ahead of a missing one.
+    pub out_of_order: u64,
+    /// Data packets that reached the receiver with an ECN mark.
+    pub marked: u64,
+    /// Data packets of this flow that were dropped on the way.
+    pub dropped: u64,
+}
+
+/// A queue's pause, from the moment it took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// The egress port that stopped.
+    pub port: PortId,
+    /// The lane that stopped.
+    pub lane: u8,
+    /// When it took effect.
+    pub from: Time,
+    /// When it ended; `None` if it stood at the end of the run.
+    pub until: Option<Time>,
+    /// The ingress port whose frame caused it.
+    pub cause: PortId,
+}
+
+/// One sample of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub what: Quantity,
+    /// The value: bits per second, bytes, or a count.
+    pub value: u64,
+}
+
+/// What a sample measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Payload delivered in order to receivers, by traffic class, bits per second over the interval.
+    Goodput(u16),
+    /// Bits per second that left a port over the interval, all packets.
+    Throughput(PortId),
+    /// Bytes in a port's egress queues.
+    Queue(PortId),
+    /// Lanes of a port that are paused.
+    PausedLanes(PortId),
+    /// Bytes in a node's buffer.
+    Buffered(NodeId),
+    /// Queues of the whole network that are paused.
+    PausedQueues,
+}
+
+/// Totals of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortOutcome {
+    /// Packets of any kind that left.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Data packets that left.
+    pub data_packets: u64,
+    /// Most bytes that its egress queues held.
+    pub queue_peak: u64,
+    /// Pause frames (XOFF, refreshes included) sent out of this port.
+    pub pause_frames: u64,
+    /// Resume frames (XON) sent out of this port.
+    pub resume_frames: u64,
+    /// ECN marks set.
+    pub marks: u64,
+}
+
+/// High-water marks of an ingress account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountPeak {
+    /// Bytes outside headroom.
+    pub main: u64,
+    /// Bytes in headroom.
+    pub headroom: u64,
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DropReason {
+    /// The headroom of a lossless account was full: a fault of its sizing.
+    HeadroomFull,
+    /// The device's memory was full.
+    BufferFull,
+    /// The egress queue was at its limit (lossy lanes).
+    QueueLimit,
+    /// The route loops, and the time to live ended.
+    Expired,
+}
+
+/// Packets dropped in one place for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drops {
+    /// The port that the packet arrived at.
+    pub ingress: PortId,
+    /// Its lane.
+    pub lane: u8,
+    /// Whether that lane promised not to lose it.
+    pub lossless: bool,
+    /// Why.
+    pub reason: DropReason,
+    /// How many.
+    pub packets: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// First time.
+    pub first: Time,
+    /// Most bytes by which the room fell short at once.
+    pub shortfall: u64,
+}
+
+/// A deadlock: ports that wait for each other for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// When the last pause that closes the cycle was decided.
+    pub closed: Time,
+    /// When the oracle saw it.
+    pub seen: Time,
+    /// The cycle, in order: each egress waits for the next one.
+    pub cycle: Vec<Held>,
+    /// All ingress accounts that can never fall below their resume threshold:
+    /// the cycle and what it blocks.
+    pub stuck: Vec<(PortId, u8)>,
+}
+
+/// An egress queue held in a deadlock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The egress port whose queue cannot move.
+    pub port: PortId,
+    /// Its lane.
+    pub lane: u8,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Flows whose packets in it are charged to the ingress that the previous
+    /// port of the cycle waits for.
+    pub flows: Vec<u32>,
+}
+
+/// One standing wait: `port` has bytes to send and may not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The egress port that waits.
+    pub port: PortId,
+    /// Its lane.
+    pub lane: u8,
+    /// Bytes that wait there (a host's unsent flows not counted).
+    pub bytes: u64,
+    /// Since when.
+    pub since: Time,
+    /// The ingress port that it waits for.
+    pub waits_for: PortId,
+    /// Where those who wait end: a host that does not consume, or `None` if in each other.
+    pub root: Option<NodeId>,
+}
+
+/// Totals of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Events taken from the queue.
+    pub events: u64,
+    /// Packets of any kind that crossed a link.
+    pub packet_hops: u64,
+    /// Data packets that crossed a link.
+    pub data_hops: u64,
+    /// Data packets that left their sender.
+    pub sent: u64,
+    /// Data packets that reached their receiver's transport.
+    pub delivered: u64,
+    /// Data packets dropped.
+    pub dropped: u64,
+    /// Data packets still in queues or on wires at the end.
+    pub in_flight: u64,
+}

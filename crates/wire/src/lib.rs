@@ -1,0 +1,1 @@
+//! Frames as bytes (filled below).
