@@ -24,4 +24,6 @@ macro_rules! as_text { ($t:ident, $parse:ident) => {
         fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema { schemars::json_schema!({"type": "string"}) }
     }
 }; }
-as_text!(Bandwidth, x); as_text!(Span, x); as_text!(Bytes, x);
+as_text!(Bandwidth, x);
+as_text!(Span, x);
+as_text!(Bytes, x);
