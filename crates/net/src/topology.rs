@@ -48,7 +48,9 @@ pub struct Port {
 }
 
 /// Rate and delay of a link as a scenario writes them: `{ rate = "100Gbps", delay = "1us" }`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Line rate, above zero.
@@ -69,7 +71,11 @@ pub struct Topology {
 impl Topology {
     /// Adds a node without ports.
     pub fn add(&mut self, name: String, kind: NodeKind) -> NodeId {
-        self.nodes.push(Node { name, kind, ports: Vec::new() });
+        self.nodes.push(Node {
+            name,
+            kind,
+            ports: Vec::new(),
+        });
         (self.nodes.len() - 1) as NodeId
     }
 
@@ -103,7 +109,10 @@ impl Topology {
 
     /// The node called `name`.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        self.nodes.iter().position(|n| n.name == name).map(|i| i as NodeId)
+        self.nodes
+            .iter()
+            .position(|n| n.name == name)
+            .map(|i| i as NodeId)
     }
 
     /// A port's name in results and errors: `S1.2:3` is port 3 of switch S1.2.
