@@ -2,4 +2,5 @@
 //! line, key and remedy; traffic; loads; ideal completion times. Pure: it knows
 //! nothing of running and touches no file but those that the caller read for it.
 
+pub mod ideal;
 pub mod plan;
