@@ -2,5 +2,7 @@
 //! line, key and remedy; traffic; loads; ideal completion times. Pure: it knows
 //! nothing of running and touches no file but those that the caller read for it.
 
+mod document;
+pub mod error;
 pub mod ideal;
 pub mod plan;
