@@ -152,9 +152,9 @@ impl<'t> Document<'t> {
         Some(node)
     }
 
-    /// The text at a path, if there is text.
-    pub fn text_at(&self, path: &str) -> Option<&str> {
-        self.get(path)?.get_ref().as_str()
+    /// Number of entries of the list at a path.
+    pub fn len(&self, path: &str) -> usize {
+        self.get(path).and_then(|v| v.get_ref().as_array()).map_or(0, |a| a.len())
     }
 
     /// The keys of the table at a path, in alphabetical order.
@@ -230,7 +230,9 @@ impl<'t> Document<'t> {
             .and_then(|m| m.split_once(", expected "))
         {
             (format!("{found} does not belong here"), format!("write {}", readable(expected)))
-        } else if let Some((what, help)) = message.split_once(": ").filter(|(w, _)| w.starts_with('`')) {
+        } else if let Some(i) = message.find("write a number") {
+            (message[..i].trim_end_matches([' ', ':', ';']).to_string(), message[i..].to_string())
+        } else if let Some((what, help)) = message.split_once(": ") {
             (what.to_string(), help.to_string())
         } else {
             (message.to_string(), String::new())

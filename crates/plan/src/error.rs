@@ -44,6 +44,14 @@ impl Error {
         self
     }
 
+    /// Says of an unknown key which `kind` of table does not have it.
+    pub(crate) fn of_kind(mut self, kind: &str) -> Self {
+        if self.0.message.starts_with("unknown key") {
+            self.0.message.push_str(&format!(" for kind `{kind}`"));
+        }
+        self
+    }
+
     /// What is wrong.
     pub fn message(&self) -> &str {
         &self.0.message

@@ -3,6 +3,8 @@
 //! nothing of running and touches no file but those that the caller read for it.
 
 mod document;
+mod parse;
+pub mod scenario;
 pub mod error;
 pub mod ideal;
 pub mod plan;

@@ -6,7 +6,7 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeser
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt;
-use xoff_net::topology::TopologySpec;
+use xoff_net::builders::TopologySpec;
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 
 /// A scenario: a fabric, what runs over it, and what is measured.
@@ -195,7 +195,7 @@ pub enum FlowControl {
 }
 
 /// PFC. The threshold is static (`xoff`, `xon`) or dynamic (`alpha`, `xon_offset`, `cap`).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pfc {
     /// Static: an ingress pauses its peer when it holds this much of the shared
@@ -592,7 +592,24 @@ impl Default for Host {
 
 impl Default for FlowControl {
     fn default() -> Self {
-        FlowControl::Pfc(Pfc { quanta: defaults::quanta(), response_time: defaults::zero_time(), ..Pfc::default() })
+        FlowControl::Pfc(Pfc::default())
+    }
+}
+
+impl Default for Pfc {
+    fn default() -> Self {
+        Pfc {
+            xoff: None,
+            xon: None,
+            alpha: None,
+            xon_offset: None,
+            cap: None,
+            reserve: None,
+            headroom: HeadroomRule::Auto,
+            response_time: defaults::zero_time(),
+            quanta: defaults::quanta(),
+            priorities: None,
+        }
     }
 }
 
