@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use xoff_net::builders::TopologySpec;
+use xoff_net::routing::{HashKind, RoutingKind};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 
 /// A scenario: a fabric, what runs over it, and what is measured.
@@ -65,28 +66,6 @@ pub struct Routing {
     /// Static routes, each for one switch and one destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
-}
-
-/// Ways to route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RoutingKind {
-    /// Shortest paths; a flow's hash chooses among equal ones at each switch.
-    ShortestPath,
-    /// BCube routing: digits of the address are corrected one by one, in an
-    /// order that the flow's hash chooses; hosts relay. Only in `ndc`.
-    Bcube,
-}
-
-/// Hash functions for equal-cost paths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HashKind {
-    /// A 64-bit mixer: every bit of the flow's key changes every bit of the choice.
-    #[default]
-    Mix64,
-    /// CRC-32, as switches use.
-    Crc32,
 }
 
 /// A static route: at switch `at`, packets for host `to` leave towards `via`.

@@ -7,7 +7,8 @@ use crate::scenario::{FlowControl, HeadroomRule, Pfc};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Bytes, Threshold};
-use xoff_schemes::flow_control::{Headroom, LinkFacts, PfcParams};
+use xoff_schemes::flow_control::pfc::{PfcParams, headroom, least_quanta};
+use xoff_schemes::flow_control::{Headroom, LinkFacts};
 
 /// How far below a dynamic threshold an account resumes, if not given.
 const XON_OFFSET: u64 = 3_000;
@@ -21,7 +22,7 @@ pub(super) const UNBOUNDED: Account =
     Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None };
 
 /// Refuses keys of PFC that contradict each other.
-pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc) -> Result<(), Error> {
+pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> Result<(), Error> {
     let at = |key: &str| format!("flow_control.{key}");
     let of_static = "it belongs to a dynamic threshold, and `xoff` makes a static one";
     let dynamic = [("alpha", pfc.alpha.is_some()), ("xon_offset", pfc.xon_offset.is_some()), ("cap", pfc.cap.is_some())];
@@ -37,8 +38,10 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc) -> Result<(), Error> {
     if let Some(alpha) = pfc.alpha {
         alpha_q16(cx, &at("alpha"), alpha)?;
     }
-    if pfc.quanta == 0 {
-        return Err(cx.doc.error(&at("quanta"), "a pause of 0 quanta is a resume", "write a whole number from 1 to 65535"));
+    if u64::from(pfc.quanta) < least_quanta(packet.largest()) {
+        let message = format!("a pause of {} quanta would run out before it can be repeated", pfc.quanta);
+        let help = format!("with packets of {}, write {} to 65535", bytes(packet.largest().into()), least_quanta(packet.largest()));
+        return Err(cx.doc.error(&at("quanta"), message, help));
     }
     Ok(())
 }
@@ -95,7 +98,7 @@ fn account(
     let at = |key: &str| format!("flow_control.{key}");
     let facts = LinkFacts { rate: port.rate, delay: port.delay, largest: packet.largest() };
     let headroom = match pfc.headroom {
-        HeadroomRule::Auto => headroom(&facts, &params(pfc)),
+        HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
         HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },
     };
     let Some(threshold) = pfc.xoff else {
@@ -251,25 +254,6 @@ pub(super) fn warn_of_overcommitment(
             return;
         }
     }
-}
-
-/// Headroom of PFC on a link, with its terms: everything that can still arrive
-/// after the decision to pause.
-fn headroom(link: &LinkFacts, pfc: &PfcParams) -> Headroom {
-    let during = |ps: u64| {
-        let bits = u128::from(link.rate) * u128::from(ps);
-        u64::try_from(bits.div_ceil(8 * 1_000_000_000_000)).unwrap_or(u64::MAX)
-    };
-    let largest = u64::from(link.largest);
-    let terms = vec![
-        ("cable round trip", during(link.delay.saturating_mul(2))),
-        ("peer's response", during(pfc.response_time)),
-        ("pause frame", 64),
-        ("packet ahead of the pause frame", largest),
-        ("packet that the peer has begun", largest),
-    ];
-    let total = terms.iter().map(|(_, b)| *b).fold(0, u64::saturating_add);
-    Headroom { terms, total }
 }
 
 fn rate(bps: u64) -> String {
