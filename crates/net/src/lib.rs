@@ -3,5 +3,7 @@
 //! passing.
 
 pub mod builders;
+pub mod error;
+pub mod routing;
 pub mod topology;
 pub mod units;
