@@ -2,7 +2,9 @@
 //! else: the JSON Schema is made from these types.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer, value::SeqAccessDeserializer};
+use serde::de::{
+    Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer, value::SeqAccessDeserializer,
+};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -295,6 +297,8 @@ pub enum Traffic {
     Poisson(Poisson),
     /// Several senders to one receiver at once.
     Incast(Incast),
+    /// Every host sends one flow and receives one.
+    Permutation(Permutation),
     /// One flow.
     Flow(SingleFlow),
     /// Flows from a CSV file.
@@ -307,6 +311,7 @@ impl Traffic {
         match self {
             Traffic::Poisson(_) => "poisson",
             Traffic::Incast(_) => "incast",
+            Traffic::Permutation(_) => "permutation",
             Traffic::Flow(_) => "flow",
             Traffic::Flows(_) => "flows",
         }
@@ -317,6 +322,7 @@ impl Traffic {
         match self {
             Traffic::Poisson(t) => t.name.as_deref(),
             Traffic::Incast(t) => t.name.as_deref(),
+            Traffic::Permutation(t) => t.name.as_deref(),
             Traffic::Flow(t) => t.name.as_deref(),
             Traffic::Flows(t) => t.name.as_deref(),
         }
@@ -327,6 +333,7 @@ impl Traffic {
         match self {
             Traffic::Poisson(t) => t.priority,
             Traffic::Incast(t) => t.priority,
+            Traffic::Permutation(t) => t.priority,
             Traffic::Flow(t) => t.priority,
             Traffic::Flows(t) => t.priority,
         }
@@ -413,6 +420,31 @@ pub struct Incast {
     /// No event from this time on; the run's duration if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
+}
+
+/// Every host sends one flow and receives one, from and to random others, all at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Permutation {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Payload of each flow; or give `sizes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// Distribution of the flows' payload; or give `size`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
+    /// Names of the hosts that take part; all if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// When all flows start.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
 }
 
 /// One flow.
