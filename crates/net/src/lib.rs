@@ -3,5 +3,9 @@
 //! passing.
 
 pub mod builders;
+pub mod error;
+pub mod routing;
+pub mod sizes;
 pub mod topology;
+pub mod traffic;
 pub mod units;

@@ -1,6 +1,7 @@
 //! Small networks for close looks: dumbbell, line and ring.
 
-use super::{Estimate, SpecError, add_tier, at_least, with_hosts};
+use super::{Estimate, add_tier, at_least, with_hosts};
+use crate::error::SpecError;
 use crate::topology::{LinkSpec, NodeId, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! Leaf-spine and fat-tree networks.
 
-use super::{Estimate, SpecError, add_tier, at_least, with_hosts};
+use super::{Estimate, add_tier, at_least, with_hosts};
+use crate::error::SpecError;
 use crate::topology::{LinkSpec, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! NDC(n, k), the node-centric network also known as BCube.
 
-use super::{Estimate, SpecError, add_tier, at_least, with_hosts};
+use super::{Estimate, add_tier, at_least, with_hosts};
+use crate::error::SpecError;
 use crate::topology::{Cube, LinkSpec, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! A topology written out node by node.
 
-use super::{Estimate, MAX_RADIX, SpecError};
+use super::{Estimate, MAX_RADIX};
+use crate::error::SpecError;
 use crate::topology::{LinkSpec, NodeId, NodeKind, Topology};
 use crate::units::{Bandwidth, Span};
 use schemars::JsonSchema;

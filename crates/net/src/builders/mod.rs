@@ -16,10 +16,10 @@ pub use clos::{FatTree, LeafSpine};
 pub use cube::Ndc;
 pub use custom::{Custom, CustomLink};
 
+use crate::error::SpecError;
 use crate::topology::{NodeId, NodeKind, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Most hosts that a topology may have.
 pub const MAX_HOSTS: u64 = 2_000_000;
@@ -91,40 +91,6 @@ impl TopologySpec {
         }
     }
 }
-
-/// A value of a table that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecError {
-    /// The key inside its table, such as `k` or `links[3].a`.
-    pub key: String,
-    /// What is wrong.
-    pub message: String,
-    /// What to write instead.
-    pub help: String,
-}
-
-impl SpecError {
-    /// An error about `key`.
-    pub fn new(
-        key: impl Into<String>,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        Self {
-            key: key.into(),
-            message: message.into(),
-            help: help.into(),
-        }
-    }
-}
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({})", self.key, self.message, self.help)
-    }
-}
-
-impl std::error::Error for SpecError {}
 
 /// Refuses a count below `least`.
 fn at_least(key: &str, value: u32, least: u32) -> Result<(), SpecError> {

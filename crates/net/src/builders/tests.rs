@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::SpecError;
 use crate::topology::PortId;
 use std::collections::BTreeSet;
 
