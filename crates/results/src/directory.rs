@@ -15,7 +15,8 @@ use parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::data::DataFile;
-use crate::summary::{Summary, Verdict};
+use crate::summary::Summary;
+use crate::verdicts::Verdict;
 use xoff_plan::plan::Plan;
 use xoff_sim::outcome::Outcome;
 

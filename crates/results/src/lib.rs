@@ -17,3 +17,4 @@ pub mod statistics;
 pub mod stuck;
 pub mod summary;
 pub mod table;
+pub mod verdicts;

@@ -37,7 +37,8 @@ pub struct Note {
 }
 
 impl Note {
-    pub(crate) fn new(level: Level, text: impl Into<String>) -> Self {
+    /// A note without details and help.
+    pub fn new(level: Level, text: impl Into<String>) -> Self {
         Self {
             level,
             text: text.into(),
@@ -46,7 +47,8 @@ impl Note {
         }
     }
 
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    /// The same note with advice.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }

@@ -5,10 +5,10 @@
 
 use serde::Serialize;
 
-use crate::human;
 use crate::names;
 use crate::notes::{self, Note};
 use crate::statistics::{self, Group};
+use crate::verdicts::{self, Verdict};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
@@ -203,30 +203,13 @@ pub struct CounterSummary {
     pub in_flight: u64,
 }
 
-/// Whether a property held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// It did.
-    Held,
-    /// It did not.
-    Broken,
-    /// Nothing promised it.
-    NotPromised,
-}
-
-/// One oracle's word on the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
-    /// The property: `losslessness`, `deadlock-freedom`, `conservation` or `completion`.
-    pub property: &'static str,
-    /// Whether it held.
-    pub state: State,
-    /// The reason, with the activity that makes a zero mean something.
-    pub text: String,
-}
-
 impl Summary {
+    /// Adds notes from elsewhere (the scenario's warnings), the gravest first as before.
+    pub fn add_notes(&mut self, notes: impl IntoIterator<Item = Note>) {
+        self.notes.extend(notes);
+        self.notes.sort_by_key(|n| n.level);
+    }
+
     /// Packets were lost in a lossless priority: the run is in error.
     pub fn lost_lossless(&self) -> bool {
         self.drops.lossless_packets > 0
@@ -267,7 +250,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         complete: outcome.stop != Stop::Interrupted,
         sizes: statistics::by_size(plan, outcome),
         classes: statistics::by_class(plan, outcome),
-        verdicts: verdicts(plan, outcome, &drops, &pauses),
+        verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses),
         drops,
         pauses,
         deadlock: deadlock(plan, outcome),
@@ -431,91 +414,4 @@ fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
             of: None,
         }),
     }
-}
-
-fn verdicts(
-    plan: &Plan,
-    outcome: &Outcome,
-    drops: &DropSummary,
-    pauses: &PauseSummary,
-) -> Vec<Verdict> {
-    let c = outcome.counters;
-    let activity = format!(
-        "{} sent, {}",
-        human::counted(c.sent, "data packet"),
-        human::counted(pauses.count, "pause")
-    );
-    let lossless = if !plan.lanes.iter().any(|l| l.lossless) {
-        (State::NotPromised, "no priority is lossless".to_string())
-    } else if drops.lossless_packets > 0 {
-        (
-            State::Broken,
-            format!(
-                "{} lost ({activity})",
-                human::counted(drops.lossless_packets, "lossless packet")
-            ),
-        )
-    } else {
-        (State::Held, format!("no lossless packet lost ({activity})"))
-    };
-    let deadlock = match &outcome.deadlock {
-        Some(d) => (
-            State::Broken,
-            format!(
-                "a cycle of {} closed at {}",
-                d.cycle.len(),
-                human::time(d.closed)
-            ),
-        ),
-        None => (State::Held, format!("no cycle closed ({activity})")),
-    };
-    let accounted = c.delivered + c.dropped + c.in_flight;
-    let sum = format!(
-        "{} sent, {} delivered, {} dropped, {} under way",
-        human::count(c.sent),
-        human::count(c.delivered),
-        human::count(c.dropped),
-        human::count(c.in_flight)
-    );
-    let conservation = (
-        if accounted == c.sent {
-            State::Held
-        } else {
-            State::Broken
-        },
-        sum,
-    );
-    let begun = plan
-        .flows
-        .iter()
-        .zip(&outcome.flows)
-        .filter(|(f, _)| statistics::started(f, outcome));
-    let (all, done) = begun.fold((0, 0), |(all, done), (_, o)| {
-        (all + 1, done + u64::from(o.completed.is_some()))
-    });
-    let completion = (
-        if all == done {
-            State::Held
-        } else {
-            State::Broken
-        },
-        format!(
-            "{} of {} finished",
-            human::count(done),
-            human::counted(all, "flow")
-        ),
-    );
-    [
-        ("losslessness", lossless),
-        ("deadlock-freedom", deadlock),
-        ("conservation", conservation),
-        ("completion", completion),
-    ]
-    .into_iter()
-    .map(|(property, (state, text))| Verdict {
-        property,
-        state,
-        text,
-    })
-    .collect()
 }

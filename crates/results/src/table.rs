@@ -3,7 +3,8 @@
 use crate::human;
 use crate::notes::{Level, Note};
 use crate::statistics::Group;
-use crate::summary::{Peak, State, Summary};
+use crate::summary::{Peak, Summary};
+use crate::verdicts::State;
 
 /// Most columns of a line.
 pub const WIDTH: usize = 100;
