@@ -7,10 +7,11 @@ use std::io::Write;
 
 use crate::columns::{self, Column};
 use crate::names;
+use crate::network::kind_name;
 use crate::statistics;
 use crate::summary::pause_length;
 use parquet::errors::Result;
-use xoff_net::topology::{NodeKind, PortId};
+use xoff_net::topology::PortId;
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
 use xoff_sim::outcome::{FlowOutcome, Outcome, Quantity, Sample};
 
@@ -289,10 +290,6 @@ fn accounts(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Co
 fn nodes(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
     let nodes = &plan.topology.nodes[range.clone()];
     let buffers = &plan.buffers[range.clone()];
-    let kind = |kind: NodeKind| match kind {
-        NodeKind::Host => "host",
-        NodeKind::Switch => "switch",
-    };
     vec![
         (
             "node",
@@ -300,7 +297,12 @@ fn nodes(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ),
         (
             "kind",
-            Column::Text(nodes.iter().map(|n| kind(n.kind).to_string()).collect()),
+            Column::Text(
+                nodes
+                    .iter()
+                    .map(|n| kind_name(n.kind).to_string())
+                    .collect(),
+            ),
         ),
         (
             "buffer",

@@ -14,7 +14,6 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     traffic(plan, outcome, notes);
     pfc(plan, outcome, notes);
     ecn(plan, outcome, notes);
-    weights(plan, notes);
     receivers(plan, outcome, notes);
     window(plan, notes);
     pacing(plan, notes);
@@ -146,22 +145,6 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     notes.push(note(format!("ECN never marked a packet{reached}.")));
 }
 
-/// A weight shares a tier; alone in its tier it does nothing.
-fn weights(plan: &Plan, notes: &mut Vec<Note>) {
-    let Some(least) = plan.lanes.iter().map(|l| l.quantum).min() else {
-        return;
-    };
-    for lane in &plan.lanes {
-        let alone = plan.lanes.iter().filter(|l| l.tier == lane.tier).count() == 1;
-        if alone && lane.quantum > least {
-            notes.push(note(format!(
-                "The weight of priority {} had no effect: no other priority shares its tier.",
-                lane.priority
-            )));
-        }
-    }
-}
-
 fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     for receiver in &plan.receivers {
         let host = names::node(plan, receiver.host);
@@ -217,7 +200,7 @@ fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
     }
 }
 
-/// Classes and priorities that carried nothing.
+/// Traffic that sent nothing.
 fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if plan.flows.is_empty() {
         notes.push(
@@ -230,11 +213,8 @@ fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         return;
     }
     let mut class_used = vec![false; plan.classes.len()];
-    let mut lane_used = vec![false; plan.lanes.len()];
     for flow in plan.flows.iter().filter(|f| started(f, outcome)) {
         class_used[usize::from(flow.class)] = true;
-        lane_used[usize::from(flow.lane)] = true;
-        lane_used[usize::from(flow.ack_lane)] = true;
     }
     for (name, _) in plan
         .classes
@@ -244,17 +224,6 @@ fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     {
         notes.push(note(format!(
             "The traffic \"{name}\" had no effect: no flow of it began before the end."
-        )));
-    }
-    for (lane, _) in plan
-        .lanes
-        .iter()
-        .zip(&lane_used)
-        .filter(|(_, used)| !**used)
-    {
-        notes.push(note(format!(
-            "Priority {} had no effect: no flow used it.",
-            lane.priority
         )));
     }
 }

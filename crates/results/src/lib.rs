@@ -12,6 +12,7 @@ pub mod directory;
 pub mod effects;
 pub mod human;
 pub mod names;
+pub mod network;
 pub mod notes;
 pub mod statistics;
 pub mod stuck;

@@ -214,10 +214,6 @@ fn options_without_effect_are_named() {
         "ECN never marked a packet: the longest queues, of S0.0:1, reached 34 kB, and marking begins above 40 kB",
     );
     check(
-        &|p| p.lanes[0].quantum *= 4,
-        "The weight of priority 3 had no effect",
-    );
-    check(
         &|p| p.transport.window = Some(2_000_000),
         "transport.window (2 MB) had no effect",
     );
@@ -228,10 +224,6 @@ fn options_without_effect_are_named() {
     check(
         &|p| p.flows[4].pace = 100_000_000_000,
         "The rate of flow 4: H1 -> H0 (websearch) had no effect",
-    );
-    check(
-        &|p| p.flows.iter_mut().for_each(|f| f.lane = LOSSLESS),
-        "Priority 0 had no effect: no flow used it.",
     );
     check(
         &|p| {
