@@ -7,3 +7,4 @@
 
 pub mod random;
 pub mod time;
+pub mod wheel;

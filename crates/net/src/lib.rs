@@ -1,5 +1,9 @@
 //! What is simulated, as data: units, topologies, routing and hashing, flow-size
-//! distributions. It knows nothing of protocols.
+//! distributions and traffic. It knows nothing of protocols, and nothing of time
+//! passing.
 
+pub mod builders;
+pub mod error;
+pub mod routing;
 pub mod topology;
 pub mod units;

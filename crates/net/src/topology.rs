@@ -5,6 +5,7 @@
 //! rate and delay.
 
 use crate::units::{Bandwidth, Span};
+use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 
 /// Index of a node in [`Topology::nodes`].
@@ -48,13 +49,56 @@ pub struct Port {
 }
 
 /// Rate and delay of a link as a scenario writes them: `{ rate = "100Gbps", delay = "1us" }`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Line rate, above zero.
     pub rate: Bandwidth,
     /// One-way propagation delay; a length such as `"80km"` counts 5 us per km.
     pub delay: Span,
+}
+
+/// The shape of an NDC(n, k), which is BCube(n, k): host addresses are `k + 1`
+/// digits in base `n`, and port `l` of a host leads to its switch of layer `l`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cube {
+    /// Ports of a switch, at least 2.
+    pub n: u32,
+    /// Highest layer, from 0; a host has `k + 1` ports.
+    pub k: u32,
+}
+
+impl Cube {
+    /// Number of switches of one layer, `n^k`.
+    pub fn switches_per_layer(&self) -> u32 {
+        self.n.pow(self.k)
+    }
+
+    /// Number of hosts, `n^(k+1)`.
+    pub fn hosts(&self) -> u32 {
+        self.n.pow(self.k + 1)
+    }
+
+    /// Digit `l` of a host's address.
+    pub fn digit(&self, host: NodeId, l: u32) -> u32 {
+        host / self.n.pow(l) % self.n
+    }
+
+    /// Index within layer `l` of the switch that `host` is attached to: the
+    /// host's address without digit `l`.
+    pub fn switch_of(&self, host: NodeId, l: u32) -> u32 {
+        let low = self.n.pow(l);
+        host / low / self.n * low + host % low
+    }
+
+    /// Number of digits in which two hosts differ (their Hamming distance).
+    pub fn hamming(&self, a: NodeId, b: NodeId) -> u32 {
+        (0..=self.k)
+            .filter(|&l| self.digit(a, l) != self.digit(b, l))
+            .count() as u32
+    }
 }
 
 /// Nodes, ports and links.
@@ -64,21 +108,33 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// Every port.
     pub ports: Vec<Port>,
+    /// Whether hosts forward packets that are not theirs.
+    pub relay_hosts: bool,
+    /// Set where the nodes are laid out as an NDC: hosts in the order of their
+    /// addresses, then the switches layer by layer.
+    pub cube: Option<Cube>,
 }
 
 impl Topology {
     /// Adds a node without ports.
     pub fn add(&mut self, name: String, kind: NodeKind) -> NodeId {
-        self.nodes.push(Node { name, kind, ports: Vec::new() });
+        self.nodes.push(Node {
+            name,
+            kind,
+            ports: Vec::new(),
+        });
         (self.nodes.len() - 1) as NodeId
     }
 
     /// Connects two nodes; returns the new ports at `a` and at `b`.
+    ///
+    /// # Panics
+    /// If a node already has 65,536 ports.
     pub fn link(&mut self, a: NodeId, b: NodeId, spec: LinkSpec) -> (PortId, PortId) {
         let first = self.ports.len() as PortId;
         for (offset, node) in [(0, a), (1, b)] {
             let ports = &mut self.nodes[node as usize].ports;
-            let index = ports.len() as u16;
+            let index = u16::try_from(ports.len()).expect("a node has at most 65,536 ports");
             ports.push(first + offset);
             self.ports.push(Port {
                 node,
@@ -103,7 +159,19 @@ impl Topology {
 
     /// The node called `name`.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        self.nodes.iter().position(|n| n.name == name).map(|i| i as NodeId)
+        self.nodes
+            .iter()
+            .position(|n| n.name == name)
+            .map(|i| i as NodeId)
+    }
+
+    /// Every node by its name, for many lookups.
+    pub fn names(&self) -> BTreeMap<&str, NodeId> {
+        self.nodes
+            .iter()
+            .zip(0..)
+            .map(|(node, id)| (node.name.as_str(), id))
+            .collect()
     }
 
     /// A port's name in results and errors: `S1.2:3` is port 3 of switch S1.2.

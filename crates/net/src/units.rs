@@ -1,27 +1,505 @@
 //! Quantities as users write them, with units.
+//!
+//! Every quantity is parsed by exact decimal arithmetic: `"1.5us"` is 1,500,000
+//! picoseconds, and a value that falls between two picoseconds (or bytes, or
+//! bits per second) is an error instead of being rounded.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+use std::str::FromStr;
 use xoff_kernel::time::Time;
 
 /// Bits per second, above zero: `"100Gbps"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bandwidth(pub u64);
+
 /// A span of time in picoseconds: `"1us"`, `"80km"` (5 us per km).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub Time);
+
 /// A number of bytes: `"5MB"` (decimal), `"4KiB"` (binary).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
-macro_rules! as_text { ($t:ident, $parse:ident) => {
-    impl<'de> Deserialize<'de> for $t {
-        fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-            let s = String::deserialize(d)?; let _ = s; unimplemented!()
+
+/// A queue or buffer threshold: bytes, or a multiple of the link's one-hop
+/// bandwidth-delay product (rate × one-way delay), `"6bdp"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Threshold {
+    /// So many bytes.
+    Bytes(Bytes),
+    /// So many thousandths of a one-hop BDP.
+    Bdp(u64),
+}
+
+impl Threshold {
+    /// The threshold in bytes on a link of `rate_bps` bits per second and
+    /// `delay_ps` picoseconds one way, rounded down to whole bytes. A product
+    /// beyond 64 bits comes out as `u64::MAX`, which no buffer holds.
+    pub fn resolve(&self, rate_bps: u64, delay_ps: Time) -> u64 {
+        /// Bit-picoseconds of a thousandth of a byte-second.
+        const UNIT: u128 = 8 * 1_000_000_000_000 * 1_000;
+        match *self {
+            Threshold::Bytes(bytes) => bytes.0,
+            Threshold::Bdp(milli) => {
+                let product = u128::from(rate_bps) * u128::from(delay_ps);
+                let milli = u128::from(milli);
+                // Split, so that no intermediate product outgrows 128 bits
+                // unless the result outgrows 64.
+                milli
+                    .checked_mul(product / UNIT)
+                    .and_then(|whole| whole.checked_add(milli * (product % UNIT) / UNIT))
+                    .and_then(|bytes| u64::try_from(bytes).ok())
+                    .unwrap_or(u64::MAX)
+            }
         }
     }
-    impl Serialize for $t { fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> { s.collect_str(&self.0) } }
-    impl schemars::JsonSchema for $t {
-        fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($t).into() }
-        fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema { schemars::json_schema!({"type": "string"}) }
+}
+
+/// Why a text is not the quantity that it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuantityError {
+    /// What was written.
+    pub text: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+    quantity: &'static Quantity,
+}
+
+/// What can be wrong with a quantity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Nothing was written.
+    Empty,
+    /// A minus sign.
+    Negative,
+    /// No digits, or digits in a form that is not read (`1e9`, `.5`, `1__0`, NaN).
+    NotANumber,
+    /// A number alone.
+    MissingUnit,
+    /// A unit that the quantity does not have.
+    UnknownUnit(String),
+    /// Zero, where it makes no sense.
+    Zero,
+    /// Beyond 64 bits of the finest unit.
+    TooLarge,
+    /// Not a whole number of the finest unit.
+    TooFine,
+}
+
+/// The name of a quantity and its units, finest first.
+#[derive(Debug, PartialEq, Eq)]
+struct Quantity {
+    /// With its article.
+    noun: &'static str,
+    /// Names and factors; of two names for one factor the first is printed.
+    units: &'static [(&'static str, u64)],
+    /// The units as an error lists them.
+    list: &'static str,
+    /// As an error shows it.
+    example: &'static str,
+    /// The finest step, in words.
+    step: &'static str,
+}
+
+static RATE: Quantity = Quantity {
+    noun: "a rate",
+    units: &[
+        ("bps", 1),
+        ("kbps", 1_000),
+        ("Mbps", 1_000_000),
+        ("Gbps", 1_000_000_000),
+        ("Tbps", 1_000_000_000_000),
+    ],
+    list: "bps, kbps, Mbps, Gbps or Tbps",
+    example: "100Gbps",
+    step: "1 bps",
+};
+
+/// 5 ns per metre: light in fibre, as the field counts it.
+static SPAN: Quantity = Quantity {
+    noun: "a time",
+    units: &[
+        ("ps", 1),
+        ("ns", 1_000),
+        ("us", 1_000_000),
+        ("\u{b5}s", 1_000_000),
+        ("\u{3bc}s", 1_000_000),
+        ("ms", 1_000_000_000),
+        ("s", 1_000_000_000_000),
+        ("m", 5_000),
+        ("km", 5_000_000),
+    ],
+    list: "ps, ns, us, ms or s (or a cable's length in m or km, at 5 ns per metre)",
+    example: "1.5us",
+    step: "1 ps",
+};
+
+static SIZE: Quantity = Quantity {
+    noun: "a size",
+    units: BYTE_UNITS,
+    list: "B, kB, MB, GB, KiB, MiB or GiB",
+    example: "5MB",
+    step: "1 byte",
+};
+
+static THRESHOLD: Quantity = Quantity {
+    noun: "a threshold",
+    units: BYTE_UNITS,
+    list: "B, kB, MB, GB, KiB, MiB, GiB or bdp",
+    example: "6bdp",
+    step: "1 byte or 0.001bdp",
+};
+
+const BYTE_UNITS: &[(&str, u64)] = &[
+    ("B", 1),
+    ("kB", 1_000),
+    ("KiB", 1 << 10),
+    ("MB", 1_000_000),
+    ("MiB", 1 << 20),
+    ("GB", 1_000_000_000),
+    ("GiB", 1 << 30),
+];
+
+impl fmt::Display for QuantityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Quantity {
+            noun,
+            list,
+            example,
+            step,
+            units,
+        } = self.quantity;
+        let text = &self.text;
+        let remedy = format!("write a number with {list}, such as \"{example}\"");
+        match &self.problem {
+            Problem::Empty => write!(f, "an empty text is not {noun}: {remedy}"),
+            Problem::Negative => write!(f, "`{text}` is negative: {noun} is not; {remedy}"),
+            Problem::NotANumber => write!(
+                f,
+                "`{text}` is not {noun}: it has no plain decimal number (digits, `_` between \
+                 digits, a point); {remedy}"
+            ),
+            Problem::MissingUnit => write!(f, "`{text}` has no unit: {remedy}"),
+            Problem::UnknownUnit(unit) => {
+                write!(f, "`{text}` is not {noun}: unknown unit `{unit}`")?;
+                let near =
+                    |name: &str| name.eq_ignore_ascii_case(unit) || name == format!("{unit}ps");
+                if let Some((name, _)) = units.iter().find(|(name, _)| near(name)) {
+                    write!(f, " (did you mean `{name}`?)")?;
+                }
+                write!(f, "; {remedy}")
+            }
+            Problem::Zero => write!(
+                f,
+                "`{text}` is zero: {noun} must be above zero, such as \"{example}\""
+            ),
+            Problem::TooLarge => write!(f, "`{text}` is too large: {noun} fits 64 bits of {step}"),
+            Problem::TooFine => write!(
+                f,
+                "`{text}` is too fine: {noun} is a whole multiple of {step}"
+            ),
+        }
     }
-}; }
-as_text!(Bandwidth, x); as_text!(Span, x); as_text!(Bytes, x);
+}
+
+impl std::error::Error for QuantityError {}
+
+/// A decimal number: digits before the point, digits after it (no trailing zeros).
+struct Decimal<'a> {
+    whole: &'a str,
+    fraction: &'a str,
+}
+
+/// Splits `text` into its number and its unit.
+fn split(text: &str) -> Result<(Decimal<'_>, &str), Problem> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Problem::Empty);
+    }
+    if text.starts_with(['-', '\u{2212}']) {
+        return Err(Problem::Negative);
+    }
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '_' || c == '.'))
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let plain = |digits: &str| {
+        digits
+            .split('_')
+            .all(|run| !run.is_empty() && run.bytes().all(|b| b.is_ascii_digit()))
+    };
+    // `1e9bps` would otherwise be reported as the strange unit `e9bps`.
+    let exponent =
+        unit.starts_with(['e', 'E']) && unit[1..].starts_with(|c: char| "+-0123456789".contains(c));
+    if !plain(whole) || !plain(fraction) || exponent {
+        return Err(Problem::NotANumber);
+    }
+    let unit = unit.trim_start();
+    if unit.is_empty() {
+        return Err(Problem::MissingUnit);
+    }
+    let fraction = fraction.trim_end_matches(['0', '_']);
+    Ok((Decimal { whole, fraction }, unit))
+}
+
+impl Decimal<'_> {
+    /// The number times `factor`, exactly.
+    fn times(&self, factor: u64) -> Result<u64, Problem> {
+        let digits = |text: &str| {
+            text.bytes()
+                .filter(u8::is_ascii_digit)
+                .try_fold(0u128, |sum, b| {
+                    sum.checked_mul(10)?.checked_add(u128::from(b - b'0'))
+                })
+        };
+        let factor = u128::from(factor);
+        let places = self.fraction.bytes().filter(u8::is_ascii_digit).count() as u32;
+        let (Some(scale), Some(part)) = (10u128.checked_pow(places), digits(self.fraction)) else {
+            return Err(Problem::TooFine);
+        };
+        // Reduced first: then the fraction is exact if and only if the rest of
+        // the scale divides it, and no product overflows.
+        let common = gcd(scale, factor);
+        let (scale, step) = (scale / common, factor / common);
+        if !part.is_multiple_of(scale) {
+            return Err(Problem::TooFine);
+        }
+        digits(self.whole)
+            .and_then(|whole| whole.checked_mul(factor)?.checked_add(part / scale * step))
+            .and_then(|value| u64::try_from(value).ok())
+            .ok_or(Problem::TooLarge)
+    }
+}
+
+fn gcd(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Parses `text` with the units of `quantity`.
+fn parse(quantity: &'static Quantity, text: &str) -> Result<u64, QuantityError> {
+    split(text)
+        .and_then(
+            |(number, unit)| match quantity.units.iter().find(|(name, _)| *name == unit) {
+                Some(&(_, factor)) => number.times(factor),
+                None => Err(Problem::UnknownUnit(unit.to_string())),
+            },
+        )
+        .map_err(|problem| QuantityError {
+            text: text.trim().to_string(),
+            problem,
+            quantity,
+        })
+}
+
+/// Writes `value` in the largest unit of which it is a whole multiple.
+fn print(quantity: &Quantity, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut best = quantity.units[0];
+    for &(name, factor) in quantity.units {
+        // Lengths are read, but a span of time prints as time.
+        if value != 0 && value.is_multiple_of(factor) && factor > best.1 && !name.ends_with('m') {
+            best = (name, factor);
+        }
+    }
+    write!(f, "{}{}", value / best.1, best.0)
+}
+
+impl FromStr for Bandwidth {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        match parse(&RATE, text)? {
+            0 => Err(QuantityError {
+                text: text.trim().to_string(),
+                problem: Problem::Zero,
+                quantity: &RATE,
+            }),
+            rate => Ok(Bandwidth(rate)),
+        }
+    }
+}
+
+impl FromStr for Span {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        parse(&SPAN, text).map(Span)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        parse(&SIZE, text).map(Bytes)
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        match split(text) {
+            Ok((number, "bdp")) => {
+                number
+                    .times(1_000)
+                    .map(Threshold::Bdp)
+                    .map_err(|problem| QuantityError {
+                        text: text.trim().to_string(),
+                        problem,
+                        quantity: &THRESHOLD,
+                    })
+            }
+            _ => parse(&THRESHOLD, text).map(|bytes| Threshold::Bytes(Bytes(bytes))),
+        }
+    }
+}
+
+impl fmt::Display for Bandwidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(&RATE, self.0, f)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(&SPAN, self.0, f)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(&SIZE, self.0, f)
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Threshold::Bytes(bytes) => bytes.fmt(f),
+            Threshold::Bdp(milli) if milli.is_multiple_of(1_000) => {
+                write!(f, "{}bdp", milli / 1_000)
+            }
+            Threshold::Bdp(milli) => {
+                let fraction = format!("{:03}", milli % 1_000);
+                write!(f, "{}.{}bdp", milli / 1_000, fraction.trim_end_matches('0'))
+            }
+        }
+    }
+}
+
+/// Reads a quantity from text, and refuses anything else by naming the units.
+struct TextVisitor<T> {
+    quantity: &'static Quantity,
+    parse: fn(&str) -> Result<T, QuantityError>,
+}
+
+impl<T> TextVisitor<T> {
+    fn bare<E: de::Error>(&self, value: &dyn fmt::Display) -> E {
+        let Quantity {
+            noun,
+            list,
+            example,
+            ..
+        } = self.quantity;
+        E::custom(format!(
+            "{value} has no unit: {noun} is a text with {list}, such as \"{example}\""
+        ))
+    }
+}
+
+impl<T> de::Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} as text, such as \"{}\"",
+            self.quantity.noun, self.quantity.example
+        )
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
+        Err(self.bare(&value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<T, E> {
+        Err(self.bare(&value))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<T, E> {
+        Err(self.bare(&value))
+    }
+}
+
+/// Text in files and schemas for a quantity: serde and schemars.
+macro_rules! as_text {
+    ($type:ident, $quantity:ident, $description:literal, $units:literal, $examples:tt) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let visitor = TextVisitor { quantity: &$quantity, parse: $type::from_str };
+                deserializer.deserialize_any(visitor)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "type": "string",
+                    "description": $description,
+                    "pattern": concat!("^\\s*[0-9]+(_[0-9]+)*(\\.[0-9]+(_[0-9]+)*)?\\s*(", $units, ")\\s*$"),
+                    "examples": $examples
+                })
+            }
+        }
+    };
+}
+
+as_text!(
+    Bandwidth,
+    RATE,
+    "A rate above zero: a number with bps, kbps, Mbps, Gbps or Tbps.",
+    "bps|kbps|Mbps|Gbps|Tbps",
+    ["100Gbps", "2.5Gbps"]
+);
+as_text!(
+    Span,
+    SPAN,
+    "A time: a number with ps, ns, us, ms or s; or a cable's length in m or km, at 5 ns per metre.",
+    "ps|ns|us|\u{b5}s|\u{3bc}s|ms|s|m|km",
+    ["1us", "1.5ms", "80km"]
+);
+as_text!(
+    Bytes,
+    SIZE,
+    "A size: a number with B, kB, MB, GB (powers of 1000), KiB, MiB or GiB (powers of 1024).",
+    "B|kB|MB|GB|KiB|MiB|GiB",
+    ["5MB", "4KiB"]
+);
+as_text!(
+    Threshold,
+    THRESHOLD,
+    "A threshold: a size (\"75kB\"), or a multiple of the link's one-hop bandwidth-delay product (\"6bdp\").",
+    "B|kB|MB|GB|KiB|MiB|GiB|bdp",
+    ["6bdp", "75kB"]
+);
+
+#[cfg(test)]
+mod tests;

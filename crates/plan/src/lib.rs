@@ -2,4 +2,51 @@
 //! line, key and remedy; traffic; loads; ideal completion times. Pure: it knows
 //! nothing of running and touches no file but those that the caller read for it.
 
+mod build;
+mod document;
+pub mod error;
+pub mod ideal;
+mod parse;
 pub mod plan;
+pub mod scenario;
+
+pub use error::{Error, Warning};
+
+use std::io;
+use std::path::Path;
+
+/// A scenario, understood.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What was written, with every default and override filled in.
+    pub scenario: scenario::Scenario,
+    /// What it means.
+    pub plan: plan::Plan,
+    /// What is allowed but may not be what its author expects.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads the scenario `text` and works it out.
+///
+/// `name` is the file's name in errors. `overrides` are applied in order: a key
+/// such as `flow_control.xoff`, `traffic[0].load` or `traffic.0.load`, and a
+/// value that is read as TOML or else taken as text. `files` reads the files
+/// that the scenario names; their paths are handed over as written.
+///
+/// # Errors
+/// The first thing that is wrong, with its place and a remedy. Nothing has been
+/// simulated then.
+pub fn load(
+    name: &str,
+    text: &[u8],
+    overrides: &[(String, String)],
+    files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+) -> Result<Loaded, Error> {
+    let source = document::Source::new(name, text, overrides)?;
+    let doc = document::Document::parse(&source)?;
+    let mut warnings = Vec::new();
+    let scenario = parse::scenario(&doc, &mut warnings)?;
+    let (plan, more) = build::plan(&doc, &scenario, files)?;
+    warnings.extend(more);
+    Ok(Loaded { scenario, plan, warnings })
+}

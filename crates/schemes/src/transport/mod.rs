@@ -1,5 +1,7 @@
 //! Transports: how a queue pair numbers, acknowledges and repeats its packets.
 
+pub mod go_back_n;
+
 use xoff_kernel::time::Time;
 
 /// Parameters of the transport, resolved.

@@ -1,0 +1,217 @@
+//! Leaf-spine and fat-tree networks.
+
+use super::{Estimate, add_tier, at_least, with_hosts};
+use crate::error::SpecError;
+use crate::topology::{LinkSpec, Topology};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The value of a multiplicity that is not written.
+fn one() -> u32 {
+    1
+}
+
+/// Two tiers of switches: leaves `S0.i` with the hosts, every leaf linked to
+/// every spine `S1.j`. Host `i` is at leaf `i / hosts_per_leaf`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeafSpine {
+    /// Leaf switches, at least 1.
+    #[schemars(range(min = 1))]
+    pub leaves: u32,
+    /// Spine switches, at least 1.
+    #[schemars(range(min = 1))]
+    pub spines: u32,
+    /// Hosts at each leaf, at least 1.
+    #[schemars(range(min = 1))]
+    pub hosts_per_leaf: u32,
+    /// Links between hosts and leaves.
+    pub host_link: LinkSpec,
+    /// Links between leaves and spines.
+    pub fabric_link: LinkSpec,
+    /// Parallel links between a leaf and a spine, at least 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub links_per_pair: u32,
+}
+
+impl LeafSpine {
+    /// Builds the topology.
+    ///
+    /// # Errors
+    /// If a count is zero or the network is too large.
+    pub fn build(&self) -> Result<Topology, SpecError> {
+        let &Self {
+            leaves,
+            spines,
+            hosts_per_leaf,
+            links_per_pair,
+            ..
+        } = self;
+        at_least("leaves", leaves, 1)?;
+        at_least("spines", spines, 1)?;
+        at_least("hosts_per_leaf", hosts_per_leaf, 1)?;
+        at_least("links_per_pair", links_per_pair, 1)?;
+        let [l, s, h, m] = [leaves, spines, hosts_per_leaf, links_per_pair].map(u64::from);
+        let hosts = l * h;
+        let fabric = (l * s).saturating_mul(m);
+        Estimate {
+            key: if hosts >= fabric {
+                "hosts_per_leaf"
+            } else {
+                "spines"
+            },
+            hosts,
+            links: hosts.saturating_add(fabric),
+            radix: (l * m).max(h.saturating_add(s * m)),
+        }
+        .admit()?;
+
+        let mut topology = with_hosts(leaves * hosts_per_leaf);
+        let first_leaf = add_tier(&mut topology, 0, leaves);
+        let first_spine = add_tier(&mut topology, 1, spines);
+        for host in 0..leaves * hosts_per_leaf {
+            topology.link(host, first_leaf + host / hosts_per_leaf, self.host_link);
+        }
+        for leaf in 0..leaves {
+            for spine in 0..spines {
+                for _ in 0..links_per_pair {
+                    topology.link(first_leaf + leaf, first_spine + spine, self.fabric_link);
+                }
+            }
+        }
+        Ok(topology)
+    }
+}
+
+/// A fat-tree of `k`-port switches (Al-Fares et al., SIGCOMM 2008).
+///
+/// Three tiers: `k` pods of `k/2` edge switches `S0.i` and `k/2` aggregation
+/// switches `S1.i`, and `(k/2)^2` cores `S2.i`. Two tiers: `k` edge switches
+/// and `k/2` spines `S1.i`. An edge switch has `oversubscription · k/2` hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FatTree {
+    /// Ports of a switch (of its fabric, where oversubscribed): even, at least 2.
+    #[schemars(range(min = 2))]
+    pub k: u32,
+    /// Tiers of switches, 2 or 3.
+    #[serde(default = "three")]
+    #[schemars(range(min = 2, max = 3))]
+    pub tiers: u32,
+    /// Hosts per uplink of an edge switch, at least 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub oversubscription: u32,
+    /// Links of hosts.
+    pub link: LinkSpec,
+    /// Links between switches; like `link` if not written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fabric_link: Option<LinkSpec>,
+}
+
+/// The usual number of tiers.
+fn three() -> u32 {
+    3
+}
+
+impl FatTree {
+    /// Builds the topology.
+    ///
+    /// # Errors
+    /// If `k` is odd or zero, `tiers` is neither 2 nor 3, `oversubscription` is
+    /// zero, or the network is too large.
+    pub fn build(&self) -> Result<Topology, SpecError> {
+        let &Self {
+            k,
+            tiers,
+            oversubscription,
+            ..
+        } = self;
+        at_least("k", k, 2)?;
+        if !k.is_multiple_of(2) {
+            return Err(SpecError::new(
+                "k",
+                format!("{k} is odd: half of a switch's ports lead up, half lead down"),
+                format!(
+                    "write an even number, such as {} or {}",
+                    k - 1,
+                    k.saturating_add(1)
+                ),
+            ));
+        }
+        if tiers != 2 && tiers != 3 {
+            return Err(SpecError::new(
+                "tiers",
+                format!("a fat-tree of {tiers} tiers is not built"),
+                "write 2 or 3",
+            ));
+        }
+        at_least("oversubscription", oversubscription, 1)?;
+        let pods = if tiers == 3 { u64::from(k) } else { 2 };
+        let half = u64::from(k) / 2;
+        let (edges, fabric) = (
+            pods * half,
+            (pods * half)
+                .saturating_mul(half)
+                .saturating_mul(u64::from(tiers) - 1),
+        );
+        let per_edge = half * u64::from(oversubscription);
+        let hosts = edges.saturating_mul(per_edge);
+        Estimate {
+            key: if per_edge > MANY_HOSTS_PER_EDGE {
+                "oversubscription"
+            } else {
+                "k"
+            },
+            hosts,
+            links: hosts.saturating_add(fabric),
+            radix: u64::from(k).max(half + per_edge),
+        }
+        .admit()?;
+
+        let fabric_link = self.fabric_link.unwrap_or(self.link);
+        let (half, pods, per_edge) = (k / 2, pods as u32, per_edge as u32);
+        let edges = pods * half;
+        let mut topology = with_hosts(edges * per_edge);
+        let first_edge = add_tier(&mut topology, 0, edges);
+        for host in 0..edges * per_edge {
+            topology.link(host, first_edge + host / per_edge, self.link);
+        }
+        if tiers == 2 {
+            let first_spine = add_tier(&mut topology, 1, half);
+            for edge in 0..edges {
+                for spine in 0..half {
+                    topology.link(first_edge + edge, first_spine + spine, fabric_link);
+                }
+            }
+            return Ok(topology);
+        }
+        let first_aggregation = add_tier(&mut topology, 1, edges);
+        let first_core = add_tier(&mut topology, 2, half * half);
+        for edge in 0..edges {
+            for j in 0..half {
+                topology.link(
+                    first_edge + edge,
+                    first_aggregation + edge / half * half + j,
+                    fabric_link,
+                );
+            }
+        }
+        for aggregation in 0..edges {
+            for j in 0..half {
+                let core = aggregation % half * half + j;
+                topology.link(
+                    first_aggregation + aggregation,
+                    first_core + core,
+                    fabric_link,
+                );
+            }
+        }
+        Ok(topology)
+    }
+}
+
+/// Above so many hosts at one edge switch, an oversized network is blamed on
+/// the oversubscription.
+const MANY_HOSTS_PER_EDGE: u64 = 1_024;

@@ -1,0 +1,165 @@
+//! A topology written out node by node.
+
+use super::{Estimate, MAX_RADIX};
+use crate::error::SpecError;
+use crate::topology::{LinkSpec, NodeId, NodeKind, Topology};
+use crate::units::{Bandwidth, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Hosts, switches and the links between them, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Custom {
+    /// Names of the hosts, in order.
+    pub hosts: Vec<String>,
+    /// Names of the switches.
+    #[serde(default)]
+    pub switches: Vec<String>,
+    /// The links; two of the same pair are parallel links.
+    pub links: Vec<CustomLink>,
+    /// Whether hosts forward packets that are not theirs.
+    #[serde(default)]
+    pub relay_hosts: bool,
+}
+
+/// A link of a custom topology.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CustomLink {
+    /// One end.
+    pub a: String,
+    /// The other end.
+    pub b: String,
+    /// Line rate, the same in both directions.
+    pub rate: Bandwidth,
+    /// One-way propagation delay; a length such as `"80km"` counts 5 us per km.
+    pub delay: Span,
+}
+
+impl Custom {
+    /// Builds the topology.
+    ///
+    /// # Errors
+    /// If there is no host, a name is unusable or taken, a link's end is
+    /// unknown or both ends are the same, a host has no link, or the network is
+    /// too large.
+    pub fn build(&self) -> Result<Topology, SpecError> {
+        if self.hosts.is_empty() {
+            return Err(SpecError::new(
+                "hosts",
+                "there is no host",
+                "name at least one host, such as [\"A\", \"B\"]",
+            ));
+        }
+        Estimate {
+            key: if self.hosts.len() > self.links.len() {
+                "hosts"
+            } else {
+                "links"
+            },
+            hosts: self.hosts.len() as u64,
+            links: self.links.len() as u64,
+            radix: 0,
+        }
+        .admit()?;
+
+        let mut topology = Topology {
+            relay_hosts: self.relay_hosts,
+            ..Topology::default()
+        };
+        let mut by_name: BTreeMap<&str, (NodeId, String)> = BTreeMap::new();
+        let lists = [
+            ("hosts", &self.hosts, NodeKind::Host),
+            ("switches", &self.switches, NodeKind::Switch),
+        ];
+        for (list, names, kind) in lists {
+            for (i, name) in names.iter().enumerate() {
+                let key = format!("{list}[{i}]");
+                check_name(&key, name)?;
+                let id = topology.add(name.clone(), kind);
+                if let Some((_, first)) = by_name.insert(name, (id, key.clone())) {
+                    return Err(SpecError::new(
+                        key,
+                        format!("the name `{name}` is taken by {first}"),
+                        "give every node a name of its own",
+                    ));
+                }
+            }
+        }
+        for (i, link) in self.links.iter().enumerate() {
+            let end = |key: &str, name: &str| match by_name.get(name) {
+                Some(&(id, _)) if topology.nodes[id as usize].ports.len() as u64 >= MAX_RADIX => {
+                    Err(SpecError::new(
+                        format!("links[{i}].{key}"),
+                        format!("`{name}` has more than {MAX_RADIX} links"),
+                        "spread its links over several switches",
+                    ))
+                }
+                Some(&(id, _)) => Ok(id),
+                None => Err(SpecError::new(
+                    format!("links[{i}].{key}"),
+                    format!("there is no node `{name}`"),
+                    format!("write one of {}", listed(by_name.keys())),
+                )),
+            };
+            let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);
+            if a == b {
+                return Err(SpecError::new(
+                    format!("links[{i}].b"),
+                    format!("a link from `{}` to itself", link.a),
+                    "link two different nodes",
+                ));
+            }
+            topology.link(
+                a,
+                b,
+                LinkSpec {
+                    rate: link.rate,
+                    delay: link.delay,
+                },
+            );
+        }
+        for (i, name) in self.hosts.iter().enumerate() {
+            if topology.nodes[i].ports.is_empty() {
+                return Err(SpecError::new(
+                    format!("hosts[{i}]"),
+                    format!("host `{name}` has no link"),
+                    format!("add a link with `{name}` at one end, or leave the host out"),
+                ));
+            }
+        }
+        Ok(topology)
+    }
+}
+
+/// Names appear in port names (`S1:3`), CSV files and on the command line, and a
+/// number alone would be taken for the index of a host.
+fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
+    let usable = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !name.is_empty() && name.chars().all(usable) && !name.bytes().all(|b| b.is_ascii_digit()) {
+        return Ok(());
+    }
+    Err(SpecError::new(
+        key,
+        format!("`{name}` cannot be a node's name"),
+        "use letters, digits, `.`, `_` and `-`, and not digits alone",
+    ))
+}
+
+/// The first few names, for an error.
+fn listed<'a>(names: impl ExactSizeIterator<Item = &'a &'a str>) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let text = names
+        .take(SHOWN)
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if more > 0 {
+        format!("{text} and {more} more")
+    } else {
+        text
+    }
+}

@@ -1,0 +1,164 @@
+//! Topologies that a scenario can ask for: one plain struct per kind, each a
+//! `[topology]` table, and [`TopologySpec::build`].
+//!
+//! Hosts are nodes `0..H` in order, named `H<i>`; switches follow tier by tier,
+//! named `S<tier>.<index>`.
+
+mod chain;
+mod clos;
+mod cube;
+mod custom;
+#[cfg(test)]
+mod tests;
+
+pub use chain::{Dumbbell, Line, Ring};
+pub use clos::{FatTree, LeafSpine};
+pub use cube::Ndc;
+pub use custom::{Custom, CustomLink};
+
+use crate::error::SpecError;
+use crate::topology::{NodeId, NodeKind, Topology};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most hosts that a topology may have.
+pub const MAX_HOSTS: u64 = 2_000_000;
+/// Most ports (two per link) that a topology may have.
+pub const MAX_PORTS: u64 = 20_000_000;
+/// Most ports that one device may have.
+pub const MAX_RADIX: u64 = 65_536;
+
+/// The `[topology]` table of a scenario.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum TopologySpec {
+    /// NDC(n, k), also known as BCube: hosts that relay, layers of small switches.
+    Ndc(Ndc),
+    /// Two tiers, every leaf linked to every spine.
+    LeafSpine(LeafSpine),
+    /// A folded Clos network of k-port switches, in two or three tiers.
+    FatTree(FatTree),
+    /// Two switches with one link between them.
+    Dumbbell(Dumbbell),
+    /// Switches in a row.
+    Line(Line),
+    /// Switches in a circle.
+    Ring(Ring),
+    /// Nodes and links written out.
+    Custom(Custom),
+}
+
+impl TopologySpec {
+    /// The values of the key `kind`.
+    pub const KINDS: [&str; 7] = [
+        "ndc",
+        "leaf-spine",
+        "fat-tree",
+        "dumbbell",
+        "line",
+        "ring",
+        "custom",
+    ];
+
+    /// The value of the key `kind` for this topology.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            TopologySpec::Ndc(_) => "ndc",
+            TopologySpec::LeafSpine(_) => "leaf-spine",
+            TopologySpec::FatTree(_) => "fat-tree",
+            TopologySpec::Dumbbell(_) => "dumbbell",
+            TopologySpec::Line(_) => "line",
+            TopologySpec::Ring(_) => "ring",
+            TopologySpec::Custom(_) => "custom",
+        }
+    }
+
+    /// Builds the topology.
+    ///
+    /// # Errors
+    /// If a count is out of its range, the whole would be larger than
+    /// [`MAX_HOSTS`] or [`MAX_PORTS`] (found out before anything is allocated),
+    /// or a custom topology contradicts itself.
+    pub fn build(&self) -> Result<Topology, SpecError> {
+        match self {
+            TopologySpec::Ndc(spec) => spec.build(),
+            TopologySpec::LeafSpine(spec) => spec.build(),
+            TopologySpec::FatTree(spec) => spec.build(),
+            TopologySpec::Dumbbell(spec) => spec.build(),
+            TopologySpec::Line(spec) => spec.build(),
+            TopologySpec::Ring(spec) => spec.build(),
+            TopologySpec::Custom(spec) => spec.build(),
+        }
+    }
+}
+
+/// Refuses a count below `least`.
+fn at_least(key: &str, value: u32, least: u32) -> Result<(), SpecError> {
+    if value >= least {
+        return Ok(());
+    }
+    Err(SpecError::new(
+        key,
+        format!("{value} is too small"),
+        format!("write a whole number, {least} or above (a network has at most {MAX_HOSTS} hosts)"),
+    ))
+}
+
+/// What a topology will need, worked out before it is built. Saturating: what
+/// does not fit 64 bits is too large anyway.
+struct Estimate {
+    /// The key that drives the size.
+    key: &'static str,
+    hosts: u64,
+    /// Links, each with two ports.
+    links: u64,
+    /// Ports of the device that has the most.
+    radix: u64,
+}
+
+impl Estimate {
+    /// Refuses a network that is too large.
+    fn admit(&self) -> Result<(), SpecError> {
+        let ports = self.links.saturating_mul(2);
+        for (what, count, most) in [
+            ("hosts", self.hosts, MAX_HOSTS),
+            ("ports", ports, MAX_PORTS),
+            ("ports on one device", self.radix, MAX_RADIX),
+        ] {
+            if count > most {
+                let count = if count == u64::MAX {
+                    format!("more than {count}")
+                } else {
+                    count.to_string()
+                };
+                return Err(SpecError::new(
+                    self.key,
+                    format!("this network would have {count} {what}"),
+                    format!(
+                        "at most {most} {what} are built: choose a smaller `{}`",
+                        self.key
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A topology of `count` hosts without links.
+fn with_hosts(count: u32) -> Topology {
+    let mut topology = Topology::default();
+    for i in 0..count {
+        topology.add(format!("H{i}"), NodeKind::Host);
+    }
+    topology
+}
+
+/// Adds `count` switches of one tier; returns the first.
+fn add_tier(topology: &mut Topology, tier: u32, count: u32) -> NodeId {
+    let first = topology.nodes.len() as NodeId;
+    for i in 0..count {
+        topology.add(format!("S{tier}.{i}"), NodeKind::Switch);
+    }
+    first
+}

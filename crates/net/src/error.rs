@@ -1,0 +1,37 @@
+//! The error of a scenario's table.
+
+use std::fmt;
+
+/// A value of a table that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// The key inside its table, such as `k` or `links[3].a`.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl SpecError {
+    /// An error about `key`.
+    pub fn new(
+        key: impl Into<String>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            key: key.into(),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.key, self.message, self.help)
+    }
+}
+
+impl std::error::Error for SpecError {}

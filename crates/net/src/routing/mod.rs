@@ -1,0 +1,404 @@
+//! Routing: which ports a flow crosses.
+//!
+//! A [`Router`] holds what it needs of a topology, so the topology may grow
+//! afterwards (inner ports). Distances are found when first needed, one search
+//! per attachment switch instead of one per host; on an NDC they follow from the
+//! addresses and nothing is stored.
+
+mod hash;
+mod load;
+mod route;
+#[cfg(test)]
+mod tests;
+
+pub use hash::{HashKind, crc32};
+pub use load::{Saturation, host_capacity, saturation, uniform};
+pub use route::{Ends, Route, RouteError};
+
+use crate::error::SpecError;
+use crate::topology::{Cube, NodeId, NodeKind, PortId, Topology};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use xoff_kernel::random::Stream;
+
+/// Time to live of a packet in links, as IPv4 stacks commonly set it. A packet
+/// whose route loops is dropped after so many.
+pub const TTL: usize = 64;
+
+/// How packets find their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RoutingSpec {
+    /// The algorithm.
+    pub kind: RoutingKind,
+    /// How a flow is mapped to one of several equal-cost paths.
+    pub hash: HashKind,
+    /// Every node's hash seed is derived from this one.
+    pub seed: u64,
+}
+
+impl Default for RoutingSpec {
+    fn default() -> Self {
+        Self {
+            kind: RoutingKind::ShortestPath,
+            hash: HashKind::Mix64,
+            seed: 1,
+        }
+    }
+}
+
+/// A routing algorithm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoutingKind {
+    /// Shortest paths; every node on the way chooses among equal-cost next hops
+    /// by its own hash of the flow (ECMP).
+    #[default]
+    ShortestPath,
+    /// BCube's source routing, for NDC only: the source chooses, by its hash of
+    /// the flow, the order in which the differing digits of the addresses are
+    /// corrected; each correction is a hop over one switch to the next host.
+    Bcube,
+}
+
+impl RoutingKind {
+    /// The values of the key `kind`.
+    pub const NAMES: [&str; 2] = ["shortest-path", "bcube"];
+}
+
+/// A static route: at node `at`, packets to `to` leave by the links to the
+/// neighbour `via`. Several for one `at` and `to` share the flows by hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// Where it holds.
+    pub at: NodeId,
+    /// Destination of the packets.
+    pub to: NodeId,
+    /// A neighbour of `at`.
+    pub via: NodeId,
+}
+
+/// One way out of a node.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    port: PortId,
+    to: NodeId,
+}
+
+/// Finds routes; see the module's description.
+#[derive(Clone, Debug)]
+pub struct Router {
+    kind: RoutingKind,
+    hash: HashKind,
+    names: Vec<String>,
+    /// Whether the node forwards packets that are not its own.
+    relays: Vec<bool>,
+    /// `links[first[n]..first[n + 1]]` leave node `n`, in the order of its ports.
+    first: Vec<u32>,
+    links: Vec<Link>,
+    /// By port.
+    peers: Vec<PortId>,
+    /// By port, bits per second.
+    rates: Vec<u64>,
+    /// By node, for its hash.
+    seeds: Vec<u64>,
+    cube: Option<Cube>,
+    /// By destination, then by node.
+    overrides: BTreeMap<(NodeId, NodeId), Vec<Link>>,
+    /// By root, where it was needed: each node's distance in links.
+    distances: Vec<Option<Box<[u32]>>>,
+}
+
+/// A destination: every path to `to` ends with `root`, `extra` links before.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    to: NodeId,
+    root: NodeId,
+    extra: u32,
+}
+
+/// In [`Router::distances`]: no path.
+const UNREACHED: u32 = u32::MAX;
+
+impl Router {
+    /// A router for `topology`.
+    ///
+    /// # Errors
+    /// If BCube routing is asked for without an NDC or together with overrides;
+    /// or if an override's `via` is no neighbour of `at`, or a host that neither
+    /// relays nor is the destination, its `to` is a switch, or its `at` and `to`
+    /// are the same. The key is `kind`, or `overrides[i].via` (`.at`, `.to`).
+    pub fn new(
+        topology: &Topology,
+        spec: &RoutingSpec,
+        overrides: &[Override],
+    ) -> Result<Self, SpecError> {
+        let nodes = topology.nodes.len();
+        let mut first = Vec::with_capacity(nodes + 1);
+        let mut links = Vec::with_capacity(topology.ports.len());
+        for (id, node) in topology.nodes.iter().enumerate() {
+            first.push(links.len() as u32);
+            for &port in &node.ports {
+                let to = topology.neighbour(port);
+                // Inner ports of a device lead nowhere.
+                if to as usize != id {
+                    links.push(Link { port, to });
+                }
+            }
+        }
+        first.push(links.len() as u32);
+        let mut router = Self {
+            kind: spec.kind,
+            hash: spec.hash,
+            names: topology
+                .nodes
+                .iter()
+                .map(|node| node.name.clone())
+                .collect(),
+            relays: topology
+                .nodes
+                .iter()
+                .map(|node| node.kind == NodeKind::Switch || topology.relay_hosts)
+                .collect(),
+            first,
+            links,
+            peers: topology.ports.iter().map(|port| port.peer).collect(),
+            rates: topology.ports.iter().map(|port| port.rate).collect(),
+            seeds: (0..nodes as u64)
+                .map(|node| Stream::new(spec.seed, "ECMP seeds", node).bits())
+                .collect(),
+            cube: topology.cube,
+            overrides: BTreeMap::new(),
+            distances: vec![None; nodes],
+        };
+        if spec.kind == RoutingKind::Bcube {
+            if router.cube.is_none() {
+                return Err(SpecError::new(
+                    "kind",
+                    "BCube routing needs the addresses of an NDC",
+                    "use it with the topology `ndc`, or write kind = \"shortest-path\"",
+                ));
+            }
+            if !overrides.is_empty() {
+                return Err(SpecError::new(
+                    "kind",
+                    "BCube routing is chosen at the source, so that static overrides have no effect",
+                    "write kind = \"shortest-path\", or leave the overrides out",
+                ));
+            }
+        }
+        for (i, entry) in overrides.iter().enumerate() {
+            if topology.nodes[entry.to as usize].kind == NodeKind::Switch {
+                return Err(SpecError::new(
+                    format!("overrides[{i}].to"),
+                    format!("{} is a switch: no packet is for it", router.name(entry.to)),
+                    "name a host",
+                ));
+            }
+            router.add_override(i, entry)?;
+        }
+        Ok(router)
+    }
+
+    fn add_override(&mut self, i: usize, entry: &Override) -> Result<(), SpecError> {
+        let &Override { at, to, via } = entry;
+        let name = |node: NodeId| &self.names[node as usize];
+        if at == to {
+            return Err(SpecError::new(
+                format!("overrides[{i}].at"),
+                format!("{} is the destination itself", name(at)),
+                "name another node on the way",
+            ));
+        }
+        let links: Vec<Link> = self
+            .links(at)
+            .iter()
+            .copied()
+            .filter(|link| link.to == via)
+            .collect();
+        if links.is_empty() {
+            let mut near: Vec<&str> = self
+                .links(at)
+                .iter()
+                .map(|link| name(link.to).as_str())
+                .collect();
+            near.dedup();
+            near.truncate(16);
+            return Err(SpecError::new(
+                format!("overrides[{i}].via"),
+                format!("{} is not a neighbour of {}", name(via), name(at)),
+                format!("its neighbours are {}", near.join(", ")),
+            ));
+        }
+        if via != to && !self.relays[via as usize] {
+            return Err(SpecError::new(
+                format!("overrides[{i}].via"),
+                format!("{} is a host that does not relay", name(via)),
+                "name a switch, or the destination",
+            ));
+        }
+        let chosen = self.overrides.entry((to, at)).or_default();
+        if !chosen.iter().any(|link| link.to == via) {
+            chosen.extend(links);
+        }
+        Ok(())
+    }
+
+    /// The ports by which packets to `to` may leave `at`: those of the
+    /// overrides, or all on shortest paths. Empty at `to` itself and where no
+    /// path leads there.
+    pub fn next_hops(&mut self, at: NodeId, to: NodeId) -> Vec<PortId> {
+        let target = self.target(to);
+        let mut links = Vec::new();
+        self.choices(at, &target, &mut links);
+        links.iter().map(|link| link.port).collect()
+    }
+
+    /// Length of the shortest path in links, overrides not counted; `None`
+    /// where there is no path.
+    pub fn distance(&mut self, from: NodeId, to: NodeId) -> Option<u32> {
+        let target = self.target(to);
+        let distance = self.distance_to(from, &target);
+        (distance != UNREACHED).then_some(distance)
+    }
+
+    fn links(&self, node: NodeId) -> &[Link] {
+        let node = node as usize;
+        &self.links[self.first[node] as usize..self.first[node + 1] as usize]
+    }
+
+    /// Prepares the distances to `to`.
+    fn target(&mut self, to: NodeId) -> Target {
+        // All paths to a host with one neighbour lead over that neighbour, so
+        // that the hosts of a switch share one table.
+        let links = self.links(to);
+        let single = links.first().map(|link| link.to);
+        let target = match single {
+            Some(root)
+                if self.relays[root as usize] && links.iter().all(|link| link.to == root) =>
+            {
+                Target { to, root, extra: 1 }
+            }
+            _ => Target {
+                to,
+                root: to,
+                extra: 0,
+            },
+        };
+        if self.cube.is_none() && self.distances[target.root as usize].is_none() {
+            self.distances[target.root as usize] = Some(self.search(target.root));
+        }
+        target
+    }
+
+    /// Every node's distance to `root` in links, over nodes that relay.
+    fn search(&self, root: NodeId) -> Box<[u32]> {
+        let mut distances = vec![UNREACHED; self.names.len()].into_boxed_slice();
+        distances[root as usize] = 0;
+        let mut queue = vec![root];
+        let mut next = 0;
+        while let Some(&node) = queue.get(next) {
+            next += 1;
+            if node != root && !self.relays[node as usize] {
+                continue;
+            }
+            let beyond = distances[node as usize] + 1;
+            for link in self.links(node) {
+                if distances[link.to as usize] == UNREACHED {
+                    distances[link.to as usize] = beyond;
+                    queue.push(link.to);
+                }
+            }
+        }
+        distances
+    }
+
+    /// Distance of `node` to the target, or [`UNREACHED`].
+    fn distance_to(&self, node: NodeId, target: &Target) -> u32 {
+        if node == target.to {
+            return 0;
+        }
+        if let Some(cube) = &self.cube {
+            return cube.distance(node, target.to);
+        }
+        let table = self.distances[target.root as usize]
+            .as_ref()
+            .expect("target() has searched");
+        match table[node as usize] {
+            UNREACHED => UNREACHED,
+            distance => distance + target.extra,
+        }
+    }
+
+    /// Fills `links` with the ways on from `at`.
+    fn choices(&self, at: NodeId, target: &Target, links: &mut Vec<Link>) {
+        links.clear();
+        if at == target.to {
+            return;
+        }
+        if let Some(chosen) = self.overrides.get(&(target.to, at)) {
+            links.extend(chosen);
+            return;
+        }
+        let distance = self.distance_to(at, target);
+        if distance == UNREACHED {
+            return;
+        }
+        links.extend(self.links(at).iter().filter(|link| {
+            (link.to == target.to || self.relays[link.to as usize])
+                && self.distance_to(link.to, target) == distance - 1
+        }));
+    }
+
+    fn has_overrides(&self, to: NodeId) -> bool {
+        self.overrides
+            .range((to, NodeId::MIN)..=(to, NodeId::MAX))
+            .next()
+            .is_some()
+    }
+
+    fn name(&self, node: NodeId) -> String {
+        self.names[node as usize].clone()
+    }
+}
+
+impl Cube {
+    /// Links on a shortest path between two nodes of an NDC, `to` being a host
+    /// or a switch: two for every digit that has to change, and one for the
+    /// step between a host and a switch.
+    fn distance(&self, from: NodeId, to: NodeId) -> u32 {
+        let hosts = self.hosts();
+        match (from < hosts, to < hosts) {
+            (true, true) => 2 * self.hamming(from, to),
+            (true, false) => self.to_switch(from, to - hosts),
+            (false, true) => self.to_switch(to, from - hosts),
+            (false, false) if from == to => 0,
+            // Over the nearest host of the one switch.
+            (false, false) => {
+                let hosts_of = (0..self.n).map(|digit| self.host_at(from - hosts, digit));
+                1 + hosts_of
+                    .map(|host| self.to_switch(host, to - hosts))
+                    .min()
+                    .unwrap_or(0)
+            }
+        }
+    }
+
+    /// From a host to a switch (counted from the first one of layer 0): to the
+    /// switch's host that has the same digit as this one where it is free.
+    fn to_switch(&self, host: NodeId, switch: u32) -> u32 {
+        let layer = switch / self.switches_per_layer();
+        1 + 2 * self.hamming(self.host_at(switch, self.digit(host, layer)), host)
+    }
+
+    /// The host at port `digit` of a switch.
+    fn host_at(&self, switch: u32, digit: u32) -> NodeId {
+        let (layer, index) = (
+            switch / self.switches_per_layer(),
+            switch % self.switches_per_layer(),
+        );
+        let low = self.n.pow(layer);
+        index / low * low * self.n + digit * low + index % low
+    }
+}

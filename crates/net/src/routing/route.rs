@@ -1,0 +1,249 @@
+//! The route of one flow.
+
+use super::{Link, Router, RoutingKind};
+use crate::topology::{Cube, NodeId, PortId};
+use std::fmt;
+
+/// A route: the egress ports that a packet leaves by, from the sender's NIC on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Egress ports, in order.
+    pub ports: Vec<PortId>,
+    /// What becomes of the packet behind the last of them.
+    pub ends: Ends,
+}
+
+/// How a route ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// At the destination.
+    Deliver,
+    /// It loops, and the time to live is over.
+    Expire,
+}
+
+/// Why there is no route. Nodes are given by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteError {
+    /// From a node to itself.
+    ToItself(String),
+    /// No path leads from one to the other.
+    NoPath {
+        /// The sender.
+        from: String,
+        /// The receiver.
+        to: String,
+    },
+    /// The path does not loop, yet is longer than the time to live.
+    TooLong {
+        /// The sender.
+        from: String,
+        /// The receiver.
+        to: String,
+        /// Most links that a packet may cross.
+        most: usize,
+    },
+    /// An explicit path has consecutive nodes without a link.
+    NotNeighbours(String, String),
+    /// An explicit path leads through a host that does not relay.
+    NoRelay(String),
+    /// An explicit path of fewer than two nodes.
+    TooShort,
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteError::ToItself(node) => write!(f, "{node} sends to itself"),
+            RouteError::NoPath { from, to } => write!(f, "no path leads from {from} to {to}"),
+            RouteError::TooLong { from, to, most } => {
+                write!(
+                    f,
+                    "the path from {from} to {to} is longer than the time to live, {most} links"
+                )
+            }
+            RouteError::NotNeighbours(a, b) => write!(f, "there is no link between {a} and {b}"),
+            RouteError::NoRelay(host) => write!(
+                f,
+                "the path leads through {host}, a host that does not relay"
+            ),
+            RouteError::TooShort => write!(f, "a path has at least two nodes"),
+        }
+    }
+}
+
+impl std::error::Error for RouteError {}
+
+impl Router {
+    /// The route of the flow with the key `flow_key` from `src` to `dst`.
+    ///
+    /// A route that loops through overrides ends in [`Ends::Expire`] after
+    /// `max_hops` links (usually [`TTL`](super::TTL)).
+    ///
+    /// # Errors
+    /// If the two are the same, there is no path between them, or the path is
+    /// longer than `max_hops` without a loop.
+    pub fn route(
+        &mut self,
+        src: NodeId,
+        dst: NodeId,
+        flow_key: u64,
+        max_hops: usize,
+    ) -> Result<Route, RouteError> {
+        if src == dst {
+            return Err(RouteError::ToItself(self.name(src)));
+        }
+        match (self.kind, self.cube) {
+            (RoutingKind::Bcube, Some(cube)) if src < cube.hosts() && dst < cube.hosts() => {
+                self.source_route(&cube, src, dst, flow_key, max_hops)
+            }
+            _ => self.shortest(src, dst, flow_key, max_hops),
+        }
+    }
+
+    /// Per-hop ECMP, or what the overrides say.
+    fn shortest(
+        &mut self,
+        src: NodeId,
+        dst: NodeId,
+        flow_key: u64,
+        max_hops: usize,
+    ) -> Result<Route, RouteError> {
+        let target = self.target(dst);
+        let (mut at, mut ports) = (src, Vec::with_capacity(8));
+        let mut links: Vec<Link> = Vec::new();
+        // Only overrides can lead in a circle.
+        let may_loop = self.has_overrides(dst);
+        let (mut visited, mut loops) = (Vec::new(), false);
+        while at != dst {
+            if ports.len() >= max_hops {
+                if loops {
+                    return Ok(Route {
+                        ports,
+                        ends: Ends::Expire,
+                    });
+                }
+                return Err(self.too_long(src, dst, max_hops));
+            }
+            if may_loop && !loops {
+                // The next hop depends on the node and the flow alone.
+                loops = visited.contains(&at);
+                visited.push(at);
+            }
+            self.choices(at, &target, &mut links);
+            if links.is_empty() {
+                return Err(RouteError::NoPath {
+                    from: self.name(src),
+                    to: self.name(dst),
+                });
+            }
+            let seed = self.seeds[at as usize];
+            let link = links[self.hash.choose(flow_key, seed, links.len() as u64) as usize];
+            ports.push(link.port);
+            at = link.to;
+        }
+        Ok(Route {
+            ports,
+            ends: Ends::Deliver,
+        })
+    }
+
+    /// BCube: corrects the differing digits in an order that the flow's hash picks.
+    fn source_route(
+        &self,
+        cube: &Cube,
+        src: NodeId,
+        dst: NodeId,
+        flow_key: u64,
+        max_hops: usize,
+    ) -> Result<Route, RouteError> {
+        let mut layers: Vec<u32> = (0..=cube.k)
+            .filter(|&l| cube.digit(src, l) != cube.digit(dst, l))
+            .collect();
+        if 2 * layers.len() > max_hops {
+            return Err(self.too_long(src, dst, max_hops));
+        }
+        // At most 20 digits fit the largest network, and 20! fits 64 bits.
+        let orders = (1..=layers.len() as u64).product();
+        let mut order = self.hash.choose(flow_key, self.seeds[src as usize], orders);
+        let (mut at, mut ports) = (src, Vec::with_capacity(2 * layers.len()));
+        while !layers.is_empty() {
+            // The order as a number in the factorial base, digit by digit.
+            let count = layers.len() as u64;
+            let layer = layers.remove((order % count) as usize);
+            order /= count;
+            let up = self.links(at)[layer as usize];
+            let down = self.links(up.to)[cube.digit(dst, layer) as usize];
+            ports.extend([up.port, down.port]);
+            at = down.to;
+        }
+        Ok(Route {
+            ports,
+            ends: Ends::Deliver,
+        })
+    }
+
+    /// The path along the given nodes; of parallel links, that with the lowest port.
+    ///
+    /// # Errors
+    /// If there are fewer than two nodes, more links than `max_hops`, two
+    /// consecutive ones without a link, or a host in between that does not relay.
+    pub fn explicit(&self, nodes: &[NodeId], max_hops: usize) -> Result<Route, RouteError> {
+        let (&[src, .., dst], true) = (nodes, nodes.len() >= 2) else {
+            return Err(RouteError::TooShort);
+        };
+        if src == dst {
+            return Err(RouteError::ToItself(self.name(src)));
+        }
+        if nodes.len() - 1 > max_hops {
+            return Err(self.too_long(src, dst, max_hops));
+        }
+        if let Some(&host) = nodes[1..nodes.len() - 1]
+            .iter()
+            .find(|&&node| !self.relays[node as usize])
+        {
+            return Err(RouteError::NoRelay(self.name(host)));
+        }
+        let mut ports = Vec::with_capacity(nodes.len() - 1);
+        for pair in nodes.windows(2) {
+            let link = self.links(pair[0]).iter().find(|link| link.to == pair[1]);
+            let Some(link) = link else {
+                return Err(RouteError::NotNeighbours(
+                    self.name(pair[0]),
+                    self.name(pair[1]),
+                ));
+            };
+            ports.push(link.port);
+        }
+        Ok(Route {
+            ports,
+            ends: Ends::Deliver,
+        })
+    }
+
+    /// The same links in the opposite direction; `None` if the route does not
+    /// reach its destination.
+    pub fn reverse(&self, route: &Route) -> Option<Route> {
+        if route.ends != Ends::Deliver {
+            return None;
+        }
+        let ports = route
+            .ports
+            .iter()
+            .rev()
+            .map(|&port| self.peers[port as usize])
+            .collect();
+        Some(Route {
+            ports,
+            ends: Ends::Deliver,
+        })
+    }
+
+    fn too_long(&self, from: NodeId, to: NodeId, most: usize) -> RouteError {
+        RouteError::TooLong {
+            from: self.name(from),
+            to: self.name(to),
+            most,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Memory of devices: buffers, ingress accounts, thresholds and headroom.
+
+use super::{Context, alpha_q16, bytes};
+use crate::error::Error;
+use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
+use crate::scenario::{FlowControl, HeadroomRule, Pfc};
+use std::collections::BTreeMap;
+use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
+use xoff_net::units::{Bytes, Threshold};
+use xoff_schemes::flow_control::pfc::{PfcParams, headroom, least_quanta};
+use xoff_schemes::flow_control::{Headroom, LinkFacts};
+
+/// How far below a dynamic threshold an account resumes, if not given.
+const XON_OFFSET: u64 = 3_000;
+/// Reserve under a dynamic threshold, if not given.
+const RESERVE: u64 = 4_000;
+/// Dynamic threshold's share of what is free, if not given.
+const ALPHA: f64 = 0.125;
+
+/// An account that nothing is ever charged to, or that is bounded by egress queues only.
+pub(super) const UNBOUNDED: Account =
+    Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None };
+
+/// Refuses keys of PFC that contradict each other.
+pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> Result<(), Error> {
+    let at = |key: &str| format!("flow_control.{key}");
+    let of_static = "it belongs to a dynamic threshold, and `xoff` makes a static one";
+    let dynamic = [("alpha", pfc.alpha.is_some()), ("xon_offset", pfc.xon_offset.is_some()), ("cap", pfc.cap.is_some())];
+    if pfc.xoff.is_some() {
+        if let Some((key, _)) = dynamic.iter().find(|(_, given)| *given) {
+            let message = format!("`{key}` contradicts `xoff`: {of_static}");
+            return Err(cx.doc.error(&at(key), message, "remove `xoff` and `xon`, or remove `alpha`, `xon_offset` and `cap`"));
+        }
+    } else if pfc.xon.is_some() {
+        let message = "`xon` without `xoff`: a static threshold needs both ends";
+        return Err(cx.doc.error(&at("xon"), message, "add `xoff`, or use `xon_offset` with a dynamic threshold"));
+    }
+    if let Some(alpha) = pfc.alpha {
+        alpha_q16(cx, &at("alpha"), alpha)?;
+    }
+    if u64::from(pfc.quanta) < least_quanta(packet.largest()) {
+        let message = format!("a pause of {} quanta would run out before it can be repeated", pfc.quanta);
+        let help = format!("with packets of {}, write {} to 65535", bytes(packet.largest().into()), least_quanta(packet.largest()));
+        return Err(cx.doc.error(&at("quanta"), message, help));
+    }
+    Ok(())
+}
+
+/// PFC's parameters for its state machines.
+pub(super) fn params(pfc: &Pfc) -> PfcParams {
+    PfcParams { quanta: pfc.quanta, response_time: pfc.response_time.0 }
+}
+
+/// Buffer of every node and accounts of every port, as the scenario's topology has them.
+pub(super) fn build(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    lanes: &[Lane],
+    packet: &PacketFormat,
+) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
+    let pfc = match &cx.scenario.flow_control {
+        FlowControl::Pfc(pfc) => Some(pfc),
+        FlowControl::None => None,
+    };
+    // Links are few in kind: each kind's account is worked out once.
+    let mut kinds: BTreeMap<(u64, u64), Account> = BTreeMap::new();
+    let mut accounts = Vec::with_capacity(topology.ports.len() * lanes.len());
+    for (id, port) in topology.ports.iter().enumerate() {
+        for lane in lanes {
+            accounts.push(match pfc {
+                Some(pfc) if lane.lossless => match kinds.get(&(port.rate, port.delay)) {
+                    Some(account) => account.clone(),
+                    None => {
+                        let account = account(cx, topology, id as PortId, port, pfc, packet)?;
+                        kinds.insert((port.rate, port.delay), account.clone());
+                        account
+                    }
+                },
+                _ => UNBOUNDED,
+            });
+        }
+    }
+    let mut buffers = Vec::with_capacity(topology.nodes.len());
+    for node in 0..topology.nodes.len() as NodeId {
+        buffers.push(buffer(cx, topology, node, lanes, &accounts, packet)?);
+    }
+    Ok((buffers, accounts))
+}
+
+fn account(
+    cx: &Context<'_>,
+    topology: &Topology,
+    id: PortId,
+    port: &Port,
+    pfc: &Pfc,
+    packet: &PacketFormat,
+) -> Result<Account, Error> {
+    let at = |key: &str| format!("flow_control.{key}");
+    let facts = LinkFacts { rate: port.rate, delay: port.delay, largest: packet.largest() };
+    let headroom = match pfc.headroom {
+        HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
+        HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },
+    };
+    let Some(threshold) = pfc.xoff else {
+        return Ok(Account {
+            reserve: pfc.reserve.map_or(RESERVE, |b| b.0),
+            limit: Limit::Dynamic {
+                alpha_q16: alpha_q16(cx, &at("alpha"), pfc.alpha.unwrap_or(ALPHA))?,
+                cap: pfc.cap.map_or(u64::MAX, |b| b.0),
+            },
+            resume: 0,
+            resume_offset: pfc.xon_offset.map_or(XON_OFFSET, |b| b.0),
+            headroom: Some(headroom),
+        });
+    };
+    let link = format!("the link of {} ({}, {})", topology.port_name(id), rate(port.rate), time(port.delay));
+    let shown = |t: Threshold, resolved: u64| match t {
+        Threshold::Bytes(b) => b.to_string(),
+        bdp => format!("{bdp} ({})", bytes(resolved)),
+    };
+    let xoff = threshold.resolve(port.rate, port.delay);
+    if xoff == 0 {
+        let message = format!("{} is no threshold on {link}", shown(threshold, xoff));
+        return Err(cx.doc.error(&at("xoff"), message, "write bytes above 0; a link without delay has no BDP"));
+    }
+    let resume = match pfc.xon {
+        None => xoff.saturating_sub(XON_OFFSET),
+        Some(t) => {
+            let xon = t.resolve(port.rate, port.delay);
+            if xon > xoff {
+                let message =
+                    format!("xon = {} is above xoff = {} on {link}", shown(t, xon), shown(threshold, xoff));
+                return Err(cx.doc.error(&at("xon"), message, "choose `xon` no larger than `xoff`"));
+            }
+            xon
+        }
+    };
+    Ok(Account {
+        reserve: pfc.reserve.map_or(0, |b| b.0),
+        limit: Limit::Static(xoff),
+        resume,
+        resume_offset: 0,
+        headroom: Some(headroom),
+    })
+}
+
+/// Memory of a switch whose size is not given: 32 MB per 100 Gbit/s of its
+/// fastest port.
+fn default_switch(topology: &Topology, node: NodeId) -> u64 {
+    let ports = &topology.nodes[node as usize].ports;
+    ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
+}
+
+fn buffer(
+    cx: &Context<'_>,
+    topology: &Topology,
+    node: NodeId,
+    lanes: &[Lane],
+    accounts: &[Account],
+    packet: &PacketFormat,
+) -> Result<Buffer, Error> {
+    let n = &topology.nodes[node as usize];
+    let (key, total) = match n.kind {
+        NodeKind::Host => ("host.buffer", cx.scenario.host.buffer.0),
+        NodeKind::Switch => {
+            ("switch.buffer", cx.scenario.switch.buffer.map_or_else(|| default_switch(topology, node), |b| b.0))
+        }
+    };
+    let largest = u64::from(packet.largest());
+    if total < largest && !n.ports.is_empty() {
+        let message = format!("{} of {} hold no packet of {}", bytes(total), n.name, bytes(largest));
+        return Err(cx.doc.error(key, message, "a buffer must hold at least one packet"));
+    }
+    let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
+    let lossless: Vec<(&Account, &Headroom)> = mine.filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
+    if lossless.is_empty() {
+        return Ok(Buffer { total, shared: total });
+    }
+    let count = lossless.len() as u64;
+    let sum = |f: &dyn Fn(&(&Account, &Headroom)) -> u64| lossless.iter().map(f).fold(0, u64::saturating_add);
+    let headroom = sum(&|(_, h)| h.total);
+    let reserve = sum(&|(a, _)| a.reserve);
+    let taken = headroom.saturating_add(reserve).saturating_add(count.saturating_mul(largest));
+    let shared = total.saturating_sub(taken);
+    if shared < largest {
+        let mut terms: BTreeMap<usize, (&str, u64)> = BTreeMap::new();
+        for (_, h) in &lossless {
+            for (i, &(name, b)) in h.terms.iter().enumerate() {
+                let term = terms.entry(i).or_insert((name, 0));
+                term.1 = term.1.saturating_add(b);
+            }
+        }
+        let detail = match terms.is_empty() {
+            true => "as set".to_string(),
+            false => terms.values().map(|(name, b)| format!("{name} {}", bytes(*b))).collect::<Vec<_>>().join(", "),
+        };
+        let message = format!(
+            "{} has {}, but its {count} lossless ingress accounts take {}: headroom {} ({detail}), reserve {}, \
+             one packet each {}",
+            n.name,
+            bytes(total),
+            bytes(taken),
+            bytes(headroom),
+            bytes(reserve),
+            bytes(count * largest),
+        );
+        let help = format!(
+            "raise {key} above {}, use fewer lossless priorities, or set a smaller flow_control.headroom",
+            bytes(taken.saturating_add(largest))
+        );
+        return Err(cx.doc.error(key, message, help));
+    }
+    for (account, _) in &lossless {
+        if let Limit::Static(xoff) = account.limit
+            && xoff > shared
+        {
+            let message = format!(
+                "a threshold of {} cannot be reached: {} has {} that its accounts share ({} in all)",
+                bytes(xoff),
+                n.name,
+                bytes(shared),
+                bytes(total)
+            );
+            return Err(cx.doc.error("flow_control.xoff", message, format!("lower `xoff`, or raise {key}")));
+        }
+    }
+    Ok(Buffer { total, shared })
+}
+
+/// Says where static thresholds add up to more than there is to share.
+pub(super) fn warn_of_overcommitment(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    lanes: usize,
+    buffers: &[Buffer],
+    accounts: &[Account],
+) {
+    for (node, buffer) in topology.nodes.iter().zip(buffers) {
+        let mine = node.ports.iter().flat_map(|&p| &accounts[p as usize * lanes..][..lanes]);
+        let thresholds = mine
+            .filter_map(|a| match a.limit {
+                Limit::Static(xoff) => Some(xoff),
+                _ => None,
+            })
+            .fold(0, u64::saturating_add);
+        if thresholds > buffer.shared {
+            let message = format!(
+                "the thresholds of {} add up to {}, but its accounts share {}: a full pool can pause before a threshold does",
+                node.name,
+                bytes(thresholds),
+                bytes(buffer.shared)
+            );
+            cx.warn("flow_control.xoff".to_string(), message);
+            return;
+        }
+    }
+}
+
+fn rate(bps: u64) -> String {
+    xoff_net::units::Bandwidth(bps).to_string()
+}
+
+fn time(ps: u64) -> String {
+    xoff_net::units::Span(ps).to_string()
+}

@@ -1,0 +1,376 @@
+//! From a scenario to a plan. Every quantity is resolved here, and whatever is
+//! wrong with the scenario as a whole is found here, before anything runs.
+
+mod lanes;
+mod memory;
+mod offered;
+mod routes;
+mod sizes;
+
+use crate::document::Document;
+use crate::error::{Error, Warning, nearest};
+use crate::ideal;
+use crate::plan::{Measure, PacketFormat, Plan};
+use crate::scenario::{FlowControl, PortSet, Scenario, TransportKind as Kind};
+use offered::Offer;
+use routes::Routes;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use xoff_kernel::time::Time;
+use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
+use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
+use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::transport::{TransportKind, TransportParams};
+
+/// Most memory that a plan may need: 16 GiB.
+const MEMORY: u64 = 16 << 30;
+
+/// What every part of the work reads, and where it leaves warnings.
+struct Context<'s> {
+    doc: &'s Document<'s>,
+    scenario: &'s Scenario,
+    files: &'s dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    warnings: Vec<Warning>,
+}
+
+impl Context<'_> {
+    fn warn(&mut self, key: String, message: String) {
+        self.warnings.push(Warning { key, message });
+    }
+
+    /// The text of a file that the scenario names at `path`.
+    fn file(&self, path: &str, name: &str) -> Result<String, Error> {
+        let help = "paths are relative to the scenario file";
+        let bytes = (self.files)(Path::new(name))
+            .map_err(|e| self.doc.error(path, format!("cannot read `{name}`: {e}"), help))?;
+        String::from_utf8(bytes)
+            .map_err(|_| self.doc.error(path, format!("`{name}` is not a text file"), "is this the right file?"))
+    }
+}
+
+/// Works the scenario out.
+pub(crate) fn plan(
+    doc: &Document<'_>,
+    scenario: &Scenario,
+    files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+) -> Result<(Plan, Vec<Warning>), Error> {
+    let mut cx = Context { doc, scenario, files, warnings: Vec::new() };
+    let end = end(&mut cx)?;
+    let packet = packet(&cx)?;
+    if let FlowControl::Pfc(pfc) = &scenario.flow_control {
+        memory::check_pfc(&cx, pfc, &packet)?;
+    }
+    let mut topology = scenario
+        .topology
+        .build()
+        .map_err(|e| doc.error(&format!("topology.{}", e.key), e.message, e.help))?;
+    let used = used_priorities(&cx)?;
+    let lanes = lanes::build(&mut cx, &used, &packet)?;
+    check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
+    let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
+    memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
+    let measure = measure(&cx, &topology)?;
+    let slow = slow_receivers(&cx, &topology)?;
+    let mut routes = Routes::new(&cx, &topology, &slow)?;
+    let offers = offered::generate(&mut cx, &topology, &mut routes, &packet)?;
+    let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
+    let flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
+    let transport = transport(&cx, &routes, &packet)?;
+    if let Some(packets) = u64::from(transport.ack_every).checked_mul(u64::from(packet.mtu))
+        && let Some(window) = transport.window
+        && window < packets
+    {
+        let message = format!("{} in flight never reach the ACK that comes every {} packets", bytes(window), transport.ack_every);
+        return Err(doc.error("transport.window", message, format!("raise it to at least {}", bytes(packets))));
+    }
+    let hops = routes.hops;
+    let receivers = slow.values().map(|s| s.receiver.clone()).collect();
+    for s in slow.values() {
+        let spec = LinkSpec { rate: Bandwidth(s.rate), delay: Span(0) };
+        let (rx, _) = topology.link(s.receiver.host, s.receiver.host, spec);
+        assert_eq!(rx, s.receiver.rx, "inner ports follow the scenario's own, in the order of hosts");
+        accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
+    }
+    buffers.shrink_to_fit();
+    let plan = Plan {
+        seed: scenario.run.seed,
+        topology,
+        lanes,
+        buffers,
+        accounts,
+        classes: offers.classes,
+        flows,
+        hops,
+        packet,
+        flow_control: match &scenario.flow_control {
+            FlowControl::Pfc(pfc) => FlowControlParams::Pfc(memory::params(pfc)),
+            FlowControl::None => FlowControlParams::None,
+        },
+        transport,
+        receivers,
+        end,
+        measure,
+    };
+    Ok((plan, cx.warnings))
+}
+
+/// When the run ends.
+fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
+    let run = cx.scenario.run;
+    let Some(duration) = run.duration else {
+        if run.drain.0 > 0 {
+            let message = "had no effect: without run.duration the run goes on until every flow has completed";
+            cx.warn("run.drain".to_string(), message.to_string());
+        }
+        return Ok(None);
+    };
+    if duration.0 == 0 {
+        return Err(cx.doc.error("run.duration", "a run of no time shows nothing", "write a time above 0, such as \"10ms\""));
+    }
+    let end = duration.0.checked_add(run.drain.0).ok_or_else(|| {
+        cx.doc.error("run.drain", "duration and drain together exceed 64 bits of picoseconds", "213 days are the most")
+    })?;
+    Ok(Some(end))
+}
+
+fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
+    let t = &cx.scenario.transport;
+    let within = |key: &str, value: Bytes, least: u64, most: u64| {
+        if (least..=most).contains(&value.0) {
+            return Ok(value.0 as u32);
+        }
+        let message = format!("{key} = {value} is out of range");
+        Err(cx.doc.error(&format!("transport.{key}"), message, format!("write {least}B to {most}B")))
+    };
+    Ok(PacketFormat {
+        mtu: within("mtu", t.mtu, 1, 65_535)?,
+        header: within("header", t.header, 0, 10_000)?,
+        ack: within("ack", t.ack, 1, 10_000)?,
+    })
+}
+
+/// Priorities of data and ACKs, in descending order.
+fn used_priorities(cx: &Context<'_>) -> Result<Vec<u8>, Error> {
+    let mut used = Vec::new();
+    for (i, t) in cx.scenario.traffic.iter().enumerate() {
+        lanes::check_priority(cx, &format!("traffic[{i}].priority"), t.priority())?;
+        used.push(t.priority());
+    }
+    if let Some(p) = cx.scenario.transport.ack_priority {
+        lanes::check_priority(cx, "transport.ack_priority", p)?;
+        used.push(p);
+    }
+    used.sort_unstable_by(|a, b| b.cmp(a));
+    used.dedup();
+    Ok(used)
+}
+
+fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
+    let each = (size_of::<crate::plan::Account>() + 5 * size_of::<(&str, u64)>()) as u64;
+    let need = accounts.saturating_mul(each);
+    if need <= MEMORY {
+        return Ok(());
+    }
+    let message = format!("{accounts} ingress accounts would need {} GiB", need >> 30);
+    let help = format!("{} GiB are the most: choose a smaller network or fewer priorities", MEMORY >> 30);
+    Err(cx.doc.error("topology", message, help))
+}
+
+fn transport(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result<TransportParams, Error> {
+    let t = &cx.scenario.transport;
+    let at = |key: &str| format!("transport.{key}");
+    if t.ack_every == 0 {
+        return Err(cx.doc.error(&at("ack_every"), "without ACKs nothing completes", "write a whole number, 1 or above"));
+    }
+    if t.rto.0 == 0 {
+        return Err(cx.doc.error(&at("rto"), "a timeout of no time repeats for ever", "write a time above 0, such as \"4ms\""));
+    }
+    let window = match t.window {
+        None => None,
+        Some(given) => {
+            let window = given.resolve(routes.fastest, routes.longest);
+            if window < u64::from(packet.mtu) {
+                let shown = match given {
+                    Threshold::Bytes(b) => b.to_string(),
+                    bdp => format!("{bdp} ({})", bytes(window)),
+                };
+                let message = format!("a window of {shown} is smaller than one packet's payload of {}", bytes(packet.mtu.into()));
+                return Err(cx.doc.error(&at("window"), message, "raise `window`, or lower `mtu`"));
+            }
+            Some(window)
+        }
+    };
+    let kind = match t.kind {
+        Kind::GoBackN => TransportKind::GoBackN,
+    };
+    Ok(TransportParams { kind, ack_every: t.ack_every, rto: t.rto.0, window })
+}
+
+fn measure(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
+    let m = &cx.scenario.measure;
+    let ports = match &m.ports {
+        PortSet::None => Vec::new(),
+        PortSet::All => (0..topology.ports.len() as PortId).collect(),
+        PortSet::Switches => (0..topology.ports.len() as PortId)
+            .filter(|&p| topology.nodes[topology.ports[p as usize].node as usize].kind == NodeKind::Switch)
+            .collect(),
+        PortSet::Named(names) => {
+            let mut ports = Vec::new();
+            for (i, name) in names.iter().enumerate() {
+                let path = format!("measure.ports[{i}]");
+                let port = port(cx, topology, &path, name)?;
+                if ports.contains(&port) {
+                    return Err(cx.doc.error(&path, format!("{name} is listed twice"), "remove one of the two"));
+                }
+                ports.push(port);
+            }
+            ports
+        }
+    };
+    let interval = match (m.interval, cx.scenario.run.duration) {
+        (Some(Span(0)), _) => {
+            return Err(cx.doc.error("measure.interval", "samples need a distance", "write a time above 0, such as \"10us\""));
+        }
+        (Some(interval), _) => Some(interval.0),
+        (None, Some(duration)) => Some((duration.0 / 200).max(1)),
+        (None, None) if ports.is_empty() => None,
+        (None, None) => {
+            let help = "add measure.interval, or run.duration (of which a 200th is then taken)";
+            return Err(cx.doc.error("measure.ports", "ports are to be sampled, but not how often", help));
+        }
+    };
+    Ok(Measure { interval, ports })
+}
+
+fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
+    let Some((node, index)) = name.rsplit_once(':') else {
+        return Err(cx.doc.error(path, format!("`{name}` is not the name of a port"), "write NODE:INDEX, such as \"S0.0:1\""));
+    };
+    let node = &topology.nodes[self::node(cx, topology, path, node)? as usize];
+    let found = index.parse::<usize>().ok().and_then(|i| node.ports.get(i));
+    found.copied().ok_or_else(|| {
+        let message = format!("{} has no port `{index}`", node.name);
+        cx.doc.error(path, message, format!("its ports are 0 to {}", node.ports.len().saturating_sub(1)))
+    })
+}
+
+/// The node called `name`, which the scenario names at `path`.
+fn node(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<NodeId, Error> {
+    topology.find(name).ok_or_else(|| {
+        let help = match nearest(name, topology.nodes.iter().map(|n| n.name.as_str())) {
+            Some(best) => format!("did you mean `{best}`? {}", extent(topology)),
+            None => extent(topology),
+        };
+        cx.doc.error(path, format!("there is no node called `{name}`"), help)
+    })
+}
+
+/// The host called `name`, which the scenario names at `path`.
+fn host(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<NodeId, Error> {
+    let node = node(cx, topology, path, name)?;
+    if topology.nodes[node as usize].kind == NodeKind::Switch {
+        let message = format!("`{name}` is a switch");
+        return Err(cx.doc.error(path, message, format!("only hosts send and receive flows; {}", extent(topology))));
+    }
+    Ok(node)
+}
+
+/// Which nodes there are, in a few words.
+fn extent(topology: &Topology) -> String {
+    let of = |kind: NodeKind| {
+        let mut names = topology.nodes.iter().filter(|n| n.kind == kind).map(|n| n.name.as_str());
+        match (names.next(), names.next_back()) {
+            (Some(first), Some(last)) => format!("{first} to {last}"),
+            (Some(only), None) => only.to_string(),
+            _ => "none".to_string(),
+        }
+    };
+    format!("the hosts are {}, the switches {}", of(NodeKind::Host), of(NodeKind::Switch))
+}
+
+/// A slow host, with the inner ports that it will get.
+struct Slow {
+    receiver: crate::plan::Receiver,
+    /// How fast it reads, in bits per second.
+    rate: u64,
+}
+
+/// Slow hosts by node. Their inner ports are numbered behind all others, two
+/// for each host.
+fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<NodeId, Slow>, Error> {
+    let mut rates: BTreeMap<NodeId, Option<u64>> = BTreeMap::new();
+    let mut stalls: BTreeMap<NodeId, Vec<(Time, Time, usize)>> = BTreeMap::new();
+    for (i, s) in cx.scenario.slow_receiver.iter().enumerate() {
+        let at = |key: &str| format!("slow_receiver[{i}].{key}");
+        let host = host(cx, topology, &at("host"), &s.host)?;
+        let rate = rates.entry(host).or_default();
+        if let Some(given) = s.rate {
+            if rate.is_some() {
+                let message = format!("{} has been given a rate before", s.host);
+                return Err(cx.doc.error(&at("rate"), message, "give the rate in one table only"));
+            }
+            *rate = Some(given.0);
+        }
+        match (s.stall_from, s.stall_until) {
+            (Some(from), Some(until)) if from < until => {
+                stalls.entry(host).or_default().push((from.0, until.0, i));
+            }
+            (Some(from), Some(until)) => {
+                let message = format!("the stall ends at {until}, before it begins at {from}");
+                return Err(cx.doc.error(&at("stall_until"), message, "choose it above `stall_from`"));
+            }
+            (Some(_), None) | (None, Some(_)) => {
+                let key = if s.stall_from.is_some() { "stall_from" } else { "stall_until" };
+                let message = "a stall needs both its ends";
+                return Err(cx.doc.error(&at(key), message, "give `stall_from` and `stall_until`"));
+            }
+            (None, None) if s.rate.is_none() => {
+                let message = format!("{} is not said to be slow in any way", s.host);
+                return Err(cx.doc.error(&at("host"), message, "add `rate`, or `stall_from` and `stall_until`"));
+            }
+            (None, None) => {}
+        }
+    }
+    let mut out = BTreeMap::new();
+    for (next, (host, rate)) in rates.into_iter().enumerate() {
+        let mut spans = stalls.remove(&host).unwrap_or_default();
+        spans.sort_unstable();
+        if let Some(pair) = spans.windows(2).find(|p| p[1].0 <= p[0].1) {
+            let path = format!("slow_receiver[{}].stall_from", pair[1].2);
+            let message = format!("this stall begins before that of slow_receiver[{}] is over", pair[0].2);
+            return Err(cx.doc.error(&path, message, "write one stall for both"));
+        }
+        let links = topology.nodes[host as usize].ports.iter().map(|&p| topology.ports[p as usize].rate);
+        let rate = rate.unwrap_or_else(|| links.fold(0, u64::saturating_add).max(1));
+        let rx = (topology.ports.len() + 2 * next) as PortId;
+        let stalls = spans.into_iter().map(|(from, until, _)| (from, until)).collect();
+        out.insert(host, Slow { receiver: crate::plan::Receiver { host, rx, stalls }, rate });
+    }
+    Ok(out)
+}
+
+/// α in 1/65536.
+fn alpha_q16(cx: &Context<'_>, path: &str, alpha: f64) -> Result<u64, Error> {
+    if !(1.0 / 65_536.0..=1_024.0).contains(&alpha) {
+        let help = "write a number from 0.0000153 (1/65536) to 1024, such as 0.125";
+        return Err(cx.doc.error(path, format!("α = {alpha} is out of range"), help));
+    }
+    Ok((alpha * 65_536.0).round() as u64)
+}
+
+/// A number of bytes as the errors show it: rounded to what a reader can take in.
+fn bytes(n: u64) -> String {
+    match n {
+        0..10_000 => format!("{n} B"),
+        10_000..10_000_000 => format!("{:.2} kB", n as f64 / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.2} MB", n as f64 / 1e6),
+        _ => format!("{:.2} GB", n as f64 / 1e9),
+    }
+}
+
+/// The ideal's view of a route's ports.
+fn hop(topology: &Topology, port: PortId) -> ideal::Hop {
+    let p = &topology.ports[port as usize];
+    ideal::Hop { rate: p.rate, delay: p.delay }
+}

@@ -1,0 +1,95 @@
+//! Flow sizes: which distribution the scenario means, and what it weighs on the wire.
+
+use super::Context;
+use crate::error::{Error, suggest};
+use crate::plan::PacketFormat;
+use crate::scenario::Sizes;
+use xoff_net::sizes::SizeDistribution;
+use xoff_net::units::Bytes;
+
+/// The distribution that the scenario writes at `path`.
+pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Result<SizeDistribution, Error> {
+    match sizes {
+        Sizes::Text(text) if text.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') => {
+            let size: Bytes = text.parse().map_err(|e: xoff_net::units::QuantityError| {
+                let message = e.to_string();
+                let (what, help) = message.split_once(": ").unwrap_or((&message, ""));
+                cx.doc.error(path, what, help)
+            })?;
+            fixed(cx, path, size)
+        }
+        Sizes::Text(name) => SizeDistribution::named(name).ok_or_else(|| {
+            let help = suggest(name, "a size such as \"1MB\", or one of the distributions", &SizeDistribution::NAMES);
+            cx.doc.error(path, format!("there is no distribution called `{name}`"), help)
+        }),
+        Sizes::Table(table) => match (&table.uniform, &table.file) {
+            (Some([least, most]), None) => {
+                let at = format!("{path}.uniform");
+                if least.0 == 0 {
+                    return Err(cx.doc.error(&at, "a flow has at least 1 byte", "write 1B or more"));
+                }
+                if least > most {
+                    let message = format!("the range ends at {most}, before it begins at {least}");
+                    return Err(cx.doc.error(&at, message, "write the smaller size first"));
+                }
+                Ok(SizeDistribution::Uniform { min: least.0, max: most.0 })
+            }
+            (None, Some(name)) => {
+                let text = cx.file(&format!("{path}.file"), name)?;
+                SizeDistribution::from_cdf_text(&text).map_err(|e| {
+                    let help = "a CDF file has lines of bytes and percent, both growing, and ends at 100 (or at 1)";
+                    Error::new(name, &text, Some(line_span(&text, e.line)), e.message).with_help(help)
+                })
+            }
+            _ => {
+                let message = "sizes are one of two things here";
+                Err(cx.doc.error(path, message, "give either `uniform = [\"1kB\", \"2kB\"]` or `file = \"cdf.txt\"`"))
+            }
+        },
+    }
+}
+
+/// Flows of one size.
+pub(super) fn fixed(cx: &Context<'_>, path: &str, size: Bytes) -> Result<SizeDistribution, Error> {
+    match size.0 {
+        0 => Err(cx.doc.error(path, "a flow has at least 1 byte", "write 1B or more")),
+        size => Ok(SizeDistribution::Fixed(size)),
+    }
+}
+
+/// The bytes of line `line` (from 1) of `text`.
+pub(super) fn line_span(text: &str, line: usize) -> std::ops::Range<usize> {
+    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let len = text[start..].lines().next().map_or(0, str::len);
+    start..start + len
+}
+
+/// Mean bytes of a flow's data packets on the wire: the mean payload and the
+/// mean number of packets times their header. Between the knots of a CDF, sizes
+/// count as continuous.
+pub(super) fn mean_wire_bytes(sizes: &SizeDistribution, packet: &PacketFormat) -> f64 {
+    let mtu = f64::from(packet.mtu);
+    // Integral of ceil(t / mtu) from 0 to x.
+    let area = |x: f64| {
+        let whole = (x / mtu).floor();
+        mtu * whole * (whole + 1.0) / 2.0 + (whole + 1.0) * (x - whole * mtu)
+    };
+    let packets = match sizes {
+        SizeDistribution::Fixed(size) => packet.packets(*size) as f64,
+        SizeDistribution::Uniform { min, max } => {
+            // Of whole bytes, x stands for the interval (x − 1, x].
+            (area(*max as f64) - area((min - 1) as f64)) / (max - min + 1) as f64
+        }
+        SizeDistribution::Empirical { points, .. } => points
+            .windows(2)
+            .map(|pair| {
+                let ((x0, p0), (x1, p1)) = (pair[0], pair[1]);
+                match x1 > x0 {
+                    true => (p1 - p0) * (area(x1) - area(x0)) / (x1 - x0),
+                    false => (p1 - p0) * (x1 / mtu).ceil(),
+                }
+            })
+            .sum(),
+    };
+    sizes.mean() + packets * f64::from(packet.header)
+}

@@ -1,0 +1,352 @@
+//! A scenario's text as a tree that knows where each key stands.
+//!
+//! Overrides (`--set key=value`) are laid behind the file's text, and their
+//! values are parsed in place there. So one byte position says where any value
+//! came from: the file, or which override.
+
+use crate::error::{Error, suggest};
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeArray, DeString, DeTable, DeValue, ValueDeserializer};
+
+type Value<'t> = Spanned<DeValue<'t>>;
+
+/// The text of a scenario: the file, then each override after a line end.
+pub(crate) struct Source {
+    name: String,
+    text: String,
+    file_len: usize,
+    overrides: Vec<Override>,
+}
+
+/// Where an override lies in [`Source::text`]: `key=value`.
+struct Override {
+    whole: Range<usize>,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+impl Source {
+    /// Checks that `bytes` are text, and lays the overrides behind them.
+    pub fn new(name: &str, bytes: &[u8], overrides: &[(String, String)]) -> Result<Self, Error> {
+        let refuse = |message: String, help: &str| Err(Error::new(name, "", None, message).with_help(help));
+        let remedy = "a scenario is TOML text; is this the right file?";
+        let file = match std::str::from_utf8(bytes) {
+            Ok(file) => file,
+            Err(e) => return refuse(format!("not a text file: byte {} is not UTF-8", e.valid_up_to()), remedy),
+        };
+        if let Some(at) = file.find('\0') {
+            return refuse(format!("not a text file: byte {at} is zero"), remedy);
+        }
+        if file.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#')) {
+            let help = "it needs at least [topology] and one [[traffic]] table; examples/hello.toml is a short one";
+            return refuse("the scenario is empty".to_string(), help);
+        }
+        let mut source = Source {
+            name: name.to_string(),
+            text: file.to_string(),
+            file_len: file.len(),
+            overrides: Vec::new(),
+        };
+        for (key, value) in overrides {
+            let start = source.text.len() + 1;
+            source.text.push_str(&format!("\n{key}={value}"));
+            let (equals, end) = (start + key.len(), source.text.len());
+            source.overrides.push(Override { whole: start..end, key: start..equals, value: equals + 1..end });
+        }
+        Ok(source)
+    }
+
+    fn error_at(&self, span: Option<Range<usize>>, message: String) -> Error {
+        let within = |s: &Range<usize>, o: &Override| s.start >= o.whole.start && s.end <= o.whole.end;
+        if let Some(o) = span.as_ref().and_then(|s| self.overrides.iter().find(|o| within(s, o))) {
+            return Error::new(&format!("--set {}", &self.text[o.whole.clone()]), "", None, message);
+        }
+        // One line is enough to show of what spans several.
+        let span = span.map(|s| {
+            let end = self.text[s.clone()].find('\n').map_or(s.end, |i| s.start + i);
+            s.start..end
+        });
+        Error::new(&self.name, &self.text[..self.file_len], span, message)
+    }
+}
+
+/// A parsed scenario, overrides applied, not yet interpreted.
+pub(crate) struct Document<'t> {
+    source: &'t Source,
+    root: Value<'t>,
+}
+
+impl<'t> Document<'t> {
+    /// Parses the file and applies the overrides in order.
+    pub fn parse(source: &'t Source) -> Result<Self, Error> {
+        let root = DeTable::parse(&source.text[..source.file_len]).map_err(|e| {
+            let help = "the file is not valid TOML here; text needs quotes, as in rate = \"100Gbps\"";
+            source.error_at(e.span().or(Some(0..0)), e.message().to_string()).with_help(help)
+        })?;
+        let span = root.span();
+        let mut doc = Document { source, root: Spanned::new(span, DeValue::Table(root.into_inner())) };
+        for o in &source.overrides {
+            doc.set(o)?;
+        }
+        Ok(doc)
+    }
+
+    fn set(&mut self, o: &Override) -> Result<(), Error> {
+        let source = self.source;
+        let key = &source.text[o.key.clone()];
+        let text = &source.text[o.value.clone()];
+        let fail = |message: String, help: &str| source.error_at(Some(o.whole.clone()), message).with_help(help);
+        let steps = steps(key).ok_or_else(|| {
+            let help = "write the path of a key, such as flow_control.scheme or traffic[0].load";
+            fail(format!("`{key}` is not a key"), help)
+        })?;
+        // What is not TOML is text: quotes around 100Gbps would not survive a shell.
+        let value = match DeValue::parse(text) {
+            Ok(v) if !text.is_empty() => shifted(v, o.value.start),
+            _ => Spanned::new(o.value.clone(), DeValue::String(Cow::Borrowed(text))),
+        };
+        let mut node = &mut self.root;
+        let mut path = String::new();
+        for step in &steps {
+            node = match (step, node.get_mut()) {
+                (Step::Key(k), DeValue::Table(table)) => {
+                    join(&mut path, k);
+                    if !table.contains_key(k.as_str()) {
+                        let empty = Spanned::new(o.whole.clone(), DeValue::Table(DeTable::new()));
+                        let name: DeString<'t> = Cow::Owned(k.clone());
+                        table.insert(Spanned::new(o.key.clone(), name), empty);
+                    }
+                    table.get_mut(k.as_str()).expect("present or just inserted")
+                }
+                (Step::Index(n), DeValue::Array(array)) => {
+                    let message = format!("`{path}` has {} entries, so there is no [{n}]", array.len());
+                    path.push_str(&format!("[{n}]"));
+                    array.iter_mut().nth(*n).ok_or_else(|| fail(message, "entries count from 0"))?
+                }
+                (Step::Key(k), DeValue::Array(_)) => {
+                    let help = format!("name the entry: {path}[0].{k}");
+                    return Err(fail(format!("`{path}` is a list of tables"), &help));
+                }
+                (_, other) => {
+                    let message = format!("`{path}` is a {}: nothing lies below it", other.type_str());
+                    return Err(fail(message, "set the value itself"));
+                }
+            };
+        }
+        *node = value;
+        Ok(())
+    }
+
+    /// The value at a path such as `traffic[1].load`.
+    pub fn get(&self, path: &str) -> Option<&Value<'t>> {
+        let mut node = &self.root;
+        for step in steps(path)? {
+            node = match step {
+                Step::Key(k) => node.get_ref().get(k.as_str())?,
+                Step::Index(n) => node.get_ref().get(n)?,
+            };
+        }
+        Some(node)
+    }
+
+    /// Number of entries of the list at a path.
+    pub fn len(&self, path: &str) -> usize {
+        self.get(path).and_then(|v| v.get_ref().as_array()).map_or(0, |a| a.len())
+    }
+
+    /// The keys of the table at a path, in alphabetical order.
+    pub fn keys(&self, path: &str) -> Vec<String> {
+        let table = match path {
+            "" => self.root.get_ref().as_table(),
+            _ => self.get(path).and_then(|v| v.get_ref().as_table()),
+        };
+        table.into_iter().flat_map(|t| t.keys()).map(|k| k.get_ref().to_string()).collect()
+    }
+
+    /// An error about the value at `path`, shown there or, if it was not
+    /// written, at the nearest table around it.
+    pub fn error(&self, path: &str, message: impl Into<String>, help: impl Into<String>) -> Error {
+        let mut place = path;
+        let span = loop {
+            if place.is_empty() {
+                break None;
+            }
+            if let Some(v) = self.get(place) {
+                break Some(v.span());
+            }
+            place = &place[..place.rfind(['.', '[']).unwrap_or(0)];
+        };
+        self.source.error_at(span, message.into()).with_key(path).with_help(help)
+    }
+
+    /// An error about the name of the key at `path` rather than its value.
+    pub fn key_error(&self, path: &str, message: impl Into<String>, help: impl Into<String>) -> Error {
+        let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
+        let table = match parent {
+            "" => self.root.get_ref().as_table(),
+            _ => self.get(parent).and_then(|v| v.get_ref().as_table()),
+        };
+        let span = table.and_then(|t| t.get_key_value(key)).map(|(k, _)| k.span());
+        self.source.error_at(span, message.into()).with_key(path).with_help(help)
+    }
+
+    /// Reads the value at `path` as a `T`; `None` if there is none. Keys in
+    /// `without` are left out (they were read before).
+    pub fn read<T: DeserializeOwned>(&self, path: &str, without: &[&str]) -> Result<Option<T>, Error> {
+        let Some(value) = self.get(path) else { return Ok(None) };
+        let mut value = value.clone();
+        if let DeValue::Table(table) = value.get_mut() {
+            for key in without {
+                table.remove(*key);
+            }
+        }
+        T::deserialize(ValueDeserializer::from(value)).map(Some).map_err(|e| self.interpret(path, &e))
+    }
+
+    /// Turns a deserialiser's error into one that says what is allowed.
+    fn interpret(&self, base: &str, e: &toml::de::Error) -> Error {
+        let span = e.span();
+        let mut path = span.as_ref().map_or_else(|| base.to_string(), |s| self.path_of(base, s));
+        let message = e.message();
+        let mut words = message.split('`').skip(1).step_by(2);
+        let (message, help) = if message.starts_with("unknown field") {
+            let word = words.next().unwrap_or_default();
+            let allowed: Vec<&str> = words.collect();
+            (format!("unknown key `{word}`"), suggest(word, "allowed here", &allowed))
+        } else if message.starts_with("unknown variant") {
+            let word = words.next().unwrap_or_default();
+            let allowed: Vec<&str> = words.collect();
+            (format!("`{word}` is not known here"), suggest(word, "allowed", &allowed))
+        } else if message.starts_with("missing field") {
+            let word = words.next().unwrap_or_default();
+            join(&mut path, word);
+            (format!("`{word}` is missing"), format!("add a line `{word} = …`"))
+        } else if let Some((found, expected)) = message
+            .strip_prefix("invalid type: ")
+            .or_else(|| message.strip_prefix("invalid value: "))
+            .and_then(|m| m.split_once(", expected "))
+        {
+            (format!("{found} does not belong here"), format!("write {}", readable(expected)))
+        } else if let Some(i) = message.find("write a number") {
+            (message[..i].trim_end_matches([' ', ':', ';']).to_string(), message[i..].to_string())
+        } else if let Some((what, help)) = message.split_once(": ") {
+            (what.to_string(), help.to_string())
+        } else {
+            (message.to_string(), String::new())
+        };
+        self.source.error_at(span, message).with_key(path).with_help(help)
+    }
+
+    /// The path of the key or value that spans `span`, at or below `base`.
+    fn path_of(&self, base: &str, span: &Range<usize>) -> String {
+        fn visit(value: &Value<'_>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
+            let mut offer = |s: Range<usize>, path: &str| {
+                if s.start <= span.start && span.end <= s.end && s.len() < best.0 {
+                    *best = (s.len(), path.to_string());
+                }
+            };
+            match value.get_ref() {
+                DeValue::Table(t) => {
+                    offer(value.span(), path);
+                    for (k, v) in t.iter() {
+                        let mut below = path.to_string();
+                        join(&mut below, k.get_ref());
+                        if k.span() == *span {
+                            *best = (0, below.clone());
+                        }
+                        visit(v, &below, span, best);
+                    }
+                }
+                DeValue::Array(a) => {
+                    offer(value.span(), path);
+                    for (i, v) in a.iter().enumerate() {
+                        visit(v, &format!("{path}[{i}]"), span, best);
+                    }
+                }
+                _ => offer(value.span(), path),
+            }
+        }
+        let mut best = (usize::MAX, base.to_string());
+        if let Some(value) = self.get(base) {
+            visit(value, base, span, &mut best);
+        }
+        best.1
+    }
+}
+
+/// What serde expected, in words.
+fn readable(expected: &str) -> &str {
+    match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, not below 0",
+        "f64" => "a number, such as 0.5",
+        "a string" | "string" => "text in quotes",
+        "a boolean" => "true or false",
+        "a sequence" => "a list in brackets",
+        e if e.starts_with("struct ") => "a table of keys, such as { rate = \"100Gbps\", delay = \"1us\" }",
+        e => e,
+    }
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// Splits `traffic[0].load` or `traffic.0.load`; `None` if malformed.
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut out = Vec::new();
+    for part in path.split('.') {
+        let (name, mut rest) = part.split_at(part.find('[').unwrap_or(part.len()));
+        if name.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() && !out.is_empty() {
+            out.push(Step::Index(name.parse().ok()?));
+        } else if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+            out.push(Step::Key(name.to_string()));
+        } else {
+            return None;
+        }
+        while !rest.is_empty() {
+            let (digits, tail) = rest.strip_prefix('[')?.split_once(']')?;
+            out.push(Step::Index(digits.parse().ok()?));
+            rest = tail;
+        }
+    }
+    Some(out)
+}
+
+fn join(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+}
+
+/// The same value, moved by `offset` bytes.
+fn shifted(value: Value<'_>, offset: usize) -> Value<'_> {
+    let shift = |s: Range<usize>| s.start + offset..s.end + offset;
+    let span = shift(value.span());
+    let inner = match value.into_inner() {
+        DeValue::Table(t) => {
+            let mut out = DeTable::new();
+            for (k, v) in t {
+                let at = shift(k.span());
+                out.insert(Spanned::new(at, k.into_inner()), shifted(v, offset));
+            }
+            DeValue::Table(out)
+        }
+        DeValue::Array(a) => {
+            let mut out = DeArray::new();
+            for v in a {
+                out.push(shifted(v, offset));
+            }
+            DeValue::Array(out)
+        }
+        plain => plain,
+    };
+    Spanned::new(span, inner)
+}

@@ -1,0 +1,145 @@
+//! From a document to a [`Scenario`]: which table is read as which type.
+
+use crate::document::Document;
+use crate::error::{Error, Warning, suggest};
+use crate::scenario::{FlowControl, Pfc, Scenario, Traffic};
+use serde::de::DeserializeOwned;
+use xoff_net::builders::TopologySpec;
+
+const TABLES: [&str; 12] = [
+    "topology",
+    "routing",
+    "switch",
+    "host",
+    "slow_receiver",
+    "priority",
+    "ecn",
+    "flow_control",
+    "transport",
+    "traffic",
+    "run",
+    "measure",
+];
+const LISTS: [&str; 3] = ["slow_receiver", "priority", "traffic"];
+const TRAFFIC: [&str; 4] = ["poisson", "incast", "flow", "flows"];
+const SCHEMES: [&str; 2] = ["pfc", "none"];
+
+/// Reads the whole scenario; the first error ends it.
+pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<Scenario, Error> {
+    for key in doc.keys("") {
+        let value = doc.get(&key).map(|v| v.get_ref());
+        if !TABLES.contains(&key.as_str()) {
+            let what = if value.is_some_and(|v| v.is_table() || v.is_array()) { "table" } else { "key" };
+            let help = suggest(&key, "the tables of a scenario", &TABLES);
+            return Err(doc.key_error(&key, format!("unknown {what} `{key}`"), help));
+        }
+        let list = LISTS.contains(&key.as_str());
+        if value.is_some_and(|v| if list { !v.is_array() } else { !v.is_table() }) {
+            let header = if list { format!("[[{key}]]") } else { format!("[{key}]") };
+            let message = format!("`{key}` is {}", if list { "a list of tables" } else { "a table" });
+            return Err(doc.error(&key, message, format!("write {header} on a line of its own, and its keys below")));
+        }
+    }
+    for (key, header, example) in [
+        ("topology", "[topology]", "[topology] with kind = \"leaf-spine\""),
+        ("traffic", "[[traffic]]", "[[traffic]] with kind = \"poisson\""),
+    ] {
+        if doc.get(key).is_none() {
+            let message = format!("the table {header} is missing");
+            return Err(doc.error("", message, format!("a scenario needs at least {example}")).with_key(key));
+        }
+    }
+    let topology = topology(doc)?;
+    let flow_control = flow_control(doc, warnings)?;
+    let traffic = (0..doc.len("traffic")).map(|i| traffic(doc, i)).collect::<Result<Vec<_>, _>>()?;
+    if traffic.is_empty() {
+        return Err(doc.error("traffic", "nothing is sent", "add a [[traffic]] table"));
+    }
+    Ok(Scenario {
+        topology,
+        routing: table(doc, "routing")?,
+        switch: table(doc, "switch")?,
+        host: table(doc, "host")?,
+        slow_receiver: table(doc, "slow_receiver")?,
+        priority: table(doc, "priority")?,
+        ecn: doc.read("ecn", &[])?,
+        flow_control,
+        transport: table(doc, "transport")?,
+        traffic,
+        run: table(doc, "run")?,
+        measure: table(doc, "measure")?,
+    })
+}
+
+fn table<T: DeserializeOwned + Default>(doc: &Document<'_>, key: &str) -> Result<T, Error> {
+    Ok(doc.read(key, &[])?.unwrap_or_default())
+}
+
+/// The text of `table.key`, which must be one of `allowed`.
+fn choice<'d>(doc: &'d Document<'_>, table: &str, key: &str, allowed: &[&str]) -> Result<Option<&'d str>, Error> {
+    let path = format!("{table}.{key}");
+    let Some(value) = doc.get(&path) else { return Ok(None) };
+    let Some(text) = value.get_ref().as_str() else {
+        let message = format!("a {} does not belong here", value.get_ref().type_str());
+        return Err(doc.error(&path, message, suggest("", "allowed", allowed)));
+    };
+    if !allowed.contains(&text) {
+        let message = format!("`{text}` is not known here");
+        return Err(doc.error(&path, message, suggest(text, "allowed", allowed)));
+    }
+    Ok(Some(text))
+}
+
+fn kind<'d>(doc: &'d Document<'_>, table: &str, allowed: &[&str]) -> Result<&'d str, Error> {
+    choice(doc, table, "kind", allowed)?.ok_or_else(|| {
+        let path = format!("{table}.kind");
+        doc.error(&path, "`kind` is missing", suggest("", "write kind = one of", allowed))
+    })
+}
+
+/// Reads a table whose `kind` has been read before.
+fn rest<T: DeserializeOwned>(doc: &Document<'_>, path: &str, kind: &str) -> Result<T, Error> {
+    let read = doc.read(path, &["kind"]).map_err(|e| e.of_kind(kind))?;
+    Ok(read.expect("a table that has a kind is there"))
+}
+
+fn topology(doc: &Document<'_>) -> Result<TopologySpec, Error> {
+    let kind = kind(doc, "topology", &TopologySpec::KINDS)?;
+    Ok(match kind {
+        "ndc" => TopologySpec::Ndc(rest(doc, "topology", kind)?),
+        "leaf-spine" => TopologySpec::LeafSpine(rest(doc, "topology", kind)?),
+        "fat-tree" => TopologySpec::FatTree(rest(doc, "topology", kind)?),
+        "dumbbell" => TopologySpec::Dumbbell(rest(doc, "topology", kind)?),
+        "line" => TopologySpec::Line(rest(doc, "topology", kind)?),
+        "ring" => TopologySpec::Ring(rest(doc, "topology", kind)?),
+        _ => TopologySpec::Custom(rest(doc, "topology", kind)?),
+    })
+}
+
+fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
+    let path = format!("traffic[{index}]");
+    let kind = kind(doc, &path, &TRAFFIC)?;
+    Ok(match kind {
+        "poisson" => Traffic::Poisson(rest(doc, &path, kind)?),
+        "incast" => Traffic::Incast(rest(doc, &path, kind)?),
+        "flow" => Traffic::Flow(rest(doc, &path, kind)?),
+        _ => Traffic::Flows(rest(doc, &path, kind)?),
+    })
+}
+
+/// Under `none`, the keys of PFC are still read, so that one scenario serves
+/// with and without it; each is named as having no effect.
+fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowControl, Error> {
+    let scheme = choice(doc, "flow_control", "scheme", &SCHEMES)?.unwrap_or("pfc");
+    let pfc: Option<Pfc> = doc.read("flow_control", &["scheme"])?;
+    if scheme == "none" {
+        for key in doc.keys("flow_control").into_iter().filter(|k| k != "scheme") {
+            warnings.push(Warning {
+                key: format!("flow_control.{key}"),
+                message: "had no effect: it belongs to the scheme `pfc`, and this run has `none`".to_string(),
+            });
+        }
+        return Ok(FlowControl::None);
+    }
+    Ok(FlowControl::Pfc(pfc.unwrap_or_default()))
+}

@@ -1,0 +1,709 @@
+//! The scenario: what a user writes. Every key is documented here, and nowhere
+//! else: the JSON Schema is made from these types.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer, value::SeqAccessDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use xoff_net::builders::TopologySpec;
+use xoff_net::routing::{HashKind, RoutingKind};
+use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
+
+/// A scenario: a fabric, what runs over it, and what is measured.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(title = "xoff scenario", deny_unknown_fields)]
+pub struct Scenario {
+    /// Nodes and links.
+    pub topology: TopologySpec,
+    /// How packets find their way.
+    #[serde(default)]
+    pub routing: Routing,
+    /// Every switch.
+    #[serde(default)]
+    pub switch: Switch,
+    /// Every host.
+    #[serde(default)]
+    pub host: Host,
+    /// Hosts that read slowly, or stop reading for a while.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_receiver: Vec<SlowReceiver>,
+    /// Priorities that differ from the default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub priority: Vec<Priority>,
+    /// ECN marking by RED on every lane; without it nothing is marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<Ecn>,
+    /// The flow control of every link; PFC if not given.
+    #[serde(default)]
+    pub flow_control: FlowControl,
+    /// How a flow's packets are numbered, acknowledged and repeated.
+    #[serde(default)]
+    pub transport: Transport,
+    /// What is sent. At least one.
+    pub traffic: Vec<Traffic>,
+    /// Duration and seed.
+    #[serde(default)]
+    pub run: Run,
+    /// What is recorded besides flows.
+    #[serde(default)]
+    pub measure: Measure,
+}
+
+/// How packets find their way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Routing {
+    /// `bcube` in an `ndc` topology, else `shortest-path`, if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<RoutingKind>,
+    /// The function that spreads flows over equal paths.
+    #[serde(default)]
+    pub hash: HashKind,
+    /// Seed of the switches' hashes; the run's seed if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Static routes, each for one switch and one destination.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<RouteOverride>,
+}
+
+/// A static route: at switch `at`, packets for host `to` leave towards `via`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteOverride {
+    /// Name of the switch.
+    pub at: String,
+    /// Name of the destination host.
+    pub to: String,
+    /// Name of the neighbour that comes next.
+    pub via: String,
+}
+
+/// Every switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    /// Packet memory of a switch, shared by its ports. If not given, it grows
+    /// with the switch's fastest port: 32 MB at 100 Gbit/s (the size that
+    /// published simulations of such switches use), 128 MB at 400 Gbit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Bytes>,
+}
+
+/// Every host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Packet memory of a host: for what it relays, and for what it has received
+    /// but not read. Its own flows wait outside of it.
+    #[serde(default = "defaults::host_buffer")]
+    pub buffer: Bytes,
+}
+
+/// A host that reads what it receives slowly, or not at all for a while. Several
+/// tables may name the same host, each with another stall.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlowReceiver {
+    /// Name of the host.
+    pub host: String,
+    /// How fast it reads; as fast as its links bring data if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bandwidth>,
+    /// It reads nothing from this time on …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_from: Option<Span>,
+    /// … until this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_until: Option<Span>,
+}
+
+/// A priority and how egress queues treat it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Priority {
+    /// 802.1p priority, 0 to 7.
+    #[schemars(range(max = 7))]
+    pub id: u8,
+    /// Tiers are served strictly, the lowest number first; priorities of one
+    /// tier share by deficit round robin. Default: 7 − id, so that each priority
+    /// has its own tier and the highest is served first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<u8>,
+    /// Share within the tier: so many largest packets per turn, 1 to 1000.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub weight: u32,
+    /// Paused instead of dropped. Default: whether the flow control covers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lossless: Option<bool>,
+    /// Most bytes in one egress queue, if lossy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub egress_limit: Option<Bytes>,
+    /// If lossy and without `egress_limit`: a queue may hold so many times the
+    /// free part of the buffer. Default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// ECN marking of this priority, instead of `[ecn]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<Ecn>,
+}
+
+/// ECN marking by RED on the length of an egress queue.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ecn {
+    /// Nothing is marked up to this length.
+    pub k_min: Bytes,
+    /// Everything is marked beyond this length.
+    pub k_max: Bytes,
+    /// Probability at `k_max`; it grows linearly from 0 at `k_min`.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub p_max: f64,
+}
+
+/// The flow control of every link.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "scheme", rename_all = "kebab-case")]
+pub enum FlowControl {
+    /// Priority-based flow control, IEEE 802.1Qbb.
+    Pfc(Pfc),
+    /// None: what does not fit is dropped.
+    None,
+}
+
+/// PFC. The threshold is static (`xoff`, `xon`) or dynamic (`alpha`, `xon_offset`, `cap`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pfc {
+    /// Static: an ingress pauses its peer when it holds this much of the shared
+    /// buffer, beyond its reserve. In bytes, or in the link's BDP (rate times
+    /// one-way delay): `"6bdp"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xoff: Option<Threshold>,
+    /// Static: it resumes the peer when it holds no more than this. Default:
+    /// 3 kB below `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xon: Option<Threshold>,
+    /// Dynamic: it pauses at this multiple of what is free of the shared buffer.
+    /// Default 0.125.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Dynamic: it resumes this far below the threshold of the moment. Default 3 kB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xon_offset: Option<Bytes>,
+    /// Dynamic: the threshold never exceeds this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cap: Option<Bytes>,
+    /// Guaranteed to each ingress and priority before it draws on the shared
+    /// buffer. Default: 4 kB if dynamic, none if static.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<Bytes>,
+    /// Room of each ingress and priority for what arrives after the pause:
+    /// `"auto"` (from the link's rate and delay, the largest packet and the
+    /// response time), or bytes.
+    #[serde(default)]
+    pub headroom: HeadroomRule,
+    /// From the arrival of a pause frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
+    /// Quanta (of 512 bit times) that a pause frame asks for, 1 to 65535; it is
+    /// repeated before they run out.
+    #[serde(default = "defaults::quanta")]
+    #[schemars(range(min = 1))]
+    pub quanta: u16,
+    /// The lossless priorities; all that are used if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<Vec<u8>>,
+}
+
+/// How much headroom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadroomRule {
+    /// From the formula.
+    #[default]
+    Auto,
+    /// So much for every ingress and lossless priority.
+    Fixed(Bytes),
+}
+
+/// How a flow's packets are numbered, acknowledged and repeated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Transport {
+    /// The protocol.
+    #[serde(default)]
+    pub kind: TransportKind,
+    /// What sets the sending rate.
+    #[serde(default)]
+    pub congestion_control: CongestionControl,
+    /// Largest payload of a packet, 1 to 65535 B.
+    #[serde(default = "defaults::mtu")]
+    pub mtu: Bytes,
+    /// Everything else of a data packet on the wire. The default is RoCEv2's:
+    /// Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4.
+    #[serde(default = "defaults::header")]
+    pub header: Bytes,
+    /// An ACK or NACK on the wire. The default is a header with AETH (4).
+    #[serde(default = "defaults::ack")]
+    pub ack: Bytes,
+    /// The receiver acknowledges every so many packets, and the last one.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub ack_every: u32,
+    /// Time without progress after which the sender goes back. The default is
+    /// longer than the 2.6 ms that 32 MB of buffer need to drain at 100 Gbit/s:
+    /// a packet that only waits is not taken for lost.
+    #[serde(default = "defaults::rto")]
+    pub rto: Span,
+    /// Most payload in flight per flow: bytes, or multiples of the network's BDP
+    /// (the fastest sender's rate times the longest unloaded round trip among
+    /// the flows), as in `"1bdp"`. No bound if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Threshold>,
+    /// Priority of ACKs; that of the data if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 7))]
+    pub ack_priority: Option<u8>,
+}
+
+/// Transports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransportKind {
+    /// One NACK per gap, then the sender repeats everything from the gap on.
+    #[default]
+    GoBackN,
+}
+
+/// Congestion controls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CongestionControl {
+    /// Line rate, or the flow's own pace.
+    #[default]
+    None,
+}
+
+/// Something that is sent.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Traffic {
+    /// Flows between random pairs, with exponential gaps.
+    Poisson(Poisson),
+    /// Several senders to one receiver at once.
+    Incast(Incast),
+    /// One flow.
+    Flow(SingleFlow),
+    /// Flows from a CSV file.
+    Flows(FlowFile),
+}
+
+impl Traffic {
+    /// The kind as the scenario writes it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Traffic::Poisson(_) => "poisson",
+            Traffic::Incast(_) => "incast",
+            Traffic::Flow(_) => "flow",
+            Traffic::Flows(_) => "flows",
+        }
+    }
+
+    /// The name that the scenario gave it.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Traffic::Poisson(t) => t.name.as_deref(),
+            Traffic::Incast(t) => t.name.as_deref(),
+            Traffic::Flow(t) => t.name.as_deref(),
+            Traffic::Flows(t) => t.name.as_deref(),
+        }
+    }
+
+    /// Priority of its data packets.
+    pub fn priority(&self) -> u8 {
+        match self {
+            Traffic::Poisson(t) => t.priority,
+            Traffic::Incast(t) => t.priority,
+            Traffic::Flow(t) => t.priority,
+            Traffic::Flows(t) => t.priority,
+        }
+    }
+}
+
+/// Flows between random pairs, with exponential gaps: the source is uniform
+/// among `from`, the destination uniform among the others of `to`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Poisson {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Flow sizes (payload).
+    pub sizes: Sizes,
+    /// Offered load as a fraction of `load_of`, above 0. Bytes of data packets on
+    /// the wire count, headers included; ACKs do not.
+    pub load: f64,
+    /// What a load of 1 is.
+    #[serde(default)]
+    pub load_of: LoadOf,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+    /// Names of the senders; all hosts if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Vec<String>>,
+    /// Names of the receivers; all hosts if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Vec<String>>,
+    /// Flows start from this time on …
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// … until this time; the run's duration if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Span>,
+}
+
+/// What a load of 1 is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadOf {
+    /// The offered bits per second at which the first link of the topology is
+    /// full, if this traffic follows its routes evenly.
+    #[default]
+    Saturation,
+    /// The sum of the senders' link rates.
+    HostLinks,
+}
+
+/// Several senders to one receiver at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Incast {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Senders of one event, distinct and drawn anew for each; at least 1.
+    pub fan_in: u32,
+    /// Payload of each flow; or give `sizes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// Distribution of the flows' payload; or give `size`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
+    /// Name of the receiver, or `"random"`: another one for each event.
+    #[serde(default = "defaults::random")]
+    pub to: String,
+    /// Names of the hosts that senders are drawn from; all if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Vec<String>>,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+    /// Time of the first event.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// Distance of events; one event only if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<Span>,
+    /// No event from this time on; the run's duration if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Span>,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SingleFlow {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Name of the sender.
+    pub src: String,
+    /// Name of the receiver.
+    pub dst: String,
+    /// Payload, at least 1 B.
+    pub size: Bytes,
+    /// When it starts.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// Names of all nodes on its way, sender and receiver included; its ACKs
+    /// return by the same nodes. Routed like other flows if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<String>>,
+    /// The sender keeps its packets this far apart (wire bits); line rate if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bandwidth>,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+}
+
+/// Flows from a CSV file with the columns `src,dst,bytes,start`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowFile {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Path of the file, relative to the scenario.
+    pub file: String,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+}
+
+/// Flow sizes: a known distribution (`"websearch"`), one size (`"1MB"`), a range
+/// (`{ uniform = ["1kB", "2kB"] }`) or a CDF file (`{ file = "cdf.txt" }`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Sizes {
+    /// A known distribution by name, or one size.
+    Text(String),
+    /// A range or a file.
+    Table(SizesTable),
+}
+
+/// Exactly one of the two keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SizesTable {
+    /// Every whole number of bytes from the first to the second, equally likely.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uniform: Option<[Bytes; 2]>,
+    /// Path of a CDF file (lines of bytes and percent), relative to the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// Duration and seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Flows start before this time, and the run ends at it (see `drain`).
+    /// Without it the run ends when every flow has completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// How long the run goes on after `duration`, so that flows can complete.
+    #[serde(default = "defaults::zero_time")]
+    pub drain: Span,
+    /// Seed of every random stream.
+    #[serde(default = "defaults::seed")]
+    pub seed: u64,
+}
+
+/// What is recorded besides flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// Distance of samples; a 200th of the duration if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Span>,
+    /// Ports whose queue and throughput are sampled: `["S0.0:1"]`, `"all"`,
+    /// `"switches"` (their ports) or `"none"`.
+    #[serde(default)]
+    pub ports: PortSet,
+}
+
+/// A set of ports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PortSet {
+    /// No port.
+    #[default]
+    None,
+    /// Every port.
+    All,
+    /// Every port of a switch.
+    Switches,
+    /// By name: `S0.0:1` is port 1 of S0.0.
+    Named(Vec<String>),
+}
+
+/// Values of keys that are not given.
+mod defaults {
+    use xoff_net::units::{Bytes, Span};
+
+    pub fn one() -> u32 {
+        1
+    }
+    pub fn seed() -> u64 {
+        1
+    }
+    pub fn priority() -> u8 {
+        3
+    }
+    pub fn quanta() -> u16 {
+        u16::MAX
+    }
+    pub fn zero_time() -> Span {
+        Span(0)
+    }
+    pub fn host_buffer() -> Bytes {
+        Bytes(32_000_000)
+    }
+    pub fn mtu() -> Bytes {
+        Bytes(1000)
+    }
+    pub fn header() -> Bytes {
+        Bytes(62)
+    }
+    pub fn ack() -> Bytes {
+        Bytes(66)
+    }
+    pub fn rto() -> Span {
+        Span(4_000_000_000)
+    }
+    pub fn random() -> String {
+        "random".to_string()
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Host { buffer: defaults::host_buffer() }
+    }
+}
+
+impl Default for FlowControl {
+    fn default() -> Self {
+        FlowControl::Pfc(Pfc::default())
+    }
+}
+
+impl Default for Pfc {
+    fn default() -> Self {
+        Pfc {
+            xoff: None,
+            xon: None,
+            alpha: None,
+            xon_offset: None,
+            cap: None,
+            reserve: None,
+            headroom: HeadroomRule::Auto,
+            response_time: defaults::zero_time(),
+            quanta: defaults::quanta(),
+            priorities: None,
+        }
+    }
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Transport {
+            kind: TransportKind::GoBackN,
+            congestion_control: CongestionControl::None,
+            mtu: defaults::mtu(),
+            header: defaults::header(),
+            ack: defaults::ack(),
+            ack_every: defaults::one(),
+            rto: defaults::rto(),
+            window: None,
+            ack_priority: None,
+        }
+    }
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run { duration: None, drain: defaults::zero_time(), seed: defaults::seed() }
+    }
+}
+
+impl Serialize for HeadroomRule {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            HeadroomRule::Auto => s.serialize_str("auto"),
+            HeadroomRule::Fixed(bytes) => bytes.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HeadroomRule {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        match text.as_str() {
+            "auto" => Ok(HeadroomRule::Auto),
+            other => other.parse().map(HeadroomRule::Fixed).map_err(D::Error::custom),
+        }
+    }
+}
+
+impl JsonSchema for HeadroomRule {
+    fn schema_name() -> Cow<'static, str> {
+        "HeadroomRule".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": "auto" }, generator.subschema_for::<Bytes>()] })
+    }
+}
+
+impl<'de> Deserialize<'de> for Sizes {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Sizes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name such as \"websearch\", a size such as \"1MB\", or a table with `uniform` or `file`")
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Sizes, E> {
+                Ok(Sizes::Text(v.to_string()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Sizes, A::Error> {
+                SizesTable::deserialize(MapAccessDeserializer::new(map)).map(Sizes::Table)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl Serialize for PortSet {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            PortSet::None => s.serialize_str("none"),
+            PortSet::All => s.serialize_str("all"),
+            PortSet::Switches => s.serialize_str("switches"),
+            PortSet::Named(names) => names.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PortSet {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = PortSet;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"all\", \"switches\", \"none\" or a list of ports such as [\"S0.0:1\"]")
+            }
+            fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<PortSet, E> {
+                match v {
+                    "none" => Ok(PortSet::None),
+                    "all" => Ok(PortSet::All),
+                    "switches" => Ok(PortSet::Switches),
+                    _ => Err(E::unknown_variant(v, &["all", "switches", "none"])),
+                }
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<PortSet, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(PortSet::Named)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for PortSet {
+    fn schema_name() -> Cow<'static, str> {
+        "PortSet".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "enum": ["all", "switches", "none"] },
+            { "type": "array", "items": { "type": "string" } }
+        ] })
+    }
+}

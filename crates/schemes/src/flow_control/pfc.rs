@@ -1,0 +1,255 @@
+//! Priority flow control (IEEE 802.1Qbb, 802.1Q-2018 clause 36).
+//!
+//! Ingress half, per (port, priority), two states:
+//!
+//! ```text
+//!            account reaches XOFF: send PAUSE(quanta), arm refresh
+//!   Open ────────────────────────────────────────────────────────► Closed
+//!    ▲                                                            │  ▲  │ refresh timer:
+//!    └────────────────────────────────────────────────────────────┘  └──┘ send PAUSE(quanta),
+//!            account at XON: send PAUSE(0), cancel refresh                arm refresh
+//! ```
+//!
+//! The account's crossing of XOFF and XON is the device's (its buffer
+//! accounting holds the thresholds); the state here is whether the refresh
+//! timer is armed. A pause is refreshed after half of its time: the frame may
+//! then wait for a packet on the wire and still come before the pause runs out
+//! (the plan refuses quanta too small for that).
+//!
+//! Egress half, per (port, priority):
+//!
+//! ```text
+//!            PAUSE(q > 0): pause the queue, arm expiry for q quanta
+//!   Going ◄──────────────────────────────────────────────────────► Paused
+//!            PAUSE(0), or expiry: resume the queue
+//! ```
+
+use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, SchemeInfo};
+use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_wire::pfc::{PfcFrame, QUANTUM_BITS};
+
+/// PFC as `xoff schemes` shows it.
+pub const INFO: SchemeInfo = SchemeInfo {
+    name: "pfc",
+    summary: "Priority flow control: an ingress over its threshold pauses its upstream, per priority.",
+    source: "IEEE 802.1Qbb; 802.1Q-2018 clause 36",
+    parameters: &[
+        (
+            "xoff",
+            "unset (dynamic)",
+            "static threshold of an ingress account: bytes, or one-hop BDPs (\"6bdp\")",
+        ),
+        ("xon", "xoff - xon_offset", "with `xoff`: the account resumes at this level"),
+        ("alpha", "0.125", "dynamic threshold: this fraction of the free shared buffer"),
+        ("cap", "none", "with `alpha`: upper bound of the dynamic threshold"),
+        ("xon_offset", "3kB", "the account resumes this far below its threshold"),
+        (
+            "reserve",
+            "4kB (0B with `xoff`)",
+            "guaranteed bytes per ingress and priority, outside the shared buffer",
+        ),
+        ("headroom", "auto", "bytes per ingress and priority after XOFF; auto computes them per link"),
+        ("response_time", "0s", "from a pause frame's last bit until the sender obeys"),
+        ("quanta", "65535", "pause time in each frame, in quanta of 512 bit times"),
+        ("priorities", "all in use", "the lossless priorities"),
+    ],
+};
+
+/// Parameters of PFC, resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfcParams {
+    /// Pause quanta in a pause frame, of 512 bit times each; 1 to 65535.
+    pub quanta: u16,
+    /// From the arrival of a pause frame's last bit until it takes effect.
+    pub response_time: Time,
+}
+
+/// The bytes that can still arrive after an account has crossed XOFF.
+///
+/// The pause frame may find a largest packet just begun on its own wire, then
+/// takes its own time and the cable's; after the response time the peer may
+/// just have begun a largest packet, and the cable is full towards us. All of
+/// it at line rate:
+///
+/// `2·delay·rate + response·rate + largest + 64 + largest`
+///
+/// (the terms of 802.1Q-2018 Annex N, with MAC and PHY delays counted in the
+/// link's delay).
+pub fn headroom(link: &LinkFacts, response_time: Time) -> Headroom {
+    let bytes =
+        |time: Time| (u128::from(time) * u128::from(link.rate)).div_ceil(8 * u128::from(SECOND)) as u64;
+    let terms = vec![
+        ("cable, both ways", bytes(2 * link.delay)),
+        ("peer's response time", bytes(response_time)),
+        ("our packet just begun", u64::from(link.largest)),
+        ("pause frame", u64::from(PfcFrame::LENGTH)),
+        ("peer's packet just begun", u64::from(link.largest)),
+    ];
+    let total = terms.iter().map(|t| t.1).sum();
+    Headroom { terms, total }
+}
+
+/// The fewest quanta with which a refresh sent after half of the pause, behind
+/// one packet of `largest` bytes, still arrives in time.
+pub fn least_quanta(largest: u32) -> u64 {
+    (2 * u64::from(largest + PfcFrame::LENGTH)).div_ceil(QUANTUM_BITS / 8)
+}
+
+/// PFC on every port of a run.
+#[derive(Clone, Debug)]
+pub struct Pfc {
+    params: PfcParams,
+    /// Priority of each lane.
+    priorities: Vec<u8>,
+    ports: usize,
+}
+
+enum Role {
+    /// Ingress: time to repeat the pause.
+    Refresh,
+    /// Egress: the pause has run out.
+    Expiry,
+}
+
+impl Pfc {
+    pub(super) fn new(params: PfcParams, ports: usize, priorities: &[u8]) -> Self {
+        Self { params, priorities: priorities.to_vec(), ports }
+    }
+
+    pub(super) fn timers(&self) -> usize {
+        self.ports * self.priorities.len() * 2
+    }
+
+    fn timer_of(&self, port: u32, lane: u8, role: Role) -> u32 {
+        (port * self.priorities.len() as u32 + u32::from(lane)) * 2 + role as u32
+    }
+
+    fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
+        let frame = PfcFrame::single(self.priorities[usize::from(lane)], self.params.quanta);
+        device.send_control(port, ControlFrame::Pfc(frame));
+        let half = pause_time(self.params.quanta, device.rate(port)) / 2;
+        device.arm(self.timer_of(port, lane, Role::Refresh), device.now() + half);
+    }
+
+    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
+        match crossing {
+            Crossing::Over => self.pause_upstream(device, port, lane),
+            Crossing::Under => {
+                let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
+                device.send_control(port, ControlFrame::Pfc(frame));
+                device.cancel(self.timer_of(port, lane, Role::Refresh));
+            }
+        }
+    }
+
+    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
+        for (priority, quanta) in frame.entries() {
+            // A priority that this device does not use has no queue to pause.
+            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
+            let lane = lane as u8;
+            let expiry = self.timer_of(port, lane, Role::Expiry);
+            if quanta == 0 {
+                device.cancel(expiry);
+                device.resume(port, lane);
+            } else {
+                let end = device.now() + pause_time(quanta, device.rate(port));
+                device.arm(expiry, end);
+                device.pause(port, lane);
+            }
+        }
+    }
+
+    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        let (place, role) = (timer / 2, timer % 2);
+        let lanes = self.priorities.len() as u32;
+        let (port, lane) = (place / lanes, (place % lanes) as u8);
+        if role == Role::Refresh as u32 {
+            self.pause_upstream(device, port, lane);
+        } else {
+            device.resume(port, lane);
+        }
+    }
+}
+
+/// How long `quanta` last on a port.
+fn pause_time(quanta: u16, rate: u64) -> Time {
+    serialisation(u64::from(quanta) * (QUANTUM_BITS / 8), rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that writes down what is asked of it.
+    #[derive(Default)]
+    struct Notes {
+        now: Time,
+        log: Vec<String>,
+    }
+
+    impl Device for Notes {
+        fn now(&self) -> Time {
+            self.now
+        }
+        fn rate(&self, _: u32) -> u64 {
+            100_000_000_000
+        }
+        fn pause(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("pause {port}/{lane}"));
+        }
+        fn resume(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("resume {port}/{lane}"));
+        }
+        fn send_control(&mut self, port: u32, frame: ControlFrame) {
+            let ControlFrame::Pfc(frame) = frame;
+            self.log.push(format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()));
+        }
+        fn arm(&mut self, timer: u32, at: Time) {
+            self.log.push(format!("arm {timer} {at}"));
+        }
+        fn cancel(&mut self, timer: u32) {
+            self.log.push(format!("cancel {timer}"));
+        }
+    }
+
+    fn pfc() -> Pfc {
+        Pfc::new(PfcParams { quanta: 1000, response_time: 0 }, 4, &[3, 5])
+    }
+
+    #[test]
+    fn an_ingress_pauses_refreshes_and_resumes_its_upstream() {
+        let (mut pfc, mut device) = (pfc(), Notes::default());
+        // 1000 quanta of 512 bits at 100 Gbit/s: 5.12 us, refreshed after 2.56 us.
+        pfc.crossed(&mut device, 2, 1, Crossing::Over);
+        device.now = 2_560_000;
+        pfc.timer(&mut device, 10);
+        pfc.crossed(&mut device, 2, 1, Crossing::Under);
+        let expected = [
+            "send 2 [(5, 1000)]",
+            "arm 10 2560000",
+            "send 2 [(5, 1000)]",
+            "arm 10 5120000",
+            "send 2 [(5, 0)]",
+            "cancel 10",
+        ];
+        assert_eq!(device.log, expected);
+    }
+
+    #[test]
+    fn an_egress_obeys_until_resumed_or_the_pause_runs_out() {
+        let (mut pfc, mut device) = (pfc(), Notes::default());
+        pfc.received(&mut device, 1, &PfcFrame::single(3, 10));
+        pfc.received(&mut device, 1, &PfcFrame::single(3, 0));
+        pfc.timer(&mut device, 5);
+        pfc.received(&mut device, 1, &PfcFrame::single(7, 10)); // not in use here
+        let expected = ["arm 5 51200", "pause 1/0", "cancel 5", "resume 1/0", "resume 1/0"];
+        assert_eq!(device.log, expected);
+    }
+
+    #[test]
+    fn headroom_is_the_sum_of_its_terms() {
+        let link = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: 1062 };
+        let room = headroom(&link, 500_000);
+        assert_eq!(room.total, 25_000 + 6_250 + 1062 + 64 + 1062);
+    }
+}

@@ -1,0 +1,123 @@
+//! The pause frame of priority flow control (IEEE 802.1Qbb, 802.3 Annex 31D).
+//!
+//! Destination 01-80-C2-00-00-01, EtherType 0x8808, opcode 0x0101, a vector of
+//! the priorities it speaks of, and for each a time in quanta of 512 bit times
+//! of the port; time 0 resumes. Padded to the smallest frame.
+
+use crate::SMALLEST_FRAME;
+
+/// Bits that one pause quantum lasts.
+pub const QUANTUM_BITS: u64 = 512;
+
+const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
+const ETHERTYPE: [u8; 2] = [0x88, 0x08];
+const OPCODE: [u8; 2] = [0x01, 0x01];
+
+/// What a PFC frame says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PfcFrame {
+    /// Bit `p` is set if the frame speaks of priority `p`.
+    pub enabled: u8,
+    /// Pause time of each priority in quanta; 0 resumes. Zero where not enabled.
+    pub quanta: [u16; 8],
+}
+
+/// Why bytes are not a PFC frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPfc {
+    /// Fewer bytes than the fields take.
+    Short,
+    /// Another destination, EtherType or opcode.
+    Other,
+    /// The upper byte of the enable vector, which must be zero, is not.
+    Vector,
+}
+
+impl PfcFrame {
+    /// Bytes on the wire, check sequence included.
+    pub const LENGTH: u32 = SMALLEST_FRAME;
+
+    /// A frame that pauses or (with 0 quanta) resumes one priority.
+    pub fn single(priority: u8, quanta: u16) -> Self {
+        let mut frame = Self { enabled: 1 << priority, ..Self::default() };
+        frame.quanta[usize::from(priority)] = quanta;
+        frame
+    }
+
+    /// The priorities it speaks of, each with its quanta.
+    pub fn entries(self) -> impl Iterator<Item = (u8, u16)> {
+        (0..8u8).filter(move |p| self.enabled >> p & 1 == 1).map(move |p| (p, self.quanta[usize::from(p)]))
+    }
+
+    /// The frame without its check sequence.
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
+        let mut bytes = [0; SMALLEST_FRAME as usize - 4];
+        bytes[..6].copy_from_slice(&DESTINATION);
+        bytes[6..12].copy_from_slice(&source);
+        bytes[12..14].copy_from_slice(&ETHERTYPE);
+        bytes[14..16].copy_from_slice(&OPCODE);
+        bytes[17] = self.enabled;
+        for (p, quanta) in self.quanta.iter().enumerate() {
+            bytes[18 + 2 * p..20 + 2 * p].copy_from_slice(&quanta.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// Reads a frame; the times of priorities that are not enabled are dropped.
+    ///
+    /// # Errors
+    /// [`NotPfc`] says which field does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotPfc> {
+        if bytes.len() < 34 {
+            return Err(NotPfc::Short);
+        }
+        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14..16] != OPCODE {
+            return Err(NotPfc::Other);
+        }
+        if bytes[16] != 0 {
+            return Err(NotPfc::Vector);
+        }
+        let mut frame = Self { enabled: bytes[17], quanta: [0; 8] };
+        for (p, quanta) in frame.quanta.iter_mut().enumerate() {
+            if frame.enabled >> p & 1 == 1 {
+                *quanta = u16::from_be_bytes([bytes[18 + 2 * p], bytes[19 + 2 * p]]);
+            }
+        }
+        Ok(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_single_frame_survives_the_wire() {
+        for priority in 0..8 {
+            for quanta in [0, 1, 255, 256, u16::MAX] {
+                let frame = PfcFrame::single(priority, quanta);
+                assert_eq!(PfcFrame::parse(&frame.emit([2; 6])), Ok(frame));
+                assert_eq!(frame.entries().collect::<Vec<_>>(), [(priority, quanta)]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_layout_is_that_of_the_standard() {
+        let bytes = PfcFrame::single(3, 0xffff).emit([0; 6]);
+        assert_eq!(bytes[12..18], [0x88, 0x08, 0x01, 0x01, 0x00, 0b1000]);
+        assert_eq!(bytes[24..26], [0xff, 0xff]);
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        let good = PfcFrame::single(0, 1).emit([0; 6]);
+        assert_eq!(PfcFrame::parse(&good[..33]), Err(NotPfc::Short));
+        for (at, why) in [(0, NotPfc::Other), (13, NotPfc::Other), (15, NotPfc::Other), (16, NotPfc::Vector)]
+        {
+            let mut bad = good;
+            bad[at] ^= 0x40;
+            assert_eq!(PfcFrame::parse(&bad), Err(why), "byte {at}");
+        }
+    }
+}
