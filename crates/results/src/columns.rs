@@ -71,9 +71,7 @@ pub fn write<W: Write + Send>(
         .iter()
         .map(|(name, column)| column.schema(name).map(Arc::new))
         .collect::<Result<Vec<_>>>()?;
-    let schema = Type::group_type_builder("rows")
-        .with_fields(fields)
-        .build()?;
+    let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
     let properties = WriterProperties::builder()
         .set_created_by("xoff".into())
         .set_compression(Compression::SNAPPY)
@@ -83,43 +81,27 @@ pub fn write<W: Write + Send>(
         let range = first..rows.min(first + ROWS_PER_GROUP);
         let mut group = file.next_row_group()?;
         for (name, column) in columns(range.clone()) {
-            assert_eq!(
-                column.len(),
-                range.len(),
-                "column {name} has a value per row"
-            );
+            assert_eq!(column.len(), range.len(), "column {name} has a value per row");
             let mut writer = group
                 .next_column()?
                 .ok_or_else(|| ParquetError::General(format!("no column {name} in the schema")))?;
             match column {
                 Column::Int(v) => {
-                    let v = v
-                        .into_iter()
-                        .map(|x| int(name, x))
-                        .collect::<Result<Vec<_>>>()?;
+                    let v = v.into_iter().map(|x| int(name, x)).collect::<Result<Vec<_>>>()?;
                     writer.typed::<Int64Type>().write_batch(&v, None, None)?
                 }
                 Column::MaybeInt(v) => {
                     let (v, levels) = present(v);
-                    let v = v
-                        .into_iter()
-                        .map(|x| int(name, x))
-                        .collect::<Result<Vec<_>>>()?;
-                    writer
-                        .typed::<Int64Type>()
-                        .write_batch(&v, Some(&levels), None)?
+                    let v = v.into_iter().map(|x| int(name, x)).collect::<Result<Vec<_>>>()?;
+                    writer.typed::<Int64Type>().write_batch(&v, Some(&levels), None)?
                 }
                 Column::MaybeFloat(v) => {
                     let (v, levels) = present(v);
-                    writer
-                        .typed::<DoubleType>()
-                        .write_batch(&v, Some(&levels), None)?
+                    writer.typed::<DoubleType>().write_batch(&v, Some(&levels), None)?
                 }
                 Column::Text(v) => {
                     let v: Vec<ByteArray> = v.iter().map(|s| s.as_str().into()).collect();
-                    writer
-                        .typed::<ByteArrayType>()
-                        .write_batch(&v, None, None)?
+                    writer.typed::<ByteArrayType>().write_batch(&v, None, None)?
                 }
             };
             writer.close()?;

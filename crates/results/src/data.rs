@@ -74,12 +74,9 @@ impl DataFile {
     pub fn write<W: Write + Send>(self, sink: W, plan: &Plan, outcome: &Outcome) -> Result<W> {
         let rows = self.rows(plan, outcome);
         columns::write(sink, rows, |range| match self {
-            DataFile::Flows => flows(
-                plan,
-                &plan.flows[range.clone()],
-                &outcome.flows[range.clone()],
-                range.start,
-            ),
+            DataFile::Flows => {
+                flows(plan, &plan.flows[range.clone()], &outcome.flows[range.clone()], range.start)
+            }
             DataFile::Series => series(plan, &outcome.series[range]),
             DataFile::Pauses => pauses(plan, outcome, range),
             DataFile::Ports => ports(plan, outcome, range),
@@ -95,39 +92,23 @@ fn flows(plan: &Plan, flows: &[Flow], outcomes: &[FlowOutcome], first: usize) ->
     let text = |get: &dyn Fn(&Flow) -> String| Column::Text(flows.iter().map(get).collect());
     let plan_int = |get: &dyn Fn(&Flow) -> u64| Column::Int(flows.iter().map(get).collect());
     let int = |get: &dyn Fn(&FlowOutcome) -> u64| Column::Int(outcomes.iter().map(get).collect());
-    let maybe = |get: &dyn Fn(&FlowOutcome) -> Option<u64>| {
-        Column::MaybeInt(outcomes.iter().map(get).collect())
-    };
+    let maybe =
+        |get: &dyn Fn(&FlowOutcome) -> Option<u64>| Column::MaybeInt(outcomes.iter().map(get).collect());
     let both = || flows.iter().zip(outcomes);
     vec![
-        (
-            "id",
-            Column::Int((first as u64..).take(flows.len()).collect()),
-        ),
+        ("id", Column::Int((first as u64..).take(flows.len()).collect())),
         ("src", text(&|f| names::node(plan, f.src).to_string())),
         ("dst", text(&|f| names::node(plan, f.dst).to_string())),
-        (
-            "class",
-            text(&|f| plan.classes[usize::from(f.class)].clone()),
-        ),
-        (
-            "priority",
-            plan_int(&|f| u64::from(names::priority(plan, f.lane))),
-        ),
+        ("class", text(&|f| plan.classes[usize::from(f.class)].clone())),
+        ("priority", plan_int(&|f| u64::from(names::priority(plan, f.lane)))),
         ("size", plan_int(&|f| f.size)),
         ("start_ps", plan_int(&|f| f.start)),
         ("first_sent_ps", maybe(&|o| o.first_sent)),
         ("delivered_ps", maybe(&|o| o.delivered)),
         ("completed_ps", maybe(&|o| o.completed)),
-        (
-            "fct_ps",
-            Column::MaybeInt(both().map(|(f, o)| statistics::fct(f, o)).collect()),
-        ),
+        ("fct_ps", Column::MaybeInt(both().map(|(f, o)| statistics::fct(f, o)).collect())),
         ("ideal_ps", plan_int(&|f| f.ideal)),
-        (
-            "slowdown",
-            Column::MaybeFloat(both().map(|(f, o)| statistics::slowdown(f, o)).collect()),
-        ),
+        ("slowdown", Column::MaybeFloat(both().map(|(f, o)| statistics::slowdown(f, o)).collect())),
         ("delivered_bytes", int(&|o| o.delivered_bytes)),
         ("packets_sent", int(&|o| o.packets_sent)),
         ("retransmitted", int(&|o| o.retransmitted)),
@@ -154,23 +135,11 @@ fn described(plan: &Plan, what: Quantity) -> (&'static str, String, &'static str
 fn series(plan: &Plan, samples: &[Sample]) -> Columns {
     let what = || samples.iter().map(|s| described(plan, s.what));
     vec![
-        (
-            "time_ps",
-            Column::Int(samples.iter().map(|s| s.at).collect()),
-        ),
-        (
-            "quantity",
-            Column::Text(what().map(|w| w.0.to_string()).collect()),
-        ),
+        ("time_ps", Column::Int(samples.iter().map(|s| s.at).collect())),
+        ("quantity", Column::Text(what().map(|w| w.0.to_string()).collect())),
         ("element", Column::Text(what().map(|w| w.1).collect())),
-        (
-            "unit",
-            Column::Text(what().map(|w| w.2.to_string()).collect()),
-        ),
-        (
-            "value",
-            Column::Int(samples.iter().map(|s| s.value).collect()),
-        ),
+        ("unit", Column::Text(what().map(|w| w.2.to_string()).collect())),
+        ("value", Column::Int(samples.iter().map(|s| s.value).collect())),
     ]
 }
 
@@ -179,25 +148,13 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
     let port = |get: &dyn Fn(&xoff_sim::outcome::Pause) -> PortId| {
         Column::Text(pauses.iter().map(|p| names::port(plan, get(p))).collect())
     };
-    let priorities = pauses
-        .iter()
-        .map(|p| u64::from(names::priority(plan, p.lane)))
-        .collect();
+    let priorities = pauses.iter().map(|p| u64::from(names::priority(plan, p.lane))).collect();
     vec![
         ("port", port(&|p| p.port)),
         ("priority", Column::Int(priorities)),
-        (
-            "from_ps",
-            Column::Int(pauses.iter().map(|p| p.from).collect()),
-        ),
-        (
-            "until_ps",
-            Column::MaybeInt(pauses.iter().map(|p| p.until).collect()),
-        ),
-        (
-            "duration_ps",
-            Column::Int(pauses.iter().map(|p| pause_length(p, outcome)).collect()),
-        ),
+        ("from_ps", Column::Int(pauses.iter().map(|p| p.from).collect())),
+        ("until_ps", Column::MaybeInt(pauses.iter().map(|p| p.until).collect())),
+        ("duration_ps", Column::Int(pauses.iter().map(|p| pause_length(p, outcome)).collect())),
         ("cause", port(&|p| p.cause)),
     ]
 }
@@ -210,31 +167,11 @@ fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         Column::Int(outcomes.iter().map(get).collect())
     };
     vec![
-        (
-            "port",
-            Column::Text(ids().map(|p| names::port(plan, p)).collect()),
-        ),
-        (
-            "node",
-            Column::Text(
-                ports
-                    .iter()
-                    .map(|p| names::node(plan, p.node).to_string())
-                    .collect(),
-            ),
-        ),
-        (
-            "peer",
-            Column::Text(ports.iter().map(|p| names::port(plan, p.peer)).collect()),
-        ),
-        (
-            "rate_bps",
-            Column::Int(ports.iter().map(|p| p.rate).collect()),
-        ),
-        (
-            "delay_ps",
-            Column::Int(ports.iter().map(|p| p.delay).collect()),
-        ),
+        ("port", Column::Text(ids().map(|p| names::port(plan, p)).collect())),
+        ("node", Column::Text(ports.iter().map(|p| names::node(plan, p.node).to_string()).collect())),
+        ("peer", Column::Text(ports.iter().map(|p| names::port(plan, p.peer)).collect())),
+        ("rate_bps", Column::Int(ports.iter().map(|p| p.rate).collect())),
+        ("delay_ps", Column::Int(ports.iter().map(|p| p.delay).collect())),
         ("packets", int(&|o| o.packets)),
         ("bytes", int(&|o| o.bytes)),
         ("data_packets", int(&|o| o.data_packets)),
@@ -253,37 +190,17 @@ fn accounts(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Co
         Limit::Static(bytes) => Some(bytes),
         Limit::Unlimited | Limit::Dynamic { .. } => None,
     };
-    let ports = range
-        .clone()
-        .map(|i| names::port(plan, (i / lanes) as PortId))
-        .collect();
-    let priorities = range
-        .map(|i| u64::from(names::priority(plan, (i % lanes) as u8)))
-        .collect();
+    let ports = range.clone().map(|i| names::port(plan, (i / lanes) as PortId)).collect();
+    let priorities = range.map(|i| u64::from(names::priority(plan, (i % lanes) as u8))).collect();
     let headroom = |a: &Account| a.headroom.as_ref().map(|h| h.total);
     vec![
         ("port", Column::Text(ports)),
         ("priority", Column::Int(priorities)),
-        (
-            "reserve",
-            Column::Int(accounts.iter().map(|a| a.reserve).collect()),
-        ),
-        (
-            "static_limit",
-            Column::MaybeInt(accounts.iter().map(static_limit).collect()),
-        ),
-        (
-            "headroom",
-            Column::MaybeInt(accounts.iter().map(headroom).collect()),
-        ),
-        (
-            "main_peak",
-            Column::Int(peaks.iter().map(|p| p.main).collect()),
-        ),
-        (
-            "headroom_peak",
-            Column::Int(peaks.iter().map(|p| p.headroom).collect()),
-        ),
+        ("reserve", Column::Int(accounts.iter().map(|a| a.reserve).collect())),
+        ("static_limit", Column::MaybeInt(accounts.iter().map(static_limit).collect())),
+        ("headroom", Column::MaybeInt(accounts.iter().map(headroom).collect())),
+        ("main_peak", Column::Int(peaks.iter().map(|p| p.main).collect())),
+        ("headroom_peak", Column::Int(peaks.iter().map(|p| p.headroom).collect())),
     ]
 }
 
@@ -291,30 +208,10 @@ fn nodes(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
     let nodes = &plan.topology.nodes[range.clone()];
     let buffers = &plan.buffers[range.clone()];
     vec![
-        (
-            "node",
-            Column::Text(nodes.iter().map(|n| n.name.clone()).collect()),
-        ),
-        (
-            "kind",
-            Column::Text(
-                nodes
-                    .iter()
-                    .map(|n| kind_name(n.kind).to_string())
-                    .collect(),
-            ),
-        ),
-        (
-            "buffer",
-            Column::Int(buffers.iter().map(|b| b.total).collect()),
-        ),
-        (
-            "shared",
-            Column::Int(buffers.iter().map(|b| b.shared).collect()),
-        ),
-        (
-            "buffer_peak",
-            Column::Int(outcome.buffer_peaks[range].to_vec()),
-        ),
+        ("node", Column::Text(nodes.iter().map(|n| n.name.clone()).collect())),
+        ("kind", Column::Text(nodes.iter().map(|n| kind_name(n.kind).to_string()).collect())),
+        ("buffer", Column::Int(buffers.iter().map(|b| b.total).collect())),
+        ("shared", Column::Int(buffers.iter().map(|b| b.shared).collect())),
+        ("buffer_peak", Column::Int(outcome.buffer_peaks[range].to_vec())),
     ]
 }

@@ -149,18 +149,10 @@ impl Writer {
             let bytes = store(&partial.path.join(data.name()), |sink| {
                 data.write(sink, plan, outcome).map_err(unwrapped)
             })?;
-            files.push(FileEntry {
-                name: data.name(),
-                bytes,
-                rows: Some(data.rows(plan, outcome)),
-            });
+            files.push(FileEntry { name: data.name(), bytes, rows: Some(data.rows(plan, outcome)) });
         }
         let bytes = store_json(&partial.path.join(SUMMARY), summary)?;
-        files.push(FileEntry {
-            name: SUMMARY,
-            bytes,
-            rows: None,
-        });
+        files.push(FileEntry { name: SUMMARY, bytes, rows: None });
         let manifest = Manifest {
             format: FORMAT,
             format_version: FORMAT_VERSION,
@@ -199,18 +191,9 @@ fn replaceable(target: &Path) -> Result<(), Error> {
         Err(e) => return Err(failed(target, "cannot be looked at", &e)),
         Ok(metadata) => metadata,
     };
-    let refuse = |message: String, help: &str| {
-        Err(Error {
-            path: target.into(),
-            message,
-            help: help.into(),
-        })
-    };
+    let refuse = |message: String, help: &str| Err(Error { path: target.into(), message, help: help.into() });
     if !metadata.is_dir() {
-        return refuse(
-            "is a file, not a directory".into(),
-            "Choose another place with --out DIR.",
-        );
+        return refuse("is a file, not a directory".into(), "Choose another place with --out DIR.");
     }
     let mut names = Vec::new();
     for entry in fs::read_dir(target).map_err(|e| failed(target, "cannot be read", &e))? {
@@ -233,9 +216,7 @@ fn replaceable(target: &Path) -> Result<(), Error> {
     }
     if let Some(foreign) = names.iter().find(|n| !is_ours(n)) {
         return refuse(
-            format!(
-                "is an older run, but holds `{foreign}` too, which replacing the run would delete"
-            ),
+            format!("is an older run, but holds `{foreign}` too, which replacing the run would delete"),
             "Move that elsewhere, or choose another place with --out DIR.",
         );
     }
@@ -272,8 +253,7 @@ impl Partial {
         }
         self.armed = false;
         if replaces {
-            fs::remove_dir_all(&old)
-                .map_err(|e| failed(&old, "(the older run) cannot be removed", &e))?;
+            fs::remove_dir_all(&old).map_err(|e| failed(&old, "(the older run) cannot be removed", &e))?;
         }
         Ok(())
     }
@@ -291,9 +271,7 @@ impl Drop for Partial {
 /// `dir/name` becomes `dir/.name.kind-PID`: on the same file system, hidden, and
 /// not another process's.
 fn beside(target: &Path, kind: &str) -> PathBuf {
-    let name = target
-        .file_name()
-        .map_or_else(Default::default, |n| n.to_string_lossy());
+    let name = target.file_name().map_or_else(Default::default, |n| n.to_string_lossy());
     target.with_file_name(format!(".{name}.{kind}-{}", std::process::id()))
 }
 
@@ -343,9 +321,5 @@ fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
         }
         _ => "Choose another place with --out DIR.",
     };
-    Error {
-        path: path.into(),
-        message: format!("{what}: {error}"),
-        help: help.into(),
-    }
+    Error { path: path.into(), message: format!("{what}: {error}"), help: help.into() }
 }

@@ -38,9 +38,7 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         return;
     }
     if !plan.lanes.iter().any(|l| l.lossless) {
-        notes.push(note(
-            "PFC had nothing to protect: no priority in use is lossless.",
-        ));
+        notes.push(note("PFC had nothing to protect: no priority in use is lossless."));
         return;
     }
     if outcome.ports.iter().any(|p| p.pause_frames > 0) {
@@ -65,9 +63,10 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             )
         }
     };
-    notes.push(note(text).help(
-        "To see it act: more load, a larger fan-in or a lower threshold (flow_control.xoff).",
-    ));
+    notes.push(
+        note(text)
+            .help("To see it act: more load, a larger fan-in or a lower threshold (flow_control.xoff)."),
+    );
 }
 
 fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
@@ -85,9 +84,7 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
                 // What was free of the shared pool when the buffer was fullest,
                 // or more: not all that it held then was shared.
                 let node = plan.topology.ports[port as usize].node as usize;
-                let free = plan.buffers[node]
-                    .shared
-                    .saturating_sub(outcome.buffer_peaks[node]);
+                let free = plan.buffers[node].shared.saturating_sub(outcome.buffer_peaks[node]);
                 let share = (u128::from(alpha_q16) * u128::from(free)) >> 16;
                 (u64::try_from(share).unwrap_or(u64::MAX).min(cap), true)
             }
@@ -100,8 +97,7 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
             dynamic,
         };
         let fuller = |b: &Fullest| {
-            u128::from(this.peak) * u128::from(b.threshold)
-                > u128::from(b.peak) * u128::from(this.threshold)
+            u128::from(this.peak) * u128::from(b.threshold) > u128::from(b.peak) * u128::from(this.threshold)
         };
         if best.as_ref().is_none_or(fuller) {
             best = Some(this);
@@ -111,13 +107,7 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
 }
 
 fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let Some(k_min) = plan
-        .lanes
-        .iter()
-        .filter_map(|l| l.ecn)
-        .map(|e| e.k_min)
-        .min()
-    else {
+    let Some(k_min) = plan.lanes.iter().filter_map(|l| l.ecn).map(|e| e.k_min).min() else {
         return;
     };
     let marks: u64 = outcome.ports.iter().map(|p| p.marks).sum();
@@ -128,12 +118,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         )));
         return;
     }
-    let longest = outcome
-        .ports
-        .iter()
-        .enumerate()
-        .rev()
-        .max_by_key(|(_, p)| p.queue_peak);
+    let longest = outcome.ports.iter().enumerate().rev().max_by_key(|(_, p)| p.queue_peak);
     let reached = longest.map_or(String::new(), |(port, p)| {
         format!(
             ": the longest queues, of {}, reached {}, and marking begins above {}",
@@ -148,19 +133,9 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     for receiver in &plan.receivers {
         let host = names::node(plan, receiver.host);
-        if !plan
-            .flows
-            .iter()
-            .any(|f| f.dst == receiver.host && started(f, outcome))
-        {
-            notes.push(note(format!(
-                "The slow receiver {host} had no effect: no flow goes to it."
-            )));
-        } else if let Some(&(from, _)) = receiver
-            .stalls
-            .iter()
-            .find(|&&(from, _)| from >= outcome.end)
-        {
+        if !plan.flows.iter().any(|f| f.dst == receiver.host && started(f, outcome)) {
+            notes.push(note(format!("The slow receiver {host} had no effect: no flow goes to it.")));
+        } else if let Some(&(from, _)) = receiver.stalls.iter().find(|&&(from, _)| from >= outcome.end) {
             notes.push(note(format!(
                 "The stall of {host} from {} on had no effect: the run ended at {}.",
                 human::time(from),
@@ -171,10 +146,8 @@ fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 }
 
 fn window(plan: &Plan, notes: &mut Vec<Note>) {
-    let (Some(window), Some(largest)) = (
-        plan.transport.window,
-        plan.flows.iter().map(|f| f.size).max(),
-    ) else {
+    let (Some(window), Some(largest)) = (plan.transport.window, plan.flows.iter().map(|f| f.size).max())
+    else {
         return;
     };
     if largest <= window {
@@ -204,26 +177,18 @@ fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
 fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if plan.flows.is_empty() {
         notes.push(
-            Note::new(
-                Level::Warning,
-                "No flow ran: the traffic makes none before the run ends.",
-            )
-            .help("A longer run.duration, a higher load or another run.seed."),
+            Note::new(Level::Warning, "No flow ran: the traffic makes none before the run ends.")
+                .help("A longer run.duration, a higher load or another run.seed."),
         );
         return;
     }
-    let mut class_used = vec![false; plan.classes.len()];
-    for flow in plan.flows.iter().filter(|f| started(f, outcome)) {
-        class_used[usize::from(flow.class)] = true;
-    }
-    for (name, _) in plan
-        .classes
-        .iter()
-        .zip(&class_used)
-        .filter(|(_, used)| !**used)
-    {
-        notes.push(note(format!(
-            "The traffic \"{name}\" had no effect: no flow of it began before the end."
-        )));
+    // Traffic without any flow is the scenario's matter, known before the run.
+    for (class, name) in plan.classes.iter().enumerate() {
+        let mut flows = plan.flows.iter().filter(|f| usize::from(f.class) == class).peekable();
+        if flows.peek().is_some() && !flows.any(|f| started(f, outcome)) {
+            notes.push(note(format!(
+                "The traffic \"{name}\" had no effect: no flow of it began before the end."
+            )));
+        }
     }
 }

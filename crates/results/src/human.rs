@@ -23,22 +23,12 @@ pub fn count(n: u64) -> String {
 
 /// Bytes: `900 B`, `34.2 kB`, `5 MB`.
 pub fn bytes(n: u64) -> String {
-    scaled(
-        n as f64,
-        3,
-        1000.0,
-        &[" B", " kB", " MB", " GB", " TB", " PB", " EB"],
-    )
+    scaled(n as f64, 3, 1000.0, &[" B", " kB", " MB", " GB", " TB", " PB", " EB"])
 }
 
 /// Bits per second: `12.3 Gbps`.
 pub fn rate(bits_per_second: f64) -> String {
-    scaled(
-        bits_per_second,
-        3,
-        1000.0,
-        &[" bps", " kbps", " Mbps", " Gbps", " Tbps", " Pbps"],
-    )
+    scaled(bits_per_second, 3, 1000.0, &[" bps", " kbps", " Mbps", " Gbps", " Tbps", " Pbps"])
 }
 
 /// A time or span, in picoseconds: `84.16 ns`, `1.234 ms`.
@@ -64,11 +54,7 @@ pub fn ratio(x: f64) -> String {
 
 /// `1 flow`, `2 flows`: a count with its noun.
 pub fn counted(n: u64, singular: &str) -> String {
-    if n == 1 {
-        format!("1 {singular}")
-    } else {
-        format!("{} {singular}s", count(n))
-    }
+    if n == 1 { format!("1 {singular}") } else { format!("{} {singular}s", count(n)) }
 }
 
 /// `a, b and c`.
@@ -137,13 +123,7 @@ mod tests {
 
     #[test]
     fn ratios_keep_three_digits() {
-        let cases = [
-            (1.0, "1.00"),
-            (9.996, "10.0"),
-            (99.96, "100"),
-            (1234.4, "1234"),
-            (1.5e5, "150k"),
-        ];
+        let cases = [(1.0, "1.00"), (9.996, "10.0"), (99.96, "100"), (1234.4, "1234"), (1.5e5, "150k")];
         for (x, text) in cases {
             assert_eq!(ratio(x), text);
         }
@@ -156,9 +136,6 @@ mod tests {
             (l(&["a"]), l(&["a", "b"]), l(&["a", "b", "c"])),
             ("a".into(), "a and b".into(), "a, b and c".into())
         );
-        assert_eq!(
-            (counted(1, "flow"), counted(1234, "flow")),
-            ("1 flow".into(), "1,234 flows".into())
-        );
+        assert_eq!((counted(1, "flow"), counted(1234, "flow")), ("1 flow".into(), "1,234 flows".into()));
     }
 }

@@ -26,11 +26,7 @@ pub fn priority(plan: &Plan, lane: u8) -> u8 {
 /// A queue or an account: `S1.2:3`, with its priority where there are several.
 pub fn queue(plan: &Plan, port_id: PortId, lane: u8) -> String {
     if plan.lanes.len() > 1 {
-        format!(
-            "{} (priority {})",
-            port(plan, port_id),
-            priority(plan, lane)
-        )
+        format!("{} (priority {})", port(plan, port_id), priority(plan, lane))
     } else {
         port(plan, port_id)
     }
@@ -40,11 +36,7 @@ pub fn queue(plan: &Plan, port_id: PortId, lane: u8) -> String {
 pub fn flow(plan: &Plan, index: u32) -> String {
     let f = &plan.flows[index as usize];
     let class = &plan.classes[usize::from(f.class)];
-    format!(
-        "flow {index}: {} -> {} ({class})",
-        node(plan, f.src),
-        node(plan, f.dst)
-    )
+    format!("flow {index}: {} -> {} ({class})", node(plan, f.src), node(plan, f.dst))
 }
 
 /// Whether a port belongs to the inside of a slow receiver: it leads to its own node.
@@ -56,10 +48,8 @@ pub fn is_inner(plan: &Plan, port: PortId) -> bool {
 /// it loops instead of ending at its destination.
 pub fn route(plan: &Plan, start: u32) -> (&[PortId], bool) {
     let tail = &plan.hops[start as usize..];
-    let end = tail
-        .iter()
-        .position(|&h| h == DELIVER || h == EXPIRE)
-        .expect("a route ends in DELIVER or EXPIRE");
+    let end =
+        tail.iter().position(|&h| h == DELIVER || h == EXPIRE).expect("a route ends in DELIVER or EXPIRE");
     (&tail[..end], tail[end] == EXPIRE)
 }
 
@@ -76,13 +66,7 @@ pub fn network(plan: &Plan) -> String {
     }
     let links: Vec<String> = links
         .into_iter()
-        .map(|(rate, n)| {
-            format!(
-                "{} of {}",
-                human::counted(n, "link"),
-                human::rate(rate as f64)
-            )
-        })
+        .map(|(rate, n)| format!("{} of {}", human::counted(n, "link"), human::rate(rate as f64)))
         .collect();
     let switches = match kind(NodeKind::Switch) {
         1 => "1 switch".into(),

@@ -91,21 +91,10 @@ pub fn network(plan: &Plan) -> Network {
     let headroom = |port: PortId| -> Vec<u64> {
         let first = port as usize * lanes;
         let accounts = &plan.accounts[first..first + lanes];
-        accounts
-            .iter()
-            .filter_map(|a| a.headroom.as_ref())
-            .map(|h| h.total)
-            .collect()
+        accounts.iter().filter_map(|a| a.headroom.as_ref()).map(|h| h.total).collect()
     };
-    let mut traffic: Vec<TrafficEntry> = plan
-        .classes
-        .iter()
-        .map(|name| TrafficEntry {
-            name: name.clone(),
-            flows: 0,
-            bytes: 0,
-        })
-        .collect();
+    let mut traffic: Vec<TrafficEntry> =
+        plan.classes.iter().map(|name| TrafficEntry { name: name.clone(), flows: 0, bytes: 0 }).collect();
     for flow in &plan.flows {
         let class = &mut traffic[usize::from(flow.class)];
         class.flows += 1;

@@ -39,12 +39,7 @@ pub struct Note {
 impl Note {
     /// A note without details and help.
     pub fn new(level: Level, text: impl Into<String>) -> Self {
-        Self {
-            level,
-            text: text.into(),
-            details: Vec::new(),
-            help: None,
-        }
+        Self { level, text: text.into(), details: Vec::new(), help: None }
     }
 
     /// The same note with advice.
@@ -97,14 +92,10 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         let short = human::bytes(d.shortfall);
         let (room, help) = match d.reason {
             DropReason::HeadroomFull => {
-                let account =
-                    &plan.accounts[d.ingress as usize * plan.lanes.len() + usize::from(d.lane)];
+                let account = &plan.accounts[d.ingress as usize * plan.lanes.len() + usize::from(d.lane)];
                 let size = account.headroom.as_ref().map_or(0, |h| h.total);
                 (
-                    format!(
-                        "its headroom of {} was {short} too small",
-                        human::bytes(size)
-                    ),
+                    format!("its headroom of {} was {short} too small", human::bytes(size)),
                     format!(
                         "Set flow_control.headroom to at least {} B, or leave it out: \"auto\" works it out from rate, \
                          delay and packet size.",
@@ -119,10 +110,7 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                     NodeKind::Switch => ("switch", plan.buffers[node as usize].total),
                 };
                 (
-                    format!(
-                        "its buffer of {} was full, {short} short",
-                        human::bytes(total)
-                    ),
+                    format!("its buffer of {} was full, {short} short", human::bytes(total)),
                     format!(
                         "Raise {table}.buffer by {short} or more, or lower the threshold at which the priority pauses."
                     ),
@@ -152,11 +140,8 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 }
 
 fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let lossy: Vec<&Drops> = outcome
-        .drops
-        .iter()
-        .filter(|d| !d.lossless && d.reason != DropReason::Expired)
-        .collect();
+    let lossy: Vec<&Drops> =
+        outcome.drops.iter().filter(|d| !d.lossless && d.reason != DropReason::Expired).collect();
     // The first of those that lost most.
     let Some(worst) = lossy.iter().rev().max_by_key(|d| d.packets) else {
         return;
@@ -177,12 +162,8 @@ fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 }
 
 fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let packets: u64 = outcome
-        .drops
-        .iter()
-        .filter(|d| d.reason == DropReason::Expired)
-        .map(|d| d.packets)
-        .sum();
+    let packets: u64 =
+        outcome.drops.iter().filter(|d| d.reason == DropReason::Expired).map(|d| d.packets).sum();
     let looping: Vec<u32> = (0..plan.flows.len() as u32)
         .filter(|&f| {
             let flow = &plan.flows[f as usize];
@@ -204,11 +185,7 @@ fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         ),
     )
     .help("See routing.overrides: each one must lead nearer to the destination.");
-    note.details.push(format!(
-        "{}: {}",
-        names::flow(plan, first),
-        loop_of(plan, first)
-    ));
+    note.details.push(format!("{}: {}", names::flow(plan, first), loop_of(plan, first)));
     notes.push(note);
 }
 
@@ -216,21 +193,11 @@ fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 fn loop_of(plan: &Plan, flow: u32) -> String {
     let flow = &plan.flows[flow as usize];
     let (route, loops) = names::route(plan, flow.path);
-    let route = if loops {
-        route
-    } else {
-        names::route(plan, flow.ack_path).0
-    };
-    let nodes: Vec<u32> = route
-        .iter()
-        .map(|&p| plan.topology.ports[p as usize].node)
-        .collect();
+    let route = if loops { route } else { names::route(plan, flow.ack_path).0 };
+    let nodes: Vec<u32> = route.iter().map(|&p| plan.topology.ports[p as usize].node).collect();
     for (end, node) in nodes.iter().enumerate() {
         if let Some(begin) = nodes[..end].iter().position(|n| n == node) {
-            let names: Vec<&str> = nodes[begin..=end]
-                .iter()
-                .map(|&n| names::node(plan, n))
-                .collect();
+            let names: Vec<&str> = nodes[begin..=end].iter().map(|&n| names::node(plan, n)).collect();
             return names.join(" -> ");
         }
     }

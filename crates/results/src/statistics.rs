@@ -57,10 +57,7 @@ pub struct Group {
 /// # Panics
 /// If `per_mille` is not in 1 to 1000.
 pub fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> Option<T> {
-    assert!(
-        (1..=1000).contains(&per_mille),
-        "a quantile lies within the sample"
-    );
+    assert!((1..=1000).contains(&per_mille), "a quantile lies within the sample");
     let rank = (sorted.len() * per_mille).div_ceil(1000);
     (rank > 0).then(|| sorted[rank - 1])
 }
@@ -91,11 +88,7 @@ pub fn slowdown(flow: &Flow, outcome: &FlowOutcome) -> Option<f64> {
 
 /// Bits per second of `bytes` over `span` picoseconds; 0 for an empty span.
 pub fn bits_per_second(bytes: u64, span: Time) -> f64 {
-    if span == 0 {
-        0.0
-    } else {
-        bytes as f64 * 8.0 * SECOND as f64 / span as f64
-    }
+    if span == 0 { 0.0 } else { bytes as f64 * 8.0 * SECOND as f64 / span as f64 }
 }
 
 /// Index into [`SIZE_NAMES`] of a flow of `size` bytes.
@@ -189,11 +182,7 @@ mod tests {
             let mut sample: Vec<f64> = (0..n).map(|_| stream.below(20) as f64).collect();
             sample.sort_unstable_by(f64::total_cmp);
             for q in [1, 10, 500, 950, 990, 999, 1000] {
-                assert_eq!(
-                    nearest_rank(&sample, q),
-                    Some(by_definition(&sample, q)),
-                    "{n} {q}"
-                );
+                assert_eq!(nearest_rank(&sample, q), Some(by_definition(&sample, q)), "{n} {q}");
             }
         }
         assert_eq!(nearest_rank::<f64>(&[], 500), None);
@@ -203,16 +192,7 @@ mod tests {
     #[test]
     fn a_thousand_values_put_p999_at_the_last_but_one() {
         let q = quantiles((1..=1000).rev().map(f64::from).collect()).unwrap();
-        assert_eq!(
-            q,
-            Quantiles {
-                mean: 500.5,
-                p50: 500.0,
-                p95: 950.0,
-                p99: 990.0,
-                p999: 999.0
-            }
-        );
+        assert_eq!(q, Quantiles { mean: 500.5, p50: 500.0, p95: 950.0, p99: 990.0, p999: 999.0 });
     }
 
     #[test]

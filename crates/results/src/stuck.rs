@@ -21,11 +21,7 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 
 /// The cycle as a sentence: `S0.1:2 waits for S1.0:3, which waits for S0.1:2`.
 pub fn cycle(plan: &Plan, deadlock: &Deadlock) -> String {
-    let queues: Vec<String> = deadlock
-        .cycle
-        .iter()
-        .map(|h| names::queue(plan, h.port, h.lane))
-        .collect();
+    let queues: Vec<String> = deadlock.cycle.iter().map(|h| names::queue(plan, h.port, h.lane)).collect();
     let mut text = String::new();
     for (i, queue) in queues.iter().enumerate() {
         let next = &queues[(i + 1) % queues.len()];
@@ -49,12 +45,7 @@ fn story(plan: &Plan, deadlock: &Deadlock) -> Note {
         ),
     );
     for held in &deadlock.cycle {
-        let shown: Vec<String> = held
-            .flows
-            .iter()
-            .take(LISTED / 2)
-            .map(|&f| names::flow(plan, f))
-            .collect();
+        let shown: Vec<String> = held.flows.iter().take(LISTED / 2).map(|&f| names::flow(plan, f)).collect();
         let more = match held.flows.len() - shown.len() {
             0 => String::new(),
             n => format!(" and {n} more"),
@@ -68,10 +59,7 @@ fn story(plan: &Plan, deadlock: &Deadlock) -> Note {
     }
     let behind = deadlock.stuck.len().saturating_sub(deadlock.cycle.len());
     if behind > 0 {
-        note.details.push(format!(
-            "{} behind the cycle can never drain either",
-            ingresses(behind)
-        ));
+        note.details.push(format!("{} behind the cycle can never drain either", ingresses(behind)));
     }
     note.help(
         "Without PFC packets are dropped instead: --set flow_control.scheme=none. To keep it lossless, \
@@ -80,11 +68,7 @@ fn story(plan: &Plan, deadlock: &Deadlock) -> Note {
 }
 
 fn ingresses(n: usize) -> String {
-    if n == 1 {
-        "1 ingress queue".into()
-    } else {
-        format!("{n} ingress queues")
-    }
+    if n == 1 { "1 ingress queue".into() } else { format!("{n} ingress queues") }
 }
 
 /// Waits that end at a host which does not consume, or that no deadlock explains.
@@ -93,46 +77,28 @@ fn waits(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     roots.sort_unstable();
     roots.dedup();
     for root in roots {
-        let waits: Vec<&Wait> = outcome
-            .waiting
-            .iter()
-            .filter(|w| w.root == Some(root))
-            .collect();
+        let waits: Vec<&Wait> = outcome.waiting.iter().filter(|w| w.root == Some(root)).collect();
         let host = names::node(plan, root);
         notes.push(listed_waits(
             plan,
             &waits,
-            format!(
-                "{} at the end because {host} does not consume:",
-                queues_wait(waits.len())
-            ),
+            format!("{} at the end because {host} does not consume:", queues_wait(waits.len())),
         ));
     }
     if outcome.deadlock.is_none() {
-        let waits: Vec<&Wait> = outcome
-            .waiting
-            .iter()
-            .filter(|w| w.root.is_none())
-            .collect();
+        let waits: Vec<&Wait> = outcome.waiting.iter().filter(|w| w.root.is_none()).collect();
         if !waits.is_empty() {
             notes.push(listed_waits(
                 plan,
                 &waits,
-                format!(
-                    "{} at the end, paused by the next hop:",
-                    queues_wait(waits.len())
-                ),
+                format!("{} at the end, paused by the next hop:", queues_wait(waits.len())),
             ));
         }
     }
 }
 
 fn queues_wait(n: usize) -> String {
-    if n == 1 {
-        "1 queue waited".into()
-    } else {
-        format!("{n} queues waited")
-    }
+    if n == 1 { "1 queue waited".into() } else { format!("{n} queues waited") }
 }
 
 fn listed_waits(plan: &Plan, waits: &[&Wait], text: String) -> Note {
@@ -147,10 +113,7 @@ fn listed_waits(plan: &Plan, waits: &[&Wait], text: String) -> Note {
         ));
     }
     if waits.len() > LISTED {
-        note.details.push(format!(
-            "and {} more, in summary.json",
-            waits.len() - LISTED
-        ));
+        note.details.push(format!("and {} more, in summary.json", waits.len() - LISTED));
     }
     note
 }
@@ -189,9 +152,7 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         let (acks, acks_loop) = names::route(plan, flow.ack_path);
         if data_loops || acks_loop {
             looping += 1;
-        } else if crosses(plan, &stuck, data, flow.lane)
-            || crosses(plan, &stuck, acks, flow.ack_lane)
-        {
+        } else if crosses(plan, &stuck, data, flow.lane) || crosses(plan, &stuck, acks, flow.ack_lane) {
             locked += 1;
         }
     }
@@ -201,10 +162,7 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let other = left - locked - looping;
     let mut reasons = Vec::new();
     if locked > 0 {
-        reasons.push(format!(
-            "{} lead through the deadlock",
-            human::count(locked)
-        ));
+        reasons.push(format!("{} lead through the deadlock", human::count(locked)));
     }
     if looping > 0 {
         reasons.push(format!("{} run in a routing loop", human::count(looping)));
@@ -231,9 +189,8 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         ),
     );
     if other > 0 && outcome.stop == Stop::EndTime {
-        note = note.help(
-            "Give the last flows time to finish: --set run.drain=1ms, or a longer run.duration.",
-        );
+        note =
+            note.help("Give the last flows time to finish: --set run.drain=1ms, or a longer run.duration.");
     }
     notes.push(note);
 }

@@ -228,10 +228,7 @@ pub fn stop_name(stop: Stop) -> &'static str {
 
 /// Length of a pause in picoseconds; a standing one counts to the end of the run.
 pub fn pause_length(pause: &Pause, outcome: &Outcome) -> Time {
-    pause
-        .until
-        .unwrap_or(outcome.end)
-        .saturating_sub(pause.from)
+    pause.until.unwrap_or(outcome.end).saturating_sub(pause.from)
 }
 
 /// Summarises the run of `plan`, made from the scenario called `scenario`.
@@ -271,12 +268,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
 
 fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
     let sum = |keep: &dyn Fn(&xoff_sim::outcome::Drops) -> bool| {
-        outcome
-            .drops
-            .iter()
-            .filter(|d| keep(d))
-            .map(|d| d.packets)
-            .sum()
+        outcome.drops.iter().filter(|d| keep(d)).map(|d| d.packets).sum()
     };
     DropSummary {
         lossless_packets: sum(&notes::breaks_losslessness),
@@ -369,9 +361,8 @@ fn waiting(plan: &Plan, outcome: &Outcome) -> Vec<WaitSummary> {
 fn fullest(shares: impl Iterator<Item = (u64, u64)>) -> Option<(usize, u64, u64)> {
     let mut best: Option<(usize, u64, u64)> = None;
     for (index, (bytes, room)) in shares.enumerate() {
-        let fuller = best.is_none_or(|(_, b, r)| {
-            u128::from(bytes) * u128::from(r) > u128::from(b) * u128::from(room)
-        });
+        let fuller =
+            best.is_none_or(|(_, b, r)| u128::from(bytes) * u128::from(r) > u128::from(b) * u128::from(room));
         if bytes > 0 && fuller {
             best = Some((index, bytes, room));
         }
@@ -381,21 +372,12 @@ fn fullest(shares: impl Iterator<Item = (u64, u64)>) -> Option<(usize, u64, u64)
 
 fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
     let lanes = plan.lanes.len();
-    let buffers = outcome
-        .buffer_peaks
-        .iter()
-        .zip(&plan.buffers)
-        .map(|(&peak, b)| (peak, b.total));
+    let buffers = outcome.buffer_peaks.iter().zip(&plan.buffers).map(|(&peak, b)| (peak, b.total));
     let headrooms = outcome
         .accounts
         .iter()
         .zip(&plan.accounts)
-        .map(|(peak, account)| {
-            (
-                peak.headroom,
-                account.headroom.as_ref().map_or(0, |h| h.total),
-            )
-        });
+        .map(|(peak, account)| (peak.headroom, account.headroom.as_ref().map_or(0, |h| h.total)));
     let queues = outcome.ports.iter().map(|p| (p.queue_peak, 1));
     Peaks {
         buffer: fullest(buffers).map(|(node, bytes, room)| Peak {

@@ -24,11 +24,7 @@ pub enum Align {
 /// apart, no blanks at the end of a line. Missing cells are empty.
 pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
     let width = |column: usize| {
-        rows.iter()
-            .filter_map(|r| r.get(column))
-            .map(|c| c.chars().count())
-            .max()
-            .unwrap_or(0)
+        rows.iter().filter_map(|r| r.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..align.len()).map(width).collect();
     let mut text = String::new();
@@ -77,17 +73,11 @@ pub fn wrapped(first: &str, rest: &str, text: &str) -> String {
 
 /// The whole answer of a run: header, tables, totals, verdicts, notes.
 pub fn render(summary: &Summary) -> String {
-    [
-        header(summary),
-        groups(summary),
-        totals(summary),
-        verdicts(summary),
-        notes(&summary.notes),
-    ]
-    .into_iter()
-    .filter(|part| !part.is_empty())
-    .collect::<Vec<_>>()
-    .join("\n")
+    [header(summary), groups(summary), totals(summary), verdicts(summary), notes(&summary.notes)]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn header(s: &Summary) -> String {
@@ -97,10 +87,7 @@ fn header(s: &Summary) -> String {
         "interrupted" => "INTERRUPTED",
         _ => "nothing left to happen",
     };
-    let protocols = format!(
-        "flow control {}, transport {}, seed {}",
-        s.flow_control, s.transport, s.seed
-    );
+    let protocols = format!("flow control {}, transport {}, seed {}", s.flow_control, s.transport, s.seed);
     let amount = format!(
         "{} simulated ({stop}), {} packet-hops, {} of data",
         human::time(s.simulated_ps),
@@ -114,12 +101,8 @@ fn header(s: &Summary) -> String {
 
 fn groups(s: &Summary) -> String {
     use Align::{Left, Right};
-    let align = [
-        Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right,
-    ];
-    let heads = [
-        "flows", "done", "mean", "p50", "p95", "p99", "p99.9", "goodput", "resent", "dropped",
-    ];
+    let align = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right];
+    let heads = ["flows", "done", "mean", "p50", "p95", "p99", "p99.9", "goodput", "resent", "dropped"];
     let head = |title: &str| {
         let mut row = vec![title.to_string()];
         row.extend(heads.map(String::from));
@@ -132,18 +115,11 @@ fn groups(s: &Summary) -> String {
     classes.truncate(1);
     rows.push(classes);
     rows.extend(s.classes.iter().map(group));
-    format!(
-        "Slowdown (FCT over ideal FCT) of finished flows:\n{}",
-        aligned(&rows, &align)
-    )
+    format!("Slowdown (FCT over ideal FCT) of finished flows:\n{}", aligned(&rows, &align))
 }
 
 fn group(g: &Group) -> Vec<String> {
-    let mut row = vec![
-        shortened(&g.name),
-        human::count(g.flows),
-        human::count(g.finished),
-    ];
+    let mut row = vec![shortened(&g.name), human::count(g.flows), human::count(g.finished)];
     match &g.slowdown {
         Some(q) => row.extend([q.mean, q.p50, q.p95, q.p99, q.p999].map(human::ratio)),
         None => row.extend(std::iter::repeat_n("-".to_string(), 5)),
@@ -205,18 +181,10 @@ fn totals(s: &Summary) -> String {
     if p.pause_frames + p.resume_frames > 0 {
         row(
             "frames",
-            format!(
-                "{} pause, {} resume",
-                human::count(p.pause_frames),
-                human::count(p.resume_frames)
-            ),
+            format!("{} pause, {} resume", human::count(p.pause_frames), human::count(p.resume_frames)),
         );
     }
-    let peaks = [
-        ("buffer", &s.peaks.buffer),
-        ("headroom", &s.peaks.headroom),
-        ("queue", &s.peaks.queue),
-    ];
+    let peaks = [("buffer", &s.peaks.buffer), ("headroom", &s.peaks.headroom), ("queue", &s.peaks.queue)];
     for (name, peak) in peaks {
         if let Some(peak) = peak {
             row(name, peak_text(peak));
@@ -227,34 +195,19 @@ fn totals(s: &Summary) -> String {
         match &s.deadlock {
             None => "none".into(),
             Some(d) => {
-                let ports: Vec<&str> = d
-                    .cycle
-                    .iter()
-                    .chain(d.cycle.first())
-                    .map(|h| h.port.as_str())
-                    .collect();
-                format!(
-                    "closed at {}: {}",
-                    human::time(d.closed_ps),
-                    ports.join(" -> ")
-                )
+                let ports: Vec<&str> =
+                    d.cycle.iter().chain(d.cycle.first()).map(|h| h.port.as_str()).collect();
+                format!("closed at {}: {}", human::time(d.closed_ps), ports.join(" -> "))
             }
         },
     );
     let indent = " ".repeat(NAME - 4);
-    rows.iter()
-        .map(|(name, text)| wrapped(&format!("{name:<10}"), &indent, text))
-        .collect()
+    rows.iter().map(|(name, text)| wrapped(&format!("{name:<10}"), &indent, text)).collect()
 }
 
 fn peak_text(p: &Peak) -> String {
     match p.of {
-        Some(of) => format!(
-            "fullest {}: {} of {}",
-            p.place,
-            human::bytes(p.bytes),
-            human::bytes(of)
-        ),
+        Some(of) => format!("fullest {}: {} of {}", p.place, human::bytes(p.bytes), human::bytes(of)),
         None => format!("longest {}: {}", p.place, human::bytes(p.bytes)),
     }
 }

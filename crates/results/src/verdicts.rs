@@ -33,40 +33,24 @@ pub struct Verdict {
 }
 
 /// Every verdict, always the same properties in the same order.
-pub fn verdicts(
-    plan: &Plan,
-    outcome: &Outcome,
-    drops: &DropSummary,
-    pauses: &PauseSummary,
-) -> Vec<Verdict> {
+pub fn verdicts(plan: &Plan, outcome: &Outcome, drops: &DropSummary, pauses: &PauseSummary) -> Vec<Verdict> {
     let c = outcome.counters;
-    let activity = format!(
-        "{} sent, {}",
-        human::counted(c.sent, "data packet"),
-        human::counted(pauses.count, "pause")
-    );
+    let activity =
+        format!("{} sent, {}", human::counted(c.sent, "data packet"), human::counted(pauses.count, "pause"));
     let lossless = if !plan.lanes.iter().any(|l| l.lossless) {
         (State::NotPromised, "no priority is lossless".to_string())
     } else if drops.lossless_packets > 0 {
         (
             State::Broken,
-            format!(
-                "{} lost ({activity})",
-                human::counted(drops.lossless_packets, "lossless packet")
-            ),
+            format!("{} lost ({activity})", human::counted(drops.lossless_packets, "lossless packet")),
         )
     } else {
         (State::Held, format!("no lossless packet lost ({activity})"))
     };
     let deadlock = match &outcome.deadlock {
-        Some(d) => (
-            State::Broken,
-            format!(
-                "a cycle of {} closed at {}",
-                d.cycle.len(),
-                human::time(d.closed)
-            ),
-        ),
+        Some(d) => {
+            (State::Broken, format!("a cycle of {} closed at {}", d.cycle.len(), human::time(d.closed)))
+        }
         None => (State::Held, format!("no cycle closed ({activity})")),
     };
     let accounted = c.delivered + c.dropped + c.in_flight;
@@ -77,22 +61,10 @@ pub fn verdicts(
         human::count(c.dropped),
         human::count(c.in_flight)
     );
-    let conservation = (
-        if accounted == c.sent {
-            State::Held
-        } else {
-            State::Broken
-        },
-        sum,
-    );
-    let begun = plan
-        .flows
-        .iter()
-        .zip(&outcome.flows)
-        .filter(|(f, _)| statistics::started(f, outcome));
-    let (all, done) = begun.fold((0, 0), |(all, done), (_, o)| {
-        (all + 1, done + u64::from(o.completed.is_some()))
-    });
+    let conservation = (if accounted == c.sent { State::Held } else { State::Broken }, sum);
+    let begun = plan.flows.iter().zip(&outcome.flows).filter(|(f, _)| statistics::started(f, outcome));
+    let (all, done) =
+        begun.fold((0, 0), |(all, done), (_, o)| (all + 1, done + u64::from(o.completed.is_some())));
     // A run that ends at a set time promises nothing of the flows under way then.
     let completion = (
         match outcome.stop {
@@ -100,11 +72,7 @@ pub fn verdicts(
             Stop::EndTime | Stop::Interrupted => State::NotPromised,
             Stop::AllDone | Stop::Starved => State::Broken,
         },
-        format!(
-            "{} of {} finished",
-            human::count(done),
-            human::counted(all, "flow")
-        ),
+        format!("{} of {} finished", human::count(done), human::counted(all, "flow")),
     );
     [
         ("losslessness", lossless),
@@ -113,10 +81,6 @@ pub fn verdicts(
         ("completion", completion),
     ]
     .into_iter()
-    .map(|(property, (state, text))| Verdict {
-        property,
-        state,
-        text,
-    })
+    .map(|(property, (state, text))| Verdict { property, state, text })
     .collect()
 }

@@ -9,8 +9,7 @@ use xoff_plan::plan::{Account, Buffer, DELIVER, Flow, Lane, Limit, Measure, Pack
 use xoff_schemes::flow_control::{FlowControlParams, Headroom, PfcParams};
 use xoff_schemes::transport::{TransportKind, TransportParams};
 use xoff_sim::outcome::{
-    AccountPeak, Counters, Deadlock, FlowOutcome, Held, Outcome, Pause, PortOutcome, Quantity,
-    Sample, Stop,
+    AccountPeak, Counters, Deadlock, FlowOutcome, Held, Outcome, Pause, PortOutcome, Quantity, Sample, Stop,
 };
 
 pub const US: u64 = 1_000_000;
@@ -26,13 +25,7 @@ fn connect(topology: &mut Topology, a: u32, b: u32, rate: u64) {
         let ports = &mut topology.nodes[node as usize].ports;
         let index = ports.len() as u16;
         ports.push(first + offset);
-        topology.ports.push(Port {
-            node,
-            peer: first + 1 - offset,
-            index,
-            rate,
-            delay: US,
-        });
+        topology.ports.push(Port { node, peer: first + 1 - offset, index, rate, delay: US });
     }
 }
 
@@ -41,18 +34,10 @@ fn connect(topology: &mut Topology, a: u32, b: u32, rate: u64) {
 pub fn ring() -> Topology {
     let mut topology = Topology::default();
     for i in 0..3 {
-        topology.nodes.push(Node {
-            name: format!("H{i}"),
-            kind: NodeKind::Host,
-            ports: Vec::new(),
-        });
+        topology.nodes.push(Node { name: format!("H{i}"), kind: NodeKind::Host, ports: Vec::new() });
     }
     for i in 0..3 {
-        topology.nodes.push(Node {
-            name: format!("S0.{i}"),
-            kind: NodeKind::Switch,
-            ports: Vec::new(),
-        });
+        topology.nodes.push(Node { name: format!("S0.{i}"), kind: NodeKind::Switch, ports: Vec::new() });
     }
     for i in 0..3 {
         connect(&mut topology, i, 3 + i, 100_000_000_000);
@@ -108,18 +93,9 @@ pub fn plan() -> Plan {
         limit: Limit::Static(71_000),
         resume: 50_000,
         resume_offset: 0,
-        headroom: Some(Headroom {
-            terms: Vec::new(),
-            total: 52_000,
-        }),
+        headroom: Some(Headroom { terms: Vec::new(), total: 52_000 }),
     };
-    let lossy = Account {
-        reserve: 0,
-        limit: Limit::Unlimited,
-        resume: 0,
-        resume_offset: 0,
-        headroom: None,
-    };
+    let lossy = Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None };
     let lane = |priority, tier, lossless| Lane {
         priority,
         tier,
@@ -132,29 +108,14 @@ pub fn plan() -> Plan {
     Plan {
         seed: 7,
         lanes: vec![lane(3, 0, true), lane(0, 1, false)],
-        buffers: vec![
-            Buffer {
-                total: 5_000_000,
-                shared: 4_500_000
-            };
-            topology.nodes.len()
-        ],
-        accounts: (0..ports)
-            .flat_map(|_| [lossless.clone(), lossy.clone()])
-            .collect(),
+        buffers: vec![Buffer { total: 5_000_000, shared: 4_500_000 }; topology.nodes.len()],
+        accounts: (0..ports).flat_map(|_| [lossless.clone(), lossy.clone()]).collect(),
         topology,
         classes: vec!["websearch".into(), "an incast with a long name".into()],
         flows,
         hops,
-        packet: PacketFormat {
-            mtu: 1_000,
-            header: 62,
-            ack: 66,
-        },
-        flow_control: FlowControlParams::Pfc(PfcParams {
-            quanta: 65_535,
-            response_time: 0,
-        }),
+        packet: PacketFormat { mtu: 1_000, header: 62, ack: 66 },
+        flow_control: FlowControlParams::Pfc(PfcParams { quanta: 65_535, response_time: 0 }),
         transport: TransportParams {
             kind: TransportKind::GoBackN,
             ack_every: 1,
@@ -193,38 +154,13 @@ pub fn healthy(plan: &Plan) -> Outcome {
         flows,
         pauses: Vec::new(),
         series: vec![
-            Sample {
-                at: US,
-                what: Quantity::Goodput(0),
-                value: 12_000_000_000,
-            },
-            Sample {
-                at: US,
-                what: Quantity::Queue(6),
-                value: 34_000,
-            },
-            Sample {
-                at: US,
-                what: Quantity::PausedQueues,
-                value: 2,
-            },
+            Sample { at: US, what: Quantity::Goodput(0), value: 12_000_000_000 },
+            Sample { at: US, what: Quantity::Queue(6), value: 34_000 },
+            Sample { at: US, what: Quantity::PausedQueues, value: 2 },
         ],
-        ports: vec![
-            PortOutcome {
-                packets: 100,
-                bytes: 106_200,
-                ..PortOutcome::default()
-            };
-            ports
-        ],
+        ports: vec![PortOutcome { packets: 100, bytes: 106_200, ..PortOutcome::default() }; ports],
         buffer_peaks: vec![10_000; plan.topology.nodes.len()],
-        accounts: vec![
-            AccountPeak {
-                main: 2_000,
-                headroom: 0
-            };
-            ports * LANES
-        ],
+        accounts: vec![AccountPeak { main: 2_000, headroom: 0 }; ports * LANES],
         drops: Vec::new(),
         deadlock: None,
         waiting: Vec::new(),
@@ -263,27 +199,15 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
         outcome.ports[port as usize ^ 1].pause_frames = 12;
         outcome.accounts[(port as usize ^ 1) * LANES].headroom = 26_000;
     }
-    outcome.pauses.insert(
-        0,
-        Pause {
-            port: 6,
-            lane: LOSSLESS,
-            from: 100 * US,
-            until: Some(104 * US),
-            cause: 7,
-        },
-    );
+    outcome
+        .pauses
+        .insert(0, Pause { port: 6, lane: LOSSLESS, from: 100 * US, until: Some(104 * US), cause: 7 });
     outcome.ports[7].resume_frames = 1;
     outcome.deadlock = Some(Deadlock {
         closed: 301_234_567,
         seen: 310 * US,
         cycle: [6, 8, 10]
-            .map(|port| Held {
-                port,
-                lane: LOSSLESS,
-                bytes: 75_000,
-                flows: (30..36).collect(),
-            })
+            .map(|port| Held { port, lane: LOSSLESS, bytes: 75_000, flows: (30..36).collect() })
             .to_vec(),
         stuck: vec![(7, LOSSLESS), (9, LOSSLESS), (11, LOSSLESS), (1, LOSSLESS)],
     });
