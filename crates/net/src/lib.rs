@@ -5,5 +5,6 @@
 pub mod builders;
 pub mod error;
 pub mod routing;
+pub mod sizes;
 pub mod topology;
 pub mod units;

@@ -3,17 +3,20 @@
 //! nothing of running and touches no file but those that the caller read for it.
 
 mod build;
+pub mod describe;
 mod document;
 pub mod error;
 pub mod ideal;
 mod parse;
 pub mod plan;
 pub mod scenario;
+pub mod schema;
 
 pub use error::{Error, Warning};
 
 use std::io;
 use std::path::Path;
+use xoff_net::routing::Saturation;
 
 /// A scenario, understood.
 #[derive(Clone, Debug)]
@@ -22,6 +25,9 @@ pub struct Loaded {
     pub scenario: scenario::Scenario,
     /// What it means.
     pub plan: plan::Plan,
+    /// Of each traffic class whose load is a fraction of it: the most that the
+    /// network carries of that traffic.
+    pub saturation: Vec<Option<Saturation>>,
     /// What is allowed but may not be what its author expects.
     pub warnings: Vec<Warning>,
 }
@@ -46,7 +52,7 @@ pub fn load(
     let doc = document::Document::parse(&source)?;
     let mut warnings = Vec::new();
     let scenario = parse::scenario(&doc, &mut warnings)?;
-    let (plan, more) = build::plan(&doc, &scenario, files)?;
-    warnings.extend(more);
-    Ok(Loaded { scenario, plan, warnings })
+    let built = build::plan(&doc, &scenario, files)?;
+    warnings.extend(built.warnings);
+    Ok(Loaded { scenario, plan: built.plan, saturation: built.saturation, warnings })
 }

@@ -173,7 +173,7 @@ pub enum FlowControl {
     None,
 }
 
-/// PFC. The threshold is static (`xoff`, `xon`) or dynamic (`alpha`, `xon_offset`, `cap`).
+/// PFC. The threshold is static (`xoff`) or dynamic (`alpha`, `cap`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pfc {
@@ -183,14 +183,15 @@ pub struct Pfc {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xoff: Option<Threshold>,
     /// Static: it resumes the peer when it holds no more than this. Default:
-    /// 3 kB below `xoff`.
+    /// `xon_offset` below `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xon: Option<Threshold>,
     /// Dynamic: it pauses at this multiple of what is free of the shared buffer.
     /// Default 0.125.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// Dynamic: it resumes this far below the threshold of the moment. Default 3 kB.
+    /// It resumes this far below the threshold (of the moment, if dynamic).
+    /// Default 3 kB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xon_offset: Option<Bytes>,
     /// Dynamic: the threshold never exceeds this.

@@ -24,12 +24,16 @@ pub(super) const UNBOUNDED: Account =
 /// Refuses keys of PFC that contradict each other.
 pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> Result<(), Error> {
     let at = |key: &str| format!("flow_control.{key}");
-    let of_static = "it belongs to a dynamic threshold, and `xoff` makes a static one";
-    let dynamic = [("alpha", pfc.alpha.is_some()), ("xon_offset", pfc.xon_offset.is_some()), ("cap", pfc.cap.is_some())];
     if pfc.xoff.is_some() {
-        if let Some((key, _)) = dynamic.iter().find(|(_, given)| *given) {
-            let message = format!("`{key}` contradicts `xoff`: {of_static}");
-            return Err(cx.doc.error(&at(key), message, "remove `xoff` and `xon`, or remove `alpha`, `xon_offset` and `cap`"));
+        for (key, given) in [("alpha", pfc.alpha.is_some()), ("cap", pfc.cap.is_some())] {
+            if given {
+                let message = format!("`{key}` contradicts `xoff`: it belongs to a dynamic threshold, `xoff` is a static one");
+                return Err(cx.doc.error(&at(key), message, format!("remove `{key}`, or remove `xoff` and `xon`")));
+            }
+        }
+        if pfc.xon.is_some() && pfc.xon_offset.is_some() {
+            let message = "`xon_offset` contradicts `xon`: both say where to resume";
+            return Err(cx.doc.error(&at("xon_offset"), message, "remove one of the two keys"));
         }
     } else if pfc.xon.is_some() {
         let message = "`xon` without `xoff`: a static threshold needs both ends";
@@ -53,7 +57,7 @@ pub(super) fn params(pfc: &Pfc) -> PfcParams {
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
 pub(super) fn build(
-    cx: &mut Context<'_>,
+    cx: &Context<'_>,
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
@@ -101,6 +105,7 @@ fn account(
         HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
         HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },
     };
+    let xon_offset = pfc.xon_offset.map_or(XON_OFFSET, |b| b.0);
     let Some(threshold) = pfc.xoff else {
         return Ok(Account {
             reserve: pfc.reserve.map_or(RESERVE, |b| b.0),
@@ -109,7 +114,7 @@ fn account(
                 cap: pfc.cap.map_or(u64::MAX, |b| b.0),
             },
             resume: 0,
-            resume_offset: pfc.xon_offset.map_or(XON_OFFSET, |b| b.0),
+            resume_offset: xon_offset,
             headroom: Some(headroom),
         });
     };
@@ -124,7 +129,7 @@ fn account(
         return Err(cx.doc.error(&at("xoff"), message, "write bytes above 0; a link without delay has no BDP"));
     }
     let resume = match pfc.xon {
-        None => xoff.saturating_sub(XON_OFFSET),
+        None => xoff.saturating_sub(xon_offset),
         Some(t) => {
             let xon = t.resolve(port.rate, port.delay);
             if xon > xoff {

@@ -12,12 +12,12 @@ use crate::error::{Error, Warning, nearest};
 use crate::ideal;
 use crate::plan::{Measure, PacketFormat, Plan};
 use crate::scenario::{FlowControl, PortSet, Scenario, TransportKind as Kind};
-use offered::Offer;
 use routes::Routes;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use xoff_kernel::time::Time;
+use xoff_net::routing::Saturation;
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 use xoff_schemes::flow_control::FlowControlParams;
@@ -49,12 +49,20 @@ impl Context<'_> {
     }
 }
 
+/// What comes of a scenario.
+pub(crate) struct Built {
+    pub(crate) plan: Plan,
+    /// By traffic class.
+    pub(crate) saturation: Vec<Option<Saturation>>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
 /// Works the scenario out.
 pub(crate) fn plan(
     doc: &Document<'_>,
     scenario: &Scenario,
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
-) -> Result<(Plan, Vec<Warning>), Error> {
+) -> Result<Built, Error> {
     let mut cx = Context { doc, scenario, files, warnings: Vec::new() };
     let end = end(&mut cx)?;
     let packet = packet(&cx)?;
@@ -112,7 +120,7 @@ pub(crate) fn plan(
         end,
         measure,
     };
-    Ok((plan, cx.warnings))
+    Ok(Built { plan, saturation: offers.saturation, warnings: cx.warnings })
 }
 
 /// When the run ends.

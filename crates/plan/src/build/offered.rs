@@ -6,7 +6,7 @@ use crate::plan::{Flow, PacketFormat};
 use crate::scenario::{FlowFile, Incast, LoadOf, Poisson, SingleFlow, Traffic};
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
-use xoff_net::routing::{Route, host_capacity, saturation, uniform};
+use xoff_net::routing::{Route, Saturation, host_capacity, saturation, uniform};
 use xoff_net::topology::{NodeId, Topology};
 use xoff_net::traffic::{self, Demand, Receiver};
 
@@ -32,6 +32,8 @@ pub(super) struct Offers {
     pub(super) offers: Vec<Offer>,
     /// Routes that tables spell out.
     pub(super) explicit: BTreeMap<u16, Route>,
+    /// By table: what the network can carry of it, where its load refers to that.
+    pub(super) saturation: Vec<Option<Saturation>>,
 }
 
 /// Room that one flow takes in a plan: itself, its demand, its two routes.
@@ -55,10 +57,11 @@ pub(super) fn generate(
     }
     let mut offers = Vec::new();
     let mut explicit = BTreeMap::new();
+    let mut limits = vec![None; tables.len()];
     for (i, table) in tables.iter().enumerate() {
         let mut pace = 0;
         let demands = match table {
-            Traffic::Poisson(t) => poisson(cx, topology, routes, packet, i, t, &hosts)?,
+            Traffic::Poisson(t) => poisson(cx, topology, routes, packet, i, t, &hosts, &mut limits[i])?,
             Traffic::Incast(t) => incast(cx, topology, i, t, &hosts)?,
             Traffic::Flow(t) => {
                 let demand = single(cx, topology, i, t)?;
@@ -84,7 +87,7 @@ pub(super) fn generate(
         }));
     }
     offers.sort_by_key(|o| (o.start, o.class, o.position));
-    Ok(Offers { classes, offers, explicit })
+    Ok(Offers { classes, offers, explicit, saturation: limits })
 }
 
 /// A name for each table: its own, or its kind, numbered if several need it.
@@ -172,6 +175,7 @@ fn poisson(
     i: usize,
     t: &Poisson,
     hosts: &[NodeId],
+    limit: &mut Option<Saturation>,
 ) -> Result<Vec<Demand>, Error> {
     let at = |key: &str| format!("traffic[{i}].{key}");
     if !(t.load > 0.0 && t.load <= 10.0) {
@@ -191,9 +195,12 @@ fn poisson(
     }
     let capacity = match t.load_of {
         LoadOf::HostLinks => host_capacity(topology, &sources),
-        LoadOf::Saturation => saturation(&mut routes.router, &sources, &destinations, &uniform(&sources, &destinations))
-            .map_err(|e| unroutable(cx, i, &e))?
-            .map_or(0.0, |s| s.rate),
+        LoadOf::Saturation => {
+            let pairs = uniform(&sources, &destinations);
+            *limit = saturation(&mut routes.router, &sources, &destinations, &pairs)
+                .map_err(|e| unroutable(cx, i, &e))?;
+            limit.map_or(0.0, |s| s.rate)
+        }
     };
     let rate = t.load * capacity / (8.0 * sizes::mean_wire_bytes(&sizes, packet));
     let expected = rate * (until - start) as f64 / SECOND as f64;

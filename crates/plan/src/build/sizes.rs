@@ -4,7 +4,7 @@ use super::Context;
 use crate::error::{Error, suggest};
 use crate::plan::PacketFormat;
 use crate::scenario::Sizes;
-use xoff_net::sizes::SizeDistribution;
+use xoff_net::sizes::{NAMED, SizeDistribution};
 use xoff_net::units::Bytes;
 
 /// The distribution that the scenario writes at `path`.
@@ -19,7 +19,7 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
             fixed(cx, path, size)
         }
         Sizes::Text(name) => SizeDistribution::named(name).ok_or_else(|| {
-            let help = suggest(name, "a size such as \"1MB\", or one of the distributions", &SizeDistribution::NAMES);
+            let help = suggest(name, "a size such as \"1MB\", or one of the distributions", &NAMED.map(|c| c.name));
             cx.doc.error(path, format!("there is no distribution called `{name}`"), help)
         }),
         Sizes::Table(table) => match (&table.uniform, &table.file) {
@@ -36,7 +36,7 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
             }
             (None, Some(name)) => {
                 let text = cx.file(&format!("{path}.file"), name)?;
-                SizeDistribution::from_cdf_text(&text).map_err(|e| {
+                SizeDistribution::from_cdf_text(name, &text).map_err(|e| {
                     let help = "a CDF file has lines of bytes and percent, both growing, and ends at 100 (or at 1)";
                     Error::new(name, &text, Some(line_span(&text, e.line)), e.message).with_help(help)
                 })
@@ -64,32 +64,7 @@ pub(super) fn line_span(text: &str, line: usize) -> std::ops::Range<usize> {
     start..start + len
 }
 
-/// Mean bytes of a flow's data packets on the wire: the mean payload and the
-/// mean number of packets times their header. Between the knots of a CDF, sizes
-/// count as continuous.
+/// Mean bytes of a flow's data packets on the wire.
 pub(super) fn mean_wire_bytes(sizes: &SizeDistribution, packet: &PacketFormat) -> f64 {
-    let mtu = f64::from(packet.mtu);
-    // Integral of ceil(t / mtu) from 0 to x.
-    let area = |x: f64| {
-        let whole = (x / mtu).floor();
-        mtu * whole * (whole + 1.0) / 2.0 + (whole + 1.0) * (x - whole * mtu)
-    };
-    let packets = match sizes {
-        SizeDistribution::Fixed(size) => packet.packets(*size) as f64,
-        SizeDistribution::Uniform { min, max } => {
-            // Of whole bytes, x stands for the interval (x − 1, x].
-            (area(*max as f64) - area((min - 1) as f64)) / (max - min + 1) as f64
-        }
-        SizeDistribution::Empirical { points, .. } => points
-            .windows(2)
-            .map(|pair| {
-                let ((x0, p0), (x1, p1)) = (pair[0], pair[1]);
-                match x1 > x0 {
-                    true => (p1 - p0) * (area(x1) - area(x0)) / (x1 - x0),
-                    false => (p1 - p0) * (x1 / mtu).ceil(),
-                }
-            })
-            .sum(),
-    };
-    sizes.mean() + packets * f64::from(packet.header)
+    sizes.mean() + sizes.mean_packets(packet.mtu.into()) * f64::from(packet.header)
 }

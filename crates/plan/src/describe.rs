@@ -1,0 +1,208 @@
+//! A plan in words: what `xoff topo` prints.
+
+use crate::Loaded;
+use crate::plan::{Limit, Plan};
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use xoff_net::topology::{Node, NodeKind, PortId};
+use xoff_net::units::{Bandwidth, Bytes, Span};
+use xoff_schemes::flow_control::{FlowControlParams, Headroom};
+
+/// Names that are shown of a list before it is cut.
+const SAMPLE: usize = 6;
+
+/// Nodes, links, lanes, memory with headroom and its terms, and traffic.
+pub fn describe(loaded: &Loaded) -> String {
+    let plan = &loaded.plan;
+    let mut out = String::new();
+    // Writing to a String does not fail.
+    let _ = nodes(&mut out, plan)
+        .and_then(|()| links(&mut out, plan))
+        .and_then(|()| lanes(&mut out, plan))
+        .and_then(|()| memory(&mut out, plan))
+        .and_then(|()| headroom(&mut out, plan))
+        .and_then(|()| traffic(&mut out, loaded));
+    out
+}
+
+fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
+    writeln!(out, "nodes")?;
+    for (kind, what) in [(NodeKind::Host, "hosts"), (NodeKind::Switch, "switches")] {
+        let of: Vec<&Node> = plan.topology.nodes.iter().filter(|n| n.kind == kind).collect();
+        let names: Vec<&str> = of.iter().map(|n| n.name.as_str()).collect();
+        let mut ports: Vec<usize> = of.iter().map(|n| outer_ports(plan, n).count()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        let ports = match ports[..] {
+            [] => String::new(),
+            [only] => format!(", {only} ports each"),
+            [least, .., most] => format!(", {least} to {most} ports each"),
+        };
+        writeln!(out, "  {:>8} {what}{ports}: {}", of.len(), sample(&names))?;
+    }
+    Ok(())
+}
+
+/// Ports that the scenario gave the node (a slow host has two inner ones more).
+fn outer_ports<'p>(plan: &'p Plan, node: &'p Node) -> impl Iterator<Item = PortId> + 'p {
+    let inner = |p: PortId| plan.topology.neighbour(p) == plan.topology.ports[p as usize].node;
+    node.ports.iter().copied().filter(move |&p| !inner(p))
+}
+
+fn sample(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_string(),
+        few if few.len() <= SAMPLE => few.join(", "),
+        many => format!("{}, … {}", many[..SAMPLE - 1].join(", "), many[many.len() - 1]),
+    }
+}
+
+/// What the two ends of a link are: hosts, or switches of a tier.
+fn place(node: &Node) -> String {
+    match (node.kind, node.name.split_once('.')) {
+        (NodeKind::Host, _) => "host".to_string(),
+        (NodeKind::Switch, Some((tier, _))) => tier.to_string(),
+        (NodeKind::Switch, None) => "switch".to_string(),
+    }
+}
+
+fn links(out: &mut String, plan: &Plan) -> fmt::Result {
+    writeln!(out, "links")?;
+    let mut kinds: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
+    for node in &plan.topology.nodes {
+        for p in outer_ports(plan, node) {
+            let port = &plan.topology.ports[p as usize];
+            if p < port.peer {
+                let far = &plan.topology.nodes[plan.topology.neighbour(p) as usize];
+                let mut ends = [place(node), place(far)];
+                // Tiers read S0, S1, …, and sort before hosts.
+                ends.sort_by_key(|e| (*e != "host", e.clone()));
+                *kinds.entry((ends.join(" - "), port.rate, port.delay)).or_default() += 1;
+            }
+        }
+    }
+    for ((ends, rate, delay), count) in kinds {
+        let bdp = u128::from(rate) * u128::from(delay) / 8_000_000_000_000;
+        writeln!(
+            out,
+            "  {count:>8} {ends}: {}, {} (one-hop BDP {bdp} B)",
+            Bandwidth(rate),
+            Span(delay)
+        )?;
+    }
+    Ok(())
+}
+
+fn lanes(out: &mut String, plan: &Plan) -> fmt::Result {
+    let scheme = match &plan.flow_control {
+        FlowControlParams::None => "none".to_string(),
+        FlowControlParams::Pfc(p) => {
+            format!("pfc ({} quanta, response time {})", p.quanta, Span(p.response_time))
+        }
+    };
+    writeln!(out, "flow control: {scheme}")?;
+    writeln!(out, "priorities, in the order of service")?;
+    for lane in &plan.lanes {
+        let loss = if lane.lossless { "lossless" } else { "lossy" };
+        let ecn = match &lane.ecn {
+            Some(r) => format!(", ECN from {} to {} (p {})", Bytes(r.k_min), Bytes(r.k_max), r.p_max),
+            None => String::new(),
+        };
+        writeln!(
+            out,
+            "  {:>8} tier {}, {loss}, {} per turn, egress queue {}{ecn}",
+            lane.priority,
+            lane.tier,
+            Bytes(lane.quantum.into()),
+            limit(&lane.egress_limit)
+        )?;
+    }
+    Ok(())
+}
+
+fn limit(limit: &Limit) -> String {
+    match *limit {
+        Limit::Unlimited => "without limit of its own".to_string(),
+        Limit::Static(bytes) => format!("up to {bytes} B"),
+        Limit::Dynamic { alpha_q16, cap } => {
+            let cap = if cap == u64::MAX { String::new() } else { format!(", at most {cap} B") };
+            format!("up to {} of what is free{cap}", alpha_q16 as f64 / 65_536.0)
+        }
+    }
+}
+
+fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
+    writeln!(out, "buffers")?;
+    let mut kinds: BTreeMap<(bool, u64, u64), Vec<&str>> = BTreeMap::new();
+    for (node, b) in plan.topology.nodes.iter().zip(&plan.buffers) {
+        kinds.entry((node.kind == NodeKind::Switch, b.total, b.shared)).or_default().push(&node.name);
+    }
+    for ((_, total, shared), names) in kinds {
+        writeln!(
+            out,
+            "  {:>8} nodes: {}, of which {shared} B shared and {} B kept for headroom, reserves and packets: {}",
+            names.len(),
+            Bytes(total),
+            total - shared,
+            sample(&names)
+        )?;
+    }
+    Ok(())
+}
+
+/// Each distinct account, with the headroom's terms.
+fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
+    let lanes = plan.lanes.len();
+    let mut seen: Vec<(u64, u64, Headroom)> = Vec::new();
+    for (id, port) in plan.topology.ports.iter().enumerate() {
+        for account in &plan.accounts[id * lanes..(id + 1) * lanes] {
+            let Some(h) = &account.headroom else { continue };
+            if seen.iter().any(|(rate, delay, known)| (*rate, *delay) == (port.rate, port.delay) && known == h) {
+                continue;
+            }
+            seen.push((port.rate, port.delay, h.clone()));
+            let (rate, delay) = (Bandwidth(port.rate), Span(port.delay));
+            writeln!(out, "ingress and priority on a link of {rate}, {delay}")?;
+            match account.limit {
+                Limit::Static(xoff) => {
+                    writeln!(out, "  XOFF at {xoff} B, XON at {} B, reserve {} B", account.resume, account.reserve)?;
+                }
+                other => {
+                    let below = account.resume_offset;
+                    writeln!(out, "  XOFF {}, XON {below} B below, reserve {} B", limit(&other), account.reserve)?;
+                }
+            }
+            writeln!(out, "  headroom {} B{}", h.total, if h.terms.is_empty() { ", as set" } else { "" })?;
+            for (name, bytes) in &h.terms {
+                writeln!(out, "  {bytes:>10} B  {name}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn traffic(out: &mut String, loaded: &Loaded) -> fmt::Result {
+    let plan = &loaded.plan;
+    writeln!(out, "traffic")?;
+    let mut totals = vec![(0u64, 0u64); plan.classes.len()];
+    for flow in &plan.flows {
+        let total = &mut totals[usize::from(flow.class)];
+        total.0 += 1;
+        total.1 = total.1.saturating_add(flow.size);
+    }
+    for (i, (name, (flows, bytes))) in plan.classes.iter().zip(totals).enumerate() {
+        writeln!(out, "  {name}: {flows} flows, {bytes} B{}", saturation(loaded, i))?;
+    }
+    Ok(())
+}
+
+fn saturation(loaded: &Loaded, class: usize) -> String {
+    match &loaded.saturation[class] {
+        Some(s) => format!(
+            "; the network carries at most {:.6} Gbps of it: {} saturates first",
+            s.rate / 1e9,
+            loaded.plan.topology.port_name(s.port)
+        ),
+        None => String::new(),
+    }
+}
