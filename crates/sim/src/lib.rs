@@ -1,6 +1,21 @@
-//! The world: `Plan` in, `Outcome` out. It knows nothing of files and terminals.
+//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It knows
+//! nothing of files and terminals.
+//!
+//! One loop takes events in their total order. A port has at most one
+//! transmission decision pending, always for the time when its wire is free,
+//! and only if something that may go waits: so an idle or paused port costs
+//! nothing, and which queue is served is chosen when the wire is free, never
+//! when a packet comes.
 
+mod buffer;
+mod core;
+mod deadlock;
+mod engine;
+mod host;
+mod observe;
 pub mod outcome;
+mod packet;
+mod port;
 
 use outcome::{Counters, Outcome};
 use xoff_kernel::time::Time;
@@ -20,6 +35,10 @@ pub struct Progress {
 }
 
 /// Runs a plan to its end, or until `watch` answers `false`.
-pub fn run(_plan: &Plan, _watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-    unimplemented!("the kernel comes next")
+///
+/// # Panics
+/// If packets are not conserved (sent ≠ delivered + dropped + in flight): a
+/// fault of the simulator, never of a plan.
+pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+    engine::Engine::new(plan).run(watch)
 }

@@ -1,0 +1,254 @@
+//! Buffer accounting of a device: who is charged for which packet, and when an
+//! ingress account crosses its thresholds.
+//!
+//! A packet that waits in a device is charged to the account of the (ingress
+//! port, lane) through which it came. An account has a *main* part (its
+//! guaranteed reserve, then a share of the device's shared pool) and, on a
+//! lossless lane, *headroom*. While it is not over, packets go to the main part;
+//! the packet that brings it to its threshold still does, and puts it over
+//! (XOFF). While it is over, packets go to headroom. Releases empty the
+//! headroom first. It is under again (XON) with its headroom empty and the main
+//! part at the resume level.
+//!
+//! Why nothing is lost with enough headroom: every account adds at most one
+//! packet to the shared pool after the pool is used up (that packet puts it
+//! over), and the plan keeps one packet per account out of the pool.
+
+use xoff_plan::plan::{self, Limit};
+use xoff_schemes::flow_control::Crossing;
+
+/// A device's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    total: u64,
+    shared: u64,
+    used: u64,
+    shared_used: u64,
+    /// Most bytes ever used.
+    pub peak: u64,
+}
+
+impl Memory {
+    /// Empty memory.
+    pub fn new(buffer: &plan::Buffer) -> Self {
+        Self { total: buffer.total, shared: buffer.shared, used: 0, shared_used: 0, peak: 0 }
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The bytes that `limit` allows now to one queue or account, out of what `free` bytes leave.
+    #[inline]
+    fn share(limit: Limit, free: u64) -> u64 {
+        match limit {
+            Limit::Unlimited => u64::MAX,
+            Limit::Static(bytes) => bytes,
+            Limit::Dynamic { alpha_q16, cap } => {
+                ((u128::from(free) * u128::from(alpha_q16)) >> 16).min(u128::from(cap)) as u64
+            }
+        }
+    }
+
+    /// What an egress queue may hold at most: a dynamic limit shares all free memory.
+    #[inline]
+    pub fn egress_share(&self, limit: Limit) -> u64 {
+        Self::share(limit, self.total - self.used)
+    }
+}
+
+/// The parameters that accounts have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    reserve: u64,
+    limit: Limit,
+    resume: u64,
+    resume_offset: u64,
+    /// Bytes of headroom; `None` on a lossy lane, which is never over.
+    headroom: Option<u64>,
+}
+
+impl Profile {
+    /// The profile of an account of the plan.
+    pub fn new(account: &plan::Account) -> Self {
+        Self {
+            reserve: account.reserve,
+            limit: account.limit,
+            resume: account.resume,
+            resume_offset: account.resume_offset,
+            headroom: account.headroom.as_ref().map(|h| h.total),
+        }
+    }
+
+    /// The threshold beyond the reserve. A used-up pool has nothing to share,
+    /// whatever the limit says.
+    #[inline]
+    fn threshold(&self, free: u64) -> u64 {
+        if free == 0 { 0 } else { Memory::share(self.limit, free) }
+    }
+
+    /// Whether so many bytes, with so many free in the shared pool, are at or
+    /// below the resume level.
+    fn resumes_at(&self, main: u64, headroom: u64, free: u64) -> bool {
+        let shared = main.saturating_sub(self.reserve);
+        let threshold = self.threshold(free);
+        headroom == 0
+            && (shared == 0
+                || match self.limit {
+                    Limit::Dynamic { .. } => shared + self.resume_offset <= threshold,
+                    Limit::Static(_) | Limit::Unlimited => threshold > 0 && shared <= self.resume,
+                })
+    }
+}
+
+/// What one ingress port grants one lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Account {
+    /// Bytes outside headroom.
+    pub main: u64,
+    /// Bytes in headroom.
+    pub headroom: u64,
+    /// Most bytes ever in the main part.
+    pub main_peak: u64,
+    /// Most bytes ever in headroom.
+    pub headroom_peak: u64,
+    /// The device.
+    pub node: u32,
+    /// Index of its profile.
+    pub profile: u16,
+    /// Over its threshold: XOFF was crossed, XON not yet.
+    pub over: bool,
+}
+
+/// Why there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The headroom falls short by so many bytes.
+    Headroom(u64),
+    /// The device's memory falls short by so many bytes.
+    Memory(u64),
+}
+
+impl Account {
+    /// Charges a packet of `size` bytes.
+    #[inline]
+    pub fn admit(
+        &mut self,
+        size: u64,
+        memory: &mut Memory,
+        profile: &Profile,
+    ) -> Result<Option<Crossing>, Refusal> {
+        if memory.used + size > memory.total {
+            return Err(Refusal::Memory(memory.used + size - memory.total));
+        }
+        let mut crossing = None;
+        if self.over {
+            let room = profile.headroom.unwrap_or(0);
+            if self.headroom + size > room {
+                return Err(Refusal::Headroom(self.headroom + size - room));
+            }
+            self.headroom += size;
+            self.headroom_peak = self.headroom_peak.max(self.headroom);
+        } else {
+            memory.shared_used += (self.main + size).saturating_sub(profile.reserve.max(self.main));
+            self.main += size;
+            self.main_peak = self.main_peak.max(self.main);
+            if profile.headroom.is_some()
+                && self.main
+                    >= profile
+                        .reserve
+                        .saturating_add(profile.threshold(memory.shared.saturating_sub(memory.shared_used)))
+            {
+                self.over = true;
+                crossing = Some(Crossing::Over);
+            }
+        }
+        memory.used += size;
+        memory.peak = memory.peak.max(memory.used);
+        Ok(crossing)
+    }
+
+    /// Gives back the charge of a packet of `size` bytes.
+    #[inline]
+    pub fn release(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> Option<Crossing> {
+        let from_headroom = size.min(self.headroom);
+        let from_main = size - from_headroom;
+        self.headroom -= from_headroom;
+        memory.used -= size;
+        memory.shared_used -= from_main.min(self.main.saturating_sub(profile.reserve));
+        self.main -= from_main;
+        if self.over {
+            let free = memory.shared.saturating_sub(memory.shared_used);
+            if profile.resumes_at(self.main, self.headroom, free) {
+                self.over = false;
+                return Some(Crossing::Under);
+            }
+        }
+        None
+    }
+
+    /// Whether releases that leave it with `kept` bytes could bring it under,
+    /// with the whole pool free. (An account is only looked at when it releases.)
+    pub fn could_resume(&self, kept: u64, memory: &Memory, profile: &Profile) -> bool {
+        kept < self.main + self.headroom
+            && profile.resumes_at(kept.min(self.main), kept.saturating_sub(self.main), memory.shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn profile(limit: Limit, reserve: u64, headroom: u64) -> Profile {
+        Profile { reserve, limit, resume: 2_000, resume_offset: 1_000, headroom: Some(headroom) }
+    }
+
+    #[test]
+    fn a_static_account_crosses_at_its_thresholds() {
+        let mut memory = Memory::new(&plan::Buffer { total: 100_000, shared: 50_000 });
+        let profile = profile(Limit::Static(5_000), 0, 3_000);
+        let mut account = Account::default();
+        let crossings: Vec<_> = (0..6).map(|_| account.admit(1_000, &mut memory, &profile)).collect();
+        assert_eq!(crossings[..4], [Ok(None); 4]);
+        assert_eq!(crossings[4..], [Ok(Some(Crossing::Over)), Ok(None)]);
+        assert_eq!((account.main, account.headroom), (5_000, 1_000));
+        assert_eq!(account.admit(2_001, &mut memory, &profile), Err(Refusal::Headroom(1)));
+        let crossings: Vec<_> = (0..6).map(|_| account.release(1_000, &mut memory, &profile)).collect();
+        assert_eq!(crossings, [None, None, None, Some(Crossing::Under), None, None]);
+        assert_eq!(memory.used, 0);
+    }
+
+    proptest! {
+        /// N accounts that obey every XOFF at once never use more than the pool,
+        /// the reserves and one packet each; everything is given back.
+        #[test]
+        fn the_pool_and_one_packet_each_are_enough(
+            steps in prop::collection::vec((0usize..5, 1u64..1_500, any::<bool>()), 1..400),
+            alpha_q16 in 1u64..600_000, reserve in 0u64..3_000, pool in 0u64..40_000, fixed in any::<bool>(),
+        ) {
+            let limit = if fixed { Limit::Static(alpha_q16 / 20) } else { Limit::Dynamic { alpha_q16, cap: u64::MAX } };
+            let profile = profile(limit, reserve, 0);
+            let mut memory = Memory::new(&plan::Buffer { total: pool + 5 * (reserve + 1_500), shared: pool });
+            let mut accounts = [Account::default(); 5];
+            let mut held: [Vec<u64>; 5] = Default::default();
+            for (i, size, leave) in steps {
+                if leave {
+                    if let Some(size) = held[i].pop() {
+                        accounts[i].release(size, &mut memory, &profile);
+                    }
+                } else if !accounts[i].over {
+                    prop_assert!(accounts[i].admit(size, &mut memory, &profile).is_ok());
+                    held[i].push(size);
+                }
+                for account in &accounts {
+                    prop_assert!(!account.over || account.main > 0);
+                }
+                prop_assert_eq!(memory.used, held.iter().flatten().sum::<u64>());
+                let shared: u64 = accounts.iter().map(|a| a.main.saturating_sub(reserve)).sum();
+                prop_assert_eq!(memory.shared_used, shared);
+            }
+        }
+    }
+}

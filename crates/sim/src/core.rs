@@ -1,0 +1,282 @@
+//! The state of every device, flat and by index, and what can be done to it
+//! without asking the flow control.
+
+use crate::buffer::{Account, Memory, Profile};
+use crate::host::{ReceiverState, SenderState};
+use crate::observe::Observed;
+use crate::packet::{Arena, Kind, NONE, Packet};
+use crate::port::{Discipline, Port, Queue, Rounds, lane_mask};
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::Time;
+use xoff_kernel::wheel::{Event, Wheel};
+use xoff_plan::plan::{Limit, Plan, Red};
+use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams};
+
+/// Kinds of events; their order is that of events at one time.
+pub mod kind {
+    /// A port's wire is free and something waits: choose it. Element: port.
+    pub const DECISION: u8 = 0;
+    /// A packet's last bit arrives. Element: the receiving port. Data: packet.
+    pub const ARRIVAL: u8 = 1;
+    /// A control frame takes effect. Element: the receiving port. Data: packet.
+    pub const CONTROL: u8 = 2;
+    /// A timer of the flow control. Element: timer. Data: generation.
+    pub const TIMER: u8 = 3;
+    /// A retransmission timer. Element: flow.
+    pub const TIMEOUT: u8 = 4;
+    /// A paced flow may send again. Element: flow.
+    pub const PACE: u8 = 5;
+    /// A slow receiver stops (data 1) or goes on (0). Element: receiver.
+    pub const STALL: u8 = 6;
+    /// The next flows of the plan begin.
+    pub const FLOWS: u8 = 7;
+}
+
+/// Everything but the flow control's own state.
+pub struct Core<'a> {
+    pub plan: &'a Plan,
+    pub now: Time,
+    pub wheel: Wheel,
+    pub packets: Arena,
+    /// What control packets say, by [`Packet::number`]; with the free slots.
+    frames: Vec<ControlFrame>,
+    free_frames: Vec<u32>,
+    pub hops: &'a [u32],
+    pub ports: Vec<Port>,
+    pub queues: Vec<Queue>,
+    pub rounds: Vec<Rounds>,
+    pub discipline: Discipline,
+    pub lanes: usize,
+    /// By lane.
+    pub egress: Vec<Egress>,
+    pub accounts: Vec<Account>,
+    pub profiles: Vec<Profile>,
+    pub memories: Vec<Memory>,
+    /// By port; empty without ECN.
+    pub marking: Vec<Stream>,
+    pub senders: Vec<SenderState>,
+    pub receivers: Vec<ReceiverState>,
+    /// Generation of each timer of the flow control.
+    timers: Vec<u32>,
+    /// From a control frame's arrival until it takes effect.
+    pub response_time: Time,
+    pub observed: Observed,
+}
+
+/// What applies to the egress queues of a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Egress {
+    pub limit: Limit,
+    pub lossless: bool,
+    pub ecn: Option<Red>,
+}
+
+impl<'a> Core<'a> {
+    /// The devices of a plan, idle at time 0.
+    pub fn new(plan: &'a Plan, timers: usize) -> Self {
+        let lanes = plan.lanes.len();
+        let topology = &plan.topology;
+        let queues_per_port = 1 + 2 * lanes;
+        let mut inner = vec![false; topology.ports.len()];
+        for receiver in &plan.receivers {
+            inner[receiver.rx as usize] = true;
+            inner[topology.ports[receiver.rx as usize].peer as usize] = true;
+        }
+        let ports: Vec<Port> = topology
+            .ports
+            .iter()
+            .enumerate()
+            .map(|(i, p)| Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, !inner[i]))
+            .collect();
+        let discipline = Discipline::new(&plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>());
+        let mut profiles: Vec<Profile> = Vec::new();
+        let accounts = plan
+            .accounts
+            .iter()
+            .enumerate()
+            .map(|(i, a)| {
+                let profile = Profile::new(a);
+                let at = profiles.iter().position(|p| *p == profile).unwrap_or_else(|| {
+                    profiles.push(profile);
+                    profiles.len() - 1
+                });
+                Account {
+                    node: topology.ports[i / lanes].node,
+                    profile: u16::try_from(at).expect("at most 65536 kinds of accounts"),
+                    ..Account::default()
+                }
+            })
+            .collect();
+        let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
+        Self {
+            now: 0,
+            wheel: Wheel::new(),
+            packets: Arena::new(),
+            frames: Vec::new(),
+            free_frames: Vec::new(),
+            hops: &plan.hops,
+            queues: vec![Queue::default(); ports.len() * queues_per_port],
+            rounds: vec![discipline.rounds(); ports.len()],
+            discipline,
+            lanes,
+            egress: plan
+                .lanes
+                .iter()
+                .map(|l| Egress { limit: l.egress_limit, lossless: l.lossless, ecn: l.ecn })
+                .collect(),
+            accounts,
+            profiles,
+            memories: plan.buffers.iter().map(Memory::new).collect(),
+            marking: if marks {
+                (0..ports.len() as u64).map(|p| Stream::new(plan.seed, "ECN", p)).collect()
+            } else {
+                Vec::new()
+            },
+            senders: plan.flows.iter().map(|f| SenderState::new(plan, f)).collect(),
+            receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
+            timers: vec![0; timers],
+            response_time: match &plan.flow_control {
+                FlowControlParams::None => 0,
+                FlowControlParams::Pfc(p) => p.response_time,
+            },
+            observed: Observed::new(plan, ports.len(), lanes),
+            ports,
+            plan,
+        }
+    }
+
+    /// Adds an event.
+    #[inline]
+    pub fn post(&mut self, time: Time, kind: u8, element: u32, data: u32) {
+        self.wheel.push(Event::new(time, kind, element, data));
+    }
+
+    /// Appends a packet to a queue of `port`. The caller then kicks the port.
+    #[inline]
+    pub fn enqueue(&mut self, port: u32, queue: usize, id: u32) {
+        let p = &mut self.ports[port as usize];
+        let q = &mut self.queues[p.first_queue as usize + queue];
+        let packet = &mut self.packets[id];
+        packet.next = NONE;
+        q.bytes += u64::from(packet.size);
+        q.peak = q.peak.max(q.bytes);
+        let tail = std::mem::replace(&mut q.tail, id);
+        if tail == NONE {
+            q.head = id;
+            p.ready |= 1 << queue;
+        } else {
+            self.packets[tail].next = id;
+        }
+    }
+
+    /// Takes the first packet of a queue that has one.
+    #[inline]
+    pub fn dequeue(&mut self, port: u32, queue: usize) -> u32 {
+        let p = &mut self.ports[port as usize];
+        let q = &mut self.queues[p.first_queue as usize + queue];
+        let id = q.head;
+        let packet = &self.packets[id];
+        q.head = packet.next;
+        q.bytes -= u64::from(packet.size);
+        q.data_packets += u64::from(packet.kind == Kind::Data);
+        if q.head == NONE {
+            q.tail = NONE;
+            p.ready &= !(1 << queue);
+        }
+        id
+    }
+
+    /// Posts a transmission decision for `port` at the first time it can
+    /// transmit, if something may go and none is pending.
+    pub fn post_decision(&mut self, port: u32) {
+        let p = &mut self.ports[port as usize];
+        if !p.pending && p.eligible() != 0 {
+            p.pending = true;
+            let at = p.free_at.max(self.now);
+            self.post(at, kind::DECISION, port, 0);
+        }
+    }
+
+    /// Takes what a control packet says, and frees it.
+    pub fn take_frame(&mut self, id: u32) -> ControlFrame {
+        let slot = self.packets[id].number;
+        self.packets.remove(id);
+        self.free_frames.push(slot);
+        self.frames[slot as usize]
+    }
+
+    /// Whether a timer of the flow control goes off, rather than one that was
+    /// cancelled or armed anew since.
+    pub fn timer_is_current(&self, timer: u32, generation: u32) -> bool {
+        self.timers[timer as usize] == generation
+    }
+}
+
+impl Device for Core<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn rate(&self, port: u32) -> u64 {
+        self.plan.topology.ports[port as usize].rate
+    }
+
+    fn pause(&mut self, port: u32, lane: u8) {
+        let mask = lane_mask(usize::from(lane), self.lanes);
+        let p = &mut self.ports[port as usize];
+        if p.paused & mask == 0 {
+            p.paused |= mask;
+            let cause = p.peer;
+            self.observed.pause_begins(self.now, port, lane, cause);
+        }
+    }
+
+    fn resume(&mut self, port: u32, lane: u8) {
+        let mask = lane_mask(usize::from(lane), self.lanes);
+        let p = &mut self.ports[port as usize];
+        if p.paused & mask != 0 {
+            p.paused &= !mask;
+            self.observed.pause_ends(self.now, port, lane);
+            self.post_decision(port);
+        }
+    }
+
+    fn send_control(&mut self, port: u32, frame: ControlFrame) {
+        self.observed.control_sent(port, &frame);
+        let slot = match self.free_frames.pop() {
+            Some(slot) => {
+                self.frames[slot as usize] = frame;
+                slot
+            }
+            None => {
+                self.frames.push(frame);
+                (self.frames.len() - 1) as u32
+            }
+        };
+        let id = self.packets.insert(Packet {
+            next: NONE,
+            hop: NONE,
+            flow: NONE,
+            number: slot,
+            account: NONE,
+            size: frame.length(),
+            kind: Kind::Control,
+            lane: 0,
+            marked: false,
+        });
+        self.enqueue(port, 0, id);
+        self.post_decision(port);
+    }
+
+    fn arm(&mut self, timer: u32, at: Time) {
+        let generation = &mut self.timers[timer as usize];
+        *generation = generation.wrapping_add(1);
+        let generation = *generation;
+        self.post(at, kind::TIMER, timer, generation);
+    }
+
+    fn cancel(&mut self, timer: u32) {
+        let generation = &mut self.timers[timer as usize];
+        *generation = generation.wrapping_add(1);
+    }
+}

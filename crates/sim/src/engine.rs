@@ -1,0 +1,396 @@
+//! The event loop: what happens to packets and ports, in order.
+
+use crate::Progress;
+use crate::buffer::Refusal;
+use crate::core::{Core, kind};
+use crate::deadlock;
+use crate::observe;
+use crate::outcome::{AccountPeak, Counters, DropReason, Drops, Outcome, Stop};
+use crate::packet::{Kind, NONE};
+use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
+use xoff_kernel::wheel::prefetch;
+use xoff_plan::plan::{DELIVER, EXPIRE, Plan, Red};
+use xoff_schemes::flow_control::{Crossing, FlowControl};
+
+/// How often the deadlock oracle looks.
+const LOOK: Time = 100 * MICROSECOND;
+/// Without an end time, a run is given up when no data packet has moved for
+/// this long and four retransmission timeouts.
+const QUIET: Time = 10 * MILLISECOND;
+/// Events between two calls of the watcher.
+const WATCH: u64 = 1 << 16;
+/// How far ahead of the current event ports and packets are fetched.
+const FETCH_AHEAD: usize = 4;
+
+/// A run.
+pub struct Engine<'a> {
+    core: Core<'a>,
+    flow_control: FlowControl,
+    next_flow: usize,
+    next_sample: Time,
+    next_look: Time,
+    /// Data packet-hops at the last look, and since when they have not changed.
+    moved: (u64, Time),
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
+        let priorities: Vec<u8> = plan.lanes.iter().map(|l| l.priority).collect();
+        let flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &priorities);
+        let mut core = Core::new(plan, flow_control.timers());
+        if let Some(flow) = plan.flows.first() {
+            core.post(flow.start, kind::FLOWS, 0, 0);
+        }
+        for (i, receiver) in plan.receivers.iter().enumerate() {
+            for &(from, until) in &receiver.stalls {
+                core.post(from, kind::STALL, i as u32, 1);
+                if until < Time::MAX {
+                    core.post(until, kind::STALL, i as u32, 0);
+                }
+            }
+        }
+        Self {
+            core,
+            flow_control,
+            next_flow: 0,
+            next_sample: plan.measure.interval.unwrap_or(Time::MAX),
+            next_look: LOOK,
+            moved: (0, 0),
+        }
+    }
+
+    pub fn run(mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+        let end = self.core.plan.end.unwrap_or(Time::MAX);
+        let flows = self.core.plan.flows.len();
+        let mut events = 0u64;
+        let mut halt = self.next_sample.min(self.next_look).min(end);
+        let stop = loop {
+            let Some(event) = self.core.wheel.pop() else {
+                break if self.core.observed.flows_done == flows { Stop::AllDone } else { Stop::Starved };
+            };
+            while event.time >= halt && halt < end {
+                if let Some(stop) = self.pause_to_observe(halt) {
+                    return self.finish(stop, halt, events);
+                }
+                halt = self.next_sample.min(self.next_look).min(end);
+            }
+            if event.time >= end {
+                break Stop::EndTime;
+            }
+            events += 1;
+            self.core.now = event.time;
+            if let Some(ahead) = self.core.wheel.peek(FETCH_AHEAD) {
+                if ahead.kind() <= kind::ARRIVAL {
+                    prefetch(&self.core.ports, ahead.element() as usize);
+                    prefetch(self.core.packets.slots(), ahead.data as usize);
+                }
+            }
+            let element = event.element();
+            match event.kind() {
+                kind::DECISION => {
+                    self.core.ports[element as usize].pending = false;
+                    self.transmit(element);
+                }
+                kind::ARRIVAL => self.arrive(element, event.data),
+                kind::CONTROL => {
+                    let frame = self.core.take_frame(event.data);
+                    self.flow_control.received(&mut self.core, element, &frame);
+                }
+                kind::TIMER => {
+                    if self.core.timer_is_current(element, event.data) {
+                        self.flow_control.timer(&mut self.core, element);
+                    }
+                }
+                kind::TIMEOUT => {
+                    if let Some(port) = self.core.timeout(element) {
+                        self.kick(port);
+                    }
+                }
+                kind::PACE => {
+                    let port = self.core.pace(element);
+                    self.kick(port);
+                }
+                kind::STALL => self.stall(element, event.data == 1),
+                _ => self.begin_flows(),
+            }
+            if events.is_multiple_of(WATCH) && !watch(&self.progress(events)) {
+                break Stop::Interrupted;
+            }
+            if self.core.observed.flows_done == flows && self.core.plan.end.is_none() {
+                break Stop::AllDone;
+            }
+        };
+        let at = if stop == Stop::EndTime { end } else { self.core.now };
+        self.finish(stop, at, events)
+    }
+
+    fn progress(&self, events: u64) -> Progress {
+        Progress {
+            now: self.core.now,
+            counters: Counters { events, ..self.core.observed.counters },
+            flows_done: self.core.observed.flows_done,
+            deadlocked: self.core.observed.deadlock.is_some(),
+        }
+    }
+
+    /// Samples and oracles that are due at `at`, before the events of that time.
+    #[cold]
+    fn pause_to_observe(&mut self, at: Time) -> Option<Stop> {
+        if at == self.next_sample {
+            observe::sample(&mut self.core, at);
+            self.next_sample += self.core.plan.measure.interval.unwrap_or(Time::MAX);
+        }
+        if at == self.next_look {
+            self.next_look += LOOK;
+            if self.core.observed.deadlock.is_none() {
+                self.core.observed.deadlock = deadlock::look(&self.core, at);
+            }
+            let hops = self.core.observed.counters.data_hops;
+            if hops != self.moved.0 {
+                self.moved = (hops, at);
+            } else if self.core.plan.end.is_none()
+                && self.next_flow == self.core.plan.flows.len()
+                && at - self.moved.1 > QUIET + 4 * self.core.plan.transport.rto
+                && !self
+                    .core
+                    .plan
+                    .receivers
+                    .iter()
+                    .any(|r| r.stalls.iter().any(|s| s.1 < Time::MAX && s.1 >= at))
+            {
+                return Some(Stop::Starved);
+            }
+        }
+        None
+    }
+
+    fn begin_flows(&mut self) {
+        let plan = self.core.plan;
+        while let Some(flow) = plan.flows.get(self.next_flow) {
+            if flow.start > self.core.now {
+                self.core.post(flow.start, kind::FLOWS, 0, 0);
+                break;
+            }
+            let port = self.core.begin_flow(self.next_flow as u32);
+            self.next_flow += 1;
+            self.kick(port);
+        }
+    }
+
+    fn stall(&mut self, receiver: u32, stops: bool) {
+        let rx = self.core.plan.receivers[receiver as usize].rx;
+        self.core.ports[rx as usize].paused = if stops { u64::MAX } else { 0 };
+        self.core.post_decision(rx);
+    }
+
+    /// Something was given to `port`: it starts if it can.
+    #[inline]
+    fn kick(&mut self, port: u32) {
+        let p = &mut self.core.ports[port as usize];
+        if p.pending || p.eligible() == 0 {
+            return;
+        }
+        if p.free_at <= self.core.now {
+            self.transmit(port);
+        } else {
+            p.pending = true;
+            let at = p.free_at;
+            self.core.post(at, kind::DECISION, port, 0);
+        }
+    }
+
+    /// The wire of `port` is free: the next packet goes, if one may.
+    #[inline]
+    fn transmit(&mut self, port: u32) {
+        let core = &mut self.core;
+        let p = &core.ports[port as usize];
+        let eligible = p.eligible();
+        if eligible == 0 {
+            return;
+        }
+        let first_queue = p.first_queue as usize;
+        let lanes = core.lanes;
+        let queue = core.discipline.select(eligible, &mut core.rounds[port as usize], |q| {
+            let queue = &core.queues[first_queue + q as usize];
+            if q as usize > lanes {
+                core.senders[queue.head as usize].next_size()
+            } else {
+                core.packets[queue.head].size
+            }
+        }) as usize;
+        let id = if queue > lanes { core.serve_ring(port, queue) } else { core.dequeue(port, queue) };
+        let packet = &mut core.packets[id];
+        let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
+        packet.account = NONE;
+        let p = &mut core.ports[port as usize];
+        let plan = core.plan;
+        let done = core.now + p.wire_time(size, || plan.topology.ports[port as usize].rate);
+        p.free_at = done;
+        p.bytes += u64::from(size);
+        p.packets += 1;
+        let (peer, arrival) = (p.peer, done + p.delay);
+        let more = p.eligible() != 0;
+        p.pending = more;
+        if p.is_link {
+            core.observed.counters.packet_hops += 1;
+            core.observed.counters.data_hops += u64::from(kind_of == Kind::Data);
+        }
+        if more {
+            core.post(done, kind::DECISION, port, 0);
+        }
+        if kind_of == Kind::Control {
+            let effect = arrival + core.response_time;
+            core.post(effect, kind::CONTROL, peer, id);
+        } else {
+            core.post(arrival, kind::ARRIVAL, peer, id);
+        }
+        if account != NONE {
+            let a = &mut core.accounts[account as usize];
+            let profile = &core.profiles[usize::from(a.profile)];
+            let memory = &mut core.memories[a.node as usize];
+            if let Some(crossing) = a.release(u64::from(size), memory, profile) {
+                self.crossed(account, crossing);
+            }
+        }
+    }
+
+    #[cold]
+    fn crossed(&mut self, account: u32, crossing: Crossing) {
+        let (port, lane) = (account / self.core.lanes as u32, account % self.core.lanes as u32);
+        match crossing {
+            Crossing::Over => drop(self.core.observed.over_since.insert(account, self.core.now)),
+            Crossing::Under => drop(self.core.observed.over_since.remove(&account)),
+        }
+        self.flow_control.crossed(&mut self.core, port, lane as u8, crossing);
+    }
+
+    /// A packet's last bit arrived at `port`.
+    #[inline]
+    fn arrive(&mut self, port: u32, id: u32) {
+        let core = &mut self.core;
+        let packet = &mut core.packets[id];
+        packet.hop += 1;
+        let next = core.hops[packet.hop as usize];
+        if next < EXPIRE {
+            return self.forward(port, id, next);
+        }
+        if next == EXPIRE {
+            return self.discard(port, id, DropReason::Expired, 0);
+        }
+        debug_assert_eq!(next, DELIVER);
+        let kick = if packet.kind == Kind::Data { core.receive_data(id) } else { core.receive_answer(id) };
+        if let Some(port) = kick {
+            self.kick(port);
+        }
+    }
+
+    /// Buffers a packet from `port` for `egress`.
+    #[inline]
+    fn forward(&mut self, port: u32, id: u32, egress: u32) {
+        let core = &mut self.core;
+        let packet = &mut core.packets[id];
+        let (size, lane) = (u64::from(packet.size), usize::from(packet.lane));
+        let at = port as usize * core.lanes + lane;
+        let a = &mut core.accounts[at];
+        let memory = &mut core.memories[a.node as usize];
+        let rule = &core.egress[lane];
+        let queued = core.queues[core.ports[egress as usize].first_queue as usize + 1 + lane].bytes;
+        if rule.limit != xoff_plan::plan::Limit::Unlimited {
+            let room = memory.egress_share(rule.limit);
+            if queued + size > room {
+                return self.discard(port, id, DropReason::QueueLimit, queued + size - room);
+            }
+        }
+        let crossing = match a.admit(size, memory, &core.profiles[usize::from(a.profile)]) {
+            Ok(crossing) => crossing,
+            Err(Refusal::Headroom(by)) => return self.discard(port, id, DropReason::HeadroomFull, by),
+            Err(Refusal::Memory(by)) => return self.discard(port, id, DropReason::BufferFull, by),
+        };
+        packet.account = at as u32;
+        if let Some(red) = rule.ecn {
+            if marks(red, queued, || core.marking[egress as usize].unit()) {
+                packet.marked = true;
+                core.observed.control[egress as usize][2] += 1;
+            }
+        }
+        core.enqueue(egress, 1 + lane, id);
+        if let Some(crossing) = crossing {
+            self.crossed(at as u32, crossing);
+        }
+        self.kick(egress);
+    }
+
+    #[cold]
+    fn discard(&mut self, ingress: u32, id: u32, reason: DropReason, shortfall: u64) {
+        let core = &mut self.core;
+        let packet = core.packets[id];
+        core.packets.remove(id);
+        let drop = Drops {
+            ingress,
+            lane: packet.lane,
+            lossless: core.egress[usize::from(packet.lane)].lossless,
+            reason,
+            packets: 1,
+            bytes: u64::from(packet.size),
+            first: core.now,
+            shortfall,
+        };
+        core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
+    }
+
+    fn finish(mut self, stop: Stop, at: Time, events: u64) -> Outcome {
+        if self.core.plan.measure.interval.is_some() {
+            observe::sample(&mut self.core, at);
+        }
+        let core = &mut self.core;
+        if core.observed.deadlock.is_none() {
+            core.observed.deadlock = deadlock::look(core, at);
+        }
+        let waiting = deadlock::waiting(core, at);
+        let ports = observe::port_outcomes(core);
+        let observed = &mut core.observed;
+        for (i, flow) in observed.flows.iter_mut().enumerate() {
+            (flow.packets_sent, flow.retransmitted) = core.senders[i].sent();
+            flow.delivered_bytes =
+                core.receivers[i].delivered_bytes(core.plan.flows[i].size, core.plan.packet.mtu);
+        }
+        let counters = &mut observed.counters;
+        counters.events = events;
+        counters.in_flight = core.packets.slots().iter().filter(|p| p.kind == Kind::Data).count() as u64;
+        assert_eq!(
+            counters.sent,
+            counters.delivered + counters.dropped + counters.in_flight,
+            "packets are conserved"
+        );
+        Outcome {
+            end: at,
+            stop,
+            flows: std::mem::take(&mut observed.flows),
+            pauses: std::mem::take(&mut observed.pauses),
+            series: std::mem::take(&mut observed.series),
+            ports,
+            buffer_peaks: core.memories.iter().map(|m| m.peak).collect(),
+            accounts: core
+                .accounts
+                .iter()
+                .map(|a| AccountPeak { main: a.main_peak, headroom: a.headroom_peak })
+                .collect(),
+            drops: std::mem::take(&mut observed.drops).into_values().collect(),
+            deadlock: observed.deadlock.take(),
+            waiting,
+            counters: observed.counters,
+        }
+    }
+}
+
+/// Whether RED marks a packet that finds `queued` bytes before it.
+#[inline]
+fn marks(red: Red, queued: u64, unit: impl FnOnce() -> f64) -> bool {
+    if queued <= red.k_min {
+        false
+    } else if queued >= red.k_max {
+        true
+    } else {
+        unit() < red.p_max * (queued - red.k_min) as f64 / (red.k_max - red.k_min) as f64
+    }
+}

@@ -1,0 +1,334 @@
+//! Hosts: queue pairs that make packets when the NIC serves them, and the
+//! receiving ends.
+//!
+//! Each (port, lane) of a host has a ring of the flows that may send. Its head
+//! is served, goes to the back if it may send more, and leaves the ring
+//! otherwise, until an ACK, a NACK, a timeout or its pace brings it back. A
+//! pause of the lane stops the ring.
+
+use crate::core::{Core, kind};
+use crate::packet::{Kind, NONE, Packet};
+use xoff_kernel::time::{Time, serialisation};
+use xoff_plan::plan::{Flow, Plan};
+use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
+
+/// The sending end of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderState {
+    transport: Sender,
+    /// Wire size of every packet but the last.
+    full_size: u32,
+    last_size: u32,
+    /// Start of its route.
+    path: u32,
+    /// Its NIC's port.
+    port: u32,
+    /// Behind it in the ring.
+    ring_next: u32,
+    retransmitted: u32,
+    lane: u8,
+    in_ring: bool,
+    /// Waits for its pace.
+    held: bool,
+    /// A timeout event is pending.
+    timer_pending: bool,
+    /// Time out at this time.
+    deadline: Time,
+    /// Bits per second, or 0.
+    pace: u64,
+}
+
+/// The receiving end of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiverState {
+    transport: Receiver,
+    total: u32,
+    ack_path: u32,
+    ack_lane: u8,
+    class: u16,
+}
+
+impl SenderState {
+    /// A flow of the plan, before its start.
+    pub fn new(plan: &Plan, flow: &Flow) -> Self {
+        let total =
+            u32::try_from(plan.packet.packets(flow.size)).expect("the plan bounds flows to 2^32 packets");
+        let window = plan.transport.window.map_or(u32::MAX, |bytes| {
+            u32::try_from(bytes / u64::from(plan.packet.mtu)).unwrap_or(u32::MAX).max(1)
+        });
+        Self {
+            transport: Sender::new(total, window),
+            full_size: plan.packet.mtu + plan.packet.header,
+            last_size: plan.packet.wire_size(flow.size, u64::from(total) - 1),
+            path: flow.path,
+            port: plan.hops[flow.path as usize],
+            ring_next: NONE,
+            retransmitted: 0,
+            lane: flow.lane,
+            in_ring: false,
+            held: false,
+            timer_pending: false,
+            deadline: 0,
+            pace: flow.pace,
+        }
+    }
+
+    /// Data packets sent, repeats included, and repeats alone.
+    pub fn sent(&self) -> (u64, u64) {
+        let repeats = u64::from(self.retransmitted);
+        (u64::from(self.transport.highest) + repeats, repeats)
+    }
+
+    /// All of it is acknowledged.
+    pub fn complete(&self) -> bool {
+        self.transport.complete()
+    }
+
+    /// Wire size of the packet that it would send next.
+    pub fn next_size(&self) -> u32 {
+        if self.transport.next + 1 == self.transport.total { self.last_size } else { self.full_size }
+    }
+}
+
+impl ReceiverState {
+    /// A flow of the plan, before its start.
+    pub fn new(plan: &Plan, flow: &Flow) -> Self {
+        Self {
+            transport: Receiver::default(),
+            total: plan.packet.packets(flow.size) as u32,
+            ack_path: flow.ack_path,
+            ack_lane: flow.ack_lane,
+            class: flow.class,
+        }
+    }
+
+    /// Payload bytes delivered in order, of a flow of `size` bytes.
+    pub fn delivered_bytes(&self, size: u64, mtu: u32) -> u64 {
+        (u64::from(self.transport.expected) * u64::from(mtu)).min(size)
+    }
+}
+
+impl Core<'_> {
+    /// The flow may send: it joins its ring. The caller then kicks the port.
+    fn join_ring(&mut self, flow: u32) {
+        let sender = &mut self.senders[flow as usize];
+        if sender.in_ring || sender.held || !sender.transport.can_send() {
+            return;
+        }
+        sender.in_ring = true;
+        sender.ring_next = NONE;
+        let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
+        let p = &mut self.ports[port as usize];
+        let ring = &mut self.queues[p.first_queue as usize + queue];
+        let tail = std::mem::replace(&mut ring.tail, flow);
+        if tail == NONE {
+            ring.head = flow;
+            p.ready |= 1 << queue;
+        } else {
+            self.senders[tail as usize].ring_next = flow;
+        }
+    }
+
+    /// Takes a flow that has nothing more to send out of its ring.
+    #[cold]
+    fn leave_ring(&mut self, flow: u32) {
+        let sender = &self.senders[flow as usize];
+        let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
+        let p = &mut self.ports[port as usize];
+        let ring = &mut self.queues[p.first_queue as usize + queue];
+        let after = sender.ring_next;
+        if ring.head == flow {
+            ring.head = after;
+            if after == NONE {
+                ring.tail = NONE;
+                p.ready &= !(1 << queue);
+            }
+        } else {
+            let mut before = ring.head;
+            while self.senders[before as usize].ring_next != flow {
+                before = self.senders[before as usize].ring_next;
+            }
+            self.senders[before as usize].ring_next = after;
+            if ring.tail == flow {
+                ring.tail = before;
+            }
+        }
+        self.senders[flow as usize].in_ring = false;
+    }
+
+    /// A flow begins. Answers the port to kick.
+    pub fn begin_flow(&mut self, flow: u32) -> u32 {
+        self.join_ring(flow);
+        self.senders[flow as usize].port
+    }
+
+    /// Makes the next packet of the flow at the head of a ring.
+    #[inline]
+    pub fn serve_ring(&mut self, port: u32, queue: usize) -> u32 {
+        let p = &mut self.ports[port as usize];
+        let ring = &mut self.queues[p.first_queue as usize + queue];
+        let flow = ring.head;
+        let sender = &mut self.senders[flow as usize];
+        ring.data_packets += 1;
+        let size = sender.next_size();
+        let idle = sender.transport.una == sender.transport.next;
+        let (psn, repeat) = sender.transport.send();
+        if repeat {
+            sender.retransmitted += 1;
+        } else if psn == 0 {
+            self.observed.first_sent(flow, self.now);
+        }
+        if idle {
+            sender.deadline = self.now + self.plan.transport.rto;
+            if !sender.timer_pending {
+                sender.timer_pending = true;
+                self.wheel.push(xoff_kernel::wheel::Event::new(sender.deadline, kind::TIMEOUT, flow, 0));
+            }
+        }
+        if sender.pace != 0 {
+            sender.held = true;
+            let next = self.now + serialisation(u64::from(size), sender.pace);
+            self.wheel.push(xoff_kernel::wheel::Event::new(next, kind::PACE, flow, 0));
+        }
+        let stays = !sender.held && sender.transport.can_send();
+        let (path, lane) = (sender.path, sender.lane);
+        // To the back of the ring, or out of it.
+        if !(stays && ring.head == ring.tail) {
+            let next = sender.ring_next;
+            sender.ring_next = NONE;
+            sender.in_ring = stays;
+            ring.head = next;
+            if stays {
+                let tail = std::mem::replace(&mut ring.tail, flow);
+                self.senders[tail as usize].ring_next = flow;
+            } else if next == NONE {
+                ring.tail = NONE;
+                p.ready &= !(1 << queue);
+            }
+        }
+        self.observed.counters.sent += 1;
+        self.packets.insert(Packet {
+            next: NONE,
+            hop: path,
+            flow,
+            number: psn,
+            account: NONE,
+            size,
+            kind: Kind::Data,
+            lane,
+            marked: false,
+        })
+    }
+
+    /// A data packet reached its receiver, which may answer. Answers the port to kick.
+    #[inline]
+    pub fn receive_data(&mut self, id: u32) -> Option<u32> {
+        let packet = &mut self.packets[id];
+        let flow = packet.flow;
+        let receiver = &mut self.receivers[flow as usize];
+        let expected = receiver.transport.expected;
+        let reply = receiver.transport.on_data(packet.number, receiver.total, self.plan.transport.ack_every);
+        let observed = &mut self.observed;
+        observed.counters.delivered += 1;
+        if packet.marked {
+            observed.flows[flow as usize].marked += 1;
+        }
+        if receiver.transport.expected > expected {
+            observed.class_bytes[usize::from(receiver.class)] +=
+                u64::from(packet.size - self.plan.packet.header);
+            if receiver.transport.expected == receiver.total {
+                observed.flows[flow as usize].delivered = Some(self.now);
+            }
+        } else if packet.number > expected {
+            observed.flows[flow as usize].out_of_order += 1;
+        }
+        let (kind, number) = match reply {
+            Reply::Silent => {
+                self.packets.remove(id);
+                return None;
+            }
+            Reply::Ack(n) => (Kind::Ack, n),
+            Reply::Nack(n) => (Kind::Nack, n),
+        };
+        // The answer takes the data packet's place.
+        let (path, lane) = (receiver.ack_path, receiver.ack_lane);
+        *packet = Packet {
+            next: NONE,
+            hop: path,
+            flow,
+            number,
+            account: NONE,
+            size: self.plan.packet.ack,
+            kind,
+            lane,
+            marked: false,
+        };
+        let port = self.hops[path as usize];
+        self.enqueue(port, 1 + usize::from(lane), id);
+        Some(port)
+    }
+
+    /// An ACK or NACK reached its sender. Answers the port to kick.
+    #[inline]
+    pub fn receive_answer(&mut self, id: u32) -> Option<u32> {
+        let packet = self.packets[id];
+        self.packets.remove(id);
+        let flow = packet.flow;
+        let sender = &mut self.senders[flow as usize];
+        if sender.complete() {
+            return None;
+        }
+        let news = if packet.kind == Kind::Nack {
+            self.observed.flows[flow as usize].nacks += 1;
+            sender.transport.on_nack(packet.number)
+        } else {
+            sender.transport.on_ack(packet.number)
+        };
+        if news {
+            sender.deadline = self.now + self.plan.transport.rto;
+            if sender.complete() {
+                self.observed.completed(flow, self.now);
+                // Gone back for packets that had arrived after all.
+                if sender.in_ring {
+                    self.leave_ring(flow);
+                }
+                return None;
+            }
+        }
+        if sender.in_ring {
+            return None;
+        }
+        let port = sender.port;
+        self.join_ring(flow);
+        Some(port)
+    }
+
+    /// A retransmission timer went off. Answers the port to kick.
+    pub fn timeout(&mut self, flow: u32) -> Option<u32> {
+        let sender = &mut self.senders[flow as usize];
+        sender.timer_pending = false;
+        if sender.complete() {
+            return None;
+        }
+        if self.now >= sender.deadline {
+            if !sender.transport.on_timeout() {
+                // Nothing in flight: the next packet sent arms the timer again.
+                return None;
+            }
+            self.observed.flows[flow as usize].timeouts += 1;
+            sender.deadline = self.now + self.plan.transport.rto;
+        }
+        let (deadline, port) = (sender.deadline, sender.port);
+        sender.timer_pending = true;
+        self.post(deadline, kind::TIMEOUT, flow, 0);
+        self.join_ring(flow);
+        Some(port)
+    }
+
+    /// A paced flow may send again. Answers the port to kick.
+    pub fn pace(&mut self, flow: u32) -> u32 {
+        self.senders[flow as usize].held = false;
+        self.join_ring(flow);
+        self.senders[flow as usize].port
+    }
+}

@@ -1,0 +1,166 @@
+//! What a run writes down. Nothing here decides anything.
+
+use crate::core::Core;
+use crate::outcome::{
+    Counters, Deadlock, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample,
+};
+use std::collections::BTreeMap;
+use xoff_kernel::time::{SECOND, Time};
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::ControlFrame;
+
+const NOT_PAUSED: u32 = u32::MAX;
+
+/// The notes of a run in progress.
+pub struct Observed {
+    pub counters: Counters,
+    pub flows: Vec<FlowOutcome>,
+    pub flows_done: usize,
+    pub pauses: Vec<Pause>,
+    /// By port and lane: the standing pause's index in `pauses`.
+    standing: Vec<u32>,
+    /// Standing pauses by index in `pauses`, in no order of meaning.
+    pub open: Vec<u32>,
+    /// By account: when XOFF was crossed, of those that are over.
+    pub over_since: BTreeMap<u32, Time>,
+    lanes: usize,
+    /// Payload delivered in order, by class.
+    pub class_bytes: Vec<u64>,
+    pub drops: BTreeMap<(u32, u8, DropReason), Drops>,
+    /// By port: pause frames, resume frames, ECN marks.
+    pub control: Vec<[u64; 3]>,
+    pub series: Vec<Sample>,
+    /// At the last sample: bytes by class, bytes by measured port.
+    last_classes: Vec<u64>,
+    last_ports: Vec<u64>,
+    last_at: Time,
+    pub deadlock: Option<Deadlock>,
+}
+
+impl Observed {
+    pub fn new(plan: &Plan, ports: usize, lanes: usize) -> Self {
+        Self {
+            counters: Counters::default(),
+            flows: vec![FlowOutcome::default(); plan.flows.len()],
+            flows_done: 0,
+            pauses: Vec::new(),
+            standing: vec![NOT_PAUSED; ports * lanes],
+            open: Vec::new(),
+            over_since: BTreeMap::new(),
+            lanes,
+            class_bytes: vec![0; plan.classes.len()],
+            drops: BTreeMap::new(),
+            control: vec![[0; 3]; ports],
+            series: Vec::new(),
+            last_classes: vec![0; plan.classes.len()],
+            last_ports: vec![0; plan.measure.ports.len()],
+            last_at: 0,
+            deadlock: None,
+        }
+    }
+
+    #[cold]
+    pub fn first_sent(&mut self, flow: u32, now: Time) {
+        self.flows[flow as usize].first_sent = Some(now);
+    }
+
+    #[cold]
+    pub fn completed(&mut self, flow: u32, now: Time) {
+        self.flows[flow as usize].completed = Some(now);
+        self.flows_done += 1;
+    }
+
+    pub fn control_sent(&mut self, port: u32, frame: &ControlFrame) {
+        self.control[port as usize][usize::from(!frame.pauses())] += 1;
+    }
+
+    pub fn pause_begins(&mut self, now: Time, port: u32, lane: u8, cause: u32) {
+        let index = self.pauses.len() as u32;
+        self.standing[port as usize * self.lanes + usize::from(lane)] = index;
+        self.open.push(index);
+        self.pauses.push(Pause { port, lane, from: now, until: None, cause });
+    }
+
+    pub fn pause_ends(&mut self, now: Time, port: u32, lane: u8) {
+        let standing = &mut self.standing[port as usize * self.lanes + usize::from(lane)];
+        let index = std::mem::replace(standing, NOT_PAUSED);
+        self.pauses[index as usize].until = Some(now);
+        let at = self.open.iter().rposition(|&i| i == index).expect("a standing pause is open");
+        self.open.swap_remove(at);
+    }
+
+    /// The standing pause of a lane on a port.
+    pub fn standing(&self, port: u32, lane: u8) -> Option<&Pause> {
+        let index = self.standing[port as usize * self.lanes + usize::from(lane)];
+        self.pauses.get(index as usize)
+    }
+
+    pub fn dropped(&mut self, drop: Drops, flow_of_data: Option<u32>) {
+        let known = self.drops.entry((drop.ingress, drop.lane, drop.reason)).or_insert(Drops {
+            packets: 0,
+            bytes: 0,
+            shortfall: 0,
+            ..drop
+        });
+        known.packets += 1;
+        known.bytes += drop.bytes;
+        known.shortfall = known.shortfall.max(drop.shortfall);
+        if let Some(flow) = flow_of_data {
+            self.counters.dropped += 1;
+            self.flows[flow as usize].dropped += 1;
+        }
+    }
+}
+
+/// Samples everything that the plan measures, at time `now`.
+pub fn sample(core: &mut Core, now: Time) {
+    let plan = core.plan;
+    let observed = &mut core.observed;
+    let span = now - observed.last_at;
+    if span == 0 {
+        return;
+    }
+    let rate = |bytes: u64| (u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(span)) as u64;
+    let mut note = |what, value| observed.series.push(Sample { at: now, what, value });
+    for (class, bytes) in observed.class_bytes.iter().enumerate() {
+        note(Quantity::Goodput(class as u16), rate(bytes - observed.last_classes[class]));
+    }
+    note(Quantity::PausedQueues, observed.open.len() as u64);
+    for (i, &port) in plan.measure.ports.iter().enumerate() {
+        let p = &core.ports[port as usize];
+        let queues = &core.queues[p.first_queue as usize..][..1 + core.lanes];
+        note(Quantity::Throughput(port), rate(p.bytes - observed.last_ports[i]));
+        note(Quantity::Queue(port), queues.iter().map(|q| q.bytes).sum());
+        let paused = (0..core.lanes as u8)
+            .filter(|&lane| observed.standing[port as usize * core.lanes + usize::from(lane)] != NOT_PAUSED);
+        note(Quantity::PausedLanes(port), paused.count() as u64);
+        observed.last_ports[i] = p.bytes;
+    }
+    for (node, memory) in core.memories.iter().enumerate() {
+        // A device that never held anything has nothing to show.
+        if memory.peak > 0 {
+            note(Quantity::Buffered(node as u32), memory.used());
+        }
+    }
+    observed.last_classes.clone_from(&observed.class_bytes);
+    observed.last_at = now;
+}
+
+/// Totals of each port.
+pub fn port_outcomes(core: &Core) -> Vec<PortOutcome> {
+    let per_port = core.ports.iter().zip(&core.observed.control);
+    per_port
+        .map(|(p, &[pause_frames, resume_frames, marks])| {
+            let queues = &core.queues[p.first_queue as usize..][..1 + 2 * core.lanes];
+            PortOutcome {
+                packets: p.packets,
+                bytes: p.bytes,
+                data_packets: queues.iter().map(|q| q.data_packets).sum(),
+                queue_peak: queues.iter().map(|q| q.peak).max().unwrap_or(0),
+                pause_frames,
+                resume_frames,
+                marks,
+            }
+        })
+        .collect()
+}

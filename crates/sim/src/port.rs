@@ -1,0 +1,227 @@
+//! Ports: the egress queues of a link direction, their scheduler and serialiser.
+//!
+//! Queue 0 of a port holds control frames; queue `1 + lane` what is forwarded on
+//! that lane (and a host's own ACKs); on a host's port queue `1 + lanes + lane`
+//! stands for the host's own queue pairs, which make their packets when served.
+//! Control frames come first, then the tiers strictly, and within a tier
+//! deficit round robin.
+
+use xoff_kernel::time::{SECOND, Time, serialisation};
+
+/// Most queues of a port: bits of the masks.
+pub const MAX_QUEUES: usize = 64;
+
+/// The hot half of a port: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Port {
+    /// The wire is free from then on.
+    pub free_at: Time,
+    /// Propagation delay.
+    pub delay: Time,
+    /// Queues that have something to send, by bit.
+    pub ready: u64,
+    /// Queues that may not send, by bit.
+    pub paused: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// The port at the other end.
+    pub peer: u32,
+    /// First of its queues.
+    pub first_queue: u32,
+    /// The device.
+    pub node: u32,
+    /// Picoseconds per byte where that is whole and fits, else 0.
+    byte_time: u16,
+    /// A transmission decision is pending, at `free_at` or now.
+    pub pending: bool,
+    /// A link, not the inner port of a slow receiver.
+    pub is_link: bool,
+}
+
+impl Port {
+    /// An idle port.
+    pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, is_link: bool) -> Self {
+        let exact = 8 * SECOND % rate == 0;
+        let byte_time = if exact { u16::try_from(8 * SECOND / rate).unwrap_or(0) } else { 0 };
+        Self {
+            free_at: 0,
+            delay,
+            ready: 0,
+            paused: 0,
+            bytes: 0,
+            packets: 0,
+            peer,
+            first_queue,
+            node,
+            byte_time,
+            pending: false,
+            is_link,
+        }
+    }
+
+    /// The queues that may send now.
+    #[inline]
+    pub fn eligible(&self) -> u64 {
+        self.ready & !self.paused
+    }
+
+    /// Serialisation time of `size` bytes; `rate` is asked where it has no whole byte time.
+    #[inline]
+    pub fn wire_time(&self, size: u32, rate: impl FnOnce() -> u64) -> Time {
+        if self.byte_time != 0 {
+            u64::from(size) * u64::from(self.byte_time)
+        } else {
+            serialisation(u64::from(size), rate())
+        }
+    }
+}
+
+/// An egress queue: a list of packets. (For a host's own queue pairs: a ring of
+/// flows, of which only `head` and `tail` are used.)
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    /// First in line.
+    pub head: u32,
+    /// Last in line.
+    pub tail: u32,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Most bytes ever in it.
+    pub peak: u64,
+    /// Data packets that left it.
+    pub data_packets: u64,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        use crate::packet::NONE;
+        Self { head: NONE, tail: NONE, bytes: 0, peak: 0, data_packets: 0 }
+    }
+}
+
+/// How queues share a wire; the same on every port.
+#[derive(Clone, Debug)]
+pub struct Discipline {
+    /// The queues of each tier, by bit, the first tier first.
+    tiers: Vec<u64>,
+    /// Deficit round robin: bytes per turn, by queue.
+    quanta: Vec<u32>,
+}
+
+/// Deficit round robin's state of one port.
+#[derive(Clone, Debug, Default)]
+pub struct Rounds {
+    /// By tier: the queue whose turn it is.
+    turn: Vec<u8>,
+    /// By queue: bytes that it may still send in its turn.
+    deficit: Vec<u64>,
+}
+
+impl Discipline {
+    /// From each lane's (tier, quantum), ordered by tier.
+    pub fn new(lanes: &[(u8, u32)]) -> Self {
+        let n = lanes.len();
+        assert!(1 + 2 * n <= MAX_QUEUES);
+        let mut tiers: Vec<u64> = Vec::new();
+        let mut quanta = vec![0; 1 + 2 * n];
+        for (i, &(tier, quantum)) in lanes.iter().enumerate() {
+            if i == 0 || lanes[i - 1].0 != tier {
+                tiers.push(0);
+            }
+            *tiers.last_mut().expect("pushed above") |= lane_mask(i, n);
+            quanta[1 + i] = quantum;
+            quanta[1 + n + i] = quantum;
+        }
+        Self { tiers, quanta }
+    }
+
+    /// State of one port.
+    pub fn rounds(&self) -> Rounds {
+        Rounds { turn: vec![0; self.tiers.len()], deficit: vec![0; self.quanta.len()] }
+    }
+
+    /// The queue to serve among `eligible` ones (not empty); `head_size` tells
+    /// the size of a queue's first packet.
+    #[inline]
+    pub fn select(&self, eligible: u64, rounds: &mut Rounds, head_size: impl Fn(u32) -> u32) -> u32 {
+        let first = eligible.trailing_zeros();
+        if first == 0 || eligible.is_power_of_two() {
+            return first;
+        }
+        self.contend(eligible, rounds, head_size)
+    }
+
+    fn contend(&self, eligible: u64, rounds: &mut Rounds, head_size: impl Fn(u32) -> u32) -> u32 {
+        let (tier, members) = self
+            .tiers
+            .iter()
+            .enumerate()
+            .map(|(i, mask)| (i, eligible & mask))
+            .find(|t| t.1 != 0)
+            .expect("every queue but that of control frames belongs to a tier");
+        if members.is_power_of_two() {
+            return members.trailing_zeros();
+        }
+        let mut queue = u32::from(rounds.turn[tier]);
+        loop {
+            if members >> queue & 1 == 1 {
+                let size = u64::from(head_size(queue));
+                let deficit = &mut rounds.deficit[queue as usize];
+                if *deficit >= size {
+                    *deficit -= size;
+                    rounds.turn[tier] = queue as u8;
+                    return queue;
+                }
+            } else {
+                // A queue without anything to send does not save up.
+                rounds.deficit[queue as usize] = 0;
+            }
+            let later = members & (u64::MAX << queue << 1);
+            queue = if later != 0 { later.trailing_zeros() } else { members.trailing_zeros() };
+            rounds.deficit[queue as usize] += u64::from(self.quanta[queue as usize]);
+        }
+    }
+}
+
+/// The queues of a lane on a port with `lanes` lanes: forwarded, and the host's own.
+#[inline]
+pub fn lane_mask(lane: usize, lanes: usize) -> u64 {
+    1 << (1 + lane) | 1 << (1 + lanes + lane)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_fills_one_cache_line() {
+        assert_eq!(size_of::<Port>(), 64);
+    }
+
+    /// Always-full queues of one tier share by their quanta; a lower tier starves.
+    #[test]
+    fn deficit_round_robin_shares_by_quantum() {
+        let discipline = Discipline::new(&[(0, 3_000), (0, 1_000), (1, 1_000)]);
+        let mut rounds = discipline.rounds();
+        let sizes = [0u32, 700, 1_100, 900];
+        let mut bytes = [0u64; 4];
+        for _ in 0..20_000 {
+            let q = discipline.select(0b1110, &mut rounds, |q| sizes[q as usize]) as usize;
+            bytes[q] += u64::from(sizes[q]);
+        }
+        assert_eq!(bytes[3], 0);
+        let ratio = bytes[1] as f64 / bytes[2] as f64;
+        assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
+    }
+
+    #[test]
+    fn control_comes_first_and_a_single_queue_needs_no_round() {
+        let discipline = Discipline::new(&[(0, 1_000)]);
+        let mut rounds = discipline.rounds();
+        assert_eq!(discipline.select(0b111, &mut rounds, |_| 1), 0);
+        assert_eq!(discipline.select(0b100, &mut rounds, |_| 1), 2);
+    }
+}
