@@ -7,4 +7,5 @@ pub mod error;
 pub mod routing;
 pub mod sizes;
 pub mod topology;
+pub mod traffic;
 pub mod units;

@@ -53,27 +53,32 @@ impl Router {
         mut amounts: Vec<f64>,
         load: &mut [f64],
     ) -> Result<(), NodeId> {
+        let nodes = 0..amounts.len() as NodeId;
+        let distances: Vec<u32> = nodes.map(|node| self.distance_to(node, target)).collect();
         let mut tiers: Vec<Vec<NodeId>> = Vec::new();
-        for node in 0..amounts.len() as NodeId {
-            match self.distance_to(node, target) {
-                UNREACHED if amounts[node as usize] > 0.0 => return Err(node),
-                UNREACHED => {}
-                distance => {
-                    let distance = distance as usize;
-                    if tiers.len() <= distance {
-                        tiers.resize(distance + 1, Vec::new());
-                    }
-                    tiers[distance].push(node);
+        for (node, &distance) in (0..).zip(&distances) {
+            if distance == UNREACHED {
+                if amounts[node as usize] > 0.0 {
+                    return Err(node);
                 }
+                continue;
             }
+            let distance = distance as usize;
+            if tiers.len() <= distance {
+                tiers.resize(distance + 1, Vec::new());
+            }
+            tiers[distance].push(node);
         }
-        let mut links = Vec::new();
-        for node in tiers.into_iter().rev().flatten() {
+        for node in tiers.into_iter().skip(1).rev().flatten() {
             let amount = amounts[node as usize];
-            if amount > 0.0 && node != target.to {
-                self.choices(node, target, &mut links);
-                let share = amount / links.len() as f64;
-                for link in &links {
+            if amount > 0.0 {
+                let links = || {
+                    self.nearer(node, target.to, distances[node as usize], |n| {
+                        distances[n as usize]
+                    })
+                };
+                let share = amount / links().count() as f64;
+                for link in links() {
                     load[link.port as usize] += share;
                     amounts[link.to as usize] += share;
                 }

@@ -342,13 +342,24 @@ impl Router {
             return;
         }
         let distance = self.distance_to(at, target);
-        if distance == UNREACHED {
-            return;
+        if distance != UNREACHED {
+            links.extend(self.nearer(at, target.to, distance, |node| {
+                self.distance_to(node, target)
+            }));
         }
-        links.extend(self.links(at).iter().filter(|link| {
-            (link.to == target.to || self.relays[link.to as usize])
-                && self.distance_to(link.to, target) == distance - 1
-        }));
+    }
+
+    /// The links of `at`, which is `distance` from `to`, that come one nearer to it.
+    fn nearer(
+        &self,
+        at: NodeId,
+        to: NodeId,
+        distance: u32,
+        distance_to: impl Fn(NodeId) -> u32,
+    ) -> impl Iterator<Item = &Link> {
+        self.links(at).iter().filter(move |link| {
+            (link.to == to || self.relays[link.to as usize]) && distance_to(link.to) == distance - 1
+        })
     }
 
     fn has_overrides(&self, to: NodeId) -> bool {
@@ -371,14 +382,14 @@ impl Cube {
         let hosts = self.hosts();
         match (from < hosts, to < hosts) {
             (true, true) => 2 * self.hamming(from, to),
-            (true, false) => self.to_switch(from, to - hosts),
-            (false, true) => self.to_switch(to, from - hosts),
+            (true, false) => self.host_to_switch(from, to - hosts),
+            (false, true) => self.host_to_switch(to, from - hosts),
             (false, false) if from == to => 0,
             // Over the nearest host of the one switch.
             (false, false) => {
                 let hosts_of = (0..self.n).map(|digit| self.host_at(from - hosts, digit));
                 1 + hosts_of
-                    .map(|host| self.to_switch(host, to - hosts))
+                    .map(|host| self.host_to_switch(host, to - hosts))
                     .min()
                     .unwrap_or(0)
             }
@@ -387,7 +398,7 @@ impl Cube {
 
     /// From a host to a switch (counted from the first one of layer 0): to the
     /// switch's host that has the same digit as this one where it is free.
-    fn to_switch(&self, host: NodeId, switch: u32) -> u32 {
+    fn host_to_switch(&self, host: NodeId, switch: u32) -> u32 {
         let layer = switch / self.switches_per_layer();
         1 + 2 * self.hamming(self.host_at(switch, self.digit(host, layer)), host)
     }

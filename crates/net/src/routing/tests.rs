@@ -508,3 +508,39 @@ fn a_large_tree_is_routed_without_a_table_per_host() {
     let mean = (7.0 * 2.0 + 56.0 * 4.0 + 960.0 * 6.0) / 1023.0;
     assert!((links as f64 / 1e5 - mean).abs() < 0.01);
 }
+
+#[test]
+fn bcube_loads_average_over_all_orders_of_digits() {
+    let t = ndc(3, 2);
+    let mut r = bcube(&t);
+    let (src, dst) = (5, 18);
+    assert_eq!(t.cube.unwrap().hamming(src, dst), 3);
+    let mut load = vec![0.0; t.ports.len()];
+    let mut inject = vec![0.0; t.nodes.len()];
+    inject[src as usize] = 1.0;
+    r.accumulate(dst, &inject, &mut load).unwrap();
+    let mut expected = vec![0.0; t.ports.len()];
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let mut path = vec![src];
+        for layer in order {
+            let here = *path.last().unwrap();
+            let weight = 3u32.pow(layer);
+            let next = here - here / weight % 3 * weight + dst / weight % 3 * weight;
+            path.push(t.neighbour(t.nodes[here as usize].ports[layer as usize]));
+            path.push(next);
+        }
+        for port in r.explicit(&path, TTL).unwrap().ports {
+            expected[port as usize] += 1.0 / 6.0;
+        }
+    }
+    for (a, b) in load.iter().zip(&expected) {
+        assert!((a - b).abs() < 1e-12);
+    }
+}

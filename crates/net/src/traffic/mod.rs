@@ -1,0 +1,301 @@
+//! Traffic: who sends how much to whom, and when.
+//!
+//! Arrivals, sizes and endpoints are drawn from three streams, so that a change
+//! of the one leaves the others where they were. `element` is the index of the
+//! traffic table: tables do not disturb each other either.
+
+mod csv;
+#[cfg(test)]
+mod tests;
+
+pub use csv::{CsvError, flows_csv};
+
+use crate::error::SpecError;
+use crate::sizes::SizeDistribution;
+use crate::topology::NodeId;
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::{SECOND, Time};
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Sender.
+    pub src: NodeId,
+    /// Receiver, never the sender.
+    pub dst: NodeId,
+    /// Payload bytes, at least 1.
+    pub size: u64,
+    /// When the sender may begin.
+    pub start: Time,
+}
+
+/// Most flows that one generator makes.
+pub const MAX_FLOWS: u64 = 50_000_000;
+
+/// The random streams of one traffic table.
+struct Streams {
+    arrivals: Stream,
+    sizes: Stream,
+    endpoints: Stream,
+}
+
+impl Streams {
+    fn new(seed: u64, element: u64) -> Self {
+        Self {
+            arrivals: Stream::new(seed, "flow arrivals", element),
+            sizes: Stream::new(seed, "flow sizes", element),
+            endpoints: Stream::new(seed, "flow endpoints", element),
+        }
+    }
+}
+
+/// Independent flows that arrive as one Poisson process.
+#[derive(Clone, Copy, Debug)]
+pub struct Poisson<'a> {
+    /// Senders; each flow draws one uniformly.
+    pub sources: &'a [NodeId],
+    /// Receivers; each flow draws one uniformly among those that are not its sender.
+    pub destinations: &'a [NodeId],
+    /// Sizes.
+    pub sizes: &'a SizeDistribution,
+    /// Flows per second, of all sources together.
+    pub rate: f64,
+    /// No flow starts before.
+    pub from: Time,
+    /// No flow starts at or after.
+    pub until: Time,
+}
+
+/// Draws the flows of a Poisson process, in the order of time.
+///
+/// # Errors
+/// If a list is empty or names a node twice, a source has no other node to send
+/// to, the rate is not a number above zero, or more than [`MAX_FLOWS`] are
+/// expected. Keys: `sources`, `destinations`, `rate`.
+pub fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
+    let sources = positions("sources", spec.sources)?;
+    let destinations = positions("destinations", spec.destinations)?;
+    if let [only] = spec.destinations
+        && position(&sources, *only).is_some()
+    {
+        return Err(SpecError::new(
+            "destinations",
+            "the only destination is among the sources, and has no one to send to",
+            "add destinations, or take it out of the sources",
+        ));
+    }
+    if !(spec.rate > 0.0 && spec.rate.is_finite()) {
+        return Err(SpecError::new(
+            "rate",
+            format!("{} flows per second", spec.rate),
+            "the rate of arrivals must be above zero",
+        ));
+    }
+    let expected = spec.until.saturating_sub(spec.from) as f64 / SECOND as f64 * spec.rate;
+    if expected > MAX_FLOWS as f64 {
+        return Err(too_many("rate", expected));
+    }
+
+    let mut streams = Streams::new(seed, element);
+    let gap = SECOND as f64 / spec.rate;
+    let mut flows = Vec::with_capacity(expected as usize);
+    let mut start = spec.from;
+    loop {
+        // To the nearest picosecond; a float that is too large saturates.
+        start = start.saturating_add((streams.arrivals.exponential(gap) + 0.5) as Time);
+        if start >= spec.until {
+            return Ok(flows);
+        }
+        let src = spec.sources[streams.endpoints.below(spec.sources.len() as u64) as usize];
+        let dst = other(
+            spec.destinations,
+            position(&destinations, src),
+            &mut streams.endpoints,
+        );
+        let size = spec.sizes.sample(&mut streams.sizes);
+        flows.push(Demand {
+            src,
+            dst,
+            size,
+            start,
+        });
+    }
+}
+
+/// Several senders to one receiver at once, once or periodically.
+#[derive(Clone, Copy, Debug)]
+pub struct Incast<'a> {
+    /// Each event draws its receiver uniformly among these; one node is a fixed receiver.
+    pub receivers: &'a [NodeId],
+    /// Each event draws `fan_in` different nodes of these, none of them its receiver.
+    pub senders: &'a [NodeId],
+    /// Senders per event.
+    pub fan_in: u32,
+    /// Size of each flow.
+    pub sizes: &'a SizeDistribution,
+    /// Time of the first event.
+    pub first: Time,
+    /// Time between events; `None` is one event.
+    pub period: Option<Time>,
+    /// No event happens at or after.
+    pub until: Time,
+}
+
+/// Draws the flows of incast events, in the order of time.
+///
+/// # Errors
+/// If a list is empty or names a node twice, `fan_in` is zero or more than the
+/// senders that some receiver leaves, the period is zero, or there would be more
+/// than [`MAX_FLOWS`]. Keys: `receivers`, `senders`, `fan_in`, `period`.
+pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
+    positions("receivers", spec.receivers)?;
+    let senders = positions("senders", spec.senders)?;
+    if spec.fan_in == 0 {
+        return Err(SpecError::new(
+            "fan_in",
+            "no senders",
+            "write a whole number from 1",
+        ));
+    }
+    let receives = spec
+        .receivers
+        .iter()
+        .any(|&receiver| position(&senders, receiver).is_some());
+    let available = spec.senders.len() - usize::from(receives);
+    if spec.fan_in as usize > available {
+        return Err(SpecError::new(
+            "fan_in",
+            format!(
+                "{} different senders are needed, and there are {available} besides the receiver",
+                spec.fan_in
+            ),
+            format!("write at most {available}, or add senders"),
+        ));
+    }
+    let events = match spec.period {
+        Some(0) => {
+            return Err(SpecError::new(
+                "period",
+                "the period is zero",
+                "write a time above zero, such as \"1ms\"",
+            ));
+        }
+        Some(period) => spec.until.saturating_sub(spec.first).div_ceil(period),
+        None => u64::from(spec.first < spec.until),
+    };
+    let flows = events.saturating_mul(u64::from(spec.fan_in));
+    if flows > MAX_FLOWS {
+        return Err(too_many("period", flows as f64));
+    }
+
+    let mut streams = Streams::new(seed, element);
+    let mut demands = Vec::with_capacity(flows as usize);
+    let mut pool = spec.senders.to_vec();
+    for event in 0..events {
+        let start = spec.first + event * spec.period.unwrap_or(0);
+        let dst = spec.receivers[streams.endpoints.below(spec.receivers.len() as u64) as usize];
+        // The first steps of a Fisher-Yates shuffle of those that may send. It
+        // begins from the scenario's order, so that an event does not depend on
+        // the events before but through the stream.
+        pool.copy_from_slice(spec.senders);
+        let mut count = pool.len();
+        if let Some(at) = position(&senders, dst) {
+            pool[at..].rotate_left(1);
+            count -= 1;
+        }
+        for i in 0..spec.fan_in as usize {
+            pool.swap(i, i + streams.endpoints.below((count - i) as u64) as usize);
+            let size = spec.sizes.sample(&mut streams.sizes);
+            demands.push(Demand {
+                src: pool[i],
+                dst,
+                size,
+                start,
+            });
+        }
+    }
+    Ok(demands)
+}
+
+/// A random permutation: every host sends one flow and receives one, none from
+/// itself (the hosts in a random circle, each sending to the next). All start at once.
+///
+/// # Errors
+/// If there are fewer than two hosts, or one is named twice. Key: `hosts`.
+pub fn permutation(
+    hosts: &[NodeId],
+    sizes: &SizeDistribution,
+    start: Time,
+    seed: u64,
+    element: u64,
+) -> Result<Vec<Demand>, SpecError> {
+    positions("hosts", hosts)?;
+    if hosts.len() < 2 {
+        return Err(SpecError::new(
+            "hosts",
+            "a permutation of one host",
+            "name at least two hosts",
+        ));
+    }
+    let mut streams = Streams::new(seed, element);
+    let mut circle = hosts.to_vec();
+    for i in 1..circle.len() {
+        circle.swap(i, streams.endpoints.below(i as u64 + 1) as usize);
+    }
+    let receivers = circle[1..].iter().chain(&circle[..1]);
+    let pairs = circle.iter().zip(receivers);
+    Ok(pairs
+        .map(|(&src, &dst)| Demand {
+            src,
+            dst,
+            size: sizes.sample(&mut streams.sizes),
+            start,
+        })
+        .collect())
+}
+
+/// Each node with its position in the list, by node.
+fn positions(key: &str, nodes: &[NodeId]) -> Result<Vec<(NodeId, usize)>, SpecError> {
+    if nodes.is_empty() {
+        return Err(SpecError::new(
+            key,
+            "the list is empty",
+            "name at least one host",
+        ));
+    }
+    let mut sorted: Vec<(NodeId, usize)> = nodes.iter().copied().zip(0..).collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        None => Ok(sorted),
+        Some(pair) => Err(SpecError::new(
+            format!("{key}[{}]", pair[1].1),
+            format!("the host is listed already, as {key}[{}]", pair[0].1),
+            "list every host once",
+        )),
+    }
+}
+
+/// Where `node` is in the list.
+fn position(sorted: &[(NodeId, usize)], node: NodeId) -> Option<usize> {
+    sorted
+        .binary_search_by_key(&node, |&(node, _)| node)
+        .ok()
+        .map(|i| sorted[i].1)
+}
+
+/// A uniform node of the list, but for the one at `except`.
+fn other(nodes: &[NodeId], except: Option<usize>, stream: &mut Stream) -> NodeId {
+    let Some(except) = except else {
+        return nodes[stream.below(nodes.len() as u64) as usize];
+    };
+    let drawn = stream.below(nodes.len() as u64 - 1) as usize;
+    nodes[drawn + usize::from(drawn >= except)]
+}
+
+fn too_many(key: &str, flows: f64) -> SpecError {
+    SpecError::new(
+        key,
+        format!("this would make about {flows:.0} flows"),
+        format!("at most {MAX_FLOWS} are made: choose a shorter run, a lower load or larger flows"),
+    )
+}
