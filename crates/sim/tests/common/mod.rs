@@ -1,0 +1,46 @@
+//! Scenarios from text, run with the assertions that hold for every run.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use xoff_plan::plan::Plan;
+use xoff_sim::outcome::{DropReason, Outcome};
+
+/// The plan of a scenario without files.
+pub fn plan(text: &str) -> Plan {
+    plan_with(text, &[])
+}
+
+/// The plan of a scenario, with overrides.
+pub fn plan_with(text: &str, overrides: &[(&str, &str)]) -> Plan {
+    let overrides: Vec<_> = overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let files = |path: &std::path::Path| Err(std::io::Error::other(format!("{path:?} in a test")));
+    match xoff_plan::load("test.toml", text.as_bytes(), &overrides, &files) {
+        Ok(loaded) => loaded.plan,
+        Err(error) => panic!("{:?}\n{text}", miette::Report::new(error)),
+    }
+}
+
+/// Runs a plan; whatever it is, packets are conserved (the run itself asserts
+/// that), flows that completed got every byte through, and with flow control
+/// nothing is dropped for want of room.
+pub fn run(plan: &Plan) -> Outcome {
+    let outcome = xoff_sim::run(plan, &mut |_| true);
+    let c = outcome.counters;
+    assert_eq!(c.sent, c.delivered + c.dropped + c.in_flight);
+    for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
+        assert!(result.delivered_bytes <= flow.size);
+        if let Some(completed) = result.completed {
+            assert_eq!(result.delivered_bytes, flow.size);
+            assert!(completed >= result.delivered.expect("delivered before it was complete"));
+            assert!(completed - flow.start >= flow.ideal || plan.transport.ack_every > 1, "faster than alone");
+        }
+    }
+    for drop in &outcome.drops {
+        assert!(!drop.lossless || drop.reason == DropReason::Expired, "a lossless lane lost packets: {drop:?}");
+    }
+    outcome
+}
+
+/// Completion times of all flows, which must have completed.
+pub fn fcts(plan: &Plan, outcome: &Outcome) -> Vec<u64> {
+    plan.flows.iter().zip(&outcome.flows).map(|(f, r)| r.completed.expect("completed") - f.start).collect()
+}
