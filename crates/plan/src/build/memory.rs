@@ -174,6 +174,12 @@ fn default_switch(topology: &Topology, node: NodeId) -> u64 {
     ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
 }
 
+/// An error about a buffer; where its size is not written, the topology is shown.
+fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
+    let shown = if cx.doc.get(key).is_some() { key } else { "topology" };
+    cx.doc.error(shown, message, help).with_key(key)
+}
+
 fn buffer(
     cx: &Context<'_>,
     topology: &Topology,
@@ -193,7 +199,7 @@ fn buffer(
     let largest = u64::from(packet.largest());
     if total < largest && !n.ports.is_empty() {
         let message = format!("{} of {} hold no packet of {}", bytes(total), n.name, bytes(largest));
-        return Err(cx.doc.error(key, message, "a buffer must hold at least one packet"));
+        return Err(at_buffer(cx, key, message, "a buffer must hold at least one packet"));
     }
     let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
     let lossless: Vec<(&Account, &Headroom)> =
@@ -232,10 +238,10 @@ fn buffer(
             bytes(count * largest),
         );
         let help = format!(
-            "raise {key} above {}, use fewer lossless priorities, or set a smaller flow_control.headroom",
-            bytes(taken.saturating_add(largest))
+            "raise {key} to {}B or more, use fewer lossless priorities, or set a smaller flow_control.headroom",
+            taken.saturating_add(largest)
         );
-        return Err(cx.doc.error(key, message, help));
+        return Err(at_buffer(cx, key, message, &help));
     }
     for (account, _) in &lossless {
         if let Limit::Static(xoff) = account.limit
@@ -248,7 +254,8 @@ fn buffer(
                 bytes(shared),
                 bytes(total)
             );
-            return Err(cx.doc.error("flow_control.xoff", message, format!("lower `xoff`, or raise {key}")));
+            let help = format!("lower `xoff`, or raise {key}");
+            return Err(cx.doc.error("flow_control.xoff", message, help));
         }
     }
     Ok(Buffer { total, shared })

@@ -418,12 +418,13 @@ fn alpha_q16(cx: &Context<'_>, path: &str, alpha: f64) -> Result<u64, Error> {
 
 /// A number of bytes as the errors show it: rounded to what a reader can take in.
 fn bytes(n: u64) -> String {
-    match n {
-        0..10_000 => format!("{n} B"),
-        10_000..10_000_000 => format!("{:.2} kB", n as f64 / 1e3),
-        10_000_000..10_000_000_000 => format!("{:.2} MB", n as f64 / 1e6),
-        _ => format!("{:.2} GB", n as f64 / 1e9),
-    }
+    let (unit, factor) = match n {
+        0..10_000 => return format!("{n} B"),
+        10_000..1_000_000 => ("kB", 1e3),
+        1_000_000..1_000_000_000 => ("MB", 1e6),
+        _ => ("GB", 1e9),
+    };
+    format!("{} {unit}", (n as f64 / factor * 100.0).round() / 100.0)
 }
 
 /// The ideal's view of a route's ports.
