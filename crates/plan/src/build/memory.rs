@@ -1,12 +1,12 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, alpha_q16, bytes};
+use super::{Context, LONGEST, alpha_q16, bytes};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{FlowControl, HeadroomRule, Pfc};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
-use xoff_net::units::{Bytes, Threshold};
+use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 use xoff_schemes::flow_control::pfc::{PfcParams, headroom, least_quanta};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
 
@@ -51,6 +51,10 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> R
     }
     if let Some(alpha) = pfc.alpha {
         alpha_q16(cx, &at("alpha"), alpha)?;
+    }
+    if pfc.response_time.0 > LONGEST {
+        let message = format!("a response time of {} is out of range", pfc.response_time);
+        return Err(cx.doc.error(&at("response_time"), message, format!("{} are the most", Span(LONGEST))));
     }
     if u64::from(pfc.quanta) < least_quanta(packet.largest()) {
         let message = format!("a pause of {} quanta would run out before it can be repeated", pfc.quanta);
@@ -132,7 +136,8 @@ fn account(
             headroom: Some(headroom),
         });
     };
-    let link = format!("the link of {} ({}, {})", topology.port_name(id), rate(port.rate), time(port.delay));
+    let link =
+        format!("the link of {} ({}, {})", topology.port_name(id), Bandwidth(port.rate), Span(port.delay));
     let shown = |t: Threshold, resolved: u64| match t {
         Threshold::Bytes(b) => b.to_string(),
         bdp => format!("{bdp} ({})", bytes(resolved)),
@@ -288,12 +293,4 @@ pub(super) fn warn_of_overcommitment(
             return;
         }
     }
-}
-
-fn rate(bps: u64) -> String {
-    xoff_net::units::Bandwidth(bps).to_string()
-}
-
-fn time(ps: u64) -> String {
-    xoff_net::units::Span(ps).to_string()
 }

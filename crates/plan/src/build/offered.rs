@@ -99,6 +99,7 @@ pub(super) fn generate(
             pace,
         }));
     }
+    check_count(cx, "traffic", offers.len() as f64, "send fewer flows in all")?;
     offers.sort_by_key(|o| (o.start, o.class, o.position));
     Ok(Offers { classes, offers, explicit, saturation: limits })
 }
