@@ -56,7 +56,7 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Routing {
-    /// `bcube` in an `ndc` topology, else `shortest-path`, if not given.
+    /// If not given: `bcube` in an `ndc` topology without `overrides`, else `shortest-path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
