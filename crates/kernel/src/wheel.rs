@@ -1,10 +1,10 @@
 //! The event queue: a calendar wheel of two levels with a heap behind it.
 //!
-//! Near events (about 4 us ahead) lie in buckets of 2,048 ps that are sorted when
-//! reached; farther ones (about 8 ms) in coarse buckets of 4 us that are dealt
+//! Near events (about 4 us ahead) lie in buckets of 512 ps that are sorted when
+//! reached; farther ones (about 34 ms) in coarse buckets of 4 us that are dealt
 //! out when their span begins; the rest in a heap. An event is moved at most
-//! twice, and the coming events of the current bucket can be seen, so that the
-//! caller can prefetch what they will touch.
+//! twice, and the next events can be seen in order, so that the caller can
+//! prefetch what they will touch.
 
 use crate::time::Time;
 use std::cmp::Reverse;
@@ -67,26 +67,95 @@ impl Ord for Event {
     }
 }
 
-/// Width of a near bucket: 2^11 ps, half the time of the smallest frame at 200 Gbit/s.
-const TICK_BITS: u32 = 11;
-const SLOT_BITS: u32 = 11;
+/// Width of a near bucket: 2^9 ps, less than the smallest frame takes at 800 Gbit/s.
+const TICK_BITS: u32 = 9;
+/// Buckets of a level: the near one spans 4.2 us, the coarse one 34 ms.
+const SLOT_BITS: u32 = 13;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORDS: usize = SLOTS / 64;
+/// So many coming events are kept in order, to be seen by [`Wheel::peek`] …
+const LOOK_AHEAD: usize = 16;
+
+/// … but no more than so many buckets (16 ns) beyond the next event.
+const REACH: u64 = 32;
+
+/// Events of a bucket that lie together: two cache lines with their links. Chunks
+/// are reused last out, first in, so that pushes write to lines that are warm.
+const CHUNK: usize = 7;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Chunk {
+    events: [Event; CHUNK],
+    len: u32,
+    /// The chunk filled before this one, or [`NO_CHUNK`].
+    next: u32,
+}
+
+const NO_CHUNK: u32 = u32::MAX;
+
+/// Memory of all buckets.
+struct Chunks {
+    chunks: Vec<Chunk>,
+    free: u32,
+}
+
+impl Chunks {
+    /// Appends to the bucket whose last chunk is `head`.
+    #[inline]
+    fn push(&mut self, head: &mut u32, event: Event) {
+        if *head != NO_CHUNK {
+            let chunk = &mut self.chunks[*head as usize];
+            if (chunk.len as usize) < CHUNK {
+                chunk.events[chunk.len as usize] = event;
+                chunk.len += 1;
+                return;
+            }
+        }
+        let next = *head;
+        if self.free == NO_CHUNK {
+            self.free = self.chunks.len() as u32;
+            self.chunks.push(Chunk { events: [event; CHUNK], len: 0, next: NO_CHUNK });
+        }
+        *head = self.free;
+        let chunk = &mut self.chunks[self.free as usize];
+        self.free = chunk.next;
+        chunk.events[0] = event;
+        chunk.len = 1;
+        chunk.next = next;
+    }
+
+    /// Empties the bucket whose last chunk is `head`, in no order of meaning.
+    #[inline]
+    fn drain(&mut self, head: &mut u32, mut take: impl FnMut(&mut Self, Event)) {
+        let mut at = std::mem::replace(head, NO_CHUNK);
+        while at != NO_CHUNK {
+            let chunk = self.chunks[at as usize];
+            self.chunks[at as usize].next = self.free;
+            self.free = at;
+            for event in &chunk.events[..chunk.len as usize] {
+                take(self, *event);
+            }
+            at = chunk.next;
+        }
+    }
+}
 
 /// One level of buckets with a bitmap of those that hold something.
 struct Level {
-    slots: Vec<Vec<Event>>,
+    /// The last chunk of each bucket.
+    slots: Vec<u32>,
     bits: [u64; WORDS],
 }
 
 impl Level {
     fn new() -> Self {
-        Self { slots: (0..SLOTS).map(|_| Vec::new()).collect(), bits: [0; WORDS] }
+        Self { slots: vec![NO_CHUNK; SLOTS], bits: [0; WORDS] }
     }
 
     #[inline]
-    fn push(&mut self, slot: usize, event: Event) {
-        self.slots[slot].push(event);
+    fn push(&mut self, chunks: &mut Chunks, slot: usize, event: Event) {
+        chunks.push(&mut self.slots[slot], event);
         self.bits[slot / 64] |= 1 << (slot % 64);
     }
 
@@ -119,17 +188,18 @@ impl Level {
 /// The event queue. Events may be pushed for any time from that of the last
 /// popped event on.
 pub struct Wheel {
-    /// The bucket being emptied, sorted; `current[cursor..]` is still to come.
+    /// All events up to `horizon`, sorted; `current[cursor..]` is still to come.
     current: Vec<Event>,
     cursor: usize,
-    /// Its number: time / 2^11.
-    tick: u64,
-    /// Buckets `tick + 1 .. tick + 2048`, at their number modulo 2048. The
-    /// current epoch (2048 ticks from a multiple of 2048) is complete here; the
-    /// next one is once its coarse bucket has been dealt out.
+    /// The last bucket taken into `current`: its number, time / 2^9.
+    horizon: u64,
+    /// Buckets `horizon + 1 .. horizon + SLOTS`, at their number modulo SLOTS.
+    /// The horizon's epoch (SLOTS buckets from a multiple of SLOTS) is complete
+    /// here; the next one is once its coarse bucket has been dealt out.
     near: Level,
-    /// Epochs after the current one, up to 2047 ahead, modulo 2048.
+    /// Epochs after the horizon's, at their number modulo SLOTS.
     coarse: Level,
+    chunks: Chunks,
     beyond: BinaryHeap<Reverse<Event>>,
     len: usize,
 }
@@ -146,9 +216,10 @@ impl Wheel {
         Self {
             current: Vec::new(),
             cursor: 0,
-            tick: 0,
+            horizon: 0,
             near: Level::new(),
             coarse: Level::new(),
+            chunks: Chunks { chunks: Vec::new(), free: NO_CHUNK },
             beyond: BinaryHeap::new(),
             len: 0,
         }
@@ -164,7 +235,7 @@ impl Wheel {
         self.len == 0
     }
 
-    /// The event `ahead` places after the next one, as far as the current bucket goes.
+    /// The event `ahead` places after the next one (below 16), as things stand.
     #[inline]
     pub fn peek(&self, ahead: usize) -> Option<&Event> {
         self.current.get(self.cursor + ahead)
@@ -175,24 +246,23 @@ impl Wheel {
     pub fn push(&mut self, event: Event) {
         self.len += 1;
         let tick = event.time >> TICK_BITS;
-        debug_assert!(tick >= self.tick, "an event in the past");
-        let ahead = tick.wrapping_sub(self.tick);
+        let ahead = tick.wrapping_sub(self.horizon);
         if ahead.wrapping_sub(1) < SLOTS as u64 - 1 {
-            self.near.push(tick as usize % SLOTS, event);
+            self.near.push(&mut self.chunks, tick as usize % SLOTS, event);
         } else {
-            self.push_rarely(event, tick, ahead);
+            self.push_rarely(event, tick);
         }
     }
 
     #[cold]
-    fn push_rarely(&mut self, event: Event, tick: u64, ahead: u64) {
-        if ahead == 0 {
+    fn push_rarely(&mut self, event: Event, tick: u64) {
+        if tick <= self.horizon {
             let at = self.cursor + self.current[self.cursor..].partition_point(|e| *e < event);
             self.current.insert(at, event);
         } else {
             let epoch = tick >> SLOT_BITS;
-            if epoch - (self.tick >> SLOT_BITS) < SLOTS as u64 {
-                self.coarse.push(epoch as usize % SLOTS, event);
+            if epoch - (self.horizon >> SLOT_BITS) < SLOTS as u64 {
+                self.coarse.push(&mut self.chunks, epoch as usize % SLOTS, event);
             } else {
                 self.beyond.push(Reverse(event));
             }
@@ -202,36 +272,42 @@ impl Wheel {
     /// Takes the first event of the total order.
     #[inline]
     pub fn pop(&mut self) -> Option<Event> {
-        if self.cursor == self.current.len() && !self.advance() {
-            return None;
+        let ready = self.current.len() - self.cursor;
+        if ready < LOOK_AHEAD && ready < self.len {
+            self.refill();
         }
-        let event = self.current[self.cursor];
+        let event = *self.current.get(self.cursor)?;
         self.cursor += 1;
         self.len -= 1;
         Some(event)
     }
 
-    /// Moves on to the next bucket that holds something.
-    fn advance(&mut self) -> bool {
-        if self.len == 0 {
-            return false;
-        }
-        self.current.clear();
+    /// Brings in the next buckets until enough coming events are in order. But
+    /// the horizon does not run far ahead of what is left to come: pushes before
+    /// it must be sorted in one by one.
+    fn refill(&mut self) {
+        self.current.drain(..self.cursor);
         self.cursor = 0;
-        loop {
-            let offset = self.tick as usize % SLOTS;
-            if let Some(slot) = self.near.next(offset + 1) {
+        while self.current.len() < LOOK_AHEAD && self.current.len() < self.len {
+            let offset = self.horizon as usize % SLOTS;
+            let next = self.near.next(offset + 1);
+            if let Some(first) = self.current.first() {
+                let reach = (first.time >> TICK_BITS) + REACH;
+                if next.is_none_or(|slot| self.horizon + (slot - offset) as u64 > reach) {
+                    return;
+                }
+            }
+            if let Some(slot) = next {
                 self.take(slot);
-                return true;
+                continue;
             }
             // Nothing left in this epoch: enter the next one that has something.
-            let epoch = self.tick >> SLOT_BITS;
-            // Events of the next epoch may already lie in the near level, below `offset`.
+            // Events of the very next one may already lie in the near level.
+            let epoch = self.horizon >> SLOT_BITS;
             let next = if self.near.next(0).is_some() { epoch + 1 } else { self.next_epoch(epoch) };
             self.enter(next);
             if let Some(slot) = self.near.next(0) {
                 self.take(slot);
-                return true;
             }
         }
     }
@@ -252,18 +328,15 @@ impl Wheel {
         }
     }
 
-    /// Makes `epoch` the current one: all of its events come to the near level.
+    /// Makes `epoch` the horizon's: all of its events come to the near level.
     fn enter(&mut self, epoch: u64) {
-        // One tick before the epoch begins: its own first bucket counts as coming.
-        self.tick = epoch << SLOT_BITS;
+        self.horizon = epoch << SLOT_BITS;
         let slot = epoch as usize % SLOTS;
-        let mut dealt = std::mem::take(&mut self.coarse.slots[slot]);
         self.coarse.clear(slot);
-        for event in dealt.drain(..) {
-            debug_assert_eq!(event.time >> (TICK_BITS + SLOT_BITS), epoch);
-            self.near.push((event.time >> TICK_BITS) as usize % SLOTS, event);
-        }
-        self.coarse.slots[slot] = dealt;
+        let near = &mut self.near;
+        self.chunks.drain(&mut self.coarse.slots[slot], |chunks, event| {
+            near.push(chunks, (event.time >> TICK_BITS) as usize % SLOTS, event);
+        });
         while let Some(Reverse(event)) = self.beyond.peek().copied() {
             let its = event.time >> (TICK_BITS + SLOT_BITS);
             if its - epoch >= SLOTS as u64 {
@@ -271,20 +344,40 @@ impl Wheel {
             }
             self.beyond.pop();
             if its == epoch {
-                self.near.push((event.time >> TICK_BITS) as usize % SLOTS, event);
+                self.near.push(&mut self.chunks, (event.time >> TICK_BITS) as usize % SLOTS, event);
             } else {
-                self.coarse.push(its as usize % SLOTS, event);
+                self.coarse.push(&mut self.chunks, its as usize % SLOTS, event);
             }
         }
     }
 
-    /// Makes the near bucket at `slot` of the current epoch the current one.
+    /// Takes the near bucket at `slot` of the horizon's epoch into `current`.
     #[inline]
     fn take(&mut self, slot: usize) {
-        self.tick = (self.tick & !(SLOTS as u64 - 1)) + slot as u64;
+        self.horizon = (self.horizon & !(SLOTS as u64 - 1)) + slot as u64;
         self.near.clear(slot);
-        std::mem::swap(&mut self.current, &mut self.near.slots[slot]);
-        self.current.sort_unstable_by_key(Event::order);
+        let sorted = self.current.len();
+        let current = &mut self.current;
+        self.chunks.drain(&mut self.near.slots[slot], |_, event| current.push(event));
+        sort(&mut self.current[sorted..]);
+    }
+}
+
+/// Sorts a bucket, which is mostly small.
+#[inline]
+fn sort(events: &mut [Event]) {
+    if events.len() > 24 {
+        return events.sort_unstable_by_key(Event::order);
+    }
+    for i in 1..events.len() {
+        let event = events[i];
+        let order = event.order();
+        let mut at = i;
+        while at > 0 && events[at - 1].order() > order {
+            events[at] = events[at - 1];
+            at -= 1;
+        }
+        events[at] = event;
     }
 }
 

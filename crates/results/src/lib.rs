@@ -1,1 +1,21 @@
-//! Run directory, statistics, tables.
+//! What a run leaves for people and programs: statistics, the summary, notes that
+//! explain the run, text tables, and the run directory with its Parquet files.
+//!
+//! Input is a [`Plan`](xoff_plan::plan::Plan) and the
+//! [`Outcome`](xoff_sim::outcome::Outcome) of running it. This crate knows nothing
+//! of how the run was made, and nothing of terminals. Nothing that it writes
+//! depends on the clock, except the wall time in `manifest.json`.
+
+pub mod columns;
+pub mod data;
+pub mod directory;
+pub mod effects;
+pub mod human;
+pub mod names;
+pub mod network;
+pub mod notes;
+pub mod statistics;
+pub mod stuck;
+pub mod summary;
+pub mod table;
+pub mod verdicts;

@@ -8,9 +8,14 @@ use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::port::{Discipline, Port, Queue, Rounds, lane_mask};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
-use xoff_kernel::wheel::{Event, Wheel};
-use xoff_plan::plan::{Limit, Plan, Red};
+use xoff_kernel::wheel::{Event, Wheel, prefetch};
+use xoff_plan::plan::{DELIVER, EXPIRE, Limit, Plan, Red};
 use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams};
+
+/// How many events ahead of the current one what it names is fetched …
+const FETCH_FIRST: usize = 12;
+/// … and what that points to.
+const FETCH_SECOND: usize = 5;
 
 /// Kinds of events; their order is that of events at one time.
 pub mod kind {
@@ -151,6 +156,47 @@ impl<'a> Core<'a> {
         self.wheel.push(Event::new(time, kind, element, data));
     }
 
+    /// Fetches what the coming events will touch: first what they name, then,
+    /// nearer to them, what that points to. Decides nothing.
+    #[inline]
+    pub fn fetch_ahead(&self) {
+        if let Some(event) = self.wheel.peek(FETCH_FIRST) {
+            match event.kind() {
+                kind::DECISION => prefetch(&self.ports, event.element() as usize),
+                kind::ARRIVAL => {
+                    prefetch(self.packets.slots(), event.data as usize);
+                    prefetch(&self.accounts, event.element() as usize * self.lanes);
+                }
+                _ => {}
+            }
+        }
+        if let Some(event) = self.wheel.peek(FETCH_SECOND) {
+            match event.kind() {
+                kind::DECISION => {
+                    let p = &self.ports[event.element() as usize];
+                    let queue = p.first_queue + p.eligible().trailing_zeros();
+                    prefetch(&self.queues, queue as usize);
+                }
+                kind::ARRIVAL => {
+                    let packet = &self.packets[event.data];
+                    let next = self.hops[packet.hop as usize + 1];
+                    if next < EXPIRE {
+                        prefetch(&self.ports, next as usize);
+                        let queue = next as usize * (1 + 2 * self.lanes) + 1 + usize::from(packet.lane);
+                        prefetch(&self.queues, queue);
+                    } else if next == DELIVER {
+                        if packet.kind == Kind::Data {
+                            prefetch(&self.receivers, packet.flow as usize);
+                        } else {
+                            prefetch(&self.senders, packet.flow as usize);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Appends a packet to a queue of `port`. The caller then kicks the port.
     #[inline]
     pub fn enqueue(&mut self, port: u32, queue: usize, id: u32) {
@@ -177,6 +223,7 @@ impl<'a> Core<'a> {
         let id = q.head;
         let packet = &self.packets[id];
         q.head = packet.next;
+        prefetch(self.packets.slots(), packet.next as usize);
         q.bytes -= u64::from(packet.size);
         q.data_packets += u64::from(packet.kind == Kind::Data);
         if q.head == NONE {

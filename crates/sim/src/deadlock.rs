@@ -18,7 +18,7 @@ use xoff_kernel::time::{Time, serialisation};
 
 /// Bytes of one account in a queue that another account (or a stalled host) holds.
 #[derive(Clone, Copy)]
-struct Held1 {
+struct Hold {
     /// The egress port of the queue.
     port: u32,
     bytes: u64,
@@ -27,7 +27,7 @@ struct Held1 {
 }
 
 /// The accounts that can never resume, each with what holds its bytes.
-type Stuck = BTreeMap<u32, Vec<Held1>>;
+type Stuck = BTreeMap<u32, Vec<Hold>>;
 
 /// Whether an account's pause has reached its upstream and nothing that was
 /// under way then can still arrive.
@@ -40,13 +40,28 @@ fn settled(core: &Core, account: u32, since: Time, now: Time) -> bool {
     })
 }
 
-/// The greatest fixpoint; with `stalls` a host that has stopped reading holds
-/// its queue as well.
-fn stuck(core: &Core, now: Time, stalls: bool) -> Stuck {
+/// What each account that was over held at the last look. A deadlocked account
+/// neither gets nor gives, so only those that still hold the same are examined.
+pub type Snapshot = BTreeMap<u32, u64>;
+
+/// Takes a snapshot of the accounts that are over.
+pub fn snapshot(core: &Core) -> Snapshot {
+    let held = |account: u32| {
+        let a = &core.accounts[account as usize];
+        a.main + a.headroom
+    };
+    core.observed.over_since.keys().map(|&account| (account, held(account))).collect()
+}
+
+/// The greatest fixpoint among the accounts that hold what they did at `last`;
+/// with `stalls` a host that has stopped reading holds its queue as well.
+fn stuck(core: &Core, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
+    let same = snapshot(core);
     let mut set: Stuck = core
         .observed
         .over_since
         .iter()
+        .filter(|&(account, _)| last.get(account) == same.get(account))
         .filter(|&(&account, &since)| settled(core, account, since, now))
         .map(|(&account, _)| (account, Vec::new()))
         .collect();
@@ -68,7 +83,7 @@ fn stuck(core: &Core, now: Time, stalls: bool) -> Stuck {
         }
         for (account, bytes) in bytes {
             if let Some(holds) = set.get_mut(&account) {
-                holds.push(Held1 { port, bytes, by });
+                holds.push(Hold { port, bytes, by });
             }
         }
     }
@@ -116,11 +131,8 @@ fn queued<'c>(core: &'c Core, port: u32, lane: u32) -> impl Iterator<Item = u32>
 }
 
 /// Looks for a deadlock at time `now`.
-pub fn look(core: &Core, now: Time) -> Option<Deadlock> {
-    if core.observed.over_since.is_empty() {
-        return None;
-    }
-    let set = stuck(core, now, false);
+pub fn look(core: &Core, now: Time, last: &Snapshot) -> Option<Deadlock> {
+    let set = stuck(core, now, last, false);
     // From any member, what holds most of it, and so on, runs into a cycle.
     let mut order = Vec::new();
     let mut account = *set.keys().next()?;
@@ -154,11 +166,11 @@ pub fn look(core: &Core, now: Time) -> Option<Deadlock> {
 
 /// Who waits for whom and will not move: in a deadlock, behind one, or behind a
 /// host that has stopped reading. Empty if every flow is done.
-pub fn waiting(core: &Core, now: Time) -> Vec<Wait> {
+pub fn waiting(core: &Core, now: Time, last: &Snapshot) -> Vec<Wait> {
     if core.observed.flows_done == core.plan.flows.len() {
         return Vec::new();
     }
-    let set = stuck(core, now, true);
+    let set = stuck(core, now, last, true);
     let lanes = core.lanes as u32;
     set.keys()
         .map(|&account| {

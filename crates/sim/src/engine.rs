@@ -8,7 +8,6 @@ use crate::observe;
 use crate::outcome::{AccountPeak, Counters, DropReason, Drops, Outcome, Stop};
 use crate::packet::{Kind, NONE};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
-use xoff_kernel::wheel::prefetch;
 use xoff_plan::plan::{DELIVER, EXPIRE, Plan, Red};
 use xoff_schemes::flow_control::{Crossing, FlowControl};
 
@@ -19,8 +18,6 @@ const LOOK: Time = 100 * MICROSECOND;
 const QUIET: Time = 10 * MILLISECOND;
 /// Events between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
-/// How far ahead of the current event ports and packets are fetched.
-const FETCH_AHEAD: usize = 4;
 
 /// A run.
 pub struct Engine<'a> {
@@ -31,6 +28,8 @@ pub struct Engine<'a> {
     next_look: Time,
     /// Data packet-hops at the last look, and since when they have not changed.
     moved: (u64, Time),
+    /// For the deadlock oracle: what the accounts that are over held at the last look.
+    held: deadlock::Snapshot,
 }
 
 impl<'a> Engine<'a> {
@@ -56,6 +55,7 @@ impl<'a> Engine<'a> {
             next_sample: plan.measure.interval.unwrap_or(Time::MAX),
             next_look: LOOK,
             moved: (0, 0),
+            held: deadlock::Snapshot::new(),
         }
     }
 
@@ -79,12 +79,7 @@ impl<'a> Engine<'a> {
             }
             events += 1;
             self.core.now = event.time;
-            if let Some(ahead) = self.core.wheel.peek(FETCH_AHEAD) {
-                if ahead.kind() <= kind::ARRIVAL {
-                    prefetch(&self.core.ports, ahead.element() as usize);
-                    prefetch(self.core.packets.slots(), ahead.data as usize);
-                }
-            }
+            self.core.fetch_ahead();
             let element = event.element();
             match event.kind() {
                 kind::DECISION => {
@@ -143,8 +138,9 @@ impl<'a> Engine<'a> {
         if at == self.next_look {
             self.next_look += LOOK;
             if self.core.observed.deadlock.is_none() {
-                self.core.observed.deadlock = deadlock::look(&self.core, at);
+                self.core.observed.deadlock = deadlock::look(&self.core, at, &self.held);
             }
+            self.held = deadlock::snapshot(&self.core);
             let hops = self.core.observed.counters.data_hops;
             if hops != self.moved.0 {
                 self.moved = (hops, at);
@@ -344,9 +340,9 @@ impl<'a> Engine<'a> {
         }
         let core = &mut self.core;
         if core.observed.deadlock.is_none() {
-            core.observed.deadlock = deadlock::look(core, at);
+            core.observed.deadlock = deadlock::look(core, at, &self.held);
         }
-        let waiting = deadlock::waiting(core, at);
+        let waiting = deadlock::waiting(core, at, &self.held);
         let ports = observe::port_outcomes(core);
         let observed = &mut core.observed;
         for (i, flow) in observed.flows.iter_mut().enumerate() {

@@ -1,0 +1,79 @@
+//! From a path on the command line to a plan.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use miette::{Report, miette};
+use xoff_plan::Loaded;
+
+use crate::ScenarioArgs;
+
+/// No scenario has more bytes: more is a file of another kind, named by mistake.
+const LARGEST: u64 = 64 << 20;
+
+/// Reads a scenario and works it out. `more` overrides come after the given ones.
+pub fn load(args: &ScenarioArgs, more: &[(String, String)]) -> miette::Result<Loaded> {
+    let text = read(&args.path).map_err(|e| unreadable(&args.path, &e))?;
+    let overrides: Vec<(String, String)> = args.set.iter().chain(more).cloned().collect();
+    // Files that the scenario names lie beside it.
+    let base = args.path.parent().unwrap_or(Path::new(""));
+    let files = |path: &Path| read(&base.join(path));
+    Ok(xoff_plan::load(&args.path.display().to_string(), &text, &overrides, &files)?)
+}
+
+/// The scenario's name: its file's, without the ending.
+pub fn name(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "scenario".into(), |s| s.to_string_lossy().into_owned())
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let mut text = Vec::new();
+    fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LARGEST {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Report {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::IsADirectory => {
+            let mut found: Vec<String> = fs::read_dir(path)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.path())
+                .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+                .map(|p| p.display().to_string())
+                .collect();
+            found.sort_unstable();
+            found.truncate(8);
+            let help = if found.is_empty() {
+                "name a scenario file, such as examples/hello.toml".to_string()
+            } else {
+                format!("name one of its files: {}", found.join(", "))
+            };
+            miette!(help = help, "{shown} is a directory, not a scenario file")
+        }
+        io::ErrorKind::NotFound => {
+            let with_ending = path.with_extension("toml");
+            let help = if with_ending != path && with_ending.is_file() {
+                format!("did you mean {}?", with_ending.display())
+            } else {
+                "name a scenario file (TOML); the path counts from the current directory".to_string()
+            };
+            miette!(help = help, "there is no file {shown}")
+        }
+        io::ErrorKind::FileTooLarge => miette!(
+            help = "a scenario is a short text; large lists of flows belong into a CSV file that it names",
+            "{shown} is larger than {} MiB",
+            LARGEST >> 20
+        ),
+        _ => miette!("{shown} cannot be read: {error}"),
+    }
+}

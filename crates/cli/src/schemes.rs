@@ -1,0 +1,149 @@
+//! `xoff schemes`: every scheme with its parameters.
+//!
+//! The list is read from the scenario's JSON Schema, hence from the very types
+//! that parse a scenario: what is listed can be written, and the other way round.
+
+use std::process::ExitCode;
+
+use miette::{IntoDiagnostic, miette};
+use serde_json::{Map, Value};
+use xoff_results::table::{Align, WIDTH, aligned};
+
+use crate::output;
+
+/// A parameter of a scheme.
+struct Parameter {
+    key: String,
+    default: String,
+    unit: String,
+    meaning: String,
+}
+
+/// Prints all schemes.
+pub fn schemes() -> miette::Result<ExitCode> {
+    let schema = serde_json::to_value(xoff_plan::schema()).into_diagnostic()?;
+    let text =
+        render(&schema).ok_or_else(|| miette!("the scenario's schema has another shape than expected"))?;
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All schemes as text; `None` if the schema lacks one of the tables.
+fn render(schema: &Value) -> Option<String> {
+    let top = schema["properties"].as_object()?;
+    let mut text = String::from("flow_control.scheme\n");
+    for variant in resolve(schema, top.get("flow_control")?)["oneOf"].as_array()? {
+        let name = variant["properties"]["scheme"]["const"].as_str()?;
+        let table = resolve(schema, variant);
+        text += &heading(name, describe(variant));
+        let empty = Map::new();
+        let keys = table["properties"].as_object().unwrap_or(&empty);
+        text += &parameters(schema, keys, &["scheme"]);
+    }
+    let transport = resolve(schema, top.get("transport")?)["properties"].as_object()?;
+    text += "transport.kind\n";
+    for (name, meaning) in choices(schema, transport.get("kind")?)? {
+        text += &heading(name, meaning);
+        text += &parameters(schema, transport, &["kind", "congestion_control"]);
+    }
+    text += "transport.congestion_control\n";
+    for (name, meaning) in choices(schema, transport.get("congestion_control")?)? {
+        text += &heading(name, meaning);
+    }
+    Some(text)
+}
+
+fn heading(name: &str, meaning: &str) -> String {
+    xoff_results::table::wrapped(&format!("  {name}: "), "    ", meaning)
+}
+
+fn describe(value: &Value) -> &str {
+    value["description"].as_str().unwrap_or("")
+}
+
+/// What a `$ref` in `value` names, or `value` itself. An optional type is its only other choice.
+fn resolve<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
+    if let Some(name) = value["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
+        return &schema["$defs"][name];
+    }
+    value
+}
+
+/// The names and meanings of an enumeration.
+fn choices<'a>(schema: &'a Value, value: &'a Value) -> Option<Vec<(&'a str, &'a str)>> {
+    let variants = resolve(schema, value)["oneOf"].as_array()?;
+    variants.iter().map(|v| Some((v["const"].as_str()?, describe(v)))).collect()
+}
+
+fn parameters(schema: &Value, keys: &Map<String, Value>, without: &[&str]) -> String {
+    let rows: Vec<Parameter> = keys
+        .iter()
+        .filter(|(key, _)| !without.contains(&key.as_str()))
+        .map(|(key, value)| Parameter {
+            key: key.clone(),
+            default: match &value["default"] {
+                Value::Null => "-".into(),
+                Value::String(s) => s.clone(),
+                other => other.to_string(),
+            },
+            unit: unit(schema, value),
+            meaning: describe(value).split_whitespace().collect::<Vec<_>>().join(" "),
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = ["parameter", "default", "unit"];
+    let width = |column: usize, get: fn(&Parameter) -> &str| {
+        rows.iter().map(|r| get(r).chars().count()).max().unwrap_or(0).max(head[column].len())
+    };
+    // Four columns two blanks apart behind an indent of four; the last one gets what is left.
+    let taken = 4 + width(0, |r| &r.key) + width(1, |r| &r.default) + width(2, |r| &r.unit) + 3 * 2;
+    let room = WIDTH.saturating_sub(taken);
+    let mut cells = vec![["    parameter", "default", "unit", "meaning"].map(String::from).to_vec()];
+    for row in rows {
+        let mut lines = broken(&row.meaning, room).into_iter();
+        let first = lines.next().unwrap_or_default();
+        cells.push(vec![format!("    {}", row.key), row.default, row.unit, first]);
+        cells.extend(lines.map(|l| vec![String::new(), String::new(), String::new(), l]));
+    }
+    aligned(&cells, &[Align::Left; 4])
+}
+
+/// `text` in lines of at most `room` columns; a longer word stays whole.
+fn broken(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+/// The unit or kind of value that a key takes.
+fn unit(schema: &Value, value: &Value) -> String {
+    let inner =
+        value["anyOf"].as_array().and_then(|any| any.iter().find(|v| v["type"] != "null")).unwrap_or(value);
+    if let Some(name) = inner["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
+        return match name {
+            "Bytes" => "bytes".into(),
+            "Span" => "time".into(),
+            "Bandwidth" => "bits/s".into(),
+            "Threshold" => "bytes, BDP".into(),
+            "HeadroomRule" => "bytes, auto".into(),
+            _ => unit(schema, &schema["$defs"][name]),
+        };
+    }
+    match &inner["type"] {
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
+            kinds.iter().filter_map(Value::as_str).find(|k| *k != "null").unwrap_or("-").to_string()
+        }
+        _ => "-".into(),
+    }
+}

@@ -1,0 +1,23 @@
+//! `xoff topo`: what a scenario builds.
+
+use std::process::ExitCode;
+
+use miette::IntoDiagnostic;
+
+use crate::{TopoArgs, load, output};
+
+/// Describes a scenario's network, as text or as JSON.
+pub fn topo(args: &TopoArgs) -> miette::Result<ExitCode> {
+    let loaded = load::load(&args.scenario, &[])?;
+    let text = if args.json {
+        let network = xoff_results::network::network(&loaded.plan);
+        serde_json::to_string_pretty(&network).into_diagnostic()? + "\n"
+    } else {
+        xoff_plan::describe(&loaded)
+    };
+    output::print(&text)?;
+    for warning in &loaded.warnings {
+        output::complain(&format!("warning: {warning}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

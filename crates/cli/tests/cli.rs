@@ -1,0 +1,200 @@
+//! The program from outside: usage, exit status, errors and output.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Two hosts and a switch with one flow between them.
+const HELLO: &str = r#"
+[topology]
+kind = "line"
+switches = 1
+hosts_per_switch = 2
+link = { rate = "100Gbps", delay = "1us" }
+
+[[traffic]]
+kind = "flow"
+src = "H0"
+dst = "H1"
+size = "10kB"
+"#;
+
+/// An empty directory for one test, with `hello.toml` in it.
+fn scratch(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    fs::write(path.join("hello.toml"), HELLO).unwrap();
+    path
+}
+
+fn xoff(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_xoff"))
+        .current_dir(dir)
+        .args(args)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Standard error in one line, without the frame that error reports are drawn in.
+fn err(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    let words = text.split_whitespace().filter(|w| !["│", "×", "╰─▶", "|"].contains(w));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    let dir = scratch("usage");
+    for args in [
+        &[][..],
+        &["fly"],
+        &["run"],
+        &["run", "hello.toml", "--set", "seed"],
+        &["run", "hello.toml", "--set", "=7"],
+        &["run", "hello.toml", "--out", "a", "--no-out"],
+        &["run", "hello.toml", "--seed", "x"],
+    ] {
+        let output = xoff(&dir, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{args:?}");
+    }
+    let help = xoff(&dir, &["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(out(&help).contains("130  interrupted"));
+}
+
+#[test]
+fn what_is_no_scenario_file_is_said_to_be_so() {
+    let dir = scratch("no-file");
+    let directory = xoff(&dir, &["run", "."]);
+    assert_eq!(directory.status.code(), Some(1));
+    assert!(err(&directory).contains(". is a directory, not a scenario file"), "{}", err(&directory));
+    assert!(err(&directory).contains("hello.toml"));
+    let missing = xoff(&dir, &["topo", "hello"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(err(&missing).contains("there is no file hello"), "{}", err(&missing));
+    assert!(err(&missing).contains("did you mean hello.toml?"));
+    assert!(!dir.join("xoff-runs").exists());
+}
+
+#[test]
+fn a_wrong_scenario_shows_its_line() {
+    let dir = scratch("wrong");
+    fs::write(dir.join("wrong.toml"), HELLO.replace("size =", "sise =")).unwrap();
+    let output = xoff(&dir, &["run", "wrong.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = err(&output);
+    assert!(text.contains("wrong.toml:12") && text.contains("sise") && text.contains("size"), "{text}");
+    let set = xoff(&dir, &["run", "hello.toml", "--set", "run.sead=7"]);
+    assert_eq!(set.status.code(), Some(1));
+    assert!(err(&set).contains("--set run.sead=7"), "{}", err(&set));
+    assert!(!dir.join("xoff-runs").exists(), "nothing runs, nothing is written");
+}
+
+#[test]
+fn unwritable_output_is_said_before_simulating() {
+    let dir = scratch("unwritable");
+    fs::write(dir.join("file"), "").unwrap();
+    for place in ["file", "file/run"] {
+        let output = xoff(&dir, &["run", "hello.toml", "--out", place]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(err(&output).contains("file"), "{}", err(&output));
+        assert!(output.stdout.is_empty(), "no answer, since nothing ran");
+    }
+}
+
+#[test]
+fn a_run_answers_and_leaves_its_directory() {
+    let dir = scratch("run");
+    let table = xoff(&dir, &["run", "hello.toml"]);
+    assert_eq!(table.status.code(), Some(0), "{}", err(&table));
+    assert!(out(&table).contains("1 of 1 flow finished"), "{}", out(&table));
+    assert!(out(&table).lines().all(|l| l.chars().count() <= 100));
+    assert!(dir.join("xoff-runs/hello/manifest.json").is_file());
+
+    // Again over the older one, as JSON; the answer is the file's.
+    let json = xoff(&dir, &["run", "hello.toml", "--json", "--quiet", "--seed", "9"]);
+    assert_eq!(json.status.code(), Some(0), "{}", err(&json));
+    assert!(json.stderr.is_empty());
+    let summary: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(summary["seed"], 9);
+    assert_eq!(summary["stop"], "all-done");
+    let file = fs::read_to_string(dir.join("xoff-runs/hello/summary.json")).unwrap();
+    assert_eq!(out(&json), file);
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.join("xoff-runs/hello/manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["overrides"], serde_json::json!(["run.seed=9"]));
+    assert_eq!(manifest["complete"], true);
+}
+
+#[test]
+fn standard_output_has_no_wall_time() {
+    let dir = scratch("same");
+    let answers = [0, 1].map(|_| out(&xoff(&dir, &["run", "hello.toml", "--no-out"])));
+    assert!(!answers[0].is_empty());
+    assert_eq!(answers[0], answers[1]);
+    assert!(!dir.join("xoff-runs").exists());
+}
+
+#[test]
+fn nobody_reading_is_no_failure() {
+    let dir = scratch("pipe");
+    for args in [&["schema"][..], &["schemes"], &["topo", "hello.toml"], &["run", "hello.toml", "--no-out"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_xoff"))
+            .current_dir(&dir)
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take()); // before a byte is written
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", err(&output));
+        assert!(!err(&output).contains("panicked"), "{args:?}");
+    }
+}
+
+#[test]
+fn topo_as_text_and_as_data() {
+    let dir = scratch("topo");
+    let text = xoff(&dir, &["topo", "hello.toml"]);
+    assert_eq!(text.status.code(), Some(0), "{}", err(&text));
+    assert!(out(&text).contains("H0"));
+    let json = xoff(&dir, &["topo", "hello.toml", "--json"]);
+    let network: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(network["nodes"].as_array().unwrap().len(), 3);
+    assert_eq!(network["links"].as_array().unwrap().len(), 2);
+    assert_eq!(network["links"][0]["rate_bps"], 100_000_000_000u64);
+    assert_eq!(network["traffic"][0]["bytes"], 10_000);
+}
+
+#[test]
+fn schema_is_json_and_schemes_list_what_it_has() {
+    let dir = scratch("schema");
+    let schema: serde_json::Value = serde_json::from_slice(&xoff(&dir, &["schema"]).stdout).unwrap();
+    assert!(schema["properties"]["flow_control"].is_object());
+    let text = out(&xoff(&dir, &["schemes"]));
+    for part in ["pfc", "802.1Qbb", "xoff", "headroom", "none", "go-back-n", "rto"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+}
+
+/// A limit on file sizes stands in for a full disk.
+#[cfg(unix)]
+#[test]
+fn a_write_error_prints_the_answer_and_leaves_no_directory() {
+    let dir = scratch("full");
+    let script = format!("trap '' XFSZ; ulimit -f 1; exec {} run hello.toml", env!("CARGO_BIN_EXE_xoff"));
+    let output = Command::new("sh").current_dir(&dir).args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert!(err(&output).contains("cannot be written"), "{}", err(&output));
+    assert!(out(&output).contains("1 of 1 flow finished"));
+    assert_eq!(fs::read_dir(dir.join("xoff-runs")).unwrap().count(), 0);
+}

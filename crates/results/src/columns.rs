@@ -1,0 +1,123 @@
+//! Parquet files from plain columns.
+//!
+//! The bytes depend on the rows alone: no timestamps, a constant creator, one
+//! compression. Integers are signed 64-bit (every tool subtracts them safely),
+//! text is UTF-8, absent values are nulls.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+/// Rows of a row group: what is held in memory while writing.
+pub const ROWS_PER_GROUP: usize = 65_536;
+
+/// The values of a column in one row group.
+pub enum Column {
+    /// Integers.
+    Int(Vec<u64>),
+    /// Integers that may be absent.
+    MaybeInt(Vec<Option<u64>>),
+    /// Numbers that may be absent.
+    MaybeFloat(Vec<Option<f64>>),
+    /// Text.
+    Text(Vec<String>),
+}
+
+impl Column {
+    fn len(&self) -> usize {
+        match self {
+            Column::Int(v) => v.len(),
+            Column::MaybeInt(v) => v.len(),
+            Column::MaybeFloat(v) => v.len(),
+            Column::Text(v) => v.len(),
+        }
+    }
+
+    fn schema(&self, name: &str) -> Result<Type> {
+        let (physical, logical) = match self {
+            Column::Int(_) | Column::MaybeInt(_) => (Physical::INT64, None),
+            Column::MaybeFloat(_) => (Physical::DOUBLE, None),
+            Column::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let repetition = match self {
+            Column::Int(_) | Column::Text(_) => Repetition::REQUIRED,
+            _ => Repetition::OPTIONAL,
+        };
+        Type::primitive_type_builder(name, physical)
+            .with_repetition(repetition)
+            .with_logical_type(logical)
+            .build()
+    }
+}
+
+/// Writes a table of `rows` rows into `sink`, row group by row group. `columns`
+/// makes the columns (name and values) of a range of rows; it is asked for the
+/// empty range once, for the schema. Returns the sink, flushed.
+///
+/// # Errors
+/// What the sink reports, or an integer above 2^63 - 1.
+pub fn write<W: Write + Send>(
+    sink: W,
+    rows: usize,
+    columns: impl Fn(std::ops::Range<usize>) -> Vec<(&'static str, Column)>,
+) -> Result<W> {
+    let fields = columns(0..0)
+        .iter()
+        .map(|(name, column)| column.schema(name).map(Arc::new))
+        .collect::<Result<Vec<_>>>()?;
+    let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
+    let properties = WriterProperties::builder()
+        .set_created_by("xoff".into())
+        .set_compression(Compression::SNAPPY)
+        .build();
+    let mut file = SerializedFileWriter::new(sink, Arc::new(schema), Arc::new(properties))?;
+    for first in (0..rows).step_by(ROWS_PER_GROUP) {
+        let range = first..rows.min(first + ROWS_PER_GROUP);
+        let mut group = file.next_row_group()?;
+        for (name, column) in columns(range.clone()) {
+            assert_eq!(column.len(), range.len(), "column {name} has a value per row");
+            let mut writer = group
+                .next_column()?
+                .ok_or_else(|| ParquetError::General(format!("no column {name} in the schema")))?;
+            match column {
+                Column::Int(v) => {
+                    let v = v.into_iter().map(|x| int(name, x)).collect::<Result<Vec<_>>>()?;
+                    writer.typed::<Int64Type>().write_batch(&v, None, None)?
+                }
+                Column::MaybeInt(v) => {
+                    let (v, levels) = present(v);
+                    let v = v.into_iter().map(|x| int(name, x)).collect::<Result<Vec<_>>>()?;
+                    writer.typed::<Int64Type>().write_batch(&v, Some(&levels), None)?
+                }
+                Column::MaybeFloat(v) => {
+                    let (v, levels) = present(v);
+                    writer.typed::<DoubleType>().write_batch(&v, Some(&levels), None)?
+                }
+                Column::Text(v) => {
+                    let v: Vec<ByteArray> = v.iter().map(|s| s.as_str().into()).collect();
+                    writer.typed::<ByteArrayType>().write_batch(&v, None, None)?
+                }
+            };
+            writer.close()?;
+        }
+        group.close()?;
+    }
+    file.into_inner()
+}
+
+fn int(column: &str, value: u64) -> Result<i64> {
+    i64::try_from(value)
+        .map_err(|_| ParquetError::General(format!("{value} in column {column} exceeds 63 bits")))
+}
+
+/// The values that are there, and a definition level per row.
+fn present<T>(values: Vec<Option<T>>) -> (Vec<T>, Vec<i16>) {
+    let levels = values.iter().map(|v| i16::from(v.is_some())).collect();
+    (values.into_iter().flatten().collect(), levels)
+}

@@ -1,0 +1,217 @@
+//! The data files of a run: which columns they have and what is in them.
+//!
+//! Times are picoseconds, sizes bytes, rates bits per second. Names, never
+//! indices (a flow's `id` is its position in the plan, as in the notes).
+
+use std::io::Write;
+
+use crate::columns::{self, Column};
+use crate::names;
+use crate::network::kind_name;
+use crate::statistics;
+use crate::summary::pause_length;
+use parquet::errors::Result;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::{Account, Flow, Limit, Plan};
+use xoff_sim::outcome::{FlowOutcome, Outcome, Quantity, Sample};
+
+/// A data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataFile {
+    /// A row per flow.
+    Flows,
+    /// A row per sample.
+    Series,
+    /// A row per pause of a queue.
+    Pauses,
+    /// A row per port.
+    Ports,
+    /// A row per ingress port and priority.
+    Accounts,
+    /// A row per node.
+    Nodes,
+}
+
+impl DataFile {
+    /// All of them, in the order in which they are written.
+    pub const ALL: [DataFile; 6] = [
+        DataFile::Flows,
+        DataFile::Series,
+        DataFile::Pauses,
+        DataFile::Ports,
+        DataFile::Accounts,
+        DataFile::Nodes,
+    ];
+
+    /// The file's name in the run directory.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataFile::Flows => "flows.parquet",
+            DataFile::Series => "series.parquet",
+            DataFile::Pauses => "pauses.parquet",
+            DataFile::Ports => "ports.parquet",
+            DataFile::Accounts => "accounts.parquet",
+            DataFile::Nodes => "nodes.parquet",
+        }
+    }
+
+    /// Rows that the file has for this run.
+    pub fn rows(self, plan: &Plan, outcome: &Outcome) -> usize {
+        match self {
+            DataFile::Flows => plan.flows.len(),
+            DataFile::Series => outcome.series.len(),
+            DataFile::Pauses => outcome.pauses.len(),
+            DataFile::Ports => plan.topology.ports.len(),
+            DataFile::Accounts => plan.accounts.len(),
+            DataFile::Nodes => plan.topology.nodes.len(),
+        }
+    }
+
+    /// Writes the file as Parquet and returns the sink, flushed.
+    ///
+    /// # Errors
+    /// What the sink reports, or a value that the format cannot hold.
+    pub fn write<W: Write + Send>(self, sink: W, plan: &Plan, outcome: &Outcome) -> Result<W> {
+        let rows = self.rows(plan, outcome);
+        columns::write(sink, rows, |range| match self {
+            DataFile::Flows => {
+                flows(plan, &plan.flows[range.clone()], &outcome.flows[range.clone()], range.start)
+            }
+            DataFile::Series => series(plan, &outcome.series[range]),
+            DataFile::Pauses => pauses(plan, outcome, range),
+            DataFile::Ports => ports(plan, outcome, range),
+            DataFile::Accounts => accounts(plan, outcome, range),
+            DataFile::Nodes => nodes(plan, outcome, range),
+        })
+    }
+}
+
+type Columns = Vec<(&'static str, Column)>;
+
+fn flows(plan: &Plan, flows: &[Flow], outcomes: &[FlowOutcome], first: usize) -> Columns {
+    let text = |get: &dyn Fn(&Flow) -> String| Column::Text(flows.iter().map(get).collect());
+    let plan_int = |get: &dyn Fn(&Flow) -> u64| Column::Int(flows.iter().map(get).collect());
+    let int = |get: &dyn Fn(&FlowOutcome) -> u64| Column::Int(outcomes.iter().map(get).collect());
+    let maybe =
+        |get: &dyn Fn(&FlowOutcome) -> Option<u64>| Column::MaybeInt(outcomes.iter().map(get).collect());
+    let both = || flows.iter().zip(outcomes);
+    vec![
+        ("id", Column::Int((first as u64..).take(flows.len()).collect())),
+        ("src", text(&|f| names::node(plan, f.src).to_string())),
+        ("dst", text(&|f| names::node(plan, f.dst).to_string())),
+        ("class", text(&|f| plan.classes[usize::from(f.class)].clone())),
+        ("priority", plan_int(&|f| u64::from(names::priority(plan, f.lane)))),
+        ("size", plan_int(&|f| f.size)),
+        ("start_ps", plan_int(&|f| f.start)),
+        ("first_sent_ps", maybe(&|o| o.first_sent)),
+        ("delivered_ps", maybe(&|o| o.delivered)),
+        ("completed_ps", maybe(&|o| o.completed)),
+        ("fct_ps", Column::MaybeInt(both().map(|(f, o)| statistics::fct(f, o)).collect())),
+        ("ideal_ps", plan_int(&|f| f.ideal)),
+        ("slowdown", Column::MaybeFloat(both().map(|(f, o)| statistics::slowdown(f, o)).collect())),
+        ("delivered_bytes", int(&|o| o.delivered_bytes)),
+        ("packets_sent", int(&|o| o.packets_sent)),
+        ("retransmitted", int(&|o| o.retransmitted)),
+        ("timeouts", int(&|o| u64::from(o.timeouts))),
+        ("nacks", int(&|o| u64::from(o.nacks))),
+        ("out_of_order", int(&|o| o.out_of_order)),
+        ("marked", int(&|o| o.marked)),
+        ("dropped", int(&|o| o.dropped)),
+    ]
+}
+
+/// What a sample measures, of what, in which unit.
+fn described(plan: &Plan, what: Quantity) -> (&'static str, String, &'static str) {
+    match what {
+        Quantity::Goodput(class) => ("goodput", plan.classes[usize::from(class)].clone(), "bit/s"),
+        Quantity::Throughput(port) => ("throughput", names::port(plan, port), "bit/s"),
+        Quantity::Queue(port) => ("queue", names::port(plan, port), "byte"),
+        Quantity::PausedLanes(port) => ("paused_priorities", names::port(plan, port), "count"),
+        Quantity::Buffered(node) => ("buffered", names::node(plan, node).to_string(), "byte"),
+        Quantity::PausedQueues => ("paused_queues", "network".into(), "count"),
+    }
+}
+
+fn series(plan: &Plan, samples: &[Sample]) -> Columns {
+    let what = || samples.iter().map(|s| described(plan, s.what));
+    vec![
+        ("time_ps", Column::Int(samples.iter().map(|s| s.at).collect())),
+        ("quantity", Column::Text(what().map(|w| w.0.to_string()).collect())),
+        ("element", Column::Text(what().map(|w| w.1).collect())),
+        ("unit", Column::Text(what().map(|w| w.2.to_string()).collect())),
+        ("value", Column::Int(samples.iter().map(|s| s.value).collect())),
+    ]
+}
+
+fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+    let pauses = &outcome.pauses[range];
+    let port = |get: &dyn Fn(&xoff_sim::outcome::Pause) -> PortId| {
+        Column::Text(pauses.iter().map(|p| names::port(plan, get(p))).collect())
+    };
+    let priorities = pauses.iter().map(|p| u64::from(names::priority(plan, p.lane))).collect();
+    vec![
+        ("port", port(&|p| p.port)),
+        ("priority", Column::Int(priorities)),
+        ("from_ps", Column::Int(pauses.iter().map(|p| p.from).collect())),
+        ("until_ps", Column::MaybeInt(pauses.iter().map(|p| p.until).collect())),
+        ("duration_ps", Column::Int(pauses.iter().map(|p| pause_length(p, outcome)).collect())),
+        ("cause", port(&|p| p.cause)),
+    ]
+}
+
+fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+    let ports = &plan.topology.ports[range.clone()];
+    let outcomes = &outcome.ports[range.clone()];
+    let ids = || range.clone().map(|p| p as PortId);
+    let int = |get: &dyn Fn(&xoff_sim::outcome::PortOutcome) -> u64| {
+        Column::Int(outcomes.iter().map(get).collect())
+    };
+    vec![
+        ("port", Column::Text(ids().map(|p| names::port(plan, p)).collect())),
+        ("node", Column::Text(ports.iter().map(|p| names::node(plan, p.node).to_string()).collect())),
+        ("peer", Column::Text(ports.iter().map(|p| names::port(plan, p.peer)).collect())),
+        ("rate_bps", Column::Int(ports.iter().map(|p| p.rate).collect())),
+        ("delay_ps", Column::Int(ports.iter().map(|p| p.delay).collect())),
+        ("packets", int(&|o| o.packets)),
+        ("bytes", int(&|o| o.bytes)),
+        ("data_packets", int(&|o| o.data_packets)),
+        ("queue_peak", int(&|o| o.queue_peak)),
+        ("pause_frames", int(&|o| o.pause_frames)),
+        ("resume_frames", int(&|o| o.resume_frames)),
+        ("marks", int(&|o| o.marks)),
+    ]
+}
+
+fn accounts(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+    let lanes = plan.lanes.len();
+    let accounts = &plan.accounts[range.clone()];
+    let peaks = &outcome.accounts[range.clone()];
+    let static_limit = |a: &Account| match a.limit {
+        Limit::Static(bytes) => Some(bytes),
+        Limit::Unlimited | Limit::Dynamic { .. } => None,
+    };
+    let ports = range.clone().map(|i| names::port(plan, (i / lanes) as PortId)).collect();
+    let priorities = range.map(|i| u64::from(names::priority(plan, (i % lanes) as u8))).collect();
+    let headroom = |a: &Account| a.headroom.as_ref().map(|h| h.total);
+    vec![
+        ("port", Column::Text(ports)),
+        ("priority", Column::Int(priorities)),
+        ("reserve", Column::Int(accounts.iter().map(|a| a.reserve).collect())),
+        ("static_limit", Column::MaybeInt(accounts.iter().map(static_limit).collect())),
+        ("headroom", Column::MaybeInt(accounts.iter().map(headroom).collect())),
+        ("main_peak", Column::Int(peaks.iter().map(|p| p.main).collect())),
+        ("headroom_peak", Column::Int(peaks.iter().map(|p| p.headroom).collect())),
+    ]
+}
+
+fn nodes(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+    let nodes = &plan.topology.nodes[range.clone()];
+    let buffers = &plan.buffers[range.clone()];
+    vec![
+        ("node", Column::Text(nodes.iter().map(|n| n.name.clone()).collect())),
+        ("kind", Column::Text(nodes.iter().map(|n| kind_name(n.kind).to_string()).collect())),
+        ("buffer", Column::Int(buffers.iter().map(|b| b.total).collect())),
+        ("shared", Column::Int(buffers.iter().map(|b| b.shared).collect())),
+        ("buffer_peak", Column::Int(outcome.buffer_peaks[range].to_vec())),
+    ]
+}

@@ -1,0 +1,194 @@
+//! What was configured and had no effect: a mechanism that never acted is said
+//! to be so, with how near it came.
+
+use crate::human;
+use crate::names;
+use crate::notes::{Level, Note};
+use crate::statistics::started;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::{Limit, Plan};
+use xoff_schemes::flow_control::FlowControlParams;
+use xoff_sim::outcome::Outcome;
+
+pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    traffic(plan, outcome, notes);
+    pfc(plan, outcome, notes);
+    ecn(plan, outcome, notes);
+    receivers(plan, outcome, notes);
+    window(plan, notes);
+    pacing(plan, notes);
+}
+
+fn note(text: impl Into<String>) -> Note {
+    Note::new(Level::Note, text)
+}
+
+/// The account that came nearest to its threshold: who, its occupancy, and the
+/// lowest its threshold can have been at any time of the run.
+struct Fullest {
+    port: PortId,
+    lane: u8,
+    peak: u64,
+    threshold: u64,
+    dynamic: bool,
+}
+
+fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    if !matches!(plan.flow_control, FlowControlParams::Pfc(_)) {
+        return;
+    }
+    if !plan.lanes.iter().any(|l| l.lossless) {
+        notes.push(note("PFC had nothing to protect: no priority in use is lossless."));
+        return;
+    }
+    if outcome.ports.iter().any(|p| p.pause_frames > 0) {
+        return;
+    }
+    let text = match fullest(plan, outcome) {
+        None => "PFC never fired: no ingress of a lossless priority has a threshold.".into(),
+        Some(f) if f.peak == 0 => {
+            "PFC never fired: no packet of a lossless priority reached a buffer.".to_string()
+        }
+        Some(f) => {
+            let reached = human::bytes(f.peak);
+            let threshold = human::bytes(f.threshold);
+            format!(
+                "PFC never fired: the fullest ingress, {}, reached {reached} {}.",
+                names::queue(plan, f.port, f.lane),
+                if f.dynamic {
+                    format!("and its dynamic threshold never fell below {threshold}")
+                } else {
+                    format!("of the {threshold} at which it pauses")
+                }
+            )
+        }
+    };
+    notes.push(
+        note(text)
+            .help("To see it act: more load, a larger fan-in or a lower threshold (flow_control.xoff)."),
+    );
+}
+
+fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
+    let lanes = plan.lanes.len();
+    let mut best: Option<Fullest> = None;
+    for (index, (account, peak)) in plan.accounts.iter().zip(&outcome.accounts).enumerate() {
+        if account.headroom.is_none() {
+            continue;
+        }
+        let (port, lane) = ((index / lanes) as PortId, (index % lanes) as u8);
+        let (limit, dynamic) = match account.limit {
+            Limit::Unlimited => continue,
+            Limit::Static(bytes) => (bytes, false),
+            Limit::Dynamic { alpha_q16, cap } => {
+                // What was free of the shared pool when the buffer was fullest,
+                // or more: not all that it held then was shared.
+                let node = plan.topology.ports[port as usize].node as usize;
+                let free = plan.buffers[node].shared.saturating_sub(outcome.buffer_peaks[node]);
+                let share = (u128::from(alpha_q16) * u128::from(free)) >> 16;
+                (u64::try_from(share).unwrap_or(u64::MAX).min(cap), true)
+            }
+        };
+        let this = Fullest {
+            port,
+            lane,
+            peak: peak.main,
+            threshold: account.reserve.saturating_add(limit),
+            dynamic,
+        };
+        let fuller = |b: &Fullest| {
+            u128::from(this.peak) * u128::from(b.threshold) > u128::from(b.peak) * u128::from(this.threshold)
+        };
+        if best.as_ref().is_none_or(fuller) {
+            best = Some(this);
+        }
+    }
+    best
+}
+
+fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let Some(k_min) = plan.lanes.iter().filter_map(|l| l.ecn).map(|e| e.k_min).min() else {
+        return;
+    };
+    let marks: u64 = outcome.ports.iter().map(|p| p.marks).sum();
+    if marks > 0 {
+        notes.push(note(format!(
+            "{} set, and nothing reacts to them: transport.congestion_control is \"none\".",
+            human::counted(marks, "ECN mark")
+        )));
+        return;
+    }
+    let longest = outcome.ports.iter().enumerate().rev().max_by_key(|(_, p)| p.queue_peak);
+    let reached = longest.map_or(String::new(), |(port, p)| {
+        format!(
+            ": the longest queues, of {}, reached {}, and marking begins above {}",
+            names::port(plan, port as PortId),
+            human::bytes(p.queue_peak),
+            human::bytes(k_min)
+        )
+    });
+    notes.push(note(format!("ECN never marked a packet{reached}.")));
+}
+
+fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    for receiver in &plan.receivers {
+        let host = names::node(plan, receiver.host);
+        if !plan.flows.iter().any(|f| f.dst == receiver.host && started(f, outcome)) {
+            notes.push(note(format!("The slow receiver {host} had no effect: no flow goes to it.")));
+        } else if let Some(&(from, _)) = receiver.stalls.iter().find(|&&(from, _)| from >= outcome.end) {
+            notes.push(note(format!(
+                "The stall of {host} from {} on had no effect: the run ended at {}.",
+                human::time(from),
+                human::time(outcome.end)
+            )));
+        }
+    }
+}
+
+fn window(plan: &Plan, notes: &mut Vec<Note>) {
+    let (Some(window), Some(largest)) = (plan.transport.window, plan.flows.iter().map(|f| f.size).max())
+    else {
+        return;
+    };
+    if largest <= window {
+        notes.push(note(format!(
+            "transport.window ({}) had no effect: the largest flow has {}.",
+            human::bytes(window),
+            human::bytes(largest)
+        )));
+    }
+}
+
+fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
+    let first = plan.flows.iter().position(|f| {
+        let nic = names::route(plan, f.path).0.first();
+        f.pace > 0 && nic.is_some_and(|&p| f.pace >= plan.topology.ports[p as usize].rate)
+    });
+    if let Some(index) = first {
+        notes.push(note(format!(
+            "The rate of {} had no effect: its host's port is not faster than {}.",
+            names::flow(plan, index as u32),
+            human::rate(plan.flows[index].pace as f64)
+        )));
+    }
+}
+
+/// Traffic that sent nothing.
+fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    if plan.flows.is_empty() {
+        notes.push(
+            Note::new(Level::Warning, "No flow ran: the traffic makes none before the run ends.")
+                .help("A longer run.duration, a higher load or another run.seed."),
+        );
+        return;
+    }
+    // Traffic without any flow is the scenario's matter, known before the run.
+    for (class, name) in plan.classes.iter().enumerate() {
+        let mut flows = plan.flows.iter().filter(|f| usize::from(f.class) == class).peekable();
+        if flows.peek().is_some() && !flows.any(|f| started(f, outcome)) {
+            notes.push(note(format!(
+                "The traffic \"{name}\" had no effect: no flow of it began before the end."
+            )));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A plan's network as data, for programs: `xoff topo --json`.
+
+use serde::Serialize;
+
+use crate::names;
+use xoff_kernel::time::Time;
+use xoff_net::topology::{NodeKind, PortId};
+use xoff_plan::plan::Plan;
+
+/// Devices, links, priorities and traffic of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Network {
+    /// Every device.
+    pub nodes: Vec<NodeEntry>,
+    /// Every link once.
+    pub links: Vec<LinkEntry>,
+    /// The priorities in use, in the order of service.
+    pub priorities: Vec<PriorityEntry>,
+    /// Flow control by its scenario name.
+    pub flow_control: &'static str,
+    /// Traffic classes, with their number of flows.
+    pub traffic: Vec<TrafficEntry>,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeEntry {
+    /// Its name.
+    pub name: String,
+    /// `host` or `switch`.
+    pub kind: &'static str,
+    /// Packet memory in bytes.
+    pub buffer: u64,
+    /// What of it the ingresses share, in bytes.
+    pub shared: u64,
+}
+
+/// A link; both directions are alike.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkEntry {
+    /// The port at one end.
+    pub a: String,
+    /// The port at the other.
+    pub b: String,
+    /// Bits per second.
+    pub rate_bps: u64,
+    /// One-way delay in picoseconds.
+    pub delay_ps: Time,
+    /// Lossless priorities' headroom at the ingress of `a`, in bytes, by priority.
+    pub headroom_a: Vec<u64>,
+    /// The same at the ingress of `b`.
+    pub headroom_b: Vec<u64>,
+}
+
+/// A priority.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PriorityEntry {
+    /// 802.1p priority.
+    pub priority: u8,
+    /// Tiers are served strictly, the lowest first.
+    pub tier: u8,
+    /// Bytes per turn of deficit round robin.
+    pub quantum: u32,
+    /// Paused instead of dropped.
+    pub lossless: bool,
+}
+
+/// A traffic class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrafficEntry {
+    /// Its name.
+    pub name: String,
+    /// Flows in it.
+    pub flows: u64,
+    /// Their payload in bytes.
+    pub bytes: u64,
+}
+
+/// A node kind as files spell it.
+pub fn kind_name(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Host => "host",
+        NodeKind::Switch => "switch",
+    }
+}
+
+/// The network of a plan; the inside of slow receivers is left out.
+pub fn network(plan: &Plan) -> Network {
+    let topology = &plan.topology;
+    let lanes = plan.lanes.len();
+    let headroom = |port: PortId| -> Vec<u64> {
+        let first = port as usize * lanes;
+        let accounts = &plan.accounts[first..first + lanes];
+        accounts.iter().filter_map(|a| a.headroom.as_ref()).map(|h| h.total).collect()
+    };
+    let mut traffic: Vec<TrafficEntry> =
+        plan.classes.iter().map(|name| TrafficEntry { name: name.clone(), flows: 0, bytes: 0 }).collect();
+    for flow in &plan.flows {
+        let class = &mut traffic[usize::from(flow.class)];
+        class.flows += 1;
+        class.bytes += flow.size;
+    }
+    Network {
+        nodes: topology
+            .nodes
+            .iter()
+            .zip(&plan.buffers)
+            .map(|(node, buffer)| NodeEntry {
+                name: node.name.clone(),
+                kind: kind_name(node.kind),
+                buffer: buffer.total,
+                shared: buffer.shared,
+            })
+            .collect(),
+        links: (0..topology.ports.len() as PortId)
+            .map(|id| (id, &topology.ports[id as usize]))
+            .filter(|&(id, port)| id < port.peer && !names::is_inner(plan, id))
+            .map(|(id, port)| LinkEntry {
+                a: names::port(plan, id),
+                b: names::port(plan, port.peer),
+                rate_bps: port.rate,
+                delay_ps: port.delay,
+                headroom_a: headroom(id),
+                headroom_b: headroom(port.peer),
+            })
+            .collect(),
+        priorities: plan
+            .lanes
+            .iter()
+            .map(|lane| PriorityEntry {
+                priority: lane.priority,
+                tier: lane.tier,
+                quantum: lane.quantum,
+                lossless: lane.lossless,
+            })
+            .collect(),
+        flow_control: names::flow_control(plan),
+        traffic,
+    }
+}

@@ -1,0 +1,215 @@
+//! The run explains itself: what went wrong, what was found, what had no effect.
+
+use serde::Serialize;
+
+use crate::human;
+use crate::names;
+use crate::{effects, stuck};
+use xoff_net::topology::NodeKind;
+use xoff_plan::plan::Plan;
+use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop};
+
+/// How much a note matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// A promise was broken, such as a drop in a lossless priority.
+    Error,
+    /// What the run has shown, such as a deadlock.
+    Finding,
+    /// The figures need care, such as flows that did not finish.
+    Warning,
+    /// Good to know, such as an option without effect.
+    Note,
+}
+
+/// One remark about a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// How much it matters.
+    pub level: Level,
+    /// What is the case, in one or two sentences.
+    pub text: String,
+    /// Particulars, a line each.
+    pub details: Vec<String>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Note {
+    /// A note without details and help.
+    pub fn new(level: Level, text: impl Into<String>) -> Self {
+        Self { level, text: text.into(), details: Vec::new(), help: None }
+    }
+
+    /// The same note with advice.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Everything that is to be said about a run, the gravest first.
+pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
+    let mut notes = Vec::new();
+    interrupted(plan, outcome, &mut notes);
+    lossless_drops(plan, outcome, &mut notes);
+    lossy_drops(plan, outcome, &mut notes);
+    expired(plan, outcome, &mut notes);
+    stuck::notes(plan, outcome, &mut notes);
+    effects::notes(plan, outcome, &mut notes);
+    notes.sort_by_key(|n| n.level); // stable: the order above within a level
+    notes
+}
+
+/// A drop that breaks the promise of a lossless priority. A packet whose time to
+/// live ended in a routing loop is not one: no buffer could have kept it.
+pub fn breaks_losslessness(drops: &Drops) -> bool {
+    drops.lossless && drops.reason != DropReason::Expired
+}
+
+fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    if outcome.stop != Stop::Interrupted {
+        return;
+    }
+    let planned = match plan.end {
+        Some(end) => format!(" of {}", human::time(end)),
+        None => String::new(),
+    };
+    notes.push(Note::new(
+        Level::Warning,
+        format!(
+            "The run was interrupted at {}{planned}. Every figure covers the time until then.",
+            human::time(outcome.end)
+        ),
+    ));
+}
+
+fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    for d in outcome.drops.iter().filter(|d| breaks_losslessness(d)) {
+        let ingress = names::port(plan, d.ingress);
+        let priority = names::priority(plan, d.lane);
+        let short = human::bytes(d.shortfall);
+        let (room, help) = match d.reason {
+            DropReason::HeadroomFull => {
+                let account = &plan.accounts[d.ingress as usize * plan.lanes.len() + usize::from(d.lane)];
+                let size = account.headroom.as_ref().map_or(0, |h| h.total);
+                (
+                    format!("its headroom of {} was {short} too small", human::bytes(size)),
+                    format!(
+                        "Set flow_control.headroom to at least {} B, or leave it out: \"auto\" works it out from rate, \
+                         delay and packet size.",
+                        size + d.shortfall
+                    ),
+                )
+            }
+            DropReason::BufferFull => {
+                let node = plan.topology.ports[d.ingress as usize].node;
+                let (table, total) = match plan.topology.nodes[node as usize].kind {
+                    NodeKind::Host => ("host", plan.buffers[node as usize].total),
+                    NodeKind::Switch => ("switch", plan.buffers[node as usize].total),
+                };
+                (
+                    format!("its buffer of {} was full, {short} short", human::bytes(total)),
+                    format!(
+                        "Raise {table}.buffer by {short} or more, or lower the threshold at which the priority pauses."
+                    ),
+                )
+            }
+            DropReason::QueueLimit => (
+                format!("an egress queue was at its limit, {short} short"),
+                format!(
+                    "Remove egress_limit from priority {priority}: a limit on a lossless queue loses packets."
+                ),
+            ),
+            DropReason::Expired => unreachable!("filtered by breaks_losslessness"),
+        };
+        notes.push(
+            Note::new(
+                Level::Error,
+                format!(
+                    "{ingress} dropped {} ({}) of the lossless priority {priority} from {} on: {room}.",
+                    human::counted(d.packets, "packet"),
+                    human::bytes(d.bytes),
+                    human::time(d.first),
+                ),
+            )
+            .help(help),
+        );
+    }
+}
+
+fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let lossy: Vec<&Drops> =
+        outcome.drops.iter().filter(|d| !d.lossless && d.reason != DropReason::Expired).collect();
+    // The first of those that lost most.
+    let Some(worst) = lossy.iter().rev().max_by_key(|d| d.packets) else {
+        return;
+    };
+    let packets: u64 = lossy.iter().map(|d| d.packets).sum();
+    let bytes: u64 = lossy.iter().map(|d| d.bytes).sum();
+    notes.push(Note::new(
+        Level::Note,
+        format!(
+            "{} ({}) dropped in lossy priorities, most at {}: {}, because {}.",
+            human::counted(packets, "packet"),
+            human::bytes(bytes),
+            names::queue(plan, worst.ingress, worst.lane),
+            human::count(worst.packets),
+            reason(worst.reason),
+        ),
+    ));
+}
+
+fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let packets: u64 =
+        outcome.drops.iter().filter(|d| d.reason == DropReason::Expired).map(|d| d.packets).sum();
+    let looping: Vec<u32> = (0..plan.flows.len() as u32)
+        .filter(|&f| {
+            let flow = &plan.flows[f as usize];
+            names::route(plan, flow.path).1 || names::route(plan, flow.ack_path).1
+        })
+        .collect();
+    let Some(&first) = looping.first() else {
+        return;
+    };
+    let mut note = Note::new(
+        Level::Warning,
+        format!(
+            "{} in a routing loop and can never finish; {} expired in it.",
+            match looping.len() as u64 {
+                1 => "1 flow runs".into(),
+                n => format!("{} flows run", human::count(n)),
+            },
+            human::counted(packets, "packet")
+        ),
+    )
+    .help("See routing.overrides: each one must lead nearer to the destination.");
+    note.details.push(format!("{}: {}", names::flow(plan, first), loop_of(plan, first)));
+    notes.push(note);
+}
+
+/// The loop that a flow's route runs in: `S0.0 -> S0.1 -> S0.0`.
+fn loop_of(plan: &Plan, flow: u32) -> String {
+    let flow = &plan.flows[flow as usize];
+    let (route, loops) = names::route(plan, flow.path);
+    let route = if loops { route } else { names::route(plan, flow.ack_path).0 };
+    let nodes: Vec<u32> = route.iter().map(|&p| plan.topology.ports[p as usize].node).collect();
+    for (end, node) in nodes.iter().enumerate() {
+        if let Some(begin) = nodes[..end].iter().position(|n| n == node) {
+            let names: Vec<&str> = nodes[begin..=end].iter().map(|&n| names::node(plan, n)).collect();
+            return names.join(" -> ");
+        }
+    }
+    "its time to live ends on the way".into()
+}
+
+/// A reason as people read it.
+pub fn reason(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::HeadroomFull => "the headroom was full",
+        DropReason::BufferFull => "the buffer was full",
+        DropReason::QueueLimit => "the queue was at its limit",
+        DropReason::Expired => "the time to live ended",
+    }
+}

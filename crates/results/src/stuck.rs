@@ -1,0 +1,196 @@
+//! Why flows did not finish: deadlock, waits, or too little time.
+
+use crate::human;
+use crate::names;
+use crate::notes::{Level, Note};
+use crate::statistics::started;
+use xoff_net::topology::{NodeId, PortId};
+use xoff_plan::plan::Plan;
+use xoff_sim::outcome::{Deadlock, Outcome, Stop, Wait};
+
+/// Most flows or waits that a note lists one by one.
+const LISTED: usize = 8;
+
+pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    if let Some(deadlock) = &outcome.deadlock {
+        notes.push(story(plan, deadlock));
+    }
+    waits(plan, outcome, notes);
+    unfinished(plan, outcome, notes);
+}
+
+/// The cycle as a sentence: `S0.1:2 waits for S1.0:3, which waits for S0.1:2`.
+pub fn cycle(plan: &Plan, deadlock: &Deadlock) -> String {
+    let queues: Vec<String> = deadlock.cycle.iter().map(|h| names::queue(plan, h.port, h.lane)).collect();
+    let mut text = String::new();
+    for (i, queue) in queues.iter().enumerate() {
+        let next = &queues[(i + 1) % queues.len()];
+        if i == 0 {
+            text = format!("{queue} waits for {next}");
+        } else {
+            text.push_str(&format!(", which waits for {next}"));
+        }
+    }
+    text
+}
+
+fn story(plan: &Plan, deadlock: &Deadlock) -> Note {
+    let mut note = Note::new(
+        Level::Finding,
+        format!(
+            "A deadlock closed at {} (seen at {}): {}.",
+            human::time(deadlock.closed),
+            human::time(deadlock.seen),
+            cycle(plan, deadlock)
+        ),
+    );
+    for held in &deadlock.cycle {
+        let shown: Vec<String> = held.flows.iter().take(LISTED / 2).map(|&f| names::flow(plan, f)).collect();
+        let more = match held.flows.len() - shown.len() {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        note.details.push(format!(
+            "{} holds {} of {}{more}",
+            names::queue(plan, held.port, held.lane),
+            human::bytes(held.bytes),
+            shown.join("; "),
+        ));
+    }
+    let behind = deadlock.stuck.len().saturating_sub(deadlock.cycle.len());
+    if behind > 0 {
+        note.details.push(format!("{} behind the cycle can never drain either", ingresses(behind)));
+    }
+    note.help(
+        "Without PFC packets are dropped instead: --set flow_control.scheme=none. To keep it lossless, \
+         change the routes so that no cycle of queues can form.",
+    )
+}
+
+fn ingresses(n: usize) -> String {
+    if n == 1 { "1 ingress queue".into() } else { format!("{n} ingress queues") }
+}
+
+/// Waits that end at a host which does not consume, or that no deadlock explains.
+fn waits(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let mut roots: Vec<NodeId> = outcome.waiting.iter().filter_map(|w| w.root).collect();
+    roots.sort_unstable();
+    roots.dedup();
+    for root in roots {
+        let waits: Vec<&Wait> = outcome.waiting.iter().filter(|w| w.root == Some(root)).collect();
+        let host = names::node(plan, root);
+        notes.push(listed_waits(
+            plan,
+            &waits,
+            format!("{} at the end because {host} does not consume:", queues_wait(waits.len())),
+        ));
+    }
+    if outcome.deadlock.is_none() {
+        let waits: Vec<&Wait> = outcome.waiting.iter().filter(|w| w.root.is_none()).collect();
+        if !waits.is_empty() {
+            notes.push(listed_waits(
+                plan,
+                &waits,
+                format!("{} at the end, paused by the next hop:", queues_wait(waits.len())),
+            ));
+        }
+    }
+}
+
+fn queues_wait(n: usize) -> String {
+    if n == 1 { "1 queue waited".into() } else { format!("{n} queues waited") }
+}
+
+fn listed_waits(plan: &Plan, waits: &[&Wait], text: String) -> Note {
+    let mut note = Note::new(Level::Warning, text);
+    for w in waits.iter().take(LISTED) {
+        note.details.push(format!(
+            "{} has {} and waits since {} for {}",
+            names::queue(plan, w.port, w.lane),
+            human::bytes(w.bytes),
+            human::time(w.since),
+            names::port(plan, w.waits_for),
+        ));
+    }
+    if waits.len() > LISTED {
+        note.details.push(format!("and {} more, in summary.json", waits.len() - LISTED));
+    }
+    note
+}
+
+/// For each account (`port * lanes + lane`): whether it can never drain.
+fn stuck_accounts(plan: &Plan, outcome: &Outcome) -> Vec<bool> {
+    let lanes = plan.lanes.len();
+    let mut stuck = vec![false; plan.topology.ports.len() * lanes];
+    for &(port, lane) in outcome.deadlock.iter().flat_map(|d| &d.stuck) {
+        stuck[port as usize * lanes + usize::from(lane)] = true;
+    }
+    stuck
+}
+
+/// Whether a route of `lane` crosses an account that can never drain.
+fn crosses(plan: &Plan, stuck: &[bool], route: &[PortId], lane: u8) -> bool {
+    route.iter().any(|&egress| {
+        let ingress = plan.topology.ports[egress as usize].peer;
+        stuck[ingress as usize * plan.lanes.len() + usize::from(lane)]
+    })
+}
+
+fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let stuck = stuck_accounts(plan, outcome);
+    let (mut left, mut all, mut locked, mut looping) = (0u64, 0u64, 0u64, 0u64);
+    for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
+        if !started(flow, outcome) {
+            continue;
+        }
+        all += 1;
+        if result.completed.is_some() {
+            continue;
+        }
+        left += 1;
+        let (data, data_loops) = names::route(plan, flow.path);
+        let (acks, acks_loop) = names::route(plan, flow.ack_path);
+        if data_loops || acks_loop {
+            looping += 1;
+        } else if crosses(plan, &stuck, data, flow.lane) || crosses(plan, &stuck, acks, flow.ack_lane) {
+            locked += 1;
+        }
+    }
+    if left == 0 {
+        return;
+    }
+    let other = left - locked - looping;
+    let mut reasons = Vec::new();
+    if locked > 0 {
+        reasons.push(format!("{} lead through the deadlock", human::count(locked)));
+    }
+    if looping > 0 {
+        reasons.push(format!("{} run in a routing loop", human::count(looping)));
+    }
+    if other > 0 {
+        reasons.push(format!(
+            "{} {}",
+            human::count(other),
+            match outcome.stop {
+                Stop::Interrupted => "were cut short by the interruption",
+                Stop::Starved => "waited for something that will never happen",
+                _ => "had too little time",
+            }
+        ));
+    }
+    let mut note = Note::new(
+        Level::Warning,
+        format!(
+            "{} of {} unfinished at {}: {}. Slowdowns cover finished flows only.",
+            human::count(left),
+            human::counted(all, "flow"),
+            human::time(outcome.end),
+            human::listed(&reasons),
+        ),
+    );
+    if other > 0 && outcome.stop == Stop::EndTime {
+        note =
+            note.help("Give the last flows time to finish: --set run.drain=1ms, or a longer run.duration.");
+    }
+    notes.push(note);
+}

@@ -1,0 +1,399 @@
+//! The summary of a run: what `summary.json` holds and the table shows.
+//!
+//! Names instead of indices, no wall time, every list in the order of the plan
+//! or of time: the same run gives the same bytes.
+
+use serde::Serialize;
+
+use crate::names;
+use crate::notes::{self, Note};
+use crate::statistics::{self, Group};
+use crate::verdicts::{self, Verdict};
+use xoff_kernel::time::Time;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::Plan;
+use xoff_sim::outcome::{DropReason, Outcome, Pause, Stop};
+
+/// A run in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The network in one line.
+    pub network: String,
+    /// Flow control by its scenario name.
+    pub flow_control: String,
+    /// Transport by its scenario name.
+    pub transport: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Simulated time in picoseconds.
+    pub simulated_ps: Time,
+    /// Why it ended: `all-done`, `end-time`, `interrupted` or `starved`.
+    pub stop: &'static str,
+    /// Whether it ran to its end (`false` after Ctrl-C).
+    pub complete: bool,
+    /// Flow-size buckets, then all flows.
+    pub sizes: Vec<Group>,
+    /// Traffic classes.
+    pub classes: Vec<Group>,
+    /// Packets lost.
+    pub drops: DropSummary,
+    /// Pauses.
+    pub pauses: PauseSummary,
+    /// The first deadlock.
+    pub deadlock: Option<DeadlockSummary>,
+    /// Who waited for whom at the end.
+    pub waiting: Vec<WaitSummary>,
+    /// High-water marks.
+    pub peaks: Peaks,
+    /// Totals.
+    pub counters: CounterSummary,
+    /// What the oracles say.
+    pub verdicts: Vec<Verdict>,
+    /// The run's explanation of itself.
+    pub notes: Vec<Note>,
+}
+
+/// Packets lost, by place and reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DropSummary {
+    /// Packets lost in lossless priorities, expired ones not counted.
+    pub lossless_packets: u64,
+    /// Packets lost in lossy priorities, expired ones not counted.
+    pub lossy_packets: u64,
+    /// Packets whose time to live ended in a routing loop.
+    pub expired_packets: u64,
+    /// Each place and reason.
+    pub places: Vec<DropPlace>,
+}
+
+/// Packets dropped in one place for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DropPlace {
+    /// The port that they arrived at.
+    pub ingress: String,
+    /// 802.1p priority.
+    pub priority: u8,
+    /// Whether the priority is lossless.
+    pub lossless: bool,
+    /// `headroom-full`, `buffer-full`, `queue-limit` or `expired`.
+    pub reason: &'static str,
+    /// How many.
+    pub packets: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// First time, in picoseconds.
+    pub first_ps: Time,
+    /// Most bytes by which the room fell short at once.
+    pub shortfall: u64,
+}
+
+/// Pauses of queues.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PauseSummary {
+    /// How many began.
+    pub count: u64,
+    /// How many stood at the end of the run.
+    pub standing: u64,
+    /// Paused time of all queues together, in picoseconds; standing pauses count to the end.
+    pub total_ps: Time,
+    /// Mean length in picoseconds; absent without pauses.
+    pub mean_ps: Option<f64>,
+    /// Longest, in picoseconds.
+    pub longest_ps: Time,
+    /// Distinct queues (egress port and priority) that were ever paused.
+    pub queues: u64,
+    /// Pause frames sent, refreshes included.
+    pub pause_frames: u64,
+    /// Resume frames sent.
+    pub resume_frames: u64,
+}
+
+/// A deadlock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeadlockSummary {
+    /// When the pause that closed the cycle was decided, in picoseconds.
+    pub closed_ps: Time,
+    /// When the oracle saw it, in picoseconds.
+    pub seen_ps: Time,
+    /// The cycle: each egress waits for the next one, the last for the first.
+    pub cycle: Vec<HeldSummary>,
+    /// Every ingress that can never drain: the cycle and what it blocks.
+    pub stuck: Vec<QueueName>,
+}
+
+/// A port and a priority.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueName {
+    /// The port.
+    pub port: String,
+    /// 802.1p priority.
+    pub priority: u8,
+}
+
+/// An egress queue of a deadlock's cycle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeldSummary {
+    /// The egress port.
+    pub port: String,
+    /// 802.1p priority.
+    pub priority: u8,
+    /// Bytes in the queue.
+    pub bytes: u64,
+    /// Flows that hold the cycle there: `flow 17: H3 -> H9 (websearch)`.
+    pub flows: Vec<String>,
+}
+
+/// A queue that had bytes to send at the end and might not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitSummary {
+    /// The egress port that waits.
+    pub port: String,
+    /// 802.1p priority.
+    pub priority: u8,
+    /// Bytes that wait.
+    pub bytes: u64,
+    /// Since when, in picoseconds.
+    pub since_ps: Time,
+    /// The ingress that it waits for.
+    pub waits_for: String,
+    /// The host at the end of the chain that does not consume, if it has an end.
+    pub root: Option<String>,
+}
+
+/// A high-water mark and the room that there was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Peak {
+    /// The node or port (with priority where there are several).
+    pub place: String,
+    /// Most bytes that it held.
+    pub bytes: u64,
+    /// Bytes that it could hold, where there is a bound.
+    pub of: Option<u64>,
+}
+
+/// High-water marks: of each kind the fullest in proportion to its room.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Peaks {
+    /// A node's buffer.
+    pub buffer: Option<Peak>,
+    /// An ingress headroom.
+    pub headroom: Option<Peak>,
+    /// A port's egress queues (the longest; no bound).
+    pub queue: Option<Peak>,
+}
+
+/// Totals of the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CounterSummary {
+    /// Events of the kernel.
+    pub events: u64,
+    /// Packets of any kind that crossed a link.
+    pub packet_hops: u64,
+    /// Data packets that crossed a link.
+    pub data_hops: u64,
+    /// Data packets sent.
+    pub sent: u64,
+    /// Data packets that reached their receiver.
+    pub delivered: u64,
+    /// Data packets dropped.
+    pub dropped: u64,
+    /// Data packets under way at the end.
+    pub in_flight: u64,
+}
+
+impl Summary {
+    /// Adds notes from elsewhere (the scenario's warnings), the gravest first as before.
+    pub fn add_notes(&mut self, notes: impl IntoIterator<Item = Note>) {
+        self.notes.extend(notes);
+        self.notes.sort_by_key(|n| n.level);
+    }
+
+    /// Packets were lost in a lossless priority: the run is in error.
+    pub fn lost_lossless(&self) -> bool {
+        self.drops.lossless_packets > 0
+    }
+}
+
+/// A stop reason as files spell it.
+pub fn stop_name(stop: Stop) -> &'static str {
+    match stop {
+        Stop::AllDone => "all-done",
+        Stop::EndTime => "end-time",
+        Stop::Interrupted => "interrupted",
+        Stop::Starved => "starved",
+    }
+}
+
+/// Length of a pause in picoseconds; a standing one counts to the end of the run.
+pub fn pause_length(pause: &Pause, outcome: &Outcome) -> Time {
+    pause.until.unwrap_or(outcome.end).saturating_sub(pause.from)
+}
+
+/// Summarises the run of `plan`, made from the scenario called `scenario`.
+pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
+    let drops = drops(plan, outcome);
+    let pauses = pauses(plan, outcome);
+    let c = outcome.counters;
+    Summary {
+        scenario: scenario.into(),
+        network: names::network(plan),
+        flow_control: names::flow_control(plan).into(),
+        transport: names::transport(plan).into(),
+        seed: plan.seed,
+        simulated_ps: outcome.end,
+        stop: stop_name(outcome.stop),
+        complete: outcome.stop != Stop::Interrupted,
+        sizes: statistics::by_size(plan, outcome),
+        classes: statistics::by_class(plan, outcome),
+        verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses),
+        drops,
+        pauses,
+        deadlock: deadlock(plan, outcome),
+        waiting: waiting(plan, outcome),
+        peaks: peaks(plan, outcome),
+        counters: CounterSummary {
+            events: c.events,
+            packet_hops: c.packet_hops,
+            data_hops: c.data_hops,
+            sent: c.sent,
+            delivered: c.delivered,
+            dropped: c.dropped,
+            in_flight: c.in_flight,
+        },
+        notes: notes::notes(plan, outcome),
+    }
+}
+
+fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
+    let sum = |keep: &dyn Fn(&xoff_sim::outcome::Drops) -> bool| {
+        outcome.drops.iter().filter(|d| keep(d)).map(|d| d.packets).sum()
+    };
+    DropSummary {
+        lossless_packets: sum(&notes::breaks_losslessness),
+        lossy_packets: sum(&|d| !d.lossless && d.reason != DropReason::Expired),
+        expired_packets: sum(&|d| d.reason == DropReason::Expired),
+        places: outcome
+            .drops
+            .iter()
+            .map(|d| DropPlace {
+                ingress: names::port(plan, d.ingress),
+                priority: names::priority(plan, d.lane),
+                lossless: d.lossless,
+                reason: match d.reason {
+                    DropReason::HeadroomFull => "headroom-full",
+                    DropReason::BufferFull => "buffer-full",
+                    DropReason::QueueLimit => "queue-limit",
+                    DropReason::Expired => "expired",
+                },
+                packets: d.packets,
+                bytes: d.bytes,
+                first_ps: d.first,
+                shortfall: d.shortfall,
+            })
+            .collect(),
+    }
+}
+
+fn pauses(plan: &Plan, outcome: &Outcome) -> PauseSummary {
+    let lengths = || outcome.pauses.iter().map(|p| pause_length(p, outcome));
+    let count = outcome.pauses.len() as u64;
+    let total_ps: Time = lengths().sum();
+    let mut paused = vec![false; plan.topology.ports.len() * plan.lanes.len()];
+    for p in &outcome.pauses {
+        paused[p.port as usize * plan.lanes.len() + usize::from(p.lane)] = true;
+    }
+    PauseSummary {
+        count,
+        standing: outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64,
+        total_ps,
+        mean_ps: (count > 0).then(|| total_ps as f64 / count as f64),
+        longest_ps: lengths().max().unwrap_or(0),
+        queues: paused.iter().filter(|&&p| p).count() as u64,
+        pause_frames: outcome.ports.iter().map(|p| p.pause_frames).sum(),
+        resume_frames: outcome.ports.iter().map(|p| p.resume_frames).sum(),
+    }
+}
+
+fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
+    let d = outcome.deadlock.as_ref()?;
+    Some(DeadlockSummary {
+        closed_ps: d.closed,
+        seen_ps: d.seen,
+        cycle: d
+            .cycle
+            .iter()
+            .map(|h| HeldSummary {
+                port: names::port(plan, h.port),
+                priority: names::priority(plan, h.lane),
+                bytes: h.bytes,
+                flows: h.flows.iter().map(|&f| names::flow(plan, f)).collect(),
+            })
+            .collect(),
+        stuck: d
+            .stuck
+            .iter()
+            .map(|&(port, lane)| QueueName {
+                port: names::port(plan, port),
+                priority: names::priority(plan, lane),
+            })
+            .collect(),
+    })
+}
+
+fn waiting(plan: &Plan, outcome: &Outcome) -> Vec<WaitSummary> {
+    outcome
+        .waiting
+        .iter()
+        .map(|w| WaitSummary {
+            port: names::port(plan, w.port),
+            priority: names::priority(plan, w.lane),
+            bytes: w.bytes,
+            since_ps: w.since,
+            waits_for: names::port(plan, w.waits_for),
+            root: w.root.map(|n| names::node(plan, n).to_string()),
+        })
+        .collect()
+}
+
+/// The first index whose share `bytes / room` is the largest, if any has bytes.
+fn fullest(shares: impl Iterator<Item = (u64, u64)>) -> Option<(usize, u64, u64)> {
+    let mut best: Option<(usize, u64, u64)> = None;
+    for (index, (bytes, room)) in shares.enumerate() {
+        let fuller =
+            best.is_none_or(|(_, b, r)| u128::from(bytes) * u128::from(r) > u128::from(b) * u128::from(room));
+        if bytes > 0 && fuller {
+            best = Some((index, bytes, room));
+        }
+    }
+    best
+}
+
+fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
+    let lanes = plan.lanes.len();
+    let buffers = outcome.buffer_peaks.iter().zip(&plan.buffers).map(|(&peak, b)| (peak, b.total));
+    let headrooms = outcome
+        .accounts
+        .iter()
+        .zip(&plan.accounts)
+        .map(|(peak, account)| (peak.headroom, account.headroom.as_ref().map_or(0, |h| h.total)));
+    let queues = outcome.ports.iter().map(|p| (p.queue_peak, 1));
+    Peaks {
+        buffer: fullest(buffers).map(|(node, bytes, room)| Peak {
+            place: names::node(plan, node as u32).into(),
+            bytes,
+            of: Some(room),
+        }),
+        headroom: fullest(headrooms).map(|(account, bytes, room)| Peak {
+            place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),
+            bytes,
+            of: Some(room),
+        }),
+        queue: fullest(queues).map(|(port, bytes, _)| Peak {
+            place: names::port(plan, port as PortId),
+            bytes,
+            of: None,
+        }),
+    }
+}

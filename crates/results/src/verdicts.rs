@@ -1,0 +1,86 @@
+//! What the oracles say of a run. Each zero stands beside the activity that
+//! makes it mean something.
+
+use serde::Serialize;
+
+use crate::human;
+use crate::statistics;
+use crate::summary::{DropSummary, PauseSummary};
+use xoff_plan::plan::Plan;
+use xoff_sim::outcome::{Outcome, Stop};
+
+/// Whether a property held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It did.
+    Held,
+    /// It did not.
+    Broken,
+    /// Nothing promised it.
+    NotPromised,
+}
+
+/// One oracle's word on the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The property: `losslessness`, `deadlock-freedom`, `conservation` or `completion`.
+    pub property: &'static str,
+    /// Whether it held.
+    pub state: State,
+    /// The reason, with the activity that makes a zero mean something.
+    pub text: String,
+}
+
+/// Every verdict, always the same properties in the same order.
+pub fn verdicts(plan: &Plan, outcome: &Outcome, drops: &DropSummary, pauses: &PauseSummary) -> Vec<Verdict> {
+    let c = outcome.counters;
+    let activity =
+        format!("{} sent, {}", human::counted(c.sent, "data packet"), human::counted(pauses.count, "pause"));
+    let lossless = if !plan.lanes.iter().any(|l| l.lossless) {
+        (State::NotPromised, "no priority is lossless".to_string())
+    } else if drops.lossless_packets > 0 {
+        (
+            State::Broken,
+            format!("{} lost ({activity})", human::counted(drops.lossless_packets, "lossless packet")),
+        )
+    } else {
+        (State::Held, format!("no lossless packet lost ({activity})"))
+    };
+    let deadlock = match &outcome.deadlock {
+        Some(d) => {
+            (State::Broken, format!("a cycle of {} closed at {}", d.cycle.len(), human::time(d.closed)))
+        }
+        None => (State::Held, format!("no cycle closed ({activity})")),
+    };
+    let accounted = c.delivered + c.dropped + c.in_flight;
+    let sum = format!(
+        "{} sent, {} delivered, {} dropped, {} under way",
+        human::count(c.sent),
+        human::count(c.delivered),
+        human::count(c.dropped),
+        human::count(c.in_flight)
+    );
+    let conservation = (if accounted == c.sent { State::Held } else { State::Broken }, sum);
+    let begun = plan.flows.iter().zip(&outcome.flows).filter(|(f, _)| statistics::started(f, outcome));
+    let (all, done) =
+        begun.fold((0, 0), |(all, done), (_, o)| (all + 1, done + u64::from(o.completed.is_some())));
+    // A run that ends at a set time promises nothing of the flows under way then.
+    let completion = (
+        match outcome.stop {
+            _ if all == done => State::Held,
+            Stop::EndTime | Stop::Interrupted => State::NotPromised,
+            Stop::AllDone | Stop::Starved => State::Broken,
+        },
+        format!("{} of {} finished", human::count(done), human::counted(all, "flow")),
+    );
+    [
+        ("losslessness", lossless),
+        ("deadlock-freedom", deadlock),
+        ("conservation", conservation),
+        ("completion", completion),
+    ]
+    .into_iter()
+    .map(|(property, (state, text))| Verdict { property, state, text })
+    .collect()
+}

@@ -1,0 +1,253 @@
+//! What a run says of itself: tables and notes, kept as snapshots, and the
+//! statistics in them against sums made here.
+
+mod common;
+
+use common::{LANES, LOSSLESS, LOSSY, US, deadlocked, healthy, plan};
+use xoff_plan::plan::{EXPIRE, Limit, Plan, Receiver, Red};
+use xoff_results::notes::{Level, notes};
+use xoff_results::summary::{Summary, summarise};
+use xoff_results::table::{self, WIDTH};
+use xoff_results::verdicts::State;
+use xoff_schemes::flow_control::FlowControlParams;
+use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop, Wait};
+
+/// The rendered answer, after checking that it fits.
+fn rendered(summary: &Summary) -> String {
+    let text = table::render(summary);
+    for line in text.lines() {
+        assert!(line.chars().count() <= WIDTH, "too wide: {line}");
+        assert_eq!(line, line.trim_end(), "blanks at the end");
+    }
+    text
+}
+
+fn texts(plan: &Plan, outcome: &Outcome) -> Vec<String> {
+    notes(plan, outcome).into_iter().map(|n| n.text).collect()
+}
+
+fn says(plan: &Plan, outcome: &Outcome, part: &str) -> bool {
+    texts(plan, outcome).iter().any(|t| t.contains(part))
+}
+
+fn drops(reason: DropReason, lane: u8) -> Drops {
+    Drops {
+        ingress: 7,
+        lane,
+        lossless: lane == LOSSLESS,
+        reason,
+        packets: 12,
+        bytes: 12_744,
+        first: 250 * US,
+        shortfall: 1_200,
+    }
+}
+
+#[test]
+fn a_healthy_run() {
+    let plan = plan();
+    insta::assert_snapshot!(rendered(&summarise("ring", &plan, &healthy(&plan))));
+}
+
+#[test]
+fn a_deadlocked_run() {
+    let plan = plan();
+    insta::assert_snapshot!(rendered(&summarise("ring", &plan, &deadlocked(&plan))));
+}
+
+#[test]
+fn a_run_that_lost_packets() {
+    let plan = plan();
+    let mut outcome = healthy(&plan);
+    outcome.drops = vec![
+        drops(DropReason::HeadroomFull, LOSSLESS),
+        drops(DropReason::BufferFull, LOSSLESS),
+        drops(DropReason::QueueLimit, LOSSLESS),
+        drops(DropReason::QueueLimit, LOSSY),
+    ];
+    outcome.ports[7].pause_frames = 3;
+    insta::assert_snapshot!(rendered(&summarise("lossy", &plan, &outcome)));
+}
+
+#[test]
+fn an_interrupted_run_leaves_out_what_had_not_begun() {
+    let plan = plan();
+    let mut outcome = healthy(&plan);
+    outcome.end = 95 * US; // flows 0 to 9 have begun
+    outcome.stop = Stop::Interrupted;
+    for flow in &mut outcome.flows[5..] {
+        *flow = Default::default();
+    }
+    let summary = summarise("ring", &plan, &outcome);
+    assert!(!summary.complete);
+    let all = summary.sizes.last().unwrap();
+    assert_eq!((all.flows, all.finished), (10, 5));
+    assert!(says(&plan, &outcome, "interrupted at 95 us of 1 ms"));
+    assert!(!says(&plan, &outcome, "The traffic"));
+    let mut early = outcome.clone();
+    early.end = 45 * US; // the other class begins with flow 5, at 50 us
+    let silent = "The traffic \"an incast with a long name\" had no effect: no flow of it began";
+    assert!(says(&plan, &early, silent));
+    assert!(says(&plan, &outcome, "5 of 10 flows unfinished at 95 us: 5 were cut short"));
+}
+
+#[test]
+fn groups_add_up() {
+    let plan = plan();
+    let outcome = deadlocked(&plan);
+    let s = summarise("ring", &plan, &outcome);
+    let (all, buckets) = s.sizes.split_last().unwrap();
+    for groups in [buckets, &s.classes[..]] {
+        assert_eq!(groups.iter().map(|g| g.flows).sum::<u64>(), 60);
+        assert_eq!(groups.iter().map(|g| g.finished).sum::<u64>(), 30);
+        let goodput: f64 = groups.iter().map(|g| g.goodput_bps).sum();
+        assert!((goodput - all.goodput_bps).abs() < 1.0);
+    }
+    // 30 finished flows of slowdown 1 + i/10: median by nearest rank is the 15th.
+    let q = all.slowdown.unwrap();
+    assert!((q.mean - 2.45).abs() < 1e-6, "{}", q.mean);
+    assert!((q.p50 - 2.4).abs() < 1e-6 && (q.p999 - 3.9).abs() < 1e-6);
+    // 4 us, and three pauses that stand from about 300 us to the end at 1000 us.
+    assert_eq!(s.pauses.total_ps, 4 * US + 3 * 700 * US - (6 + 8 + 10));
+    assert_eq!((s.pauses.count, s.pauses.standing, s.pauses.queues), (4, 3, 3));
+    assert_eq!((s.pauses.pause_frames, s.pauses.resume_frames), (36, 1));
+    let headroom = s.peaks.headroom.unwrap();
+    assert_eq!(
+        (headroom.place.as_str(), headroom.bytes, headroom.of),
+        ("S0.1:1 (priority 3)", 26_000, Some(52_000))
+    );
+}
+
+#[test]
+fn verdicts_follow_the_outcome() {
+    let plan = plan();
+    let states =
+        |o: &Outcome| summarise("ring", &plan, o).verdicts.iter().map(|v| v.state).collect::<Vec<_>>();
+    use State::{Broken, Held, NotPromised};
+    assert_eq!(states(&healthy(&plan)), [Held; 4]);
+    assert_eq!(states(&deadlocked(&plan)), [Held, Broken, Held, NotPromised]);
+    let mut starved = deadlocked(&plan);
+    starved.stop = Stop::Starved;
+    assert_eq!(states(&starved)[3], Broken);
+    let mut lost = healthy(&plan);
+    lost.counters.delivered -= 1; // a packet that nobody accounts for
+    assert_eq!(states(&lost), [Held, Held, Broken, Held]);
+    lost.drops.push(drops(DropReason::Expired, LOSSLESS));
+    assert_eq!(states(&lost)[0], Held, "a routing loop is no loss of a buffer's");
+    lost.drops.push(drops(DropReason::BufferFull, LOSSY));
+    assert!(!summarise("ring", &plan, &lost).lost_lossless());
+    lost.drops.push(drops(DropReason::BufferFull, LOSSLESS));
+    assert_eq!(states(&lost)[0], Broken);
+    let mut lossy = plan.clone();
+    lossy.lanes[0].lossless = false;
+    assert_eq!(summarise("ring", &lossy, &healthy(&lossy)).verdicts[0].state, NotPromised);
+}
+
+#[test]
+fn pfc_that_never_fired_says_how_near_it_came() {
+    let mut plan = plan();
+    let mut outcome = healthy(&plan);
+    assert!(says(
+        &plan,
+        &outcome,
+        "PFC never fired: the fullest ingress, S0.1:1 (priority 3), reached 34 kB of the 75 kB at which it pauses."
+    ));
+    // α = 1/8 of 4.5 MB less the 120 kB that S0.1 held at most, and the reserve.
+    for account in plan.accounts.iter_mut().step_by(LANES) {
+        account.limit = Limit::Dynamic { alpha_q16: 8_192, cap: u64::MAX };
+    }
+    assert!(says(&plan, &outcome, "reached 34 kB and its dynamic threshold never fell below 552 kB"));
+    outcome.ports[3].pause_frames = 1;
+    assert!(!says(&plan, &outcome, "never fired"));
+    outcome.ports[3].pause_frames = 0;
+    plan.flow_control = FlowControlParams::None;
+    assert!(!says(&plan, &outcome, "never fired"));
+}
+
+#[test]
+fn options_without_effect_are_named() {
+    let base = plan();
+    let outcome = healthy(&base);
+    let quiet = texts(&base, &outcome).len();
+    let check = |change: &dyn Fn(&mut Plan), part: &str| {
+        let mut plan = base.clone();
+        change(&mut plan);
+        let texts = texts(&plan, &outcome);
+        assert!(texts.iter().any(|t| t.contains(part)), "no {part:?} in {texts:?}");
+        assert_eq!(texts.len(), quiet + 1, "{texts:?}");
+    };
+    check(
+        &|p| p.lanes[0].ecn = Some(Red { k_min: 40_000, k_max: 80_000, p_max: 0.1 }),
+        "ECN never marked a packet: the longest queues, of S0.0:1, reached 34 kB, and marking begins above 40 kB",
+    );
+    check(&|p| p.transport.window = Some(2_000_000), "transport.window (2 MB) had no effect");
+    check(&|p| p.flows[4].pace = 100_000_000_000, "The rate of flow 4: H1 -> H0 (websearch) had no effect");
+    check(
+        &|p| p.receivers.push(Receiver { host: 5, rx: 0, stalls: Vec::new() }),
+        "The slow receiver S0.2 had no effect: no flow goes to it.",
+    );
+    check(
+        &|p| p.receivers.push(Receiver { host: 1, rx: 0, stalls: vec![(2_000 * US, 3_000 * US)] }),
+        "The stall of H1 from 2 ms on had no effect: the run ended at 1 ms.",
+    );
+    let mut marked = outcome.clone();
+    marked.ports[6].marks = 5;
+    let mut plan = base.clone();
+    plan.lanes[0].ecn = Some(Red { k_min: 1, k_max: 2, p_max: 1.0 });
+    assert!(says(&plan, &marked, "5 ECN marks set, and nothing reacts to them"));
+}
+
+#[test]
+fn unfinished_flows_have_a_reason() {
+    let plan = plan();
+    let mut outcome = healthy(&plan);
+    outcome.flows[59].completed = None;
+    assert!(says(&plan, &outcome, "1 of 60 flows unfinished at 1 ms: 1 had too little time"));
+    outcome.stop = Stop::Starved;
+    assert!(says(&plan, &outcome, "1 waited for something that will never happen"));
+
+    // Of the thirty flows left, three use the lossy lane (39, 49, 59). H0 sends the
+    // ACKs of 49 through an ingress that is stuck; nothing holds the other two.
+    let outcome = deadlocked(&plan);
+    let split = "30 of 60 flows unfinished at 1 ms: 28 lead through the deadlock and 2 had too little time";
+    assert!(says(&plan, &outcome, split));
+    // If only what enters H0 is held: data to it, and ACKs to it.
+    let mut partly = outcome.clone();
+    partly.deadlock.as_mut().unwrap().stuck = vec![(0, LOSSLESS)];
+    let held = plan.flows[30..].iter().filter(|f| f.src == 0 || (f.dst == 0 && f.lane == LOSSLESS)).count();
+    assert!(says(&plan, &partly, &format!("{held} lead through the deadlock and {} had", 30 - held)));
+}
+
+#[test]
+fn waits_are_told_by_their_root() {
+    let plan = plan();
+    let mut outcome = healthy(&plan);
+    let wait =
+        |port, root| Wait { port, lane: LOSSLESS, bytes: 12_000, since: 120 * US, waits_for: port ^ 1, root };
+    outcome.waiting = (0..12).map(|p| wait(p, Some(2))).collect();
+    outcome.waiting.push(wait(6, None));
+    let notes = notes(&plan, &outcome);
+    let note = notes.iter().find(|n| n.text.contains("because H2 does not consume")).unwrap();
+    assert_eq!(note.level, Level::Warning);
+    assert_eq!(note.details.len(), 9);
+    assert_eq!(note.details[7], "S0.1:1 (priority 3) has 12 kB and waits since 120 us for S0.0:1");
+    assert_eq!(note.details[8], "and 4 more, in summary.json");
+    assert!(notes.iter().any(|n| n.text == "1 queue waited at the end, paused by the next hop:"));
+}
+
+#[test]
+fn a_routing_loop_is_shown() {
+    let mut plan = plan();
+    let path = plan.hops.len() as u32;
+    plan.hops.extend([0, 6, 7, 6, 7]); // S0.0 and S0.1 send it to and fro
+    plan.hops.push(EXPIRE);
+    plan.flows[0].path = path;
+    let mut outcome = healthy(&plan);
+    outcome.flows[0].completed = None;
+    outcome.drops.push(drops(DropReason::Expired, LOSSLESS));
+    let notes = notes(&plan, &outcome);
+    let note = notes.iter().find(|n| n.text.starts_with("1 flow runs in a routing loop")).unwrap();
+    assert_eq!(note.details, ["flow 0: H0 -> H2 (websearch): S0.0 -> S0.1 -> S0.0"]);
+    assert!(notes.iter().any(|n| n.text.contains("1 run in a routing loop")));
+    assert!(notes.iter().all(|n| n.level != Level::Error));
+}
