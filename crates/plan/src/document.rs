@@ -126,9 +126,10 @@ impl<'t> Document<'t> {
                     table.get_mut(k.as_str()).expect("present or just inserted")
                 }
                 (Step::Index(n), DeValue::Array(array)) => {
-                    let message = format!("`{path}` has {} entries, so there is no [{n}]", array.len());
+                    let message = format!("`{path}` has no entry [{n}]");
+                    let help = format!("its last entry is [{}]", array.len().saturating_sub(1));
                     path.push_str(&format!("[{n}]"));
-                    array.iter_mut().nth(*n).ok_or_else(|| fail(message, "entries count from 0"))?
+                    array.get_mut(*n).ok_or_else(|| fail(message, &help))?
                 }
                 (Step::Key(k), DeValue::Array(_)) => {
                     let help = format!("name the entry: {path}[0].{k}");

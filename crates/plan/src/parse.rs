@@ -108,7 +108,7 @@ fn kind<'d>(doc: &'d Document<'_>, table: &str, allowed: &[&str]) -> Result<&'d 
 
 /// Reads a table whose `kind` has been read before.
 fn rest<T: DeserializeOwned>(doc: &Document<'_>, path: &str, kind: &str) -> Result<T, Error> {
-    let read = doc.read(path, &["kind"]).map_err(|e| e.of_kind(kind))?;
+    let read = doc.read(path, &["kind"]).map_err(|e| e.of_kind(path, kind))?;
     Ok(read.expect("a table that has a kind is there"))
 }
 

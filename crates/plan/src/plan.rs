@@ -143,7 +143,8 @@ pub struct Flow {
     /// Paced at this many bits per second; 0 is line rate.
     pub pace: u64,
     /// Completion time (last ACK at the sender) of the same packets alone in
-    /// the network, in picoseconds.
+    /// the network, in picoseconds; stalls and the window not considered. 0 if
+    /// its packets or ACKs expire on their way, so that it cannot complete.
     pub ideal: Time,
 }
 

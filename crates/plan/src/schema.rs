@@ -1,25 +1,21 @@
 //! The scenario's JSON Schema, from the types that parse it.
 
 use crate::scenario::Scenario;
-use schemars::transform::RecursiveTransform;
 use schemars::{Schema, generate::SchemaSettings};
 use serde_json::Value;
 
 /// The JSON Schema (draft 2020-12) of a scenario, for editors and other tools.
 pub fn schema() -> Schema {
-    // Serialised and parsed forms have the same keys; "deserialize" also says
-    // which may be left out.
-    let settings = SchemaSettings::draft2020_12().for_deserialize().with_transform(RecursiveTransform(close));
-    settings.into_generator().into_root_schema_for::<Scenario>()
-}
-
-/// Objects of one variant of an enum allow no further keys either: each lists
-/// its own tag beside the keys of the table it refers to.
-fn close(schema: &mut Schema) {
-    let Some(object) = schema.as_object_mut() else { return };
-    if object.contains_key("$ref") && object.contains_key("properties") {
-        object.insert("unevaluatedProperties".to_string(), Value::Bool(false));
+    // Read and written forms have the same keys; this one says which may be left out.
+    let settings = SchemaSettings::draft2020_12().for_deserialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<Scenario>();
+    // A [flow_control] table without `scheme` is one of PFC.
+    if let Some(required) =
+        schema.pointer_mut("/$defs/FlowControl/oneOf/0/required").and_then(Value::as_array_mut)
+    {
+        required.retain(|key| key != "scheme");
     }
+    schema
 }
 
 #[cfg(test)]
@@ -32,6 +28,16 @@ mod tests {
         let mut keys = 0;
         visit(&schema, &mut keys);
         assert!(keys > 60, "{keys} keys");
+    }
+
+    #[test]
+    fn the_scheme_may_be_left_out_of_pfc_only() {
+        let schema = serde_json::to_value(schema()).unwrap();
+        let variants = &schema["$defs"]["FlowControl"]["oneOf"];
+        assert_eq!(variants[0]["properties"]["scheme"]["const"], "pfc");
+        let needs =
+            |i: usize| variants[i]["required"].as_array().is_some_and(|r| r.contains(&"scheme".into()));
+        assert_eq!((needs(0), needs(1)), (false, true));
     }
 
     fn visit(value: &Value, keys: &mut usize) {

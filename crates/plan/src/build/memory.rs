@@ -1,12 +1,12 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, alpha_q16, bytes};
+use super::{Context, LONGEST, alpha_q16, bytes};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{FlowControl, HeadroomRule, Pfc};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
-use xoff_net::units::{Bytes, Threshold};
+use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 use xoff_schemes::flow_control::pfc::{PfcParams, headroom, least_quanta};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
 
@@ -51,6 +51,10 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> R
     }
     if let Some(alpha) = pfc.alpha {
         alpha_q16(cx, &at("alpha"), alpha)?;
+    }
+    if pfc.response_time.0 > LONGEST {
+        let message = format!("a response time of {} is out of range", pfc.response_time);
+        return Err(cx.doc.error(&at("response_time"), message, format!("{} are the most", Span(LONGEST))));
     }
     if u64::from(pfc.quanta) < least_quanta(packet.largest()) {
         let message = format!("a pause of {} quanta would run out before it can be repeated", pfc.quanta);
@@ -132,7 +136,8 @@ fn account(
             headroom: Some(headroom),
         });
     };
-    let link = format!("the link of {} ({}, {})", topology.port_name(id), rate(port.rate), time(port.delay));
+    let link =
+        format!("the link of {} ({}, {})", topology.port_name(id), Bandwidth(port.rate), Span(port.delay));
     let shown = |t: Threshold, resolved: u64| match t {
         Threshold::Bytes(b) => b.to_string(),
         bdp => format!("{bdp} ({})", bytes(resolved)),
@@ -174,6 +179,12 @@ fn default_switch(topology: &Topology, node: NodeId) -> u64 {
     ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
 }
 
+/// An error about a buffer; where its size is not written, the topology is shown.
+fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
+    let shown = if cx.doc.get(key).is_some() { key } else { "topology" };
+    cx.doc.error(shown, message, help).with_key(key)
+}
+
 fn buffer(
     cx: &Context<'_>,
     topology: &Topology,
@@ -193,7 +204,7 @@ fn buffer(
     let largest = u64::from(packet.largest());
     if total < largest && !n.ports.is_empty() {
         let message = format!("{} of {} hold no packet of {}", bytes(total), n.name, bytes(largest));
-        return Err(cx.doc.error(key, message, "a buffer must hold at least one packet"));
+        return Err(at_buffer(cx, key, message, "a buffer must hold at least one packet"));
     }
     let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
     let lossless: Vec<(&Account, &Headroom)> =
@@ -232,10 +243,10 @@ fn buffer(
             bytes(count * largest),
         );
         let help = format!(
-            "raise {key} above {}, use fewer lossless priorities, or set a smaller flow_control.headroom",
-            bytes(taken.saturating_add(largest))
+            "raise {key} to {}B or more, use fewer lossless priorities, or set a smaller flow_control.headroom",
+            taken.saturating_add(largest)
         );
-        return Err(cx.doc.error(key, message, help));
+        return Err(at_buffer(cx, key, message, &help));
     }
     for (account, _) in &lossless {
         if let Limit::Static(xoff) = account.limit
@@ -248,7 +259,8 @@ fn buffer(
                 bytes(shared),
                 bytes(total)
             );
-            return Err(cx.doc.error("flow_control.xoff", message, format!("lower `xoff`, or raise {key}")));
+            let help = format!("lower `xoff`, or raise {key}");
+            return Err(cx.doc.error("flow_control.xoff", message, help));
         }
     }
     Ok(Buffer { total, shared })
@@ -281,12 +293,4 @@ pub(super) fn warn_of_overcommitment(
             return;
         }
     }
-}
-
-fn rate(bps: u64) -> String {
-    xoff_net::units::Bandwidth(bps).to_string()
-}
-
-fn time(ps: u64) -> String {
-    xoff_net::units::Span(ps).to_string()
 }

@@ -16,7 +16,7 @@ use routes::Routes;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use xoff_kernel::time::Time;
+use xoff_kernel::time::{SECOND, Time};
 use xoff_net::routing::Saturation;
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
@@ -25,6 +25,11 @@ use xoff_schemes::transport::{TransportKind, TransportParams};
 
 /// Most memory that a plan may need: 16 GiB.
 const MEMORY: u64 = 16 << 30;
+
+/// Longest one-way delay of a link and longest response time: 1000 s.
+const LONGEST: u64 = 1_000 * SECOND;
+/// Fastest link: 1 Pbit/s. Within these two all sums of bytes fit 64 bits.
+const FASTEST: u64 = 1_000_000_000_000_000;
 
 /// What every part of the work reads, and where it leaves warnings.
 struct Context<'s> {
@@ -74,12 +79,13 @@ pub(crate) fn plan(
         .topology
         .build()
         .map_err(|e| doc.error(&format!("topology.{}", e.key), e.message, e.help))?;
+    check_links(&cx, &topology)?;
     let used = used_priorities(&cx)?;
     let lanes = lanes::build(&mut cx, &used, &packet)?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
-    let measure = measure(&cx, &topology)?;
+    let measure = measure(&cx, &topology, end)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
     let offers = offered::generate(&mut cx, &topology, &mut routes, &packet)?;
@@ -100,6 +106,12 @@ pub(crate) fn plan(
             message,
             format!("raise it to at least {}", bytes(packets)),
         ));
+    }
+    for (i, s) in scenario.slow_receiver.iter().enumerate() {
+        let host = topology.find(&s.host).expect("checked above");
+        if !flows.iter().any(|f| f.src == host || f.dst == host) {
+            cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: nothing is sent to {}", s.host));
+        }
     }
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
@@ -192,6 +204,16 @@ fn used_priorities(cx: &Context<'_>) -> Result<Vec<u8>, Error> {
     Ok(used)
 }
 
+/// Refuses links beyond what arithmetic and sense allow.
+fn check_links(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let beyond = |p: &xoff_net::topology::Port| p.delay > LONGEST || p.rate > FASTEST;
+    let Some(port) = topology.ports.iter().position(beyond) else { return Ok(()) };
+    let (name, p) = (topology.port_name(port as PortId), &topology.ports[port]);
+    let message = format!("the link of {name} ({}, {}) is out of range", Bandwidth(p.rate), Span(p.delay));
+    let help = format!("links have up to {} and {}", Bandwidth(FASTEST), Span(LONGEST));
+    Err(cx.doc.error("topology", message, help))
+}
+
 fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
     let each = (size_of::<crate::plan::Account>() + 5 * size_of::<(&str, u64)>()) as u64;
     let need = accounts.saturating_mul(each);
@@ -244,7 +266,7 @@ fn transport(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result
     Ok(TransportParams { kind, ack_every: t.ack_every, rto: t.rto.0, window })
 }
 
-fn measure(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
+fn measure(cx: &Context<'_>, topology: &Topology, end: Option<Time>) -> Result<Measure, Error> {
     let m = &cx.scenario.measure;
     let ports = match &m.ports {
         PortSet::None => Vec::new(),
@@ -285,6 +307,17 @@ fn measure(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
             return Err(cx.doc.error("measure.ports", "ports are to be sampled, but not how often", help));
         }
     };
+    // A port gives three series; a sample takes 32 B.
+    if let (Some(interval), Some(end)) = (interval, end) {
+        let series = 3 * ports.len() as u64 + cx.scenario.traffic.len() as u64 + 1;
+        let need = (end / interval).saturating_mul(series).saturating_mul(32);
+        if need > MEMORY {
+            let message =
+                format!("{} samples of {series} series would need {} GiB", end / interval, need >> 30);
+            let help = format!("{} GiB are the most: sample less often, or fewer ports", MEMORY >> 30);
+            return Err(cx.doc.error("measure.interval", message, help));
+        }
+    }
     Ok(Measure { interval, ports })
 }
 
@@ -418,12 +451,13 @@ fn alpha_q16(cx: &Context<'_>, path: &str, alpha: f64) -> Result<u64, Error> {
 
 /// A number of bytes as the errors show it: rounded to what a reader can take in.
 fn bytes(n: u64) -> String {
-    match n {
-        0..10_000 => format!("{n} B"),
-        10_000..10_000_000 => format!("{:.2} kB", n as f64 / 1e3),
-        10_000_000..10_000_000_000 => format!("{:.2} MB", n as f64 / 1e6),
-        _ => format!("{:.2} GB", n as f64 / 1e9),
-    }
+    let (unit, factor) = match n {
+        0..10_000 => return format!("{n} B"),
+        10_000..1_000_000 => ("kB", 1e3),
+        1_000_000..1_000_000_000 => ("MB", 1e6),
+        _ => ("GB", 1e9),
+    };
+    format!("{} {unit}", (n as f64 / factor * 100.0).round() / 100.0)
 }
 
 /// The ideal's view of a route's ports.

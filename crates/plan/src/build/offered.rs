@@ -68,7 +68,11 @@ pub(super) fn generate(
     for (i, table) in tables.iter().enumerate() {
         let mut pace = 0;
         let demands = match table {
-            Traffic::Poisson(t) => poisson(cx, topology, routes, packet, i, t, &hosts, &mut limits[i])?,
+            Traffic::Poisson(t) => {
+                let (demands, limit) = poisson(cx, topology, routes, packet, i, t, &hosts)?;
+                limits[i] = limit;
+                demands
+            }
             Traffic::Incast(t) => incast(cx, topology, i, t, &hosts)?,
             Traffic::Permutation(t) => permutation(cx, topology, i, t, &hosts)?,
             Traffic::Flow(t) => {
@@ -95,6 +99,7 @@ pub(super) fn generate(
             pace,
         }));
     }
+    check_count(cx, "traffic", offers.len() as f64, "send fewer flows in all")?;
     offers.sort_by_key(|o| (o.start, o.class, o.position));
     Ok(Offers { classes, offers, explicit, saturation: limits })
 }
@@ -194,8 +199,7 @@ fn poisson(
     i: usize,
     t: &Poisson,
     hosts: &[NodeId],
-    limit: &mut Option<Saturation>,
-) -> Result<Vec<Demand>, Error> {
+) -> Result<(Vec<Demand>, Option<Saturation>), Error> {
     let at = |key: &str| format!("traffic[{i}].{key}");
     if !(t.load > 0.0 && t.load <= 10.0) {
         let message = format!("a load of {} is out of range", t.load);
@@ -216,11 +220,12 @@ fn poisson(
         let message = format!("{name} is the only receiver and a sender too: it would send to itself");
         return Err(cx.doc.error(&at("to"), message, format!("add receivers, or take {name} out of `from`")));
     }
+    let mut limit = None;
     let capacity = match t.load_of {
         LoadOf::HostLinks => host_capacity(topology, &sources),
         LoadOf::Saturation => {
             let pairs = uniform(&sources, &destinations);
-            *limit = saturation(&mut routes.router, &sources, &destinations, &pairs)
+            limit = saturation(&mut routes.router, &sources, &destinations, &pairs)
                 .map_err(|e| unroutable(cx, i, &e))?;
             limit.map_or(0.0, |s| s.rate)
         }
@@ -236,14 +241,15 @@ fn poisson(
         from: start,
         until,
     };
-    traffic::poisson(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
+    let demands = traffic::poisson(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
         let key = match e.key.as_str() {
             "sources" => "from",
             "destinations" => "to",
             _ => "load",
         };
         refused(cx, &at(key), e)
-    })
+    })?;
+    Ok((demands, limit))
 }
 
 /// A generator's refusal, at the key that it is about.

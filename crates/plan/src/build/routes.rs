@@ -14,6 +14,8 @@ use xoff_net::topology::{NodeId, PortId, Topology};
 /// The router, and what it has found.
 pub(super) struct Routes {
     pub(super) router: Router,
+    /// The static routes, and which of them a flow has met.
+    overrides: Vec<(Override, bool)>,
     /// ACKs return over the same nodes.
     mirrored: bool,
     /// Inner port and its rate of each slow host.
@@ -52,6 +54,7 @@ impl Routes {
             .map_err(|e| cx.doc.error(&format!("routing.{}", e.key), e.message, e.help))?;
         Ok(Routes {
             router,
+            overrides: overrides.into_iter().map(|o| (o, false)).collect(),
             mirrored: kind == RoutingKind::Bcube,
             inner: slow.iter().map(|(&host, s)| (host, (s.receiver.rx, s.rate))).collect(),
             hops: Vec::new(),
@@ -98,6 +101,10 @@ impl Routes {
             };
             let completes = there.ends == Ends::Deliver && back.ends == Ends::Deliver;
             lost += u64::from(!completes);
+            if self.hops.len() + 2 * (TTL + 2) > u32::MAX as usize {
+                let message = format!("the routes of {} flows are too many to hold", offers.offers.len());
+                return Err(cx.doc.error("traffic", message, "send fewer flows"));
+            }
             let path = self.keep(topology, &there, o.dst, &mut data);
             let ack_path = self.keep(topology, &back, o.src, &mut ack);
             let ideal = if completes {
@@ -144,12 +151,22 @@ impl Routes {
             );
             cx.warn("routing.overrides".to_string(), message);
         }
+        for (i, _) in self.overrides.iter().enumerate().filter(|(_, (_, met))| !met) {
+            let message = "had no effect: no flow comes by on its way there";
+            cx.warn(format!("routing.overrides[{i}]"), message.to_string());
+        }
         Ok(flows)
     }
 
-    /// Adds a route to the pool; leaves its hops in `facts`.
+    /// Adds a route to the pool, which has room; leaves its hops in `facts`.
     fn keep(&mut self, topology: &Topology, route: &Route, dst: NodeId, facts: &mut Vec<Hop>) -> u32 {
-        let start = u32::try_from(self.hops.len()).expect("the flow count has been bounded");
+        let start = self.hops.len() as u32;
+        for (o, met) in self.overrides.iter_mut().filter(|(o, met)| !met && o.to == dst) {
+            *met = route
+                .ports
+                .iter()
+                .any(|&p| topology.ports[p as usize].node == o.at && topology.neighbour(p) == o.via);
+        }
         facts.clear();
         facts.extend(route.ports.iter().map(|&p| hop(topology, p)));
         self.hops.extend(&route.ports);

@@ -1,0 +1,321 @@
+//! What right scenarios become.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use xoff_net::topology::NodeKind;
+use xoff_plan::plan::{DELIVER, EXPIRE, Flow, Limit, Plan};
+use xoff_plan::{Loaded, load};
+use xoff_schemes::flow_control::FlowControlParams;
+
+const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 4\n\
+                    link = { rate = \"100Gbps\", delay = \"1us\" }\n";
+const FLOW: &str = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H5\"\nsize = \"1MB\"\n";
+
+fn no_files(_: &Path) -> io::Result<Vec<u8>> {
+    Err(io::Error::other("no files here"))
+}
+
+fn loaded(parts: &[&str]) -> Loaded {
+    set(parts, &[])
+}
+
+fn set(parts: &[&str], overrides: &[(&str, &str)]) -> Loaded {
+    let overrides: Vec<_> = overrides.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    load("test.toml", parts.concat().as_bytes(), &overrides, &no_files)
+        .unwrap_or_else(|e| panic!("{}", e.one_line()))
+}
+
+fn plan(parts: &[&str]) -> Plan {
+    loaded(parts).plan
+}
+
+/// A route in the names of its ports, and its end.
+fn route(plan: &Plan, start: u32) -> (Vec<String>, u32) {
+    let rest = &plan.hops[start as usize..];
+    let len = rest.iter().position(|&h| h >= EXPIRE).unwrap();
+    (rest[..len].iter().map(|&p| plan.topology.port_name(p)).collect(), rest[len])
+}
+
+#[test]
+fn a_flow_crosses_the_line_and_its_ack_returns() {
+    let plan = plan(&[LINE, FLOW]);
+    let flow = &plan.flows[0];
+    assert_eq!(route(&plan, flow.path), (vec!["H0:0".into(), "S0.0:4".into(), "S0.1:1".into()], DELIVER));
+    assert_eq!(route(&plan, flow.ack_path), (vec!["H5:0".into(), "S0.1:4".into(), "S0.0:0".into()], DELIVER));
+    // 1,000 packets of 1,062 B at 80 ps per byte over three links of 1 us, an ACK of 66 B back.
+    assert_eq!(flow.ideal, 6_000_000 + 1_002 * 1_062 * 80 + 3 * 66 * 80);
+    assert_eq!(plan.end, None);
+}
+
+#[test]
+fn static_thresholds_and_the_split_of_the_buffer_add_up() {
+    let plan = plan(&[
+        LINE,
+        "[switch]\nbuffer = \"5MB\"\n[flow_control]\nscheme = \"pfc\"\nxoff = \"6bdp\"\nxon = \"4bdp\"\n",
+        FLOW,
+    ]);
+    // One-hop BDP: 100 Gbit/s for 1 us is 12,500 B. Headroom: both ways of the
+    // cable, a pause frame, a packet at each end.
+    let headroom = 25_000 + 64 + 2 * 1_062;
+    for (account, port) in plan.accounts.iter().zip(&plan.topology.ports) {
+        assert_eq!(account.limit, Limit::Static(75_000));
+        assert_eq!((account.resume, account.reserve), (50_000, 0));
+        assert_eq!(account.headroom.as_ref().unwrap().total, headroom, "{port:?}");
+    }
+    for (node, buffer) in plan.topology.nodes.iter().zip(&plan.buffers) {
+        let total = if node.kind == NodeKind::Switch { 5_000_000 } else { 32_000_000 };
+        let ports = node.ports.len() as u64;
+        assert_eq!((buffer.total, buffer.shared), (total, total - ports * (headroom + 1_062)));
+    }
+}
+
+#[test]
+fn the_default_is_a_dynamic_threshold() {
+    let plan = plan(&[LINE, FLOW]);
+    let account = &plan.accounts[0];
+    assert_eq!(account.limit, Limit::Dynamic { alpha_q16: 8_192, cap: u64::MAX });
+    assert_eq!((account.reserve, account.resume_offset), (4_000, 3_000));
+    let switch = plan.topology.find("S0.0").unwrap();
+    assert_eq!(plan.buffers[switch as usize].total, 32_000_000);
+    assert!(
+        matches!(plan.flow_control, FlowControlParams::Pfc(p) if p.quanta == 65_535 && p.response_time == 0)
+    );
+}
+
+#[test]
+fn a_scenario_with_pfc_runs_without_it_and_says_what_had_no_effect() {
+    let parts = [LINE, "[flow_control]\nscheme = \"pfc\"\nxoff = \"6bdp\"\nxon = \"4bdp\"\n", FLOW];
+    let with = loaded(&parts);
+    let without = set(&parts, &[("flow_control.scheme", "none")]);
+    assert!(with.warnings.is_empty(), "{:?}", with.warnings);
+    let keys: Vec<&str> = without.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(keys, ["flow_control.xoff", "flow_control.xon"]);
+    assert_eq!(without.plan.flow_control, FlowControlParams::None);
+    assert_eq!(without.plan.flows, with.plan.flows);
+    assert!(without.plan.accounts.iter().all(|a| a.headroom.is_none() && a.limit == Limit::Unlimited));
+    assert!(without.plan.buffers.iter().all(|b| b.shared == b.total));
+    assert!(!without.plan.lanes[0].lossless);
+}
+
+#[test]
+fn overrides_reach_tables_that_were_not_written() {
+    let l = set(
+        &[LINE, FLOW],
+        &[("transport.mtu", "4kB"), ("traffic.0.size", "2MB"), ("traffic[0].start", "\"3us\"")],
+    );
+    assert_eq!(l.plan.packet.mtu, 4_000);
+    assert_eq!((l.plan.flows[0].size, l.plan.flows[0].start), (2_000_000, 3_000_000));
+}
+
+#[test]
+fn lanes_are_strict_by_default_and_share_a_tier_by_weight() {
+    let flow = |p: u8| format!("{FLOW}priority = {p}\n");
+    let text = [flow(1), flow(3), flow(5)].concat();
+    let strict = plan(&[LINE, &text, "[transport]\nack_priority = 6\n"]);
+    let order: Vec<(u8, u8)> = strict.lanes.iter().map(|l| (l.priority, l.tier)).collect();
+    assert_eq!(order, [(6, 0), (5, 1), (3, 2), (1, 3)]);
+    assert!(strict.flows.iter().all(|f| f.ack_lane == 0));
+    let shared = plan(&[
+        LINE,
+        "[[priority]]\nid = 1\ntier = 4\nweight = 3\n[[priority]]\nid = 3\n",
+        "[flow_control]\npriorities = [3]\n",
+        &text,
+    ]);
+    let lanes: Vec<(u8, u8, u32, bool)> =
+        shared.lanes.iter().map(|l| (l.priority, l.tier, l.quantum, l.lossless)).collect();
+    assert_eq!(lanes, [(5, 0, 1_062, false), (3, 1, 1_062, true), (1, 1, 3 * 1_062, false)]);
+    assert_eq!(shared.lanes[0].egress_limit, Limit::Dynamic { alpha_q16: 65_536, cap: u64::MAX });
+    // Only the lossless lane has headroom.
+    for account in shared.accounts.chunks(3) {
+        let has: Vec<bool> = account.iter().map(|a| a.headroom.is_some()).collect();
+        assert_eq!(has, [false, true, false]);
+    }
+}
+
+#[test]
+fn a_slow_receiver_reads_through_an_inner_port() {
+    let slow = "[[slow_receiver]]\nhost = \"H5\"\nrate = \"10Gbps\"\nstall_from = \"9us\"\nstall_until = \"12us\"\n\
+                [[slow_receiver]]\nhost = \"H5\"\nstall_from = \"1us\"\nstall_until = \"2us\"\n";
+    let fast = plan(&[LINE, FLOW]);
+    let plan = plan(&[LINE, slow, FLOW]);
+    let receiver = &plan.receivers[0];
+    assert_eq!(receiver.host, 5);
+    assert_eq!(receiver.stalls, [(1_000_000, 2_000_000), (9_000_000, 12_000_000)]);
+    let rx = &plan.topology.ports[receiver.rx as usize];
+    assert_eq!((rx.node, rx.rate, rx.delay), (5, 10_000_000_000, 0));
+    assert_eq!(plan.topology.neighbour(receiver.rx), 5);
+    assert_eq!(plan.topology.ports.len(), fast.topology.ports.len() + 2);
+    assert_eq!(plan.accounts.len(), plan.topology.ports.len() * plan.lanes.len());
+    assert_eq!(plan.buffers, fast.buffers);
+    let (ports, end) = route(&plan, plan.flows[0].path);
+    assert_eq!((ports.last().unwrap().as_str(), end), ("H5:1", DELIVER));
+    assert_eq!(route(&plan, plan.flows[0].ack_path), route(&fast, fast.flows[0].ack_path));
+    // The reader is the bottleneck: 1,000 packets at 800 ps per byte.
+    assert_eq!(plan.flows[0].ideal, 6_000_000 + (3 * 80 + 1_000 * 800) * 1_062 + 3 * 66 * 80);
+}
+
+#[test]
+fn an_explicit_path_is_kept_and_its_acks_return_by_it() {
+    let ring = LINE
+        .replace("line", "ring")
+        .replace("switches = 2", "switches = 4")
+        .replace("per_switch = 4", "per_switch = 1");
+    let flow = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1kB\"\n\
+                path = [\"H0\", \"S0.0\", \"S0.3\", \"S0.2\", \"S0.1\", \"H1\"]\nrate = \"1Gbps\"\n";
+    let plan = plan(&[&ring, flow]);
+    let nodes = |ports: Vec<String>| {
+        ports.iter().map(|p| p.split(':').next().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(nodes(route(&plan, plan.flows[0].path).0), ["H0", "S0.0", "S0.3", "S0.2", "S0.1"]);
+    assert_eq!(nodes(route(&plan, plan.flows[0].ack_path).0), ["H1", "S0.1", "S0.2", "S0.3", "S0.0"]);
+    assert_eq!(plan.flows[0].pace, 1_000_000_000);
+}
+
+#[test]
+fn a_routing_loop_expires_and_is_named() {
+    let overrides = "[routing]\noverrides = [\n{ at = \"S0.0\", to = \"H5\", via = \"S0.1\" },\n\
+                     { at = \"S0.1\", to = \"H5\", via = \"S0.0\" } ]\n";
+    let l = loaded(&[LINE, overrides, FLOW]);
+    let (ports, end) = route(&l.plan, l.plan.flows[0].path);
+    assert_eq!((ports.len(), end), (64, EXPIRE));
+    assert_eq!(l.plan.flows[0].ideal, 0);
+    assert!(l.warnings.iter().any(|w| w.key == "routing.overrides"), "{:?}", l.warnings);
+}
+
+const POISSON: &str = "[[traffic]]\nkind = \"poisson\"\nsizes = \"10kB\"\nload = 0.5\n";
+
+/// Bytes of data packets on the wire.
+fn wire(plan: &Plan, flow: &Flow) -> u64 {
+    flow.size + plan.packet.packets(flow.size) * u64::from(plan.packet.header)
+}
+
+#[test]
+fn the_offered_load_is_what_was_asked_for() {
+    let topology = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8\n\
+                    host_link = { rate = \"100Gbps\", delay = \"1us\" }\nfabric_link = { rate = \"100Gbps\", delay = \"1us\" }\n";
+    let check = |plan: &Plan, seconds: f64, capacity: f64, what: &str| {
+        let bits: Vec<f64> = plan.flows.iter().map(|f| 8.0 * wire(plan, f) as f64).collect();
+        let sum: f64 = bits.iter().sum();
+        // The sum of a compound Poisson process has the variance Σ x².
+        let error = bits.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let (load, error) = (sum / seconds / capacity, error / seconds / capacity);
+        assert!(error < 0.02, "{what}: too few flows to tell, {error}");
+        assert!((load - 0.5).abs() < 3.0 * error, "{what}: {load} ± {error}");
+    };
+    for sizes in ["\"10kB\"", "{ uniform = [\"1B\", \"20kB\"] }", "\"fb-hadoop\""] {
+        let text = POISSON.replace("\"10kB\"", sizes);
+        let l = loaded(&[topology, &text, "[run]\nduration = \"50ms\"\n"]);
+        // A leaf's two uplinks carry 24/31 of what its eight hosts send.
+        let saturation = 4.0 * 200e9 * 31.0 / 24.0;
+        let s = l.saturation[0].unwrap();
+        assert!((s.rate / saturation - 1.0).abs() < 1e-9, "{} against {saturation}", s.rate);
+        check(&l.plan, 50e-3, saturation, sizes);
+    }
+    let l = loaded(&[topology, POISSON, "load_of = \"host-links\"\n[run]\nduration = \"2ms\"\n"]);
+    check(&l.plan, 2e-3, 32.0 * 100e9, "host links");
+}
+
+#[test]
+fn a_table_keeps_its_flows_and_paths_whatever_else_is_sent() {
+    let ndc = "[topology]\nkind = \"ndc\"\nn = 4\nk = 1\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n";
+    let run = "[run]\nduration = \"1ms\"\n";
+    let incast = "[[traffic]]\nkind = \"incast\"\nfan_in = 8\nsize = \"1MB\"\nperiod = \"100us\"\n";
+    let alone = plan(&[ndc, POISSON, run]);
+    let both = plan(&[ndc, POISSON, incast, run]);
+    let kept = |plan: &Plan| -> Vec<_> {
+        let of = plan.flows.iter().filter(|f| f.class == 0);
+        of.map(|f| (f.src, f.dst, f.size, f.start, route(plan, f.path), route(plan, f.ack_path), f.ideal))
+            .collect()
+    };
+    assert_eq!(kept(&alone), kept(&both));
+    assert_eq!(both.flows.iter().filter(|f| f.class == 1).count(), 10 * 8);
+    assert!(both.flows.is_sorted_by_key(|f| (f.start, f.class)));
+    assert_eq!(both.classes, ["poisson", "incast"]);
+    // BCube routes return over the same nodes.
+    for f in &both.flows {
+        let port = |name: &str| {
+            let (node, index) = name.split_once(':').unwrap();
+            let node = both.topology.find(node).unwrap();
+            both.topology.nodes[node as usize].ports[index.parse::<usize>().unwrap()]
+        };
+        let mirrored: Vec<u32> =
+            route(&both, f.path).0.iter().rev().map(|p| both.topology.ports[port(p) as usize].peer).collect();
+        let back: Vec<u32> = route(&both, f.ack_path).0.iter().map(|p| port(p)).collect();
+        assert_eq!(mirrored, back);
+    }
+}
+
+#[test]
+fn a_window_in_bdp_is_the_longest_round_trip() {
+    let plan = plan(&[LINE, FLOW, "[transport]\nwindow = \"1bdp\"\n"]);
+    // Three links each way: 6 us, three packets of 1,062 B and three ACKs of 66 B at 80 ps per byte.
+    let trip = 6_000_000 + 3 * 80 * (1_062 + 66);
+    assert_eq!(plan.transport.window, Some(trip * 100 / 8_000));
+}
+
+#[test]
+fn flows_come_from_a_csv_file_and_late_ones_are_named() {
+    let text = [
+        LINE,
+        "[[traffic]]\nkind = \"flows\"\nfile = \"a/b.csv\"\n[run]\nduration = \"1ms\"\ndrain = \"1ms\"\n",
+    ]
+    .concat();
+    let files = |p: &Path| match p.to_str() {
+        Some("a/b.csv") => Ok(b"src,dst,bytes,start\nH1,H0,5000,2us\nH0,H1,1000,1us\nH0,H1,1,3ms\n".to_vec()),
+        _ => no_files(p),
+    };
+    let l = load("test.toml", text.as_bytes(), &[], &files).unwrap();
+    let flows: Vec<_> = l.plan.flows.iter().map(|f| (f.src, f.dst, f.size, f.start)).collect();
+    assert_eq!(flows, [(0, 1, 1_000, 1_000_000), (1, 0, 5_000, 2_000_000)]);
+    assert_eq!(l.warnings.len(), 1);
+    assert_eq!(l.plan.end, Some(2_000_000_000));
+    assert_eq!(l.plan.measure.interval, Some(5_000_000));
+}
+
+#[test]
+fn a_permutation_gives_each_host_one_flow_each_way() {
+    let plan = plan(&[LINE, "[[traffic]]\nkind = \"permutation\"\nsize = \"2MB\"\n"]);
+    let mut ends: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+    for f in &plan.flows {
+        ends.entry(f.src).or_default().0 += 1;
+        ends.entry(f.dst).or_default().1 += 1;
+    }
+    assert_eq!(ends.len(), 8);
+    assert!(ends.values().all(|&e| e == (1, 1)));
+}
+
+#[test]
+fn options_without_effect_are_named() {
+    let l = loaded(&[
+        LINE,
+        FLOW,
+        "[routing]\noverrides = [{ at = \"S0.0\", to = \"H6\", via = \"S0.1\" }]\n\
+         [[slow_receiver]]\nhost = \"H7\"\nrate = \"1Gbps\"\n",
+    ]);
+    let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(keys, ["routing.overrides[0]", "slow_receiver[0]"]);
+    let l = loaded(&[
+        LINE,
+        FLOW,
+        "[[priority]]\nid = 5\n[run]\ndrain = \"1ms\"\n[flow_control]\npriorities = [3, 4]\n",
+    ]);
+    let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(keys, ["run.drain", "priority[0]", "flow_control.priorities[1]"]);
+}
+
+#[test]
+fn the_scenario_survives_its_own_text() {
+    // The manifest holds the scenario as JSON; as TOML it must mean the same.
+    let first = loaded(&[
+        LINE,
+        FLOW,
+        "[flow_control]\nxoff = \"6bdp\"\n[measure]\nports = \"all\"\ninterval = \"1us\"\n",
+    ]);
+    let text = toml::to_string(&first.scenario).unwrap();
+    let second = load("again.toml", text.as_bytes(), &[], &no_files)
+        .unwrap_or_else(|e| panic!("{}\n{text}", e.one_line()));
+    assert_eq!(text, toml::to_string(&second.scenario).unwrap());
+    assert_eq!(first.plan.flows, second.plan.flows);
+    assert_eq!(first.plan.accounts, second.plan.accounts);
+}
