@@ -70,7 +70,7 @@ fn a_stalled_host_is_named_and_is_no_deadlock() {
             + &format!("[[slow_receiver]]\nhost = \"H2\"\nstall_from = \"10us\"\n{until}")
             + "[host]\nbuffer = \"1MB\"\n"
     };
-    let plan_of_stall = plan(&(stall("") + "[run]\nduration = \"20ms\"\n"));
+    let plan_of_stall = plan(&(stall("stall_until = \"1s\"\n") + "[run]\nduration = \"20ms\"\n"));
     let outcome = run(&plan_of_stall);
     assert!(outcome.deadlock.is_none());
     assert!(!outcome.waiting.is_empty(), "H1's flow waits for H2");
