@@ -35,8 +35,8 @@ fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
         ports.dedup();
         let ports = match ports[..] {
             [] => String::new(),
-            [only] => format!(", {only} ports each"),
-            [least, .., most] => format!(", {least} to {most} ports each"),
+            [only] => format!(", with {} each", count(only as u64, "port")),
+            [least, .., most] => format!(", with {least} to {most} ports each"),
         };
         writeln!(out, "  {:>8} {what}{ports}: {}", of.len(), sample(&names))?;
     }
@@ -47,6 +47,10 @@ fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
 fn outer_ports<'p>(plan: &'p Plan, node: &'p Node) -> impl Iterator<Item = PortId> + 'p {
     let inner = |p: PortId| plan.topology.neighbour(p) == plan.topology.ports[p as usize].node;
     node.ports.iter().copied().filter(move |&p| !inner(p))
+}
+
+fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn sample(names: &[&str]) -> String {
@@ -83,12 +87,7 @@ fn links(out: &mut String, plan: &Plan) -> fmt::Result {
     }
     for ((ends, rate, delay), count) in kinds {
         let bdp = u128::from(rate) * u128::from(delay) / 8_000_000_000_000;
-        writeln!(
-            out,
-            "  {count:>8} {ends}: {}, {} (one-hop BDP {bdp} B)",
-            Bandwidth(rate),
-            Span(delay)
-        )?;
+        writeln!(out, "  {count:>8} {ends}: {}, {} (one-hop BDP {bdp} B)", Bandwidth(rate), Span(delay))?;
     }
     Ok(())
 }
@@ -140,7 +139,7 @@ fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
     for ((_, total, shared), names) in kinds {
         writeln!(
             out,
-            "  {:>8} nodes: {}, of which {shared} B shared and {} B kept for headroom, reserves and packets: {}",
+            "  {:>8} x {}, of which {shared} B shared and {} B kept for headroom, reserves and packets: {}",
             names.len(),
             Bytes(total),
             total - shared,
@@ -157,7 +156,10 @@ fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
     for (id, port) in plan.topology.ports.iter().enumerate() {
         for account in &plan.accounts[id * lanes..(id + 1) * lanes] {
             let Some(h) = &account.headroom else { continue };
-            if seen.iter().any(|(rate, delay, known)| (*rate, *delay) == (port.rate, port.delay) && known == h) {
+            if seen
+                .iter()
+                .any(|(rate, delay, known)| (*rate, *delay) == (port.rate, port.delay) && known == h)
+            {
                 continue;
             }
             seen.push((port.rate, port.delay, h.clone()));
@@ -165,11 +167,20 @@ fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
             writeln!(out, "ingress and priority on a link of {rate}, {delay}")?;
             match account.limit {
                 Limit::Static(xoff) => {
-                    writeln!(out, "  XOFF at {xoff} B, XON at {} B, reserve {} B", account.resume, account.reserve)?;
+                    writeln!(
+                        out,
+                        "  XOFF at {xoff} B, XON at {} B, reserve {} B",
+                        account.resume, account.reserve
+                    )?;
                 }
                 other => {
                     let below = account.resume_offset;
-                    writeln!(out, "  XOFF {}, XON {below} B below, reserve {} B", limit(&other), account.reserve)?;
+                    writeln!(
+                        out,
+                        "  XOFF {}, XON {below} B below, reserve {} B",
+                        limit(&other),
+                        account.reserve
+                    )?;
                 }
             }
             writeln!(out, "  headroom {} B{}", h.total, if h.terms.is_empty() { ", as set" } else { "" })?;
@@ -191,7 +202,7 @@ fn traffic(out: &mut String, loaded: &Loaded) -> fmt::Result {
         total.1 = total.1.saturating_add(flow.size);
     }
     for (i, (name, (flows, bytes))) in plan.classes.iter().zip(totals).enumerate() {
-        writeln!(out, "  {name}: {flows} flows, {bytes} B{}", saturation(loaded, i))?;
+        writeln!(out, "  {name}: {}, {bytes} B{}", count(flows, "flow"), saturation(loaded, i))?;
     }
     Ok(())
 }
@@ -199,8 +210,8 @@ fn traffic(out: &mut String, loaded: &Loaded) -> fmt::Result {
 fn saturation(loaded: &Loaded, class: usize) -> String {
     match &loaded.saturation[class] {
         Some(s) => format!(
-            "; the network carries at most {:.6} Gbps of it: {} saturates first",
-            s.rate / 1e9,
+            "; the network carries at most {} Gbps of it: {} saturates first",
+            (s.rate / 1e6).round() / 1e3,
             loaded.plan.topology.port_name(s.port)
         ),
         None => String::new(),

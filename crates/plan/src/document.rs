@@ -35,13 +35,16 @@ impl Source {
         let remedy = "a scenario is TOML text; is this the right file?";
         let file = match std::str::from_utf8(bytes) {
             Ok(file) => file,
-            Err(e) => return refuse(format!("not a text file: byte {} is not UTF-8", e.valid_up_to()), remedy),
+            Err(e) => {
+                return refuse(format!("not a text file: byte {} is not UTF-8", e.valid_up_to()), remedy);
+            }
         };
         if let Some(at) = file.find('\0') {
             return refuse(format!("not a text file: byte {at} is zero"), remedy);
         }
         if file.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#')) {
-            let help = "it needs at least [topology] and one [[traffic]] table; examples/hello.toml is a short one";
+            let help =
+                "it needs at least [topology] and one [[traffic]] table; examples/hello.toml is a short one";
             return refuse("the scenario is empty".to_string(), help);
         }
         let mut source = Source {
@@ -98,7 +101,8 @@ impl<'t> Document<'t> {
         let source = self.source;
         let key = &source.text[o.key.clone()];
         let text = &source.text[o.value.clone()];
-        let fail = |message: String, help: &str| source.error_at(Some(o.whole.clone()), message).with_help(help);
+        let fail =
+            |message: String, help: &str| source.error_at(Some(o.whole.clone()), message).with_help(help);
         let steps = steps(key).ok_or_else(|| {
             let help = "write the path of a key, such as flow_control.scheme or traffic[0].load";
             fail(format!("`{key}` is not a key"), help)
@@ -122,9 +126,10 @@ impl<'t> Document<'t> {
                     table.get_mut(k.as_str()).expect("present or just inserted")
                 }
                 (Step::Index(n), DeValue::Array(array)) => {
-                    let message = format!("`{path}` has {} entries, so there is no [{n}]", array.len());
+                    let message = format!("`{path}` has no entry [{n}]");
+                    let help = format!("its last entry is [{}]", array.len().saturating_sub(1));
                     path.push_str(&format!("[{n}]"));
-                    array.iter_mut().nth(*n).ok_or_else(|| fail(message, "entries count from 0"))?
+                    array.get_mut(*n).ok_or_else(|| fail(message, &help))?
                 }
                 (Step::Key(k), DeValue::Array(_)) => {
                     let help = format!("name the entry: {path}[0].{k}");
@@ -305,7 +310,9 @@ fn steps(path: &str) -> Option<Vec<Step>> {
         let (name, mut rest) = part.split_at(part.find('[').unwrap_or(part.len()));
         if name.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() && !out.is_empty() {
             out.push(Step::Index(name.parse().ok()?));
-        } else if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+        } else if !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        {
             out.push(Step::Key(name.to_string()));
         } else {
             return None;

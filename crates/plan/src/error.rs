@@ -44,9 +44,10 @@ impl Error {
         self
     }
 
-    /// Says of an unknown key which `kind` of table does not have it.
-    pub(crate) fn of_kind(mut self, kind: &str) -> Self {
-        if self.0.message.starts_with("unknown key") {
+    /// Says of an unknown key of `table` which `kind` of table does not have it.
+    pub(crate) fn of_kind(mut self, table: &str, kind: &str) -> Self {
+        let inside = self.key().and_then(|k| k.strip_prefix(table)).is_some_and(|k| k.rfind('.') == Some(0));
+        if inside && self.0.message.starts_with("unknown key") {
             self.0.message.push_str(&format!(" for kind `{kind}`"));
         }
         self
@@ -146,7 +147,10 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .into_iter()
         .map(|c| (strsim::damerau_levenshtein(&word.to_lowercase(), &c.to_lowercase()), c))
         .filter(|&(distance, c)| distance <= 1 + word.len().max(c.len()) / 4)
-        .min_by_key(|&(distance, _)| distance)
+        .min_by_key(|&(distance, c)| {
+            let same = c.bytes().zip(word.bytes()).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count();
+            (distance, std::cmp::Reverse(same))
+        })
         .map(|(_, c)| c)
 }
 
@@ -176,6 +180,7 @@ mod tests {
         assert_eq!(nearest("lod", ["load", "size"]), Some("load"));
         assert_eq!(nearest("bufer", ["buffer", "alpha"]), Some("buffer"));
         assert_eq!(nearest("h3", ["H3", "H13"]), Some("H3"));
+        assert_eq!(nearest("H50", ["H0", "H5", "H1"]), Some("H5"));
         assert_eq!(nearest("quux", ["load", "size"]), None);
     }
 }

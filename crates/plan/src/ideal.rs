@@ -143,7 +143,11 @@ mod tests {
         let hops = two_hops(100 * GBPS);
         for packets in [1, 2, 10, 1_000, 10_000] {
             let expected = 4_000_000 + 2 * 84_160 + 2 * 4_800 + 84_160 * (packets - 1);
-            assert_eq!(completion(&format, &plain(packets * 1000), &hops, &hops), Some(expected), "{packets}");
+            assert_eq!(
+                completion(&format, &plain(packets * 1000), &hops, &hops),
+                Some(expected),
+                "{packets}"
+            );
         }
     }
 
@@ -179,12 +183,8 @@ mod tests {
     }
 
     fn hops() -> impl Strategy<Value = Vec<Hop>> {
-        let rate = prop_oneof![
-            Just(100 * GBPS),
-            Just(400 * GBPS),
-            Just(3_333_333_337),
-            1_000_000u64..400 * GBPS,
-        ];
+        let rate =
+            prop_oneof![Just(100 * GBPS), Just(400 * GBPS), Just(3_333_333_337), 1_000_000u64..400 * GBPS,];
         proptest::collection::vec((rate, 0u64..5 * US).prop_map(|(rate, delay)| Hop { rate, delay }), 1..7)
     }
 

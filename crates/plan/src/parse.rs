@@ -21,7 +21,7 @@ const TABLES: [&str; 12] = [
     "measure",
 ];
 const LISTS: [&str; 3] = ["slow_receiver", "priority", "traffic"];
-const TRAFFIC: [&str; 4] = ["poisson", "incast", "flow", "flows"];
+const TRAFFIC: [&str; 5] = ["poisson", "incast", "permutation", "flow", "flows"];
 const SCHEMES: [&str; 2] = ["pfc", "none"];
 
 /// Reads the whole scenario; the first error ends it.
@@ -37,7 +37,11 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         if value.is_some_and(|v| if list { !v.is_array() } else { !v.is_table() }) {
             let header = if list { format!("[[{key}]]") } else { format!("[{key}]") };
             let message = format!("`{key}` is {}", if list { "a list of tables" } else { "a table" });
-            return Err(doc.error(&key, message, format!("write {header} on a line of its own, and its keys below")));
+            return Err(doc.error(
+                &key,
+                message,
+                format!("write {header} on a line of its own, and its keys below"),
+            ));
         }
     }
     for (key, header, example) in [
@@ -76,7 +80,12 @@ fn table<T: DeserializeOwned + Default>(doc: &Document<'_>, key: &str) -> Result
 }
 
 /// The text of `table.key`, which must be one of `allowed`.
-fn choice<'d>(doc: &'d Document<'_>, table: &str, key: &str, allowed: &[&str]) -> Result<Option<&'d str>, Error> {
+fn choice<'d>(
+    doc: &'d Document<'_>,
+    table: &str,
+    key: &str,
+    allowed: &[&str],
+) -> Result<Option<&'d str>, Error> {
     let path = format!("{table}.{key}");
     let Some(value) = doc.get(&path) else { return Ok(None) };
     let Some(text) = value.get_ref().as_str() else {
@@ -99,7 +108,7 @@ fn kind<'d>(doc: &'d Document<'_>, table: &str, allowed: &[&str]) -> Result<&'d 
 
 /// Reads a table whose `kind` has been read before.
 fn rest<T: DeserializeOwned>(doc: &Document<'_>, path: &str, kind: &str) -> Result<T, Error> {
-    let read = doc.read(path, &["kind"]).map_err(|e| e.of_kind(kind))?;
+    let read = doc.read(path, &["kind"]).map_err(|e| e.of_kind(path, kind))?;
     Ok(read.expect("a table that has a kind is there"))
 }
 
@@ -122,6 +131,7 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
     Ok(match kind {
         "poisson" => Traffic::Poisson(rest(doc, &path, kind)?),
         "incast" => Traffic::Incast(rest(doc, &path, kind)?),
+        "permutation" => Traffic::Permutation(rest(doc, &path, kind)?),
         "flow" => Traffic::Flow(rest(doc, &path, kind)?),
         _ => Traffic::Flows(rest(doc, &path, kind)?),
     })

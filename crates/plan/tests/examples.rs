@@ -21,7 +21,8 @@ fn every_example_loads_without_a_warning() {
     assert!(files.len() >= 3, "{files:?}");
     for path in files {
         let folder = path.parent().unwrap().to_path_buf();
-        let loaded = load(path.to_str().unwrap(), &fs::read(&path).unwrap(), &[], &|p| fs::read(folder.join(p)));
+        let loaded =
+            load(path.to_str().unwrap(), &fs::read(&path).unwrap(), &[], &|p| fs::read(folder.join(p)));
         let loaded = loaded.unwrap_or_else(|e| panic!("{}", e.one_line()));
         assert!(loaded.warnings.is_empty(), "{}: {:?}", path.display(), loaded.warnings);
         assert!(!loaded.plan.flows.is_empty());

@@ -59,7 +59,13 @@ fn each_error_says_where_and_what_to_do() {
         let error = error_of(&path);
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(error.remedy().is_some(), "{name}: no remedy: {error}");
-        let whole = ["binary.toml", "empty.toml", "only-comments.toml", "missing-topology.toml", "missing-traffic.toml"];
+        let whole = [
+            "binary.toml",
+            "empty.toml",
+            "only-comments.toml",
+            "missing-topology.toml",
+            "missing-traffic.toml",
+        ];
         let placed = error.position().is_some() || error.file().starts_with("--set ");
         assert!(placed || whole.contains(&name), "{name}: no place: {error}");
         let keyed = error.key().is_some() || error.file().contains("--set") || error.file() != name;

@@ -42,7 +42,11 @@ pub(super) fn check_priority(cx: &Context<'_>, path: &str, priority: u8) -> Resu
 fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
     if ecn.k_min > ecn.k_max {
         let message = format!("k_min = {} is above k_max = {}", ecn.k_min, ecn.k_max);
-        return Err(cx.doc.error(&format!("{path}.k_min"), message, "exchange them, or make them equal to mark from one length on"));
+        return Err(cx.doc.error(
+            &format!("{path}.k_min"),
+            message,
+            "exchange them, or make them equal to mark from one length on",
+        ));
     }
     if !(0.0..=1.0).contains(&ecn.p_max) {
         let message = format!("{} is not a probability", ecn.p_max);
@@ -80,7 +84,8 @@ pub(super) fn build(cx: &mut Context<'_>, used: &[u8], packet: &PacketFormat) ->
             && limit < u64::from(packet.largest())
         {
             let path = path.replace("alpha", "egress_limit");
-            let message = format!("{} is less than one packet of {}", bytes(limit), bytes(u64::from(packet.largest())));
+            let message =
+                format!("{} is less than one packet of {}", bytes(limit), bytes(u64::from(packet.largest())));
             return Err(cx.doc.error(&path, message, "a queue must be able to hold a packet"));
         }
         let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn);
@@ -100,7 +105,10 @@ pub(super) fn build(cx: &mut Context<'_>, used: &[u8], packet: &PacketFormat) ->
         let alone = lanes.iter().filter(|l| Some(l.tier) == p.tier).count() < 2;
         debug_assert!(i < 8, "{id} is one of eight");
         if p.weight != 1 && alone && used.contains(&id) {
-            cx.warn(format!("priority[{index}].weight"), "had no effect: no other priority in use shares its tier".to_string());
+            cx.warn(
+                format!("priority[{index}].weight"),
+                "had no effect: no other priority in use shares its tier".to_string(),
+            );
         }
     }
     for lane in &mut lanes {
@@ -117,7 +125,11 @@ fn covered(cx: &mut Context<'_>, used: &[u8]) -> Result<Vec<u8>, Error> {
         let path = format!("flow_control.priorities[{i}]");
         check_priority(cx, &path, p)?;
         if list[..i].contains(&p) {
-            return Err(cx.doc.error(&path, format!("priority {p} is listed twice"), "remove one of the two"));
+            return Err(cx.doc.error(
+                &path,
+                format!("priority {p} is listed twice"),
+                "remove one of the two",
+            ));
         }
         if !used.contains(&p) {
             cx.warn(path, format!("had no effect: no traffic has priority {p}"));
@@ -146,12 +158,21 @@ fn lossless(
     let path = format!("priority[{i}].lossless");
     let lossless = match p.lossless {
         Some(true) if !covered => {
-            let message = format!("priority {id} is lossless here, but flow_control.priorities leaves it out");
-            return Err(cx.doc.error(&path, message, format!("add {id} to flow_control.priorities, or remove `lossless`")));
+            let message =
+                format!("priority {id} is lossless here, but flow_control.priorities leaves it out");
+            return Err(cx.doc.error(
+                &path,
+                message,
+                format!("add {id} to flow_control.priorities, or remove `lossless`"),
+            ));
         }
         Some(false) if pfc.priorities.is_some() && covered => {
             let message = format!("priority {id} is lossy here, but flow_control.priorities lists it");
-            return Err(cx.doc.error(&path, message, format!("remove {id} from flow_control.priorities, or remove `lossless`")));
+            return Err(cx.doc.error(
+                &path,
+                message,
+                format!("remove {id} from flow_control.priorities, or remove `lossless`"),
+            ));
         }
         given => given.unwrap_or(covered),
     };

@@ -27,8 +27,14 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> R
     if pfc.xoff.is_some() {
         for (key, given) in [("alpha", pfc.alpha.is_some()), ("cap", pfc.cap.is_some())] {
             if given {
-                let message = format!("`{key}` contradicts `xoff`: it belongs to a dynamic threshold, `xoff` is a static one");
-                return Err(cx.doc.error(&at(key), message, format!("remove `{key}`, or remove `xoff` and `xon`")));
+                let message = format!(
+                    "`{key}` contradicts `xoff`: it belongs to a dynamic threshold, `xoff` is a static one"
+                );
+                return Err(cx.doc.error(
+                    &at(key),
+                    message,
+                    format!("remove `{key}`, or remove `xoff` and `xon`"),
+                ));
             }
         }
         if pfc.xon.is_some() && pfc.xon_offset.is_some() {
@@ -37,14 +43,22 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> R
         }
     } else if pfc.xon.is_some() {
         let message = "`xon` without `xoff`: a static threshold needs both ends";
-        return Err(cx.doc.error(&at("xon"), message, "add `xoff`, or use `xon_offset` with a dynamic threshold"));
+        return Err(cx.doc.error(
+            &at("xon"),
+            message,
+            "add `xoff`, or use `xon_offset` with a dynamic threshold",
+        ));
     }
     if let Some(alpha) = pfc.alpha {
         alpha_q16(cx, &at("alpha"), alpha)?;
     }
     if u64::from(pfc.quanta) < least_quanta(packet.largest()) {
         let message = format!("a pause of {} quanta would run out before it can be repeated", pfc.quanta);
-        let help = format!("with packets of {}, write {} to 65535", bytes(packet.largest().into()), least_quanta(packet.largest()));
+        let help = format!(
+            "with packets of {}, write {} to 65535",
+            bytes(packet.largest().into()),
+            least_quanta(packet.largest())
+        );
         return Err(cx.doc.error(&at("quanta"), message, help));
     }
     Ok(())
@@ -126,7 +140,11 @@ fn account(
     let xoff = threshold.resolve(port.rate, port.delay);
     if xoff == 0 {
         let message = format!("{} is no threshold on {link}", shown(threshold, xoff));
-        return Err(cx.doc.error(&at("xoff"), message, "write bytes above 0; a link without delay has no BDP"));
+        return Err(cx.doc.error(
+            &at("xoff"),
+            message,
+            "write bytes above 0; a link without delay has no BDP",
+        ));
     }
     let resume = match pfc.xon {
         None => xoff.saturating_sub(xon_offset),
@@ -156,6 +174,12 @@ fn default_switch(topology: &Topology, node: NodeId) -> u64 {
     ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
 }
 
+/// An error about a buffer; where its size is not written, the topology is shown.
+fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
+    let shown = if cx.doc.get(key).is_some() { key } else { "topology" };
+    cx.doc.error(shown, message, help).with_key(key)
+}
+
 fn buffer(
     cx: &Context<'_>,
     topology: &Topology,
@@ -167,17 +191,19 @@ fn buffer(
     let n = &topology.nodes[node as usize];
     let (key, total) = match n.kind {
         NodeKind::Host => ("host.buffer", cx.scenario.host.buffer.0),
-        NodeKind::Switch => {
-            ("switch.buffer", cx.scenario.switch.buffer.map_or_else(|| default_switch(topology, node), |b| b.0))
-        }
+        NodeKind::Switch => (
+            "switch.buffer",
+            cx.scenario.switch.buffer.map_or_else(|| default_switch(topology, node), |b| b.0),
+        ),
     };
     let largest = u64::from(packet.largest());
     if total < largest && !n.ports.is_empty() {
         let message = format!("{} of {} hold no packet of {}", bytes(total), n.name, bytes(largest));
-        return Err(cx.doc.error(key, message, "a buffer must hold at least one packet"));
+        return Err(at_buffer(cx, key, message, "a buffer must hold at least one packet"));
     }
     let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
-    let lossless: Vec<(&Account, &Headroom)> = mine.filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
+    let lossless: Vec<(&Account, &Headroom)> =
+        mine.filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
     if lossless.is_empty() {
         return Ok(Buffer { total, shared: total });
     }
@@ -197,7 +223,9 @@ fn buffer(
         }
         let detail = match terms.is_empty() {
             true => "as set".to_string(),
-            false => terms.values().map(|(name, b)| format!("{name} {}", bytes(*b))).collect::<Vec<_>>().join(", "),
+            false => {
+                terms.values().map(|(name, b)| format!("{name} {}", bytes(*b))).collect::<Vec<_>>().join(", ")
+            }
         };
         let message = format!(
             "{} has {}, but its {count} lossless ingress accounts take {}: headroom {} ({detail}), reserve {}, \
@@ -210,10 +238,10 @@ fn buffer(
             bytes(count * largest),
         );
         let help = format!(
-            "raise {key} above {}, use fewer lossless priorities, or set a smaller flow_control.headroom",
-            bytes(taken.saturating_add(largest))
+            "raise {key} to {}B or more, use fewer lossless priorities, or set a smaller flow_control.headroom",
+            taken.saturating_add(largest)
         );
-        return Err(cx.doc.error(key, message, help));
+        return Err(at_buffer(cx, key, message, &help));
     }
     for (account, _) in &lossless {
         if let Limit::Static(xoff) = account.limit
@@ -226,7 +254,8 @@ fn buffer(
                 bytes(shared),
                 bytes(total)
             );
-            return Err(cx.doc.error("flow_control.xoff", message, format!("lower `xoff`, or raise {key}")));
+            let help = format!("lower `xoff`, or raise {key}");
+            return Err(cx.doc.error("flow_control.xoff", message, help));
         }
     }
     Ok(Buffer { total, shared })

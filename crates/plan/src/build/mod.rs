@@ -44,8 +44,9 @@ impl Context<'_> {
         let help = "paths are relative to the scenario file";
         let bytes = (self.files)(Path::new(name))
             .map_err(|e| self.doc.error(path, format!("cannot read `{name}`: {e}"), help))?;
-        String::from_utf8(bytes)
-            .map_err(|_| self.doc.error(path, format!("`{name}` is not a text file"), "is this the right file?"))
+        String::from_utf8(bytes).map_err(|_| {
+            self.doc.error(path, format!("`{name}` is not a text file"), "is this the right file?")
+        })
     }
 }
 
@@ -89,8 +90,16 @@ pub(crate) fn plan(
         && let Some(window) = transport.window
         && window < packets
     {
-        let message = format!("{} in flight never reach the ACK that comes every {} packets", bytes(window), transport.ack_every);
-        return Err(doc.error("transport.window", message, format!("raise it to at least {}", bytes(packets))));
+        let message = format!(
+            "{} in flight never reach the ACK that comes every {} packets",
+            bytes(window),
+            transport.ack_every
+        );
+        return Err(doc.error(
+            "transport.window",
+            message,
+            format!("raise it to at least {}", bytes(packets)),
+        ));
     }
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
@@ -128,16 +137,25 @@ fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
     let run = cx.scenario.run;
     let Some(duration) = run.duration else {
         if run.drain.0 > 0 {
-            let message = "had no effect: without run.duration the run goes on until every flow has completed";
+            let message =
+                "had no effect: without run.duration the run goes on until every flow has completed";
             cx.warn("run.drain".to_string(), message.to_string());
         }
         return Ok(None);
     };
     if duration.0 == 0 {
-        return Err(cx.doc.error("run.duration", "a run of no time shows nothing", "write a time above 0, such as \"10ms\""));
+        return Err(cx.doc.error(
+            "run.duration",
+            "a run of no time shows nothing",
+            "write a time above 0, such as \"10ms\"",
+        ));
     }
     let end = duration.0.checked_add(run.drain.0).ok_or_else(|| {
-        cx.doc.error("run.drain", "duration and drain together exceed 64 bits of picoseconds", "213 days are the most")
+        cx.doc.error(
+            "run.drain",
+            "duration and drain together exceed 64 bits of picoseconds",
+            "213 days are the most",
+        )
     })?;
     Ok(Some(end))
 }
@@ -189,10 +207,18 @@ fn transport(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result
     let t = &cx.scenario.transport;
     let at = |key: &str| format!("transport.{key}");
     if t.ack_every == 0 {
-        return Err(cx.doc.error(&at("ack_every"), "without ACKs nothing completes", "write a whole number, 1 or above"));
+        return Err(cx.doc.error(
+            &at("ack_every"),
+            "without ACKs nothing completes",
+            "write a whole number, 1 or above",
+        ));
     }
     if t.rto.0 == 0 {
-        return Err(cx.doc.error(&at("rto"), "a timeout of no time repeats for ever", "write a time above 0, such as \"4ms\""));
+        return Err(cx.doc.error(
+            &at("rto"),
+            "a timeout of no time repeats for ever",
+            "write a time above 0, such as \"4ms\"",
+        ));
     }
     let window = match t.window {
         None => None,
@@ -203,7 +229,10 @@ fn transport(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result
                     Threshold::Bytes(b) => b.to_string(),
                     bdp => format!("{bdp} ({})", bytes(window)),
                 };
-                let message = format!("a window of {shown} is smaller than one packet's payload of {}", bytes(packet.mtu.into()));
+                let message = format!(
+                    "a window of {shown} is smaller than one packet's payload of {}",
+                    bytes(packet.mtu.into())
+                );
                 return Err(cx.doc.error(&at("window"), message, "raise `window`, or lower `mtu`"));
             }
             Some(window)
@@ -229,7 +258,11 @@ fn measure(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
                 let path = format!("measure.ports[{i}]");
                 let port = port(cx, topology, &path, name)?;
                 if ports.contains(&port) {
-                    return Err(cx.doc.error(&path, format!("{name} is listed twice"), "remove one of the two"));
+                    return Err(cx.doc.error(
+                        &path,
+                        format!("{name} is listed twice"),
+                        "remove one of the two",
+                    ));
                 }
                 ports.push(port);
             }
@@ -238,7 +271,11 @@ fn measure(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
     };
     let interval = match (m.interval, cx.scenario.run.duration) {
         (Some(Span(0)), _) => {
-            return Err(cx.doc.error("measure.interval", "samples need a distance", "write a time above 0, such as \"10us\""));
+            return Err(cx.doc.error(
+                "measure.interval",
+                "samples need a distance",
+                "write a time above 0, such as \"10us\"",
+            ));
         }
         (Some(interval), _) => Some(interval.0),
         (None, Some(duration)) => Some((duration.0 / 200).max(1)),
@@ -253,7 +290,11 @@ fn measure(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
 
 fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
     let Some((node, index)) = name.rsplit_once(':') else {
-        return Err(cx.doc.error(path, format!("`{name}` is not the name of a port"), "write NODE:INDEX, such as \"S0.0:1\""));
+        return Err(cx.doc.error(
+            path,
+            format!("`{name}` is not the name of a port"),
+            "write NODE:INDEX, such as \"S0.0:1\"",
+        ));
     };
     let node = &topology.nodes[self::node(cx, topology, path, node)? as usize];
     let found = index.parse::<usize>().ok().and_then(|i| node.ports.get(i));
@@ -279,7 +320,11 @@ fn host(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
     let node = node(cx, topology, path, name)?;
     if topology.nodes[node as usize].kind == NodeKind::Switch {
         let message = format!("`{name}` is a switch");
-        return Err(cx.doc.error(path, message, format!("only hosts send and receive flows; {}", extent(topology))));
+        return Err(cx.doc.error(
+            path,
+            message,
+            format!("only hosts send and receive flows; {}", extent(topology)),
+        ));
     }
     Ok(node)
 }
@@ -335,7 +380,11 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
             }
             (None, None) if s.rate.is_none() => {
                 let message = format!("{} is not said to be slow in any way", s.host);
-                return Err(cx.doc.error(&at("host"), message, "add `rate`, or `stall_from` and `stall_until`"));
+                return Err(cx.doc.error(
+                    &at("host"),
+                    message,
+                    "add `rate`, or `stall_from` and `stall_until`",
+                ));
             }
             (None, None) => {}
         }
@@ -369,12 +418,13 @@ fn alpha_q16(cx: &Context<'_>, path: &str, alpha: f64) -> Result<u64, Error> {
 
 /// A number of bytes as the errors show it: rounded to what a reader can take in.
 fn bytes(n: u64) -> String {
-    match n {
-        0..10_000 => format!("{n} B"),
-        10_000..10_000_000 => format!("{:.2} kB", n as f64 / 1e3),
-        10_000_000..10_000_000_000 => format!("{:.2} MB", n as f64 / 1e6),
-        _ => format!("{:.2} GB", n as f64 / 1e9),
-    }
+    let (unit, factor) = match n {
+        0..10_000 => return format!("{n} B"),
+        10_000..1_000_000 => ("kB", 1e3),
+        1_000_000..1_000_000_000 => ("MB", 1e6),
+        _ => ("GB", 1e9),
+    };
+    format!("{} {unit}", (n as f64 / factor * 100.0).round() / 100.0)
 }
 
 /// The ideal's view of a route's ports.

@@ -3,12 +3,15 @@
 use super::{Context, MEMORY, host, routes::Routes, routes::unroutable, sizes};
 use crate::error::Error;
 use crate::plan::{Flow, PacketFormat};
-use crate::scenario::{FlowFile, Incast, LoadOf, Poisson, SingleFlow, Traffic};
+use crate::scenario::{FlowFile, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, Traffic};
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
+use xoff_net::error::SpecError;
 use xoff_net::routing::{Route, Saturation, host_capacity, saturation, uniform};
+use xoff_net::sizes::SizeDistribution;
 use xoff_net::topology::{NodeId, Topology};
-use xoff_net::traffic::{self, Demand, Receiver};
+use xoff_net::traffic::{self, Demand, MAX_FLOWS};
+use xoff_net::units::{Bytes, Span};
 
 /// A flow before it is routed.
 pub(super) struct Offer {
@@ -53,7 +56,11 @@ pub(super) fn generate(
     let classes = class_names(cx)?;
     let hosts: Vec<NodeId> = topology.hosts().collect();
     if hosts.len() < 2 {
-        return Err(cx.doc.error("topology", format!("{} host has nobody to send to", hosts.len()), "build at least two hosts"));
+        return Err(cx.doc.error(
+            "topology",
+            format!("{} host has nobody to send to", hosts.len()),
+            "build at least two hosts",
+        ));
     }
     let mut offers = Vec::new();
     let mut explicit = BTreeMap::new();
@@ -61,13 +68,19 @@ pub(super) fn generate(
     for (i, table) in tables.iter().enumerate() {
         let mut pace = 0;
         let demands = match table {
-            Traffic::Poisson(t) => poisson(cx, topology, routes, packet, i, t, &hosts, &mut limits[i])?,
+            Traffic::Poisson(t) => {
+                let (demands, limit) = poisson(cx, topology, routes, packet, i, t, &hosts)?;
+                limits[i] = limit;
+                demands
+            }
             Traffic::Incast(t) => incast(cx, topology, i, t, &hosts)?,
+            Traffic::Permutation(t) => permutation(cx, topology, i, t, &hosts)?,
             Traffic::Flow(t) => {
                 let demand = single(cx, topology, i, t)?;
                 pace = t.rate.map_or(0, |r| r.0);
                 if let Some(names) = &t.path {
-                    explicit.insert(i as u16, routes.explicit(cx, topology, i, names, (demand.src, demand.dst))?);
+                    explicit
+                        .insert(i as u16, routes.explicit(cx, topology, i, names, (demand.src, demand.dst))?);
                 }
                 vec![demand]
             }
@@ -125,7 +138,11 @@ fn pool(
 ) -> Result<Vec<NodeId>, Error> {
     let Some(names) = names else { return Ok(all.to_vec()) };
     if names.is_empty() {
-        return Err(cx.doc.error(path, "an empty list of hosts", "name hosts, or leave the key out to mean all"));
+        return Err(cx.doc.error(
+            path,
+            "an empty list of hosts",
+            "name hosts, or leave the key out to mean all",
+        ));
     }
     let mut seen = BTreeMap::new();
     let mut out = Vec::new();
@@ -142,7 +159,13 @@ fn pool(
 
 /// When flows of table `i` may start: from `start` until `stop`, at most until
 /// the run's duration.
-fn span(cx: &Context<'_>, i: usize, start: Time, stop: Option<Time>, what: &str) -> Result<(Time, Time), Error> {
+fn span(
+    cx: &Context<'_>,
+    i: usize,
+    start: Time,
+    stop: Option<Time>,
+    what: &str,
+) -> Result<(Time, Time), Error> {
     let at = |key: &str| format!("traffic[{i}].{key}");
     let duration = cx.scenario.run.duration.map(|d| d.0);
     let Some(until) = stop.into_iter().chain(duration).min() else {
@@ -158,13 +181,13 @@ fn span(cx: &Context<'_>, i: usize, start: Time, stop: Option<Time>, what: &str)
 }
 
 fn check_count(cx: &Context<'_>, path: &str, flows: f64, help: &str) -> Result<(), Error> {
-    let most = MEMORY / BYTES_PER_FLOW;
+    let most = (MEMORY / BYTES_PER_FLOW).min(MAX_FLOWS);
     if flows <= most as f64 {
         return Ok(());
     }
     let gib = flows * BYTES_PER_FLOW as f64 / (1u64 << 30) as f64;
     let message = format!("about {flows:.3e} flows would need {gib:.0} GiB");
-    Err(cx.doc.error(path, message, format!("{} GiB are the most: {help}", MEMORY >> 30)))
+    Err(cx.doc.error(path, message, format!("{most} flows are the most: {help}")))
 }
 
 fn poisson(
@@ -175,12 +198,15 @@ fn poisson(
     i: usize,
     t: &Poisson,
     hosts: &[NodeId],
-    limit: &mut Option<Saturation>,
-) -> Result<Vec<Demand>, Error> {
+) -> Result<(Vec<Demand>, Option<Saturation>), Error> {
     let at = |key: &str| format!("traffic[{i}].{key}");
     if !(t.load > 0.0 && t.load <= 10.0) {
         let message = format!("a load of {} is out of range", t.load);
-        return Err(cx.doc.error(&at("load"), message, "write a fraction above 0 and up to 10, such as 0.6 for 60%"));
+        return Err(cx.doc.error(
+            &at("load"),
+            message,
+            "write a fraction above 0 and up to 10, such as 0.6 for 60%",
+        ));
     }
     let sizes = sizes::distribution(cx, &at("sizes"), &t.sizes)?;
     let (start, until) = span(cx, i, t.start.0, t.stop.map(|s| s.0), "Poisson traffic")?;
@@ -193,11 +219,12 @@ fn poisson(
         let message = format!("{name} is the only receiver and a sender too: it would send to itself");
         return Err(cx.doc.error(&at("to"), message, format!("add receivers, or take {name} out of `from`")));
     }
+    let mut limit = None;
     let capacity = match t.load_of {
         LoadOf::HostLinks => host_capacity(topology, &sources),
         LoadOf::Saturation => {
             let pairs = uniform(&sources, &destinations);
-            *limit = saturation(&mut routes.router, &sources, &destinations, &pairs)
+            limit = saturation(&mut routes.router, &sources, &destinations, &pairs)
                 .map_err(|e| unroutable(cx, i, &e))?;
             limit.map_or(0.0, |s| s.rate)
         }
@@ -205,31 +232,95 @@ fn poisson(
     let rate = t.load * capacity / (8.0 * sizes::mean_wire_bytes(&sizes, packet));
     let expected = rate * (until - start) as f64 / SECOND as f64;
     check_count(cx, &at("load"), expected, "lower the load or the duration, or send larger flows")?;
-    let seed = cx.scenario.run.seed;
-    Ok(traffic::poisson(&sources, &destinations, &sizes, rate, start, until, seed, i as u64))
+    let spec = traffic::Poisson {
+        sources: &sources,
+        destinations: &destinations,
+        sizes: &sizes,
+        rate,
+        from: start,
+        until,
+    };
+    let demands = traffic::poisson(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
+        let key = match e.key.as_str() {
+            "sources" => "from",
+            "destinations" => "to",
+            _ => "load",
+        };
+        refused(cx, &at(key), e)
+    })?;
+    Ok((demands, limit))
 }
 
-fn incast(cx: &Context<'_>, topology: &Topology, i: usize, t: &Incast, hosts: &[NodeId]) -> Result<Vec<Demand>, Error> {
+/// A generator's refusal, at the key that it is about.
+fn refused(cx: &Context<'_>, path: &str, e: SpecError) -> Error {
+    cx.doc.error(path, e.message, e.help)
+}
+
+/// The sizes of a table that gives either one size or a distribution.
+fn size_or_sizes(
+    cx: &Context<'_>,
+    i: usize,
+    size: Option<Bytes>,
+    sizes: Option<&Sizes>,
+) -> Result<SizeDistribution, Error> {
     let at = |key: &str| format!("traffic[{i}].{key}");
-    let sizes = match (&t.size, &t.sizes) {
-        (Some(size), None) => sizes::fixed(cx, &at("size"), *size)?,
-        (None, Some(sizes)) => sizes::distribution(cx, &at("sizes"), sizes)?,
-        (Some(_), Some(_)) => {
-            return Err(cx.doc.error(&at("sizes"), "`size` and `sizes` exclude each other", "remove one of the two keys"));
-        }
+    match (size, sizes) {
+        (Some(size), None) => sizes::fixed(cx, &at("size"), size),
+        (None, Some(sizes)) => sizes::distribution(cx, &at("sizes"), sizes),
+        (Some(_), Some(_)) => Err(cx.doc.error(
+            &at("sizes"),
+            "`size` and `sizes` exclude each other",
+            "remove one of the two keys",
+        )),
         (None, None) => {
             let help = "add size = \"1MB\", or sizes = with a distribution";
-            return Err(cx.doc.error(&at("size"), "the flows have no size", help));
+            Err(cx.doc.error(&at("size"), "the flows have no size", help))
         }
-    };
+    }
+}
+
+fn permutation(
+    cx: &Context<'_>,
+    topology: &Topology,
+    i: usize,
+    t: &Permutation,
+    hosts: &[NodeId],
+) -> Result<Vec<Demand>, Error> {
+    let sizes = size_or_sizes(cx, i, t.size, t.sizes.as_ref())?;
+    check_start(cx, i, t.start)?;
+    let path = format!("traffic[{i}].hosts");
+    let hosts = pool(cx, topology, &path, t.hosts.as_ref(), hosts)?;
+    traffic::permutation(&hosts, &sizes, t.start.0, cx.scenario.run.seed, i as u64)
+        .map_err(|e| refused(cx, &path, e))
+}
+
+/// Refuses a start after the end of the run.
+fn check_start(cx: &Context<'_>, i: usize, start: Span) -> Result<(), Error> {
+    match cx.scenario.run.duration {
+        Some(duration) if start >= duration => {
+            let message = format!("it starts at {start}, but the run's duration is {duration}");
+            let path = format!("traffic[{i}].start");
+            Err(cx.doc.error(&path, message, "start it earlier, or raise run.duration"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn incast(
+    cx: &Context<'_>,
+    topology: &Topology,
+    i: usize,
+    t: &Incast,
+    hosts: &[NodeId],
+) -> Result<Vec<Demand>, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    let sizes = size_or_sizes(cx, i, t.size, t.sizes.as_ref())?;
     let senders = pool(cx, topology, &at("from"), t.from.as_ref(), hosts)?;
-    let (receiver, others) = match t.to.as_str() {
-        "random" => (Receiver::Random, senders.len() - 1),
-        name => {
-            let node = host(cx, topology, &at("to"), name)?;
-            (Receiver::Fixed(node), senders.len() - usize::from(senders.contains(&node)))
-        }
+    let receivers = match t.to.as_str() {
+        "random" => hosts.to_vec(),
+        name => vec![host(cx, topology, &at("to"), name)?],
     };
+    let others = senders.len() - usize::from(receivers.iter().any(|r| senders.contains(r)));
     if t.fan_in == 0 || t.fan_in as usize > others {
         let message = format!("a fan-in of {} is out of range", t.fan_in);
         let help = format!("write 1 to {others}: {} hosts may send, the receiver does not", senders.len());
@@ -238,12 +329,21 @@ fn incast(cx: &Context<'_>, topology: &Topology, i: usize, t: &Incast, hosts: &[
     let period = t.period.map(|p| p.0);
     let until = match period {
         Some(0) => {
-            return Err(cx.doc.error(&at("period"), "events need a distance", "write a time above 0, or remove `period`"));
+            return Err(cx.doc.error(
+                &at("period"),
+                "events need a distance",
+                "write a time above 0, or remove `period`",
+            ));
         }
         Some(period) => {
             let (start, until) = span(cx, i, t.start.0, t.stop.map(|s| s.0), "periodic incast")?;
             let events = (until - start).div_ceil(period) as f64;
-            check_count(cx, &at("period"), events * f64::from(t.fan_in), "choose a longer period or a smaller fan-in")?;
+            check_count(
+                cx,
+                &at("period"),
+                events * f64::from(t.fan_in),
+                "choose a longer period or a smaller fan-in",
+            )?;
             until
         }
         None => match (t.stop, cx.scenario.run.duration) {
@@ -251,8 +351,23 @@ fn incast(cx: &Context<'_>, topology: &Topology, i: usize, t: &Incast, hosts: &[
             _ => span(cx, i, t.start.0, t.stop.map(|s| s.0), "incast")?.1,
         },
     };
-    let seed = cx.scenario.run.seed;
-    Ok(traffic::incast(receiver, t.fan_in, &senders, &sizes, t.start.0, period, until, seed, i as u64))
+    let spec = traffic::Incast {
+        receivers: &receivers,
+        senders: &senders,
+        fan_in: t.fan_in,
+        sizes: &sizes,
+        first: t.start.0,
+        period,
+        until,
+    };
+    traffic::incast(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
+        let key = match e.key.as_str() {
+            "senders" => "from",
+            "receivers" => "to",
+            key => key,
+        };
+        refused(cx, &at(key), e)
+    })
 }
 
 fn single(cx: &Context<'_>, topology: &Topology, i: usize, t: &SingleFlow) -> Result<Demand, Error> {
@@ -261,23 +376,28 @@ fn single(cx: &Context<'_>, topology: &Topology, i: usize, t: &SingleFlow) -> Re
     let dst = host(cx, topology, &at("dst"), &t.dst)?;
     if src == dst {
         let message = format!("{} sends to itself", t.src);
-        return Err(cx.doc.error(&at("dst"), message, "choose another receiver: nothing would cross the network"));
+        return Err(cx.doc.error(
+            &at("dst"),
+            message,
+            "choose another receiver: nothing would cross the network",
+        ));
     }
     sizes::fixed(cx, &at("size"), t.size)?;
-    if let Some(duration) = cx.scenario.run.duration
-        && t.start >= duration
-    {
-        let message = format!("the flow starts at {}, but the run ends at {duration}", t.start);
-        return Err(cx.doc.error(&at("start"), message, "start it earlier, or raise run.duration"));
-    }
+    check_start(cx, i, t.start)?;
     Ok(Demand { src, dst, size: t.size.0, start: t.start.0 })
 }
 
-fn from_file(cx: &mut Context<'_>, topology: &Topology, i: usize, t: &FlowFile) -> Result<Vec<Demand>, Error> {
+fn from_file(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    i: usize,
+    t: &FlowFile,
+) -> Result<Vec<Demand>, Error> {
     let path = format!("traffic[{i}].file");
     let text = cx.file(&path, &t.file)?;
     let mut demands = traffic::flows_csv(&text, topology).map_err(|e| {
-        let help = "the first line is `src,dst,bytes,start`; then a line per flow, such as `H0,H1,1000000,10us`";
+        let help =
+            "the first line is `src,dst,bytes,start`; then a line per flow, such as `H0,H1,1000000,10us`";
         Error::new(&t.file, &text, Some(sizes::line_span(&text, e.line)), e.message).with_help(help)
     })?;
     let all = demands.len();
@@ -285,7 +405,8 @@ fn from_file(cx: &mut Context<'_>, topology: &Topology, i: usize, t: &FlowFile) 
         demands.retain(|d| d.start < duration.0);
     }
     if demands.len() < all {
-        let message = format!("{} of its {all} flows start after run.duration and are left out", all - demands.len());
+        let message =
+            format!("{} of its {all} flows start after run.duration and are left out", all - demands.len());
         cx.warn(path, message);
     }
     Ok(demands)

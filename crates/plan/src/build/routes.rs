@@ -1,6 +1,6 @@
 //! Routes of flows and, from them, the flows' ideal completion times.
 
-use super::{Context, Slow, host, hop, node, offered::Offers};
+use super::{Context, Slow, hop, host, node, offered::Offers};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
@@ -27,7 +27,11 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    pub(super) fn new(cx: &Context<'_>, topology: &Topology, slow: &BTreeMap<NodeId, Slow>) -> Result<Self, Error> {
+    pub(super) fn new(
+        cx: &Context<'_>,
+        topology: &Topology,
+        slow: &BTreeMap<NodeId, Slow>,
+    ) -> Result<Self, Error> {
         let routing = &cx.scenario.routing;
         let kind = routing.kind.unwrap_or(match cx.scenario.topology {
             TopologySpec::Ndc(_) if routing.overrides.is_empty() => RoutingKind::Bcube,
@@ -42,7 +46,8 @@ impl Routes {
                 via: node(cx, topology, &at("via"), &o.via)?,
             });
         }
-        let spec = RoutingSpec { kind, hash: routing.hash, seed: routing.seed.unwrap_or(cx.scenario.run.seed) };
+        let spec =
+            RoutingSpec { kind, hash: routing.hash, seed: routing.seed.unwrap_or(cx.scenario.run.seed) };
         let router = Router::new(topology, &spec, &overrides)
             .map_err(|e| cx.doc.error(&format!("routing.{}", e.key), e.message, e.help))?;
         Ok(Routes {
@@ -101,8 +106,13 @@ impl Routes {
                 // A start and its completion must both fit the clock.
                 let ideal = ideal.filter(|t| t.checked_add(o.start).is_some());
                 ideal.ok_or_else(|| {
-                    let message = format!("a flow of {} B would take longer than the clock's 213 days", o.size);
-                    cx.doc.error(&format!("traffic[{table}].size"), message, "send less, or over faster links")
+                    let message =
+                        format!("a flow of {} B would take longer than the clock's 213 days", o.size);
+                    cx.doc.error(
+                        &format!("traffic[{table}].size"),
+                        message,
+                        "send less, or over faster links",
+                    )
                 })?
             } else {
                 0
@@ -128,7 +138,10 @@ impl Routes {
             });
         }
         if lost > 0 {
-            let message = format!("{lost} of {} flows cannot complete: their route loops until packets expire", flows.len());
+            let message = format!(
+                "{lost} of {} flows cannot complete: their route loops until packets expire",
+                flows.len()
+            );
             cx.warn("routing.overrides".to_string(), message);
         }
         Ok(flows)
@@ -172,7 +185,11 @@ impl Routes {
             return Err(cx.doc.error(&path, message, "name every node, sender first and receiver last"));
         }
         self.router.explicit(&nodes, TTL).map_err(|e| {
-            cx.doc.error(&path, e.to_string(), "consecutive nodes of a path are neighbours; `xoff topo` shows the links")
+            cx.doc.error(
+                &path,
+                e.to_string(),
+                "consecutive nodes of a path are neighbours; `xoff topo` shows the links",
+            )
         })
     }
 }

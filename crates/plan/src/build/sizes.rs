@@ -10,7 +10,9 @@ use xoff_net::units::Bytes;
 /// The distribution that the scenario writes at `path`.
 pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Result<SizeDistribution, Error> {
     match sizes {
-        Sizes::Text(text) if text.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') => {
+        Sizes::Text(text)
+            if text.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') =>
+        {
             let size: Bytes = text.parse().map_err(|e: xoff_net::units::QuantityError| {
                 let message = e.to_string();
                 let (what, help) = message.split_once(": ").unwrap_or((&message, ""));
@@ -19,7 +21,8 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
             fixed(cx, path, size)
         }
         Sizes::Text(name) => SizeDistribution::named(name).ok_or_else(|| {
-            let help = suggest(name, "a size such as \"1MB\", or one of the distributions", &NAMED.map(|c| c.name));
+            let help =
+                suggest(name, "a size such as \"1MB\", or one of the distributions", &NAMED.map(|c| c.name));
             cx.doc.error(path, format!("there is no distribution called `{name}`"), help)
         }),
         Sizes::Table(table) => match (&table.uniform, &table.file) {
@@ -37,13 +40,18 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
             (None, Some(name)) => {
                 let text = cx.file(&format!("{path}.file"), name)?;
                 SizeDistribution::from_cdf_text(name, &text).map_err(|e| {
-                    let help = "a CDF file has lines of bytes and percent, both growing, and ends at 100 (or at 1)";
+                    let help =
+                        "a CDF file has lines of bytes and percent, both growing, and ends at 100 (or at 1)";
                     Error::new(name, &text, Some(line_span(&text, e.line)), e.message).with_help(help)
                 })
             }
             _ => {
                 let message = "sizes are one of two things here";
-                Err(cx.doc.error(path, message, "give either `uniform = [\"1kB\", \"2kB\"]` or `file = \"cdf.txt\"`"))
+                Err(cx.doc.error(
+                    path,
+                    message,
+                    "give either `uniform = [\"1kB\", \"2kB\"]` or `file = \"cdf.txt\"`",
+                ))
             }
         },
     }

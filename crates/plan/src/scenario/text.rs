@@ -1,0 +1,104 @@
+//! Values that are written in more than one way: their text by hand.
+
+use super::{HeadroomRule, PortSet, Sizes, SizesTable};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use xoff_net::units::Bytes;
+
+impl Serialize for HeadroomRule {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            HeadroomRule::Auto => s.serialize_str("auto"),
+            HeadroomRule::Fixed(bytes) => bytes.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HeadroomRule {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        match text.as_str() {
+            "auto" => Ok(HeadroomRule::Auto),
+            other => other.parse().map(HeadroomRule::Fixed).map_err(D::Error::custom),
+        }
+    }
+}
+
+impl JsonSchema for HeadroomRule {
+    fn schema_name() -> Cow<'static, str> {
+        "HeadroomRule".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": "auto" }, generator.subschema_for::<Bytes>()] })
+    }
+}
+
+impl<'de> Deserialize<'de> for Sizes {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Sizes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name such as \"websearch\", a size such as \"1MB\", or a table with `uniform` or `file`")
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Sizes, E> {
+                Ok(Sizes::Text(v.to_string()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Sizes, A::Error> {
+                SizesTable::deserialize(MapAccessDeserializer::new(map)).map(Sizes::Table)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl Serialize for PortSet {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            PortSet::None => s.serialize_str("none"),
+            PortSet::All => s.serialize_str("all"),
+            PortSet::Switches => s.serialize_str("switches"),
+            PortSet::Named(names) => names.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PortSet {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = PortSet;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"all\", \"switches\", \"none\" or a list of ports such as [\"S0.0:1\"]")
+            }
+            fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<PortSet, E> {
+                match v {
+                    "none" => Ok(PortSet::None),
+                    "all" => Ok(PortSet::All),
+                    "switches" => Ok(PortSet::Switches),
+                    _ => Err(E::unknown_variant(v, &["all", "switches", "none"])),
+                }
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<PortSet, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(PortSet::Named)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for PortSet {
+    fn schema_name() -> Cow<'static, str> {
+        "PortSet".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "enum": ["all", "switches", "none"] },
+            { "type": "array", "items": { "type": "string" } }
+        ] })
+    }
+}
