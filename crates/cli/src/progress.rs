@@ -88,11 +88,7 @@ impl Meter {
             String::new()
         };
         let deadlock = if progress.deadlocked { ", DEADLOCK" } else { "" };
-        format!(
-            "{}{of}, {} packet-hops/s{left}{deadlock}",
-            human::time(progress.now),
-            human::count(speed as u64)
-        )
+        format!("{}{of}, {} packet-hops/s{left}{deadlock}", human::time(progress.now), human::short(speed))
     }
 }
 
