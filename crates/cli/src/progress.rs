@@ -51,8 +51,8 @@ impl Meter {
         let text = self.text(progress, done);
         match &self.bar {
             Some(bar) => {
-                bar.set_position((done * STEPS as f64) as u64);
                 bar.set_message(text);
+                bar.set_position((done * STEPS as f64) as u64);
             }
             None => output::complain(&text),
         }
