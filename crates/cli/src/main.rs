@@ -95,6 +95,9 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 }
 
 fn main() -> ExitCode {
+    // Paths in errors stay whole, so that they can be copied.
+    miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
+        .expect("the hook is set once");
     let done = match Cli::parse().verb {
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),

@@ -51,8 +51,8 @@ impl Meter {
         let text = self.text(progress, done);
         match &self.bar {
             Some(bar) => {
-                bar.set_position((done * STEPS as f64) as u64);
                 bar.set_message(text);
+                bar.set_position((done * STEPS as f64) as u64);
             }
             None => output::complain(&text),
         }
@@ -88,11 +88,7 @@ impl Meter {
             String::new()
         };
         let deadlock = if progress.deadlocked { ", DEADLOCK" } else { "" };
-        format!(
-            "{}{of}, {} packet-hops/s{left}{deadlock}",
-            human::time(progress.now),
-            human::count(speed as u64)
-        )
+        format!("{}{of}, {} packet-hops/s{left}{deadlock}", human::time(progress.now), human::short(speed))
     }
 }
 

@@ -73,7 +73,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         let c = outcome.counters;
         output::complain(&format!(
             "{wall_seconds:.2} s, {} packet-hops/s, {:.2} events per packet-hop",
-            human::count((c.packet_hops as f64 / wall_seconds.max(1e-9)) as u64),
+            human::short(c.packet_hops as f64 / wall_seconds.max(1e-9)),
             c.events as f64 / c.packet_hops.max(1) as f64,
         ));
         if let Some(path) = written {

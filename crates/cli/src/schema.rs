@@ -8,7 +8,7 @@ use crate::output;
 
 /// Prints the schema.
 pub fn schema() -> miette::Result<ExitCode> {
-    let text = serde_json::to_string_pretty(&xoff_plan::schema()).into_diagnostic()?;
+    let text = serde_json::to_string_pretty(&xoff_plan::schema::schema()).into_diagnostic()?;
     output::print(&(text + "\n"))?;
     Ok(ExitCode::SUCCESS)
 }

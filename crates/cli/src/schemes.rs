@@ -21,7 +21,7 @@ struct Parameter {
 
 /// Prints all schemes.
 pub fn schemes() -> miette::Result<ExitCode> {
-    let schema = serde_json::to_value(xoff_plan::schema()).into_diagnostic()?;
+    let schema = serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()?;
     let text =
         render(&schema).ok_or_else(|| miette!("the scenario's schema has another shape than expected"))?;
     output::print(&text)?;
@@ -53,7 +53,12 @@ fn render(schema: &Value) -> Option<String> {
     Some(text)
 }
 
+/// A scheme's name and meaning; the meaning may begin with the name itself.
 fn heading(name: &str, meaning: &str) -> String {
+    let meaning = match meaning.split_once(": ") {
+        Some((first, rest)) if first.eq_ignore_ascii_case(name) => rest,
+        _ => meaning,
+    };
     xoff_results::table::wrapped(&format!("  {name}: "), "    ", meaning)
 }
 

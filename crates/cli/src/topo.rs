@@ -13,7 +13,7 @@ pub fn topo(args: &TopoArgs) -> miette::Result<ExitCode> {
         let network = xoff_results::network::network(&loaded.plan);
         serde_json::to_string_pretty(&network).into_diagnostic()? + "\n"
     } else {
-        xoff_plan::describe(&loaded)
+        xoff_plan::describe::describe(&loaded)
     };
     output::print(&text)?;
     for warning in &loaded.warnings {

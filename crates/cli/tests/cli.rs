@@ -198,3 +198,55 @@ fn a_write_error_prints_the_answer_and_leaves_no_directory() {
     assert!(out(&output).contains("1 of 1 flow finished"));
     assert_eq!(fs::read_dir(dir.join("xoff-runs")).unwrap().count(), 0);
 }
+
+/// Ctrl-C in the middle of a run of many seconds.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_is_whole_and_says_so() {
+    let dir = scratch("interrupt");
+    fs::write(dir.join("long.toml"), HELLO.replace("10kB", "1000GB")).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_xoff"))
+        .current_dir(&dir)
+        .args(["run", "long.toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has found its place for results, and listens soon after.
+    while !dir.join("xoff-runs").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", err(&output));
+    assert!(out(&output).contains("INTERRUPTED"));
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.join("xoff-runs/long/manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["complete"], false);
+    assert_eq!(manifest["stop"], "interrupted");
+}
+
+/// Headroom that is too small for the link loses packets, and the status says so.
+#[test]
+fn a_lossless_drop_exits_with_3_and_names_its_place() {
+    let dir = scratch("lossless");
+    let incast = HELLO.replace("hosts_per_switch = 2", "hosts_per_switch = 5").replace(
+        "kind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"10kB\"",
+        "kind = \"incast\"\nfan_in = 4\nto = \"H0\"\nsize = \"1MB\"",
+    );
+    let tight = format!(
+        "{incast}\n[flow_control]\nscheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\nheadroom = \"3kB\"\n"
+    );
+    fs::write(dir.join("tight.toml"), tight).unwrap();
+    let output = xoff(&dir, &["run", "tight.toml", "--no-out"]);
+    assert_eq!(output.status.code(), Some(3), "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("error: S0.0:"), "{}", out(&output));
+    let answer = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("its headroom of 3 kB fell short"), "{answer}");
+    // 2 · 1 us · 100 Gbps + 2 · 1062 B + 64 B
+    assert!(answer.contains("this link needs 27188 B"), "{answer}");
+    let auto = xoff(&dir, &["run", "tight.toml", "--no-out", "--set", "flow_control.headroom=auto"]);
+    assert_eq!(auto.status.code(), Some(0), "{}", out(&auto));
+}

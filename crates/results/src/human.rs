@@ -17,8 +17,13 @@ pub fn count(n: u64) -> String {
         }
         text
     } else {
-        scaled(n as f64, 3, 1000.0, &["", "k", "M", "G", "T", "P", "E"])
+        short(n as f64)
     }
+}
+
+/// A number with three digits and a prefix: `6.43M`.
+pub fn short(x: f64) -> String {
+    scaled(x, 3, 1000.0, &["", "k", "M", "G", "T", "P", "E"])
 }
 
 /// Bytes: `900 B`, `34.2 kB`, `5 MB`.

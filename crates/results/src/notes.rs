@@ -5,8 +5,10 @@ use serde::Serialize;
 use crate::human;
 use crate::names;
 use crate::{effects, stuck};
-use xoff_net::topology::NodeKind;
+use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::pfc::headroom;
+use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop};
 
 /// How much a note matters.
@@ -92,15 +94,11 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         let short = human::bytes(d.shortfall);
         let (room, help) = match d.reason {
             DropReason::HeadroomFull => {
-                let account = &plan.accounts[d.ingress as usize * plan.lanes.len() + usize::from(d.lane)];
-                let size = account.headroom.as_ref().map_or(0, |h| h.total);
+                let account = d.ingress as usize * plan.lanes.len() + usize::from(d.lane);
+                let size = plan.accounts[account].headroom.as_ref().map_or(0, |h| h.total);
                 (
-                    format!("its headroom of {} was {short} too small", human::bytes(size)),
-                    format!(
-                        "Set flow_control.headroom to at least {} B, or leave it out: \"auto\" works it out from rate, \
-                         delay and packet size.",
-                        size + d.shortfall
-                    ),
+                    format!("its headroom of {} fell short, by up to {short} at once", human::bytes(size)),
+                    headroom_help(plan, d.ingress, size),
                 )
             }
             DropReason::BufferFull => {
@@ -136,6 +134,24 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             )
             .help(help),
         );
+    }
+}
+
+/// What to do about a headroom of `size` bytes that was too small at `ingress`.
+/// The drops say only that it was: what was lost never asked for its room.
+fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
+    let FlowControlParams::Pfc(pfc) = &plan.flow_control else {
+        return "Raise flow_control.headroom.".into();
+    };
+    let port = &plan.topology.ports[ingress as usize];
+    let link = LinkFacts { rate: port.rate, delay: port.delay, largest: plan.packet.largest() };
+    let needed = headroom(&link, pfc.response_time).total;
+    if size < needed {
+        format!("Leave flow_control.headroom out, or set it to \"auto\": this link needs {needed} B.")
+    } else {
+        format!(
+            "The formula asks for {needed} B here, so this drop is a fault of the simulator: please report it."
+        )
     }
 }
 

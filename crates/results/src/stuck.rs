@@ -1,19 +1,22 @@
 //! Why flows did not finish: deadlock, waits, or too little time.
 
+use std::collections::BTreeMap;
+
 use crate::human;
 use crate::names;
 use crate::notes::{Level, Note};
 use crate::statistics::started;
+use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::{Deadlock, Outcome, Stop, Wait};
+use xoff_sim::outcome::{Deadlock, Outcome, Quantity, Stop, Wait};
 
 /// Most flows or waits that a note lists one by one.
 const LISTED: usize = 8;
 
 pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if let Some(deadlock) = &outcome.deadlock {
-        notes.push(story(plan, deadlock));
+        notes.push(story(plan, outcome, deadlock));
     }
     waits(plan, outcome, notes);
     unfinished(plan, outcome, notes);
@@ -34,7 +37,7 @@ pub fn cycle(plan: &Plan, deadlock: &Deadlock) -> String {
     text
 }
 
-fn story(plan: &Plan, deadlock: &Deadlock) -> Note {
+fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
     let mut note = Note::new(
         Level::Finding,
         format!(
@@ -61,10 +64,34 @@ fn story(plan: &Plan, deadlock: &Deadlock) -> Note {
     if behind > 0 {
         note.details.push(format!("{} behind the cycle can never drain either", ingresses(behind)));
     }
+    note.details.extend(collapse(outcome, deadlock));
     note.help(
         "Without PFC packets are dropped instead: --set flow_control.scheme=none. To keep it lossless, \
          change the routes so that no cycle of queues can form.",
     )
+}
+
+/// What the deadlock did to the goodput, if that was sampled before and after it.
+fn collapse(outcome: &Outcome, deadlock: &Deadlock) -> Option<String> {
+    // Total of all classes by time of sample.
+    let mut goodput: BTreeMap<Time, u64> = BTreeMap::new();
+    for s in &outcome.series {
+        if let Quantity::Goodput(_) = s.what {
+            *goodput.entry(s.at).or_default() += s.value;
+        }
+    }
+    let before: Vec<u64> = goodput.range(..=deadlock.closed).map(|(_, &v)| v).collect();
+    let (&last, &rate) = goodput.last_key_value()?;
+    if before.is_empty() || last <= deadlock.closed {
+        return None;
+    }
+    let mean = before.iter().map(|&v| v as f64).sum::<f64>() / before.len() as f64;
+    Some(format!(
+        "goodput was {} on average before, and {} in the last sample, at {}",
+        human::rate(mean),
+        human::rate(rate as f64),
+        human::time(last),
+    ))
 }
 
 fn ingresses(n: usize) -> String {
@@ -188,7 +215,7 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             human::listed(&reasons),
         ),
     );
-    if other > 0 && outcome.stop == Stop::EndTime {
+    if other > 0 && locked == 0 && outcome.stop == Stop::EndTime {
         note =
             note.help("Give the last flows time to finish: --set run.drain=1ms, or a longer run.duration.");
     }

@@ -151,7 +151,7 @@ fn totals(s: &Summary) -> String {
             format!("none in {}", human::counted(s.counters.sent, "data packet"))
         } else {
             format!(
-                "{} lossless, {} lossy, {} expired packets",
+                "{} lossless, {} lossy, {} expired packets, ACKs included",
                 human::count(d.lossless_packets),
                 human::count(d.lossy_packets),
                 human::count(d.expired_packets)

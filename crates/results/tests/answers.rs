@@ -114,7 +114,7 @@ fn groups_add_up() {
     let headroom = s.peaks.headroom.unwrap();
     assert_eq!(
         (headroom.place.as_str(), headroom.bytes, headroom.of),
-        ("S0.1:1 (priority 3)", 26_000, Some(52_000))
+        ("S0.1:1 (priority 3)", 6_000, Some(12_000))
     );
 }
 
@@ -216,6 +216,20 @@ fn unfinished_flows_have_a_reason() {
     partly.deadlock.as_mut().unwrap().stuck = vec![(0, LOSSLESS)];
     let held = plan.flows[30..].iter().filter(|f| f.src == 0 || (f.dst == 0 && f.lane == LOSSLESS)).count();
     assert!(says(&plan, &partly, &format!("{held} lead through the deadlock and {} had", 30 - held)));
+}
+
+#[test]
+fn a_deadlock_tells_what_became_of_the_goodput() {
+    let plan = plan();
+    let mut outcome = deadlocked(&plan);
+    let told = |o: &Outcome| notes(&plan, o)[0].details.iter().any(|d| d.contains("goodput"));
+    // 12 Gbps at 1 us and 5 + 3 Gbps at 301 us, then nothing.
+    let line = "goodput was 10 Gbps on average before, and 0 bps in the last sample, at 601 us";
+    assert!(notes(&plan, &outcome)[0].details.contains(&line.to_string()));
+    outcome.series.retain(|s| s.at < 400 * US); // nothing sampled after it
+    assert!(!told(&outcome));
+    outcome.series.clear();
+    assert!(!told(&outcome));
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn the_other_files_use_names() {
 
     let accounts = read(DataFile::Accounts);
     assert_eq!(accounts.len(), 24);
-    assert_eq!(field(&accounts[14], "headroom_peak"), Field::Long(26_000));
+    assert_eq!(field(&accounts[14], "headroom_peak"), Field::Long(6_000));
     assert_eq!(
         (field(&accounts[15], "priority"), field(&accounts[15], "headroom")),
         (Field::Long(0), Field::Null)

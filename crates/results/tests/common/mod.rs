@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use xoff_net::topology::{Node, NodeKind, Port, PortId, Topology};
 use xoff_plan::plan::{Account, Buffer, DELIVER, Flow, Lane, Limit, Measure, PacketFormat, Plan};
-use xoff_schemes::flow_control::{FlowControlParams, Headroom, PfcParams};
+use xoff_schemes::flow_control::pfc::PfcParams;
+use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::{TransportKind, TransportParams};
 use xoff_sim::outcome::{
     AccountPeak, Counters, Deadlock, FlowOutcome, Held, Outcome, Pause, PortOutcome, Quantity, Sample, Stop,
@@ -93,7 +94,7 @@ pub fn plan() -> Plan {
         limit: Limit::Static(71_000),
         resume: 50_000,
         resume_offset: 0,
-        headroom: Some(Headroom { terms: Vec::new(), total: 52_000 }),
+        headroom: Some(Headroom { terms: Vec::new(), total: 12_000 }),
     };
     let lossy = Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None };
     let lane = |priority, tier, lossless| Lane {
@@ -197,8 +198,15 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
             cause: port ^ 1,
         });
         outcome.ports[port as usize ^ 1].pause_frames = 12;
-        outcome.accounts[(port as usize ^ 1) * LANES].headroom = 26_000;
+        outcome.accounts[(port as usize ^ 1) * LANES].headroom = 6_000;
     }
+    let goodput = |at, class, value| Sample { at, what: Quantity::Goodput(class), value };
+    outcome.series.extend([
+        goodput(301 * US, 0, 5_000_000_000),
+        goodput(301 * US, 1, 3_000_000_000),
+        goodput(601 * US, 0, 0),
+        goodput(601 * US, 1, 0),
+    ]);
     outcome
         .pauses
         .insert(0, Pause { port: 6, lane: LOSSLESS, from: 100 * US, until: Some(104 * US), cause: 7 });
