@@ -68,16 +68,16 @@ impl Ord for Event {
 }
 
 /// Width of a near bucket: 2^9 ps, less than the smallest frame takes at 800 Gbit/s.
-const TICK_BITS: u32 = 9;
+const TICK_BITS: u32 = 11;
 /// Buckets of a level: the near one spans 4.2 us, the coarse one 34 ms.
-const SLOT_BITS: u32 = 13;
+const SLOT_BITS: u32 = 11;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORDS: usize = SLOTS / 64;
 /// So many coming events are kept in order, to be seen by [`Wheel::peek`] …
 const LOOK_AHEAD: usize = 16;
 
 /// … but no more than so many buckets (16 ns) beyond the next event.
-const REACH: u64 = 32;
+const REACH: u64 = 8;
 
 /// Events of a bucket that lie together: two cache lines with their links. Chunks
 /// are reused last out, first in, so that pushes write to lines that are warm.
