@@ -257,6 +257,27 @@ impl Wheel {
         self.current.get(self.cursor + ahead)
     }
 
+    /// Whether any pending event satisfies `test`. Looks at all of them: not for
+    /// the hot path.
+    pub fn any(&self, test: impl Fn(&Event) -> bool) -> bool {
+        let listed = |level: &Level| {
+            level.slots.iter().any(|&head| {
+                let mut at = head;
+                while let Some(chunk) = self.lists.chunks.get(at as usize) {
+                    if chunk.events[..chunk.len as usize].iter().any(&test) {
+                        return true;
+                    }
+                    at = chunk.next;
+                }
+                false
+            })
+        };
+        self.current[self.cursor..].iter().any(&test)
+            || listed(&self.near)
+            || listed(&self.coarse)
+            || self.beyond.iter().any(|e| test(&e.0))
+    }
+
     /// Adds an event.
     #[inline]
     pub fn push(&mut self, event: Event) {
@@ -454,6 +475,11 @@ mod tests {
                     now = got.map_or(now, |e| e.time);
                 }
                 assert_eq!(wheel.len(), heap.len());
+                if serial % 64 == 0 {
+                    let even = |e: &Event| e.data % 2 == 0;
+                    assert_eq!(wheel.any(even), heap.iter().any(|e| even(&e.0)));
+                    assert!(!wheel.any(|e| e.data > serial));
+                }
             }
             while let Some(Reverse(expected)) = heap.pop() {
                 assert_eq!(wheel.pop(), Some(expected));

@@ -15,16 +15,8 @@ pub struct SpecError {
 
 impl SpecError {
     /// An error about `key`.
-    pub fn new(
-        key: impl Into<String>,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        Self {
-            key: key.into(),
-            message: message.into(),
-            help: help.into(),
-        }
+    pub fn new(key: impl Into<String>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into(), help: help.into() }
     }
 }
 

@@ -49,9 +49,7 @@ pub struct Port {
 }
 
 /// Rate and delay of a link as a scenario writes them: `{ rate = "100Gbps", delay = "1us" }`.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Line rate, above zero.
@@ -95,9 +93,7 @@ impl Cube {
 
     /// Number of digits in which two hosts differ (their Hamming distance).
     pub fn hamming(&self, a: NodeId, b: NodeId) -> u32 {
-        (0..=self.k)
-            .filter(|&l| self.digit(a, l) != self.digit(b, l))
-            .count() as u32
+        (0..=self.k).filter(|&l| self.digit(a, l) != self.digit(b, l)).count() as u32
     }
 }
 
@@ -118,11 +114,7 @@ pub struct Topology {
 impl Topology {
     /// Adds a node without ports.
     pub fn add(&mut self, name: String, kind: NodeKind) -> NodeId {
-        self.nodes.push(Node {
-            name,
-            kind,
-            ports: Vec::new(),
-        });
+        self.nodes.push(Node { name, kind, ports: Vec::new() });
         (self.nodes.len() - 1) as NodeId
     }
 
@@ -159,19 +151,12 @@ impl Topology {
 
     /// The node called `name`.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        self.nodes
-            .iter()
-            .position(|n| n.name == name)
-            .map(|i| i as NodeId)
+        self.nodes.iter().position(|n| n.name == name).map(|i| i as NodeId)
     }
 
     /// Every node by its name, for many lookups.
     pub fn names(&self) -> BTreeMap<&str, NodeId> {
-        self.nodes
-            .iter()
-            .zip(0..)
-            .map(|(node, id)| (node.name.as_str(), id))
-            .collect()
+        self.nodes.iter().zip(0..).map(|(node, id)| (node.name.as_str(), id)).collect()
     }
 
     /// A port's name in results and errors: `S1.2:3` is port 3 of switch S1.2.

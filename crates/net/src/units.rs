@@ -162,13 +162,7 @@ const BYTE_UNITS: &[(&str, u64)] = &[
 
 impl fmt::Display for QuantityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Quantity {
-            noun,
-            list,
-            example,
-            step,
-            units,
-        } = self.quantity;
+        let Quantity { noun, list, example, step, units } = self.quantity;
         let text = &self.text;
         let remedy = format!("write a number with {list}, such as \"{example}\"");
         match &self.problem {
@@ -182,22 +176,15 @@ impl fmt::Display for QuantityError {
             Problem::MissingUnit => write!(f, "`{text}` has no unit: {remedy}"),
             Problem::UnknownUnit(unit) => {
                 write!(f, "`{text}` is not {noun}: unknown unit `{unit}`")?;
-                let near =
-                    |name: &str| name.eq_ignore_ascii_case(unit) || name == format!("{unit}ps");
+                let near = |name: &str| name.eq_ignore_ascii_case(unit) || name == format!("{unit}ps");
                 if let Some((name, _)) = units.iter().find(|(name, _)| near(name)) {
                     write!(f, " (did you mean `{name}`?)")?;
                 }
                 write!(f, "; {remedy}")
             }
-            Problem::Zero => write!(
-                f,
-                "`{text}` is zero: {noun} must be above zero, such as \"{example}\""
-            ),
+            Problem::Zero => write!(f, "`{text}` is zero: {noun} must be above zero, such as \"{example}\""),
             Problem::TooLarge => write!(f, "`{text}` is too large: {noun} fits 64 bits of {step}"),
-            Problem::TooFine => write!(
-                f,
-                "`{text}` is too fine: {noun} is a whole multiple of {step}"
-            ),
+            Problem::TooFine => write!(f, "`{text}` is too fine: {noun} is a whole multiple of {step}"),
         }
     }
 }
@@ -219,15 +206,11 @@ fn split(text: &str) -> Result<(Decimal<'_>, &str), Problem> {
     if text.starts_with(['-', '\u{2212}']) {
         return Err(Problem::Negative);
     }
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '_' || c == '.'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '_' || c == '.')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let plain = |digits: &str| {
-        digits
-            .split('_')
-            .all(|run| !run.is_empty() && run.bytes().all(|b| b.is_ascii_digit()))
+        digits.split('_').all(|run| !run.is_empty() && run.bytes().all(|b| b.is_ascii_digit()))
     };
     // `1e9bps` would otherwise be reported as the strange unit `e9bps`.
     let exponent =
@@ -249,9 +232,7 @@ impl Decimal<'_> {
         let digits = |text: &str| {
             text.bytes()
                 .filter(u8::is_ascii_digit)
-                .try_fold(0u128, |sum, b| {
-                    sum.checked_mul(10)?.checked_add(u128::from(b - b'0'))
-                })
+                .try_fold(0u128, |sum, b| sum.checked_mul(10)?.checked_add(u128::from(b - b'0')))
         };
         let factor = u128::from(factor);
         let places = self.fraction.bytes().filter(u8::is_ascii_digit).count() as u32;
@@ -282,17 +263,11 @@ fn gcd(mut a: u128, mut b: u128) -> u128 {
 /// Parses `text` with the units of `quantity`.
 fn parse(quantity: &'static Quantity, text: &str) -> Result<u64, QuantityError> {
     split(text)
-        .and_then(
-            |(number, unit)| match quantity.units.iter().find(|(name, _)| *name == unit) {
-                Some(&(_, factor)) => number.times(factor),
-                None => Err(Problem::UnknownUnit(unit.to_string())),
-            },
-        )
-        .map_err(|problem| QuantityError {
-            text: text.trim().to_string(),
-            problem,
-            quantity,
+        .and_then(|(number, unit)| match quantity.units.iter().find(|(name, _)| *name == unit) {
+            Some(&(_, factor)) => number.times(factor),
+            None => Err(Problem::UnknownUnit(unit.to_string())),
         })
+        .map_err(|problem| QuantityError { text: text.trim().to_string(), problem, quantity })
 }
 
 /// Writes `value` in the largest unit of which it is a whole multiple.
@@ -312,11 +287,9 @@ impl FromStr for Bandwidth {
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         match parse(&RATE, text)? {
-            0 => Err(QuantityError {
-                text: text.trim().to_string(),
-                problem: Problem::Zero,
-                quantity: &RATE,
-            }),
+            0 => {
+                Err(QuantityError { text: text.trim().to_string(), problem: Problem::Zero, quantity: &RATE })
+            }
             rate => Ok(Bandwidth(rate)),
         }
     }
@@ -343,16 +316,11 @@ impl FromStr for Threshold {
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         match split(text) {
-            Ok((number, "bdp")) => {
-                number
-                    .times(1_000)
-                    .map(Threshold::Bdp)
-                    .map_err(|problem| QuantityError {
-                        text: text.trim().to_string(),
-                        problem,
-                        quantity: &THRESHOLD,
-                    })
-            }
+            Ok((number, "bdp")) => number.times(1_000).map(Threshold::Bdp).map_err(|problem| QuantityError {
+                text: text.trim().to_string(),
+                problem,
+                quantity: &THRESHOLD,
+            }),
             _ => parse(&THRESHOLD, text).map(|bytes| Threshold::Bytes(Bytes(bytes))),
         }
     }
@@ -399,15 +367,8 @@ struct TextVisitor<T> {
 
 impl<T> TextVisitor<T> {
     fn bare<E: de::Error>(&self, value: &dyn fmt::Display) -> E {
-        let Quantity {
-            noun,
-            list,
-            example,
-            ..
-        } = self.quantity;
-        E::custom(format!(
-            "{value} has no unit: {noun} is a text with {list}, such as \"{example}\""
-        ))
+        let Quantity { noun, list, example, .. } = self.quantity;
+        E::custom(format!("{value} has no unit: {noun} is a text with {list}, such as \"{example}\""))
     }
 }
 
@@ -415,11 +376,7 @@ impl<T> de::Visitor<'_> for TextVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} as text, such as \"{}\"",
-            self.quantity.noun, self.quantity.example
-        )
+        write!(f, "{} as text, such as \"{}\"", self.quantity.noun, self.quantity.example)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {

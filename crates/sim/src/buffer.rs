@@ -98,7 +98,7 @@ impl Profile {
         headroom == 0
             && (shared == 0
                 || match self.limit {
-                    Limit::Dynamic { .. } => shared + self.resume_offset <= threshold,
+                    Limit::Dynamic { .. } => shared.saturating_add(self.resume_offset) <= threshold,
                     Limit::Static(_) | Limit::Unlimited => threshold > 0 && shared <= self.resume,
                 })
     }

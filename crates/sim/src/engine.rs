@@ -14,7 +14,7 @@ use xoff_schemes::flow_control::{Crossing, FlowControl};
 /// How often the deadlock oracle looks.
 const LOOK: Time = 100 * MICROSECOND;
 /// Without an end time, a run is given up when no data packet has moved for
-/// this long and four retransmission timeouts.
+/// this long and four retransmission timeouts, and nothing but timers is pending.
 const QUIET: Time = 10 * MILLISECOND;
 /// Events between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
@@ -65,18 +65,22 @@ impl<'a> Engine<'a> {
         let mut events = 0u64;
         let mut halt = self.next_sample.min(self.next_look).min(end);
         let stop = loop {
-            let Some(event) = self.core.wheel.pop() else {
-                break if self.core.observed.flows_done == flows { Stop::AllDone } else { Stop::Starved };
-            };
-            while event.time >= halt && halt < end {
-                if let Some(stop) = self.pause_to_observe(halt) {
+            let next = self.core.wheel.pop();
+            // Without any more events there is still the series, up to the end.
+            let time = next.map_or(if end < Time::MAX { end } else { 0 }, |e| e.time);
+            while time >= halt && halt < end {
+                if let Some(stop) = self.pause_to_observe(halt, time) {
                     return self.finish(stop, halt, events);
                 }
                 halt = self.next_sample.min(self.next_look).min(end);
             }
-            if event.time >= end {
-                break Stop::EndTime;
-            }
+            let Some(event) = next.filter(|e| e.time < end) else {
+                break match self.core.observed.flows_done == flows {
+                    true => Stop::AllDone,
+                    false if end < Time::MAX => Stop::EndTime,
+                    false => Stop::Starved,
+                };
+            };
             events += 1;
             self.core.now = event.time;
             self.core.fetch_ahead();
@@ -115,7 +119,7 @@ impl<'a> Engine<'a> {
                 break Stop::AllDone;
             }
         };
-        let at = if stop == Stop::EndTime { end } else { self.core.now };
+        let at = if stop != Stop::Interrupted && end < Time::MAX { end } else { self.core.now };
         self.finish(stop, at, events)
     }
 
@@ -128,15 +132,17 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Samples and oracles that are due at `at`, before the events of that time.
+    /// Samples and oracles that are due at `at`, before the next event, which
+    /// comes at `next`.
     #[cold]
-    fn pause_to_observe(&mut self, at: Time) -> Option<Stop> {
+    fn pause_to_observe(&mut self, at: Time, next: Time) -> Option<Stop> {
         if at == self.next_sample {
             observe::sample(&mut self.core, at);
             self.next_sample += self.core.plan.measure.interval.unwrap_or(Time::MAX);
         }
         if at == self.next_look {
-            self.next_look += LOOK;
+            // Until the next event there is nothing new to see.
+            self.next_look = (next / LOOK).saturating_add(1).saturating_mul(LOOK);
             if self.core.observed.deadlock.is_none() {
                 self.core.observed.deadlock = deadlock::look(&self.core, at, &self.held);
             }
@@ -144,20 +150,18 @@ impl<'a> Engine<'a> {
             let hops = self.core.observed.counters.data_hops;
             if hops != self.moved.0 {
                 self.moved = (hops, at);
-            } else if self.core.plan.end.is_none()
-                && self.next_flow == self.core.plan.flows.len()
-                && at - self.moved.1 > QUIET + 4 * self.core.plan.transport.rto
-                && !self
-                    .core
-                    .plan
-                    .receivers
-                    .iter()
-                    .any(|r| r.stalls.iter().any(|s| s.1 < Time::MAX && s.1 >= at))
-            {
+            } else if self.core.plan.end.is_none() && self.starved(at) {
                 return Some(Stop::Starved);
             }
         }
         None
+    }
+
+    /// Whether nothing will ever move again: no data packet has for long, and
+    /// all that is pending are timers and the pause frames that they send.
+    fn starved(&self, at: Time) -> bool {
+        at - self.moved.1 > QUIET + 4 * self.core.plan.transport.rto
+            && !self.core.wheel.any(|e| !matches!(e.kind(), kind::TIMER | kind::TIMEOUT | kind::CONTROL))
     }
 
     fn begin_flows(&mut self) {
@@ -303,11 +307,11 @@ impl<'a> Engine<'a> {
             Err(Refusal::Memory(by)) => return self.discard(port, id, DropReason::BufferFull, by),
         };
         packet.account = at as u32;
-        if let Some(red) = rule.ecn {
-            if marks(red, queued, || core.marking[egress as usize].unit()) {
-                packet.marked = true;
-                core.observed.control[egress as usize][2] += 1;
-            }
+        if let Some(red) = rule.ecn
+            && marks(red, queued, || core.marking[egress as usize].unit())
+        {
+            packet.marked = true;
+            core.observed.control[egress as usize][2] += 1;
         }
         core.enqueue(egress, 1 + lane, id);
         if let Some(crossing) = crossing {

@@ -44,7 +44,7 @@ pub struct Port {
 impl Port {
     /// An idle port.
     pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, is_link: bool) -> Self {
-        let exact = 8 * SECOND % rate == 0;
+        let exact = (8 * SECOND).is_multiple_of(rate);
         let byte_time = if exact { u16::try_from(8 * SECOND / rate).unwrap_or(0) } else { 0 };
         Self {
             free_at: 0,
@@ -121,7 +121,7 @@ impl Discipline {
     /// From each lane's (tier, quantum), ordered by tier.
     pub fn new(lanes: &[(u8, u32)]) -> Self {
         let n = lanes.len();
-        assert!(1 + 2 * n <= MAX_QUEUES);
+        assert!(2 * n < MAX_QUEUES, "{n} lanes");
         let mut tiers: Vec<u64> = Vec::new();
         let mut quanta = vec![0; 1 + 2 * n];
         for (i, &(tier, quantum)) in lanes.iter().enumerate() {

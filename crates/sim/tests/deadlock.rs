@@ -92,7 +92,7 @@ proptest! {
         seed in 0u64..1_000, incast in 1u32..4, dynamic in any::<bool>(),
     ) {
         let control = if dynamic {
-            "[flow_control]\nscheme = \"pfc\"\nalpha = 0.03\n[switch]\nbuffer = \"1MB\"\n".to_owned()
+            "[flow_control]\nscheme = \"pfc\"\nalpha = 0.03\n[switch]\nbuffer = \"1GB\"\n".to_owned()
         } else {
             format!("[flow_control]\nscheme = \"pfc\"\nxoff = \"{}kB\"\nxon = \"{}kB\"\n", xoff, xoff - xoff.min(gap) / 2)
         };
@@ -118,8 +118,9 @@ proptest! {
 
 #[test]
 fn the_example_locks_up_under_pfc_and_not_without() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/bcube-deadlock.toml"))
-        .expect("the example exists");
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/bcube-deadlock.toml"))
+            .expect("the example exists");
     let with_pfc = plan(&text);
     let outcome = run(&with_pfc);
     let deadlock = outcome.deadlock.expect("it deadlocks");
@@ -128,10 +129,49 @@ fn the_example_locks_up_under_pfc_and_not_without() {
     let goodput: Vec<u64> = outcome
         .series
         .iter()
-        .filter(|s| matches!(s.what, xoff_sim::outcome::Quantity::Goodput(_)) && s.at > with_pfc.end.unwrap_or(0) * 9 / 10)
+        .filter(|s| {
+            matches!(s.what, xoff_sim::outcome::Quantity::Goodput(_))
+                && s.at > with_pfc.end.unwrap_or(0) * 9 / 10
+        })
         .map(|s| s.value)
         .collect();
-    println!("closed at {} us, {} ports, goodput at the end {goodput:?}", deadlock.closed / 1_000_000, deadlock.cycle.len());
+    println!(
+        "closed at {} us, {} ports, goodput at the end {goodput:?}",
+        deadlock.closed / 1_000_000,
+        deadlock.cycle.len()
+    );
     let without = plan_with(&text, &[("flow_control.scheme", "none")]);
     assert!(run(&without).deadlock.is_none());
+}
+
+/// Slow is not stuck: a packet that takes 85 ms to send, or is paced as slowly,
+/// or travels for 100 ms, or a host that reads again after seconds.
+#[test]
+fn slow_runs_are_not_given_up() {
+    let line = |rate: &str, delay: &str, rest: &str| {
+        format!(
+            "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = {{rate=\"{rate}\", delay=\"{delay}\"}}\n\
+             [switch]\nbuffer = \"1GB\"\n[transport]\nrto = \"1s\"\n{rest}[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"3kB\"\n"
+        )
+    };
+    let stall = "[[slow_receiver]]\nhost = \"H1\"\nstall_from = \"0s\"\nstall_until = \"2s\"\n";
+    for text in [
+        line("100kbps", "1us", ""),
+        line("1Gbps", "100ms", "[host]\nbuffer = \"1GB\"\n"),
+        line("100Gbps", "1us", stall),
+        line("100Gbps", "1us", "") + "rate = \"100kbps\"\n",
+    ] {
+        let outcome = run(&plan(&text));
+        assert_eq!(outcome.stop, Stop::AllDone, "{text}");
+    }
+}
+
+/// With an end, the run lasts until then, whatever timers are left.
+#[test]
+fn a_run_with_an_end_lasts_until_then() {
+    let text = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"3kB\"\n[run]\nduration = \"10ms\"\n";
+    let outcome = run(&plan(text));
+    assert_eq!((outcome.stop, outcome.end), (Stop::AllDone, 10_000_000_000));
+    assert_eq!(outcome.series.last().map(|s| s.at), Some(outcome.end));
 }

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 /// and every store-and-forward hop. Each serialisation is rounded up to whole
 /// picoseconds.
 fn by_recursion(size: u64, mtu: u64, header: u64, ack: u64, every: u64, links: &[(u64, u64)]) -> u64 {
-    let wire = |bytes: u64, rate: u64| (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(rate)) as u64;
+    let wire =
+        |bytes: u64, rate: u64| (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(rate)) as u64;
     let packets = size.div_ceil(mtu);
     let mut free = vec![0u64; 2 * links.len()];
     let mut last = 0;
@@ -36,7 +37,15 @@ fn by_recursion(size: u64, mtu: u64, header: u64, ack: u64, every: u64, links: &
 /// A chain of switches between two hosts.
 fn chain(links: &[(u64, u64)], transport: &str, size: u64) -> String {
     let switches: Vec<String> = (1..links.len()).map(|i| format!("\"X{i}\"")).collect();
-    let end = |i: usize| if i == 0 { "A".into() } else if i == links.len() { "B".into() } else { format!("X{i}") };
+    let end = |i: usize| {
+        if i == 0 {
+            "A".into()
+        } else if i == links.len() {
+            "B".into()
+        } else {
+            format!("X{i}")
+        }
+    };
     let links: Vec<String> = links
         .iter()
         .enumerate()
@@ -101,7 +110,9 @@ fn reference_r1() {
 fn reference_r2() {
     let link = (100_000_000_000, 1_000_000);
     let transport = "mtu = \"1000B\"\nheader = \"52B\"\nack = \"60B\"";
-    for (size, ns) in [(1_000, 4_176), (2_000, 4_260), (10_000, 4_932), (1_000_000, 88_092), (10_000_000, 844_092)] {
+    for (size, ns) in
+        [(1_000, 4_176), (2_000, 4_260), (10_000, 4_932), (1_000_000, 88_092), (10_000_000, 844_092)]
+    {
         let plan = plan(&chain(&[link, link], transport, size));
         let fct = fcts(&plan, &run(&plan))[0];
         let packets = size / 1_000;
@@ -115,7 +126,8 @@ fn reference_r2() {
 #[test]
 fn pace_is_exact() {
     let link = (100_000_000_000, 1_000_000);
-    let text = chain(&[link, link], "mtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"", 50_000) + "rate = \"10Gbps\"\n";
+    let text = chain(&[link, link], "mtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"", 50_000)
+        + "rate = \"10Gbps\"\n";
     let plan = plan(&text);
     assert_eq!(fcts(&plan, &run(&plan)), [49 * 800_000 + 2 * 80_000 + 2 * 5_120 + 4_000_000]);
 }
@@ -124,7 +136,8 @@ fn pace_is_exact() {
 #[test]
 fn a_window_of_one_is_stop_and_wait() {
     let link = (100_000_000_000, 1_000_000);
-    let text = chain(&[link, link], "mtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"\nwindow = \"1000B\"", 20_000);
+    let text =
+        chain(&[link, link], "mtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"\nwindow = \"1000B\"", 20_000);
     let plan = plan(&text);
     assert_eq!(fcts(&plan, &run(&plan)), [20 * (2 * 80_000 + 2 * 5_120 + 4_000_000)]);
 }

@@ -28,13 +28,16 @@ fn m_d_1_waiting_times() {
                 (flows_per_run * service / rho) as u64
             ));
             let outcome = run(&plan);
-            let waits: u64 = fcts(&plan, &outcome).iter().zip(&plan.flows).map(|(fct, f)| fct - f.ideal).sum();
+            let waits: u64 =
+                fcts(&plan, &outcome).iter().zip(&plan.flows).map(|(fct, f)| fct - f.ideal).sum();
             (waits as f64, plan.flows.len() as f64)
         };
         // Two threads, each with its own seeds: sums do not depend on who is first.
         let (mut waits, mut flows) = (0.0, 0.0);
         std::thread::scope(|scope| {
-            let half = |parity| scope.spawn(move || (0..runs).filter(|s| s % 2 == parity).map(one).collect::<Vec<_>>());
+            let half = |parity| {
+                scope.spawn(move || (0..runs).filter(|s| s % 2 == parity).map(one).collect::<Vec<_>>())
+            };
             for thread in [half(0), half(1)] {
                 for (w, n) in thread.join().expect("no panic") {
                     waits += w;
@@ -44,7 +47,11 @@ fn m_d_1_waiting_times() {
         });
         let expected = rho * service / (2.0 * (1.0 - rho));
         let ratio = waits / flows / expected;
-        println!("load {rho}: {flows} flows, mean wait {:.1} ns, theory {:.1} ns", waits / flows / 1e3, expected / 1e3);
+        println!(
+            "load {rho}: {flows} flows, mean wait {:.1} ns, theory {:.1} ns",
+            waits / flows / 1e3,
+            expected / 1e3
+        );
         assert!((ratio - 1.0).abs() < 0.01, "load {rho}: mean wait is {ratio} of the theory");
     }
 }

@@ -74,8 +74,7 @@ impl Line {
     /// # Errors
     /// If a count is zero or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
-        let (mut topology, first) =
-            switches_with_hosts(self.switches, self.hosts_per_switch, 1, self.link)?;
+        let (mut topology, first) = switches_with_hosts(self.switches, self.hosts_per_switch, 1, self.link)?;
         for switch in first..first + self.switches - 1 {
             topology.link(switch, switch + 1, self.fabric_link.unwrap_or(self.link));
         }
@@ -106,8 +105,7 @@ impl Ring {
     /// # Errors
     /// If there are fewer than three switches, no hosts, or too many of either.
     pub fn build(&self) -> Result<Topology, SpecError> {
-        let (mut topology, first) =
-            switches_with_hosts(self.switches, self.hosts_per_switch, 3, self.link)?;
+        let (mut topology, first) = switches_with_hosts(self.switches, self.hosts_per_switch, 3, self.link)?;
         for i in 0..self.switches {
             let next = first + (i + 1) % self.switches;
             topology.link(first + i, next, self.fabric_link.unwrap_or(self.link));
@@ -128,11 +126,7 @@ fn switches_with_hosts(
     at_least("hosts_per_switch", hosts_per_switch, 1)?;
     let hosts = u64::from(switches) * u64::from(hosts_per_switch);
     Estimate {
-        key: if switches >= hosts_per_switch {
-            "switches"
-        } else {
-            "hosts_per_switch"
-        },
+        key: if switches >= hosts_per_switch { "switches" } else { "hosts_per_switch" },
         hosts,
         links: hosts.saturating_add(u64::from(switches)),
         radix: u64::from(hosts_per_switch) + 2,

@@ -41,13 +41,7 @@ impl LeafSpine {
     /// # Errors
     /// If a count is zero or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
-        let &Self {
-            leaves,
-            spines,
-            hosts_per_leaf,
-            links_per_pair,
-            ..
-        } = self;
+        let &Self { leaves, spines, hosts_per_leaf, links_per_pair, .. } = self;
         at_least("leaves", leaves, 1)?;
         at_least("spines", spines, 1)?;
         at_least("hosts_per_leaf", hosts_per_leaf, 1)?;
@@ -56,11 +50,7 @@ impl LeafSpine {
         let hosts = l * h;
         let fabric = (l * s).saturating_mul(m);
         Estimate {
-            key: if hosts >= fabric {
-                "hosts_per_leaf"
-            } else {
-                "spines"
-            },
+            key: if hosts >= fabric { "hosts_per_leaf" } else { "spines" },
             hosts,
             links: hosts.saturating_add(fabric),
             radix: (l * m).max(h.saturating_add(s * m)),
@@ -122,22 +112,13 @@ impl FatTree {
     /// If `k` is odd or zero, `tiers` is neither 2 nor 3, `oversubscription` is
     /// zero, or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
-        let &Self {
-            k,
-            tiers,
-            oversubscription,
-            ..
-        } = self;
+        let &Self { k, tiers, oversubscription, .. } = self;
         at_least("k", k, 2)?;
         if !k.is_multiple_of(2) {
             return Err(SpecError::new(
                 "k",
                 format!("{k} is odd: half of a switch's ports lead up, half lead down"),
-                format!(
-                    "write an even number, such as {} or {}",
-                    k - 1,
-                    k.saturating_add(1)
-                ),
+                format!("write an even number, such as {} or {}", k - 1, k.saturating_add(1)),
             ));
         }
         if tiers != 2 && tiers != 3 {
@@ -150,20 +131,12 @@ impl FatTree {
         at_least("oversubscription", oversubscription, 1)?;
         let pods = if tiers == 3 { u64::from(k) } else { 2 };
         let half = u64::from(k) / 2;
-        let (edges, fabric) = (
-            pods * half,
-            (pods * half)
-                .saturating_mul(half)
-                .saturating_mul(u64::from(tiers) - 1),
-        );
+        let (edges, fabric) =
+            (pods * half, (pods * half).saturating_mul(half).saturating_mul(u64::from(tiers) - 1));
         let per_edge = half * u64::from(oversubscription);
         let hosts = edges.saturating_mul(per_edge);
         Estimate {
-            key: if per_edge > MANY_HOSTS_PER_EDGE {
-                "oversubscription"
-            } else {
-                "k"
-            },
+            key: if per_edge > MANY_HOSTS_PER_EDGE { "oversubscription" } else { "k" },
             hosts,
             links: hosts.saturating_add(fabric),
             radix: u64::from(k).max(half + per_edge),
@@ -191,21 +164,13 @@ impl FatTree {
         let first_core = add_tier(&mut topology, 2, half * half);
         for edge in 0..edges {
             for j in 0..half {
-                topology.link(
-                    first_edge + edge,
-                    first_aggregation + edge / half * half + j,
-                    fabric_link,
-                );
+                topology.link(first_edge + edge, first_aggregation + edge / half * half + j, fabric_link);
             }
         }
         for aggregation in 0..edges {
             for j in 0..half {
                 let core = aggregation % half * half + j;
-                topology.link(
-                    first_aggregation + aggregation,
-                    first_core + core,
-                    fabric_link,
-                );
+                topology.link(first_aggregation + aggregation, first_core + core, fabric_link);
             }
         }
         Ok(topology)

@@ -42,10 +42,7 @@ impl Ndc {
         }
         .admit()?;
 
-        let cube = Cube {
-            n: self.n,
-            k: self.k,
-        };
+        let cube = Cube { n: self.n, k: self.k };
         let mut topology = with_hosts(cube.hosts());
         topology.relay_hosts = true;
         topology.cube = Some(cube);

@@ -54,26 +54,16 @@ impl Custom {
             ));
         }
         Estimate {
-            key: if self.hosts.len() > self.links.len() {
-                "hosts"
-            } else {
-                "links"
-            },
+            key: if self.hosts.len() > self.links.len() { "hosts" } else { "links" },
             hosts: self.hosts.len() as u64,
             links: self.links.len() as u64,
             radix: 0,
         }
         .admit()?;
 
-        let mut topology = Topology {
-            relay_hosts: self.relay_hosts,
-            ..Topology::default()
-        };
+        let mut topology = Topology { relay_hosts: self.relay_hosts, ..Topology::default() };
         let mut by_name: BTreeMap<&str, (NodeId, String)> = BTreeMap::new();
-        let lists = [
-            ("hosts", &self.hosts, NodeKind::Host),
-            ("switches", &self.switches, NodeKind::Switch),
-        ];
+        let lists = [("hosts", &self.hosts, NodeKind::Host), ("switches", &self.switches, NodeKind::Switch)];
         for (list, names, kind) in lists {
             for (i, name) in names.iter().enumerate() {
                 let key = format!("{list}[{i}]");
@@ -112,14 +102,7 @@ impl Custom {
                     "link two different nodes",
                 ));
             }
-            topology.link(
-                a,
-                b,
-                LinkSpec {
-                    rate: link.rate,
-                    delay: link.delay,
-                },
-            );
+            topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
         }
         for (i, name) in self.hosts.iter().enumerate() {
             if topology.nodes[i].ports.is_empty() {
@@ -152,14 +135,6 @@ fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
 fn listed<'a>(names: impl ExactSizeIterator<Item = &'a &'a str>) -> String {
     const SHOWN: usize = 8;
     let more = names.len().saturating_sub(SHOWN);
-    let text = names
-        .take(SHOWN)
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if more > 0 {
-        format!("{text} and {more} more")
-    } else {
-        text
-    }
+    let text = names.take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{text} and {more} more") } else { text }
 }

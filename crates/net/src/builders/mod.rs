@@ -50,15 +50,7 @@ pub enum TopologySpec {
 
 impl TopologySpec {
     /// The values of the key `kind`.
-    pub const KINDS: [&str; 7] = [
-        "ndc",
-        "leaf-spine",
-        "fat-tree",
-        "dumbbell",
-        "line",
-        "ring",
-        "custom",
-    ];
+    pub const KINDS: [&str; 7] = ["ndc", "leaf-spine", "fat-tree", "dumbbell", "line", "ring", "custom"];
 
     /// The value of the key `kind` for this topology.
     pub fn kind(&self) -> &'static str {
@@ -126,18 +118,11 @@ impl Estimate {
             ("ports on one device", self.radix, MAX_RADIX),
         ] {
             if count > most {
-                let count = if count == u64::MAX {
-                    format!("more than {count}")
-                } else {
-                    count.to_string()
-                };
+                let count = if count == u64::MAX { format!("more than {count}") } else { count.to_string() };
                 return Err(SpecError::new(
                     self.key,
                     format!("this network would have {count} {what}"),
-                    format!(
-                        "at most {most} {what} are built: choose a smaller `{}`",
-                        self.key
-                    ),
+                    format!("at most {most} {what} are built: choose a smaller `{}`", self.key),
                 ));
             }
         }

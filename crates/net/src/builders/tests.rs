@@ -18,10 +18,7 @@ fn check(t: &Topology) {
         assert_eq!(peer.peer as usize, id);
         assert_ne!(peer.node, port.node);
         assert_eq!((peer.rate, peer.delay), (port.rate, port.delay));
-        assert_eq!(
-            t.nodes[port.node as usize].ports[port.index as usize] as usize,
-            id
-        );
+        assert_eq!(t.nodes[port.node as usize].ports[port.index as usize] as usize, id);
     }
     let names: BTreeSet<&str> = t.nodes.iter().map(|n| n.name.as_str()).collect();
     assert_eq!(names.len(), t.nodes.len(), "names are unique");
@@ -35,10 +32,7 @@ fn radix(t: &Topology, name: &str) -> usize {
 
 fn neighbours(t: &Topology, name: &str) -> Vec<String> {
     let ports = &t.nodes[t.find(name).unwrap() as usize].ports;
-    ports
-        .iter()
-        .map(|&p: &PortId| t.nodes[t.neighbour(p) as usize].name.clone())
-        .collect()
+    ports.iter().map(|&p: &PortId| t.nodes[t.neighbour(p) as usize].name.clone()).collect()
 }
 
 const LINK: &str = "{ rate = \"100Gbps\", delay = \"1us\" }";
@@ -50,10 +44,7 @@ fn ndc(n: u32, k: u32) -> Result<Topology, SpecError> {
 #[test]
 fn ndc_4_1_has_the_papers_structure() {
     let t = ndc(4, 1).unwrap();
-    assert_eq!(
-        (t.hosts().count(), t.nodes.len(), t.ports.len()),
-        (16, 24, 64)
-    );
+    assert_eq!((t.hosts().count(), t.nodes.len(), t.ports.len()), (16, 24, 64));
     assert!(t.relay_hosts);
     for host in t.hosts() {
         assert_eq!(t.nodes[host as usize].ports.len(), 2);
@@ -93,34 +84,20 @@ fn leaf_spine_and_fat_tree_have_their_counts() {
          host_link = {LINK}\nfabric_link = {{ rate = \"400Gbps\", delay = \"600ns\" }}"
     ))
     .unwrap();
-    assert_eq!(
-        (t.hosts().count(), t.nodes.len(), t.ports.len()),
-        (160, 174, 2 * (160 + 80))
-    );
+    assert_eq!((t.hosts().count(), t.nodes.len(), t.ports.len()), (160, 174, 2 * (160 + 80)));
     assert_eq!((radix(&t, "S0.9"), radix(&t, "S1.0")), (16 + 8, 20));
     assert_eq!(neighbours(&t, "H16"), ["S0.1"]);
 
     let t = build(&format!("kind = \"fat-tree\"\nk = 16\nlink = {LINK}")).unwrap();
-    assert_eq!(
-        (t.hosts().count(), t.nodes.len(), t.ports.len()),
-        (1024, 1344, 2 * 3 * 1024)
-    );
+    assert_eq!((t.hosts().count(), t.nodes.len(), t.ports.len()), (1024, 1344, 2 * 3 * 1024));
     assert!(t.nodes[1024..].iter().all(|s| s.ports.len() == 16));
     // Every core reaches every pod once.
-    let pods: Vec<u32> = neighbours(&t, "S2.37")
-        .iter()
-        .map(|s| s[3..].parse::<u32>().unwrap() / 8)
-        .collect();
+    let pods: Vec<u32> = neighbours(&t, "S2.37").iter().map(|s| s[3..].parse::<u32>().unwrap() / 8).collect();
     assert_eq!(pods, (0..16).collect::<Vec<_>>());
 
-    let t = build(&format!(
-        "kind = \"fat-tree\"\nk = 4\ntiers = 2\noversubscription = 3\nlink = {LINK}"
-    ))
-    .unwrap();
-    assert_eq!(
-        (t.hosts().count(), t.nodes.len(), t.ports.len()),
-        (24, 30, 2 * (24 + 8))
-    );
+    let t = build(&format!("kind = \"fat-tree\"\nk = 4\ntiers = 2\noversubscription = 3\nlink = {LINK}"))
+        .unwrap();
+    assert_eq!((t.hosts().count(), t.nodes.len(), t.ports.len()), (24, 30, 2 * (24 + 8)));
     assert_eq!((radix(&t, "S0.0"), radix(&t, "S1.1")), (8, 4));
 }
 
@@ -145,23 +122,14 @@ fn small_networks_are_as_drawn() {
 fn custom(hosts: &str, switches: &str, links: &[(&str, &str)]) -> Result<Topology, SpecError> {
     let links: String = links
         .iter()
-        .map(|(a, b)| {
-            format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gbps\", delay = \"1us\" }},")
-        })
+        .map(|(a, b)| format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gbps\", delay = \"1us\" }},"))
         .collect();
-    build(&format!(
-        "kind = \"custom\"\nhosts = {hosts}\nswitches = {switches}\nlinks = [{links}]"
-    ))
+    build(&format!("kind = \"custom\"\nhosts = {hosts}\nswitches = {switches}\nlinks = [{links}]"))
 }
 
 #[test]
 fn a_custom_topology_keeps_its_names() {
-    let t = custom(
-        "[\"A\", \"B\"]",
-        "[\"X\"]",
-        &[("A", "X"), ("X", "B"), ("X", "B")],
-    )
-    .unwrap();
+    let t = custom("[\"A\", \"B\"]", "[\"X\"]", &[("A", "X"), ("X", "B"), ("X", "B")]).unwrap();
     assert_eq!(neighbours(&t, "X"), ["A", "B", "B"]);
     assert_eq!(t.names()["B"], 1);
     assert!(!t.relay_hosts && t.cube.is_none());
@@ -176,14 +144,8 @@ fn contradictions_are_errors_at_their_key() {
     assert_eq!(key(custom("[\"7\"]", "[]", &[])), "hosts[0]");
     assert_eq!(key(custom("[\"A:1\"]", "[]", &[])), "hosts[0]");
     let two = "[\"A\", \"B\"]";
-    assert_eq!(
-        key(custom(two, "[\"X\"]", &[("A", "X"), ("Y", "B")])),
-        "links[1].a"
-    );
-    assert_eq!(
-        key(custom(two, "[\"X\"]", &[("A", "X"), ("X", "X")])),
-        "links[1].b"
-    );
+    assert_eq!(key(custom(two, "[\"X\"]", &[("A", "X"), ("Y", "B")])), "links[1].a");
+    assert_eq!(key(custom(two, "[\"X\"]", &[("A", "X"), ("X", "X")])), "links[1].b");
     assert_eq!(key(custom(two, "[\"X\"]", &[("A", "X")])), "hosts[1]");
 }
 
@@ -194,40 +156,23 @@ fn counts_out_of_range_and_absurd_sizes_are_refused_before_building() {
         (format!("kind = \"ndc\"\nn = 1\nk = 1\nlink = {LINK}"), "n"),
         (format!("kind = \"fat-tree\"\nk = 5\nlink = {LINK}"), "k"),
         (format!("kind = \"fat-tree\"\nk = 0\nlink = {LINK}"), "k"),
-        (
-            format!("kind = \"fat-tree\"\nk = 4\ntiers = 4\nlink = {LINK}"),
-            "tiers",
-        ),
-        (
-            format!("kind = \"fat-tree\"\nk = 4\noversubscription = 0\nlink = {LINK}"),
-            "oversubscription",
-        ),
+        (format!("kind = \"fat-tree\"\nk = 4\ntiers = 4\nlink = {LINK}"), "tiers"),
+        (format!("kind = \"fat-tree\"\nk = 4\noversubscription = 0\nlink = {LINK}"), "oversubscription"),
         (
             format!("kind = \"fat-tree\"\nk = 4\noversubscription = 4000000\nlink = {LINK}"),
             "oversubscription",
         ),
         (
-            format!(
-                "kind = \"fat-tree\"\nk = 4294967294\noversubscription = 4294967295\nlink = {LINK}"
-            ),
+            format!("kind = \"fat-tree\"\nk = 4294967294\noversubscription = 4294967295\nlink = {LINK}"),
             "oversubscription",
         ),
-        (
-            format!("kind = \"ring\"\nswitches = 2\nhosts_per_switch = 1\nlink = {LINK}"),
-            "switches",
-        ),
-        (
-            format!("kind = \"line\"\nswitches = 1\nhosts_per_switch = 0\nlink = {LINK}"),
-            "hosts_per_switch",
-        ),
+        (format!("kind = \"ring\"\nswitches = 2\nhosts_per_switch = 1\nlink = {LINK}"), "switches"),
+        (format!("kind = \"line\"\nswitches = 1\nhosts_per_switch = 0\nlink = {LINK}"), "hosts_per_switch"),
         (
             format!("kind = \"line\"\nswitches = 1\nhosts_per_switch = 100000\nlink = {LINK}"),
             "hosts_per_switch",
         ),
-        (
-            format!("kind = \"dumbbell\"\nleft = 0\nright = 1\nlink = {LINK}\nbottleneck = {LINK}"),
-            "left",
-        ),
+        (format!("kind = \"dumbbell\"\nleft = 0\nright = 1\nlink = {LINK}\nbottleneck = {LINK}"), "left"),
         (
             format!(
                 "kind = \"leaf-spine\"\nleaves = 4294967295\nspines = 4294967295\nhosts_per_leaf = 1\n\
@@ -247,19 +192,13 @@ fn counts_out_of_range_and_absurd_sizes_are_refused_before_building() {
 
 #[test]
 fn unknown_and_missing_keys_are_refused_and_the_schema_knows_the_kinds() {
-    let parse = |toml: String| {
-        toml::from_str::<TopologySpec>(&toml)
-            .unwrap_err()
-            .to_string()
-    };
+    let parse = |toml: String| toml::from_str::<TopologySpec>(&toml).unwrap_err().to_string();
     assert!(parse(format!("kind = \"ndc\"\nn = 4\nk = 1\nlinks = {LINK}")).contains("links"));
     assert!(parse(format!("kind = \"ndc\"\nn = 4\nlink = {LINK}")).contains("missing field `k`"));
     assert!(parse(format!("kind = \"torus\"\nn = 4\nlink = {LINK}")).contains("torus"));
     let schema = serde_json::to_string(&schemars::schema_for!(TopologySpec)).unwrap();
     assert!(
-        TopologySpec::KINDS
-            .iter()
-            .all(|kind| schema.contains(&format!("\"const\":\"{kind}\""))),
+        TopologySpec::KINDS.iter().all(|kind| schema.contains(&format!("\"const\":\"{kind}\""))),
         "{schema}"
     );
     assert!(schema.contains("Gbps"));

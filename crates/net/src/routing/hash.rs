@@ -72,10 +72,7 @@ mod tests {
             for key in 0..70_000 {
                 counts[hash.choose(key, 12345, 7) as usize] += 1.0;
             }
-            let chi: f64 = counts
-                .iter()
-                .map(|c| (c - 10_000.0) * (c - 10_000.0) / 10_000.0)
-                .sum();
+            let chi: f64 = counts.iter().map(|c| (c - 10_000.0) * (c - 10_000.0) / 10_000.0).sum();
             assert!(chi < 22.5, "{hash:?} {counts:?}");
         }
     }
@@ -90,17 +87,7 @@ mod tests {
             }
             counts
         };
-        assert!(
-            second_choices(HashKind::Mix64)
-                .iter()
-                .all(|c| (2_350..2_650).contains(c))
-        );
-        assert_eq!(
-            second_choices(HashKind::Crc32)
-                .iter()
-                .filter(|&&c| c > 0)
-                .count(),
-            1
-        );
+        assert!(second_choices(HashKind::Mix64).iter().all(|c| (2_350..2_650).contains(c)));
+        assert_eq!(second_choices(HashKind::Crc32).iter().filter(|&&c| c > 0).count(), 1);
     }
 }

@@ -25,12 +25,7 @@ impl Router {
     ///
     /// # Panics
     /// If a slice is shorter than the nodes or ports.
-    pub fn accumulate(
-        &mut self,
-        to: NodeId,
-        inject: &[f64],
-        load: &mut [f64],
-    ) -> Result<(), RouteError> {
+    pub fn accumulate(&mut self, to: NodeId, inject: &[f64], load: &mut [f64]) -> Result<(), RouteError> {
         let target = self.target(to);
         let mut amounts = inject[..self.names.len()].to_vec();
         amounts[to as usize] = 0.0;
@@ -39,10 +34,7 @@ impl Router {
         } else {
             self.push_by_distance(&target, amounts, load)
         };
-        stuck.map_err(|from| RouteError::NoPath {
-            from: self.name(from),
-            to: self.name(to),
-        })
+        stuck.map_err(|from| RouteError::NoPath { from: self.name(from), to: self.name(to) })
     }
 
     /// From the farthest nodes inwards: each node is visited once, after all
@@ -72,11 +64,8 @@ impl Router {
         for node in tiers.into_iter().skip(1).rev().flatten() {
             let amount = amounts[node as usize];
             if amount > 0.0 {
-                let links = || {
-                    self.nearer(node, target.to, distances[node as usize], |n| {
-                        distances[n as usize]
-                    })
-                };
+                let links =
+                    || self.nearer(node, target.to, distances[node as usize], |n| distances[n as usize]);
                 let share = amount / links().count() as f64;
                 for link in links() {
                     load[link.port as usize] += share;
@@ -98,11 +87,7 @@ impl Router {
         for _ in 0..TTL {
             let mut next = vec![0.0; amounts.len()];
             let mut moved = false;
-            for (node, &amount) in amounts
-                .iter()
-                .enumerate()
-                .filter(|&(_, &amount)| amount > 0.0)
-            {
+            for (node, &amount) in amounts.iter().enumerate().filter(|&(_, &amount)| amount > 0.0) {
                 if node == target.to as usize {
                     continue;
                 }
@@ -139,11 +124,7 @@ impl Router {
         let mut groups: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for &to in destinations {
             let target = self.target(to);
-            let root = if self.has_overrides(to) {
-                to
-            } else {
-                target.root
-            };
+            let root = if self.has_overrides(to) { to } else { target.root };
             groups.entry(root).or_default().push(to);
         }
         for (root, members) in groups {
@@ -157,26 +138,18 @@ impl Router {
                 }
                 total += arriving;
                 if to != root {
-                    let last: Vec<PortId> = self
-                        .links(root)
-                        .iter()
-                        .filter(|link| link.to == to)
-                        .map(|link| link.port)
-                        .collect();
+                    let last: Vec<PortId> =
+                        self.links(root).iter().filter(|link| link.to == to).map(|link| link.port).collect();
                     for &port in &last {
                         load[port as usize] += arriving / last.len() as f64;
                     }
                 }
             }
             // Traffic that begins at the root itself needs only the last link.
-            self.accumulate(root, &inject, &mut load)
-                .map_err(|error| match error {
-                    RouteError::NoPath { from, .. } => RouteError::NoPath {
-                        from,
-                        to: self.name(members[0]),
-                    },
-                    other => other,
-                })?;
+            self.accumulate(root, &inject, &mut load).map_err(|error| match error {
+                RouteError::NoPath { from, .. } => RouteError::NoPath { from, to: self.name(members[0]) },
+                other => other,
+            })?;
         }
         Ok((load, total))
     }
@@ -202,10 +175,7 @@ pub fn saturation(
         let rate = router.rates[port] as f64 * total / load;
         // Ports that are equal but for the rounding of sums count as equal.
         if first.is_none_or(|best| rate < best.rate * (1.0 - 1e-9)) {
-            first = Some(Saturation {
-                rate,
-                port: port as PortId,
-            });
+            first = Some(Saturation { rate, port: port as PortId });
         }
     }
     Ok(first)
@@ -215,15 +185,8 @@ pub fn saturation(
 /// `sources`, the destination uniform among `destinations` without the source
 /// (as [`poisson`](crate::traffic::poisson) draws them). No node may be listed
 /// twice in one list.
-pub fn uniform(
-    sources: &[NodeId],
-    destinations: &[NodeId],
-) -> impl Fn(NodeId, NodeId) -> f64 + use<> {
-    let nodes = sources
-        .iter()
-        .chain(destinations)
-        .max()
-        .map_or(0, |&most| most as usize + 1);
+pub fn uniform(sources: &[NodeId], destinations: &[NodeId]) -> impl Fn(NodeId, NodeId) -> f64 + use<> {
+    let nodes = sources.iter().chain(destinations).max().map_or(0, |&most| most as usize + 1);
     let mut others = vec![destinations.len(); nodes];
     for &to in destinations {
         others[to as usize] -= 1;
@@ -235,10 +198,6 @@ pub fn uniform(
 
 /// Bits per second that the links of the given hosts carry in one direction.
 pub fn host_capacity(topology: &Topology, hosts: &[NodeId]) -> f64 {
-    let ports = hosts
-        .iter()
-        .flat_map(|&host| &topology.nodes[host as usize].ports);
-    ports
-        .map(|&port| topology.ports[port as usize].rate as f64)
-        .sum()
+    let ports = hosts.iter().flat_map(|&host| &topology.nodes[host as usize].ports);
+    ports.map(|&port| topology.ports[port as usize].rate as f64).sum()
 }

@@ -40,11 +40,7 @@ pub struct RoutingSpec {
 
 impl Default for RoutingSpec {
     fn default() -> Self {
-        Self {
-            kind: RoutingKind::ShortestPath,
-            hash: HashKind::Mix64,
-            seed: 1,
-        }
+        Self { kind: RoutingKind::ShortestPath, hash: HashKind::Mix64, seed: 1 }
     }
 }
 
@@ -129,11 +125,7 @@ impl Router {
     /// or if an override's `via` is no neighbour of `at`, or a host that neither
     /// relays nor is the destination, its `to` is a switch, or its `at` and `to`
     /// are the same. The key is `kind`, or `overrides[i].via` (`.at`, `.to`).
-    pub fn new(
-        topology: &Topology,
-        spec: &RoutingSpec,
-        overrides: &[Override],
-    ) -> Result<Self, SpecError> {
+    pub fn new(topology: &Topology, spec: &RoutingSpec, overrides: &[Override]) -> Result<Self, SpecError> {
         let nodes = topology.nodes.len();
         let mut first = Vec::with_capacity(nodes + 1);
         let mut links = Vec::with_capacity(topology.ports.len());
@@ -151,11 +143,7 @@ impl Router {
         let mut router = Self {
             kind: spec.kind,
             hash: spec.hash,
-            names: topology
-                .nodes
-                .iter()
-                .map(|node| node.name.clone())
-                .collect(),
+            names: topology.nodes.iter().map(|node| node.name.clone()).collect(),
             relays: topology
                 .nodes
                 .iter()
@@ -165,9 +153,7 @@ impl Router {
             links,
             peers: topology.ports.iter().map(|port| port.peer).collect(),
             rates: topology.ports.iter().map(|port| port.rate).collect(),
-            seeds: (0..nodes as u64)
-                .map(|node| Stream::new(spec.seed, "ECMP seeds", node).bits())
-                .collect(),
+            seeds: (0..nodes as u64).map(|node| Stream::new(spec.seed, "ECMP seeds", node).bits()).collect(),
             cube: topology.cube,
             overrides: BTreeMap::new(),
             distances: vec![None; nodes],
@@ -211,18 +197,9 @@ impl Router {
                 "name another node on the way",
             ));
         }
-        let links: Vec<Link> = self
-            .links(at)
-            .iter()
-            .copied()
-            .filter(|link| link.to == via)
-            .collect();
+        let links: Vec<Link> = self.links(at).iter().copied().filter(|link| link.to == via).collect();
         if links.is_empty() {
-            let mut near: Vec<&str> = self
-                .links(at)
-                .iter()
-                .map(|link| name(link.to).as_str())
-                .collect();
+            let mut near: Vec<&str> = self.links(at).iter().map(|link| name(link.to).as_str()).collect();
             near.dedup();
             near.truncate(16);
             return Err(SpecError::new(
@@ -275,16 +252,10 @@ impl Router {
         let links = self.links(to);
         let single = links.first().map(|link| link.to);
         let target = match single {
-            Some(root)
-                if self.relays[root as usize] && links.iter().all(|link| link.to == root) =>
-            {
+            Some(root) if self.relays[root as usize] && links.iter().all(|link| link.to == root) => {
                 Target { to, root, extra: 1 }
             }
-            _ => Target {
-                to,
-                root: to,
-                extra: 0,
-            },
+            _ => Target { to, root: to, extra: 0 },
         };
         if self.cube.is_none() && self.distances[target.root as usize].is_none() {
             self.distances[target.root as usize] = Some(self.search(target.root));
@@ -322,9 +293,7 @@ impl Router {
         if let Some(cube) = &self.cube {
             return cube.distance(node, target.to);
         }
-        let table = self.distances[target.root as usize]
-            .as_ref()
-            .expect("target() has searched");
+        let table = self.distances[target.root as usize].as_ref().expect("target() has searched");
         match table[node as usize] {
             UNREACHED => UNREACHED,
             distance => distance + target.extra,
@@ -343,9 +312,7 @@ impl Router {
         }
         let distance = self.distance_to(at, target);
         if distance != UNREACHED {
-            links.extend(self.nearer(at, target.to, distance, |node| {
-                self.distance_to(node, target)
-            }));
+            links.extend(self.nearer(at, target.to, distance, |node| self.distance_to(node, target)));
         }
     }
 
@@ -363,10 +330,7 @@ impl Router {
     }
 
     fn has_overrides(&self, to: NodeId) -> bool {
-        self.overrides
-            .range((to, NodeId::MIN)..=(to, NodeId::MAX))
-            .next()
-            .is_some()
+        self.overrides.range((to, NodeId::MIN)..=(to, NodeId::MAX)).next().is_some()
     }
 
     fn name(&self, node: NodeId) -> String {
@@ -388,10 +352,7 @@ impl Cube {
             // Over the nearest host of the one switch.
             (false, false) => {
                 let hosts_of = (0..self.n).map(|digit| self.host_at(from - hosts, digit));
-                1 + hosts_of
-                    .map(|host| self.host_to_switch(host, to - hosts))
-                    .min()
-                    .unwrap_or(0)
+                1 + hosts_of.map(|host| self.host_to_switch(host, to - hosts)).min().unwrap_or(0)
             }
         }
     }
@@ -405,10 +366,7 @@ impl Cube {
 
     /// The host at port `digit` of a switch.
     fn host_at(&self, switch: u32, digit: u32) -> NodeId {
-        let (layer, index) = (
-            switch / self.switches_per_layer(),
-            switch % self.switches_per_layer(),
-        );
+        let (layer, index) = (switch / self.switches_per_layer(), switch % self.switches_per_layer());
         let low = self.n.pow(layer);
         index / low * low * self.n + digit * low + index % low
     }

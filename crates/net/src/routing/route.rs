@@ -57,16 +57,12 @@ impl fmt::Display for RouteError {
             RouteError::ToItself(node) => write!(f, "{node} sends to itself"),
             RouteError::NoPath { from, to } => write!(f, "no path leads from {from} to {to}"),
             RouteError::TooLong { from, to, most } => {
-                write!(
-                    f,
-                    "the path from {from} to {to} is longer than the time to live, {most} links"
-                )
+                write!(f, "the path from {from} to {to} is longer than the time to live, {most} links")
             }
             RouteError::NotNeighbours(a, b) => write!(f, "there is no link between {a} and {b}"),
-            RouteError::NoRelay(host) => write!(
-                f,
-                "the path leads through {host}, a host that does not relay"
-            ),
+            RouteError::NoRelay(host) => {
+                write!(f, "the path leads through {host}, a host that does not relay")
+            }
             RouteError::TooShort => write!(f, "a path has at least two nodes"),
         }
     }
@@ -118,10 +114,7 @@ impl Router {
         while at != dst {
             if ports.len() >= max_hops {
                 if loops {
-                    return Ok(Route {
-                        ports,
-                        ends: Ends::Expire,
-                    });
+                    return Ok(Route { ports, ends: Ends::Expire });
                 }
                 return Err(self.too_long(src, dst, max_hops));
             }
@@ -132,20 +125,14 @@ impl Router {
             }
             self.choices(at, &target, &mut links);
             if links.is_empty() {
-                return Err(RouteError::NoPath {
-                    from: self.name(src),
-                    to: self.name(dst),
-                });
+                return Err(RouteError::NoPath { from: self.name(src), to: self.name(dst) });
             }
             let seed = self.seeds[at as usize];
             let link = links[self.hash.choose(flow_key, seed, links.len() as u64) as usize];
             ports.push(link.port);
             at = link.to;
         }
-        Ok(Route {
-            ports,
-            ends: Ends::Deliver,
-        })
+        Ok(Route { ports, ends: Ends::Deliver })
     }
 
     /// BCube: corrects the differing digits in an order that the flow's hash picks.
@@ -157,9 +144,8 @@ impl Router {
         flow_key: u64,
         max_hops: usize,
     ) -> Result<Route, RouteError> {
-        let mut layers: Vec<u32> = (0..=cube.k)
-            .filter(|&l| cube.digit(src, l) != cube.digit(dst, l))
-            .collect();
+        let mut layers: Vec<u32> =
+            (0..=cube.k).filter(|&l| cube.digit(src, l) != cube.digit(dst, l)).collect();
         if 2 * layers.len() > max_hops {
             return Err(self.too_long(src, dst, max_hops));
         }
@@ -177,10 +163,7 @@ impl Router {
             ports.extend([up.port, down.port]);
             at = down.to;
         }
-        Ok(Route {
-            ports,
-            ends: Ends::Deliver,
-        })
+        Ok(Route { ports, ends: Ends::Deliver })
     }
 
     /// The path along the given nodes; of parallel links, that with the lowest port.
@@ -198,27 +181,18 @@ impl Router {
         if nodes.len() - 1 > max_hops {
             return Err(self.too_long(src, dst, max_hops));
         }
-        if let Some(&host) = nodes[1..nodes.len() - 1]
-            .iter()
-            .find(|&&node| !self.relays[node as usize])
-        {
+        if let Some(&host) = nodes[1..nodes.len() - 1].iter().find(|&&node| !self.relays[node as usize]) {
             return Err(RouteError::NoRelay(self.name(host)));
         }
         let mut ports = Vec::with_capacity(nodes.len() - 1);
         for pair in nodes.windows(2) {
             let link = self.links(pair[0]).iter().find(|link| link.to == pair[1]);
             let Some(link) = link else {
-                return Err(RouteError::NotNeighbours(
-                    self.name(pair[0]),
-                    self.name(pair[1]),
-                ));
+                return Err(RouteError::NotNeighbours(self.name(pair[0]), self.name(pair[1])));
             };
             ports.push(link.port);
         }
-        Ok(Route {
-            ports,
-            ends: Ends::Deliver,
-        })
+        Ok(Route { ports, ends: Ends::Deliver })
     }
 
     /// The same links in the opposite direction; `None` if the route does not
@@ -227,23 +201,11 @@ impl Router {
         if route.ends != Ends::Deliver {
             return None;
         }
-        let ports = route
-            .ports
-            .iter()
-            .rev()
-            .map(|&port| self.peers[port as usize])
-            .collect();
-        Some(Route {
-            ports,
-            ends: Ends::Deliver,
-        })
+        let ports = route.ports.iter().rev().map(|&port| self.peers[port as usize]).collect();
+        Some(Route { ports, ends: Ends::Deliver })
     }
 
     fn too_long(&self, from: NodeId, to: NodeId, most: usize) -> RouteError {
-        RouteError::TooLong {
-            from: self.name(from),
-            to: self.name(to),
-            most,
-        }
+        RouteError::TooLong { from: self.name(from), to: self.name(to), most }
     }
 }

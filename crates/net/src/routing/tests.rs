@@ -5,16 +5,10 @@ use crate::units::{Bandwidth, Span};
 use proptest::prelude::*;
 use xoff_kernel::random::mix;
 
-const LINK: LinkSpec = LinkSpec {
-    rate: Bandwidth(100_000_000_000),
-    delay: Span(1_000_000),
-};
+const LINK: LinkSpec = LinkSpec { rate: Bandwidth(100_000_000_000), delay: Span(1_000_000) };
 
 fn link(gbps: u64) -> LinkSpec {
-    LinkSpec {
-        rate: Bandwidth(gbps * 1_000_000_000),
-        delay: Span(1_000_000),
-    }
+    LinkSpec { rate: Bandwidth(gbps * 1_000_000_000), delay: Span(1_000_000) }
 }
 
 fn ndc(n: u32, k: u32) -> Topology {
@@ -22,16 +16,9 @@ fn ndc(n: u32, k: u32) -> Topology {
 }
 
 fn leaf_spine(leaves: u32, spines: u32, hosts_per_leaf: u32, links_per_pair: u32) -> Topology {
-    LeafSpine {
-        leaves,
-        spines,
-        hosts_per_leaf,
-        links_per_pair,
-        host_link: LINK,
-        fabric_link: LINK,
-    }
-    .build()
-    .unwrap()
+    LeafSpine { leaves, spines, hosts_per_leaf, links_per_pair, host_link: LINK, fabric_link: LINK }
+        .build()
+        .unwrap()
 }
 
 fn router(t: &Topology) -> Router {
@@ -39,10 +26,7 @@ fn router(t: &Topology) -> Router {
 }
 
 fn bcube(t: &Topology) -> Router {
-    let spec = RoutingSpec {
-        kind: RoutingKind::Bcube,
-        ..RoutingSpec::default()
-    };
+    let spec = RoutingSpec { kind: RoutingKind::Bcube, ..RoutingSpec::default() };
     Router::new(t, &spec, &[]).unwrap()
 }
 
@@ -50,11 +34,7 @@ fn bcube(t: &Topology) -> Router {
 fn nodes(t: &Topology, src: NodeId, route: &Route) -> Vec<NodeId> {
     let mut visited = vec![src];
     for &port in &route.ports {
-        assert_eq!(
-            t.ports[port as usize].node,
-            *visited.last().unwrap(),
-            "the route is connected"
-        );
+        assert_eq!(t.ports[port as usize].node, *visited.last().unwrap(), "the route is connected");
         visited.push(t.neighbour(port));
     }
     visited
@@ -99,14 +79,7 @@ fn spread(t: &Topology, d: &[Vec<u32>], at: NodeId, to: NodeId, amount: f64, loa
         .collect();
     for &port in &next {
         load[port as usize] += amount / next.len() as f64;
-        spread(
-            t,
-            d,
-            t.neighbour(port),
-            to,
-            amount / next.len() as f64,
-            load,
-        );
+        spread(t, d, t.neighbour(port), to, amount / next.len() as f64, load);
     }
 }
 
@@ -250,18 +223,13 @@ proptest! {
 /// Chi-square of counts that should be equal.
 fn chi_square(counts: &BTreeMap<Vec<PortId>, u32>) -> f64 {
     let mean = f64::from(counts.values().sum::<u32>()) / counts.len() as f64;
-    counts
-        .values()
-        .map(|&c| (f64::from(c) - mean) * (f64::from(c) - mean) / mean)
-        .sum()
+    counts.values().map(|&c| (f64::from(c) - mean) * (f64::from(c) - mean) / mean).sum()
 }
 
 fn paths(r: &mut Router, src: NodeId, dst: NodeId) -> BTreeMap<Vec<PortId>, u32> {
     let mut counts = BTreeMap::new();
     for key in 0..48_000 {
-        *counts
-            .entry(r.route(src, dst, key, TTL).unwrap().ports)
-            .or_default() += 1;
+        *counts.entry(r.route(src, dst, key, TTL).unwrap().ports).or_default() += 1;
     }
     counts
 }
@@ -269,15 +237,8 @@ fn paths(r: &mut Router, src: NodeId, dst: NodeId) -> BTreeMap<Vec<PortId>, u32>
 #[test]
 fn flows_spread_evenly_over_all_paths() {
     // 99.9% quantiles of chi-square with 15, 5 and 5 degrees of freedom.
-    let tree = FatTree {
-        k: 8,
-        tiers: 3,
-        oversubscription: 1,
-        link: LINK,
-        fabric_link: None,
-    }
-    .build()
-    .unwrap();
+    let tree =
+        FatTree { k: 8, tiers: 3, oversubscription: 1, link: LINK, fabric_link: None }.build().unwrap();
     let counts = paths(&mut router(&tree), 0, 127);
     assert_eq!(counts.len(), 16);
     assert!(chi_square(&counts) < 37.7, "{counts:?}");
@@ -295,18 +256,8 @@ fn flows_spread_evenly_over_all_paths() {
 #[test]
 fn another_seed_gives_other_paths() {
     let t = leaf_spine(2, 8, 1, 1);
-    let path = |seed| {
-        Router::new(
-            &t,
-            &RoutingSpec {
-                seed,
-                ..Default::default()
-            },
-            &[],
-        )
-        .unwrap()
-        .route(0, 1, 5, TTL)
-    };
+    let path =
+        |seed| Router::new(&t, &RoutingSpec { seed, ..Default::default() }, &[]).unwrap().route(0, 1, 5, TTL);
     assert!((2..20).any(|seed| path(seed) != path(1)));
 }
 
@@ -314,16 +265,10 @@ fn another_seed_gives_other_paths() {
 fn saturation_has_its_closed_forms() {
     let rate = |t: &Topology, mut r: Router| {
         let hosts: Vec<NodeId> = t.hosts().collect();
-        saturation(&mut r, &hosts, &hosts, &uniform(&hosts, &hosts))
-            .unwrap()
-            .unwrap()
+        saturation(&mut r, &hosts, &hosts, &uniform(&hosts, &hosts)).unwrap().unwrap()
     };
     let near = |found: Saturation, expected: f64| {
-        assert!(
-            (found.rate / expected - 1.0).abs() < 1e-9,
-            "{} {expected}",
-            found.rate
-        )
+        assert!((found.rate / expected - 1.0).abs() < 1e-9, "{} {expected}", found.rate)
     };
     // 64 hosts on 8 leaves: with 8 spines the host links are first, with 4 the uplinks.
     let t = leaf_spine(8, 8, 8, 1);
@@ -337,43 +282,18 @@ fn saturation_has_its_closed_forms() {
     near(rate(&t, router(&t)), 32.0 * 1e11 / 1.6);
     near(rate(&t, bcube(&t)), 32.0 * 1e11 / 1.6);
     // Dumbbell: 3 of 5 hosts are left, and their partner is right in 2 of 4 cases.
-    let t = Dumbbell {
-        left: 3,
-        right: 2,
-        link: LINK,
-        bottleneck: link(10),
-    }
-    .build()
-    .unwrap();
+    let t = Dumbbell { left: 3, right: 2, link: LINK, bottleneck: link(10) }.build().unwrap();
     near(rate(&t, router(&t)), 1e10 / (3.0 / 5.0 * 2.0 / 4.0));
     assert_eq!(host_capacity(&t, &[0, 1, 4]), 3e11);
 }
 
 #[test]
 fn overrides_steer_and_can_make_a_loop() {
-    let t = Ring {
-        switches: 5,
-        hosts_per_switch: 1,
-        link: LINK,
-        fabric_link: None,
-    }
-    .build()
-    .unwrap();
+    let t = Ring { switches: 5, hosts_per_switch: 1, link: LINK, fabric_link: None }.build().unwrap();
     let s = |i: u32| 5 + i;
     let spec = RoutingSpec::default();
     // The long way round to H1, for H0 alone.
-    let long = [
-        Override {
-            at: s(0),
-            to: 1,
-            via: s(4),
-        },
-        Override {
-            at: s(4),
-            to: 1,
-            via: s(3),
-        },
-    ];
+    let long = [Override { at: s(0), to: 1, via: s(4) }, Override { at: s(4), to: 1, via: s(3) }];
     let mut r = Router::new(&t, &spec, &long).unwrap();
     let route = r.route(0, 1, 9, TTL).unwrap();
     assert_eq!(nodes(&t, 0, &route), [0, s(0), s(4), s(3), s(2), s(1), 1]);
@@ -382,38 +302,19 @@ fn overrides_steer_and_can_make_a_loop() {
     inject[0] = 1.0;
     let mut load = vec![0.0; t.ports.len()];
     r.accumulate(1, &inject, &mut load).unwrap();
-    let loaded: Vec<PortId> = (0..)
-        .zip(&load)
-        .filter(|&(_, &l)| l == 1.0)
-        .map(|(p, _)| p)
-        .collect();
+    let loaded: Vec<PortId> = (0..).zip(&load).filter(|&(_, &l)| l == 1.0).map(|(p, _)| p).collect();
     let mut ports = route.ports.clone();
     ports.sort_unstable();
     assert_eq!(loaded, ports);
 
     // S0.0 and S0.1 send what is for H2 to each other.
-    let turn = [
-        Override {
-            at: s(0),
-            to: 2,
-            via: s(1),
-        },
-        Override {
-            at: s(1),
-            to: 2,
-            via: s(0),
-        },
-    ];
+    let turn = [Override { at: s(0), to: 2, via: s(1) }, Override { at: s(1), to: 2, via: s(0) }];
     let mut r = Router::new(&t, &spec, &turn).unwrap();
     let route = r.route(0, 2, 9, TTL).unwrap();
     assert_eq!((route.ports.len(), route.ends), (64, Ends::Expire));
     assert_eq!(nodes(&t, 0, &route)[..4], [0, s(0), s(1), s(0)]);
     assert_eq!(r.reverse(&route), None);
-    assert_eq!(
-        r.route(4, 2, 9, TTL).unwrap().ends,
-        Ends::Deliver,
-        "H4 goes the other way round"
-    );
+    assert_eq!(r.route(4, 2, 9, TTL).unwrap().ends, Ends::Deliver, "H4 goes the other way round");
     let mut load = vec![0.0; t.ports.len()];
     r.accumulate(2, &inject, &mut load).unwrap();
     assert_eq!(load.iter().sum::<f64>(), 64.0);
@@ -431,46 +332,24 @@ fn impossible_routes_are_named() {
     assert!(r.accumulate(lonely, &[1.0; 4], &mut [0.0; 4]).is_err());
     let hosts = [0, 1, lonely];
     assert!(saturation(&mut r, &hosts, &hosts, &uniform(&hosts, &hosts)).is_err());
-    assert_eq!(
-        saturation(&mut r, &[0], &[0], &uniform(&[0], &[0])),
-        Ok(None)
-    );
+    assert_eq!(saturation(&mut r, &[0], &[0], &uniform(&[0], &[0])), Ok(None));
 
-    let t = Ring {
-        switches: 150,
-        hosts_per_switch: 1,
-        link: LINK,
-        fabric_link: None,
-    }
-    .build()
-    .unwrap();
+    let t = Ring { switches: 150, hosts_per_switch: 1, link: LINK, fabric_link: None }.build().unwrap();
     let mut r = router(&t);
-    assert!(matches!(
-        r.route(0, 75, 1, TTL),
-        Err(RouteError::TooLong { most: 64, .. })
-    ));
+    assert!(matches!(r.route(0, 75, 1, TTL), Err(RouteError::TooLong { most: 64, .. })));
     assert_eq!(r.route(0, 75, 1, 200).unwrap().ports.len(), 77);
 
     assert_eq!(r.explicit(&[0], TTL), Err(RouteError::TooShort));
     assert_eq!(r.explicit(&[], TTL), Err(RouteError::TooShort));
-    assert_eq!(
-        r.explicit(&[0, 151], TTL),
-        Err(RouteError::NotNeighbours("H0".into(), "S0.1".into()))
-    );
-    assert_eq!(
-        r.explicit(&[150, 0, 150, 1], TTL),
-        Err(RouteError::NoRelay("H0".into()))
-    );
+    assert_eq!(r.explicit(&[0, 151], TTL), Err(RouteError::NotNeighbours("H0".into(), "S0.1".into())));
+    assert_eq!(r.explicit(&[150, 0, 150, 1], TTL), Err(RouteError::NoRelay("H0".into())));
 }
 
 #[test]
 fn unusable_overrides_are_refused() {
     let t = leaf_spine(2, 2, 2, 1);
     let new = |at, to, via, kind| {
-        let spec = RoutingSpec {
-            kind,
-            ..RoutingSpec::default()
-        };
+        let spec = RoutingSpec { kind, ..RoutingSpec::default() };
         Router::new(&t, &spec, &[Override { at, to, via }]).unwrap_err()
     };
     let at_leaf = |to, via| new(4, to, via, RoutingKind::ShortestPath);
@@ -478,24 +357,13 @@ fn unusable_overrides_are_refused() {
     assert!(at_leaf(2, 5).help.contains("H0, H1, S1.0, S1.1"));
     assert!(at_leaf(2, 0).message.contains("does not relay"));
     assert_eq!(at_leaf(4, 6).key, "overrides[0].to");
-    assert_eq!(
-        new(2, 2, 5, RoutingKind::ShortestPath).key,
-        "overrides[0].at"
-    );
+    assert_eq!(new(2, 2, 5, RoutingKind::ShortestPath).key, "overrides[0].at");
     assert_eq!(new(4, 2, 6, RoutingKind::Bcube).key, "kind");
 }
 
 #[test]
 fn a_large_tree_is_routed_without_a_table_per_host() {
-    let t = FatTree {
-        k: 16,
-        tiers: 3,
-        oversubscription: 1,
-        link: LINK,
-        fabric_link: None,
-    }
-    .build()
-    .unwrap();
+    let t = FatTree { k: 16, tiers: 3, oversubscription: 1, link: LINK, fabric_link: None }.build().unwrap();
     let mut r = router(&t);
     let mut links = 0;
     for key in 0..100_000u64 {
@@ -520,14 +388,7 @@ fn bcube_loads_average_over_all_orders_of_digits() {
     inject[src as usize] = 1.0;
     r.accumulate(dst, &inject, &mut load).unwrap();
     let mut expected = vec![0.0; t.ports.len()];
-    for order in [
-        [0, 1, 2],
-        [0, 2, 1],
-        [1, 0, 2],
-        [1, 2, 0],
-        [2, 0, 1],
-        [2, 1, 0],
-    ] {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let mut path = vec![src];
         for layer in order {
             let here = *path.last().unwrap();

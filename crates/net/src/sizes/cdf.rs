@@ -30,10 +30,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
     for (line, content) in (1..).zip(text.lines()) {
         let content = content.split('#').next().unwrap_or_default();
         let fail = |message: String| Err(CdfError { line, message });
-        let fields: Vec<&str> = content
-            .split([',', ' ', '\t', '\r'])
-            .filter(|field| !field.is_empty())
-            .collect();
+        let fields: Vec<&str> =
+            content.split([',', ' ', '\t', '\r']).filter(|field| !field.is_empty()).collect();
         let (bytes, share) = match fields[..] {
             [] => continue,
             [bytes, share] => (bytes, share),
@@ -49,50 +47,32 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
             return fail(format!("`{}` is not a whole number of bytes", shown(bytes)));
         };
         if bytes > LARGEST {
-            return fail(format!(
-                "{bytes} bytes is beyond the largest size, {LARGEST}"
-            ));
+            return fail(format!("{bytes} bytes is beyond the largest size, {LARGEST}"));
         }
         let share = match share.parse::<f64>() {
             Ok(share) if (0.0..=100.0).contains(&share) => share,
             Ok(_) => {
-                return fail(format!(
-                    "the cumulative share `{}` is not within 0 and 100",
-                    shown(share)
-                ));
+                return fail(format!("the cumulative share `{}` is not within 0 and 100", shown(share)));
             }
             Err(_) => return fail(format!("`{}` is not a number", shown(share))),
         };
         if let Some(&(previous_bytes, previous)) = points.last() {
             if bytes < previous_bytes {
-                return fail(format!(
-                    "{bytes} bytes after {previous_bytes}: sizes must not fall"
-                ));
+                return fail(format!("{bytes} bytes after {previous_bytes}: sizes must not fall"));
             }
             if share < previous {
-                return fail(format!(
-                    "the share {share} after {previous}: a cumulative share does not fall"
-                ));
+                return fail(format!("the share {share} after {previous}: a cumulative share does not fall"));
             }
         }
         points.push((bytes, share));
         last = line;
     }
-    let fail = |message: String| {
-        Err(CdfError {
-            line: last,
-            message,
-        })
-    };
+    let fail = |message: String| Err(CdfError { line: last, message });
     let Some(&(bytes, end)) = points.last() else {
-        return fail(
-            "the file has no knots: write lines of bytes and cumulative percent".to_string(),
-        );
+        return fail("the file has no knots: write lines of bytes and cumulative percent".to_string());
     };
     if end != 100.0 && end != 1.0 {
-        return fail(format!(
-            "the curve ends at {end}: it must end at 100 (percent) or at 1"
-        ));
+        return fail(format!("the curve ends at {end}: it must end at 100 (percent) or at 1"));
     }
     if bytes == 0 {
         return fail("every flow would have zero bytes".to_string());
@@ -107,9 +87,5 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
 fn shown(text: &str) -> String {
     let text = text.trim();
     let cut: String = text.chars().take(40).collect();
-    if cut.len() < text.len() {
-        format!("{cut}…")
-    } else {
-        cut
-    }
+    if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }

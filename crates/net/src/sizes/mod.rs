@@ -103,10 +103,7 @@ impl SizeDistribution {
     /// no end at 100 or 1, no knots at all, or no size above zero.
     pub fn from_cdf_text(name: &str, text: &str) -> Result<Self, CdfError> {
         let points = cdf::parse(text)?;
-        Ok(Self::Empirical(Curve {
-            name: name.to_string(),
-            points,
-        }))
+        Ok(Self::Empirical(Curve { name: name.to_string(), points }))
     }
 
     /// The mean in bytes; that of an empirical curve is computed from its knots.

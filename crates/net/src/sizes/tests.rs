@@ -3,9 +3,7 @@ use proptest::prelude::*;
 
 fn curve(name: &str) -> (SizeDistribution, Curve) {
     let distribution = SizeDistribution::named(name).unwrap();
-    let SizeDistribution::Empirical(curve) = distribution.clone() else {
-        panic!("{name}")
-    };
+    let SizeDistribution::Empirical(curve) = distribution.clone() else { panic!("{name}") };
     (distribution, curve)
 }
 
@@ -24,11 +22,7 @@ fn computed_means_are_the_published_ones() {
         assert!((computed - mean).abs() <= 0.5, "{name} {computed}");
     }
     assert_eq!(NAMED.len(), 7);
-    assert!(
-        NAMED
-            .iter()
-            .all(|named| named.text.contains(&named.source[..20]))
-    );
+    assert!(NAMED.iter().all(|named| named.text.contains(&named.source[..20])));
     assert_eq!(SizeDistribution::named("hadoop"), None);
     assert_eq!(SizeDistribution::Uniform { min: 10, max: 20 }.mean(), 15.0);
 }
@@ -50,11 +44,7 @@ fn sample_means_lie_within_three_standard_errors() {
         let n = f64::from(n);
         let (mean, packets) = (sum / n, packets / n);
         let error = ((squares / n - mean * mean) / n).sqrt();
-        assert!(
-            (mean - distribution.mean()).abs() < 3.0 * error,
-            "{} {mean}",
-            named.name
-        );
+        assert!((mean - distribution.mean()).abs() < 3.0 * error, "{} {mean}", named.name);
         let expected = distribution.mean_packets(1000);
         assert!(
             (packets - expected).abs() < 3.0 * error / 1000.0 + 0.003,
@@ -72,11 +62,7 @@ fn quantiles_pass_through_the_knots() {
             let [(a, p), (b, q)] = [pair[0], pair[1]];
             assert_eq!(curve.quantile(p), a.max(1), "{}", named.name);
             let middle = curve.quantile((p + q) / 2.0) as f64;
-            assert!(
-                (middle - (a + b) as f64 / 2.0).abs() <= 0.5 || a == 0,
-                "{} {a} {b}",
-                named.name
-            );
+            assert!((middle - (a + b) as f64 / 2.0).abs() <= 0.5 || a == 0, "{} {a} {b}", named.name);
         }
         let last = curve.points().last().unwrap().0;
         let end = curve.quantile(1.0 - f64::EPSILON / 2.0);
@@ -92,22 +78,11 @@ fn uniform_sizes_take_every_value() {
     let mut stream = Stream::new(1, "flow sizes", 0);
     let mut seen = [false; 3];
     for _ in 0..200 {
-        seen[(SizeDistribution::Uniform { min: 7, max: 9 }.sample(&mut stream) - 7) as usize] =
-            true;
+        seen[(SizeDistribution::Uniform { min: 7, max: 9 }.sample(&mut stream) - 7) as usize] = true;
     }
     assert_eq!(seen, [true; 3]);
-    assert!(
-        SizeDistribution::Uniform {
-            min: 0,
-            max: u64::MAX
-        }
-        .sample(&mut stream)
-            > 0
-    );
-    assert_eq!(
-        SizeDistribution::Fixed(1_000_000).sample(&mut stream),
-        1_000_000
-    );
+    assert!(SizeDistribution::Uniform { min: 0, max: u64::MAX }.sample(&mut stream) > 0);
+    assert_eq!(SizeDistribution::Fixed(1_000_000).sample(&mut stream), 1_000_000);
 }
 
 fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
@@ -121,10 +96,7 @@ fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
 fn cdf_files_come_in_percent_or_fractions() {
     let expected = Ok(vec![(0, 0.0), (1000, 0.25), (5000, 1.0)]);
     assert_eq!(parse("0 0\n1000 25\n5000 100\n"), expected);
-    assert_eq!(
-        parse("# sizes\r\n0,0\r\n1000 , 0.25 # a quarter\r\n\r\n5000\t1\r\n"),
-        expected
-    );
+    assert_eq!(parse("# sizes\r\n0,0\r\n1000 , 0.25 # a quarter\r\n\r\n5000\t1\r\n"), expected);
 }
 
 #[test]

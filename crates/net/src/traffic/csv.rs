@@ -67,15 +67,11 @@ pub fn flows_csv(text: &str, topology: &Topology) -> Result<Vec<Demand>, CsvErro
     let names = topology.names();
     let mut flows = Vec::new();
     for (line, content) in lines {
-        let flow = flow(content, &columns, topology, &names)
-            .map_err(|message| CsvError { line, message })?;
+        let flow = flow(content, &columns, topology, &names).map_err(|message| CsvError { line, message })?;
         flows.push(flow);
     }
     if flows.is_empty() {
-        return Err(CsvError {
-            line,
-            message: "there are no flows below the header".to_string(),
-        });
+        return Err(CsvError { line, message: "there are no flows below the header".to_string() });
     }
     flows.sort_by_key(|flow| flow.start);
     Ok(flows)
@@ -102,25 +98,14 @@ fn columns(header: &str) -> Result<Vec<Column>, String> {
         }
         columns.push(column);
     }
-    for (column, name) in [
-        (Column::Src, "src"),
-        (Column::Dst, "dst"),
-        (Column::Bytes, "bytes"),
-    ] {
+    for (column, name) in [(Column::Src, "src"), (Column::Dst, "dst"), (Column::Bytes, "bytes")] {
         if !columns.contains(&column) {
-            return Err(format!(
-                "the column `{name}` is missing: the header is {HEADER}"
-            ));
+            return Err(format!("the column `{name}` is missing: the header is {HEADER}"));
         }
     }
-    match (
-        columns.contains(&Column::Start),
-        columns.contains(&Column::StartNs),
-    ) {
+    match (columns.contains(&Column::Start), columns.contains(&Column::StartNs)) {
         (false, false) => Err("the column `start` (or `start_ns`) is missing".to_string()),
-        (true, true) => {
-            Err("there is a column `start` and one `start_ns`: keep one of them".to_string())
-        }
+        (true, true) => Err("there is a column `start` and one `start_ns`: keep one of them".to_string()),
         _ => Ok(columns),
     }
 }
@@ -133,18 +118,9 @@ fn flow(
 ) -> Result<Demand, String> {
     let fields: Vec<&str> = content.split(',').map(str::trim).collect();
     if fields.len() != columns.len() {
-        return Err(format!(
-            "{} fields under a header of {}",
-            fields.len(),
-            columns.len()
-        ));
+        return Err(format!("{} fields under a header of {}", fields.len(), columns.len()));
     }
-    let mut flow = Demand {
-        src: 0,
-        dst: 0,
-        size: 0,
-        start: 0,
-    };
+    let mut flow = Demand { src: 0, dst: 0, size: 0, start: 0 };
     for (column, field) in columns.iter().zip(fields) {
         match column {
             Column::Src => flow.src = host(field, topology, names)?,
@@ -170,32 +146,18 @@ fn flow(
         }
     }
     if flow.src == flow.dst {
-        return Err(format!(
-            "a flow from {} to itself",
-            topology.nodes[flow.src as usize].name
-        ));
+        return Err(format!("a flow from {} to itself", topology.nodes[flow.src as usize].name));
     }
     Ok(flow)
 }
 
 fn time(field: &str) -> Result<Time, String> {
-    field
-        .parse::<Span>()
-        .map(|span| span.0)
-        .map_err(|error| error.to_string())
+    field.parse::<Span>().map(|span| span.0).map_err(|error| error.to_string())
 }
 
-fn host(
-    field: &str,
-    topology: &Topology,
-    names: &BTreeMap<&str, NodeId>,
-) -> Result<NodeId, String> {
-    let is_host = |id: NodeId| {
-        topology
-            .nodes
-            .get(id as usize)
-            .is_some_and(|node| node.kind == NodeKind::Host)
-    };
+fn host(field: &str, topology: &Topology, names: &BTreeMap<&str, NodeId>) -> Result<NodeId, String> {
+    let is_host =
+        |id: NodeId| topology.nodes.get(id as usize).is_some_and(|node| node.kind == NodeKind::Host);
     if let Some(&id) = names.get(field) {
         return if is_host(id) {
             Ok(id)
@@ -207,10 +169,7 @@ fn host(
         Ok(id) if is_host(id) => Ok(id),
         _ => {
             let last = topology.hosts().last().unwrap_or(0);
-            Err(format!(
-                "there is no host `{}`: write a name or an index from 0 to {last}",
-                shown(field)
-            ))
+            Err(format!("there is no host `{}`: write a name or an index from 0 to {last}", shown(field)))
         }
     }
 }
@@ -218,9 +177,5 @@ fn host(
 /// Foreign text, cut to what an error can show.
 fn shown(text: &str) -> String {
     let cut: String = text.chars().take(40).collect();
-    if cut.len() < text.len() {
-        format!("{cut}…")
-    } else {
-        cut
-    }
+    if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }

@@ -107,18 +107,9 @@ pub fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand
             return Ok(flows);
         }
         let src = spec.sources[streams.endpoints.below(spec.sources.len() as u64) as usize];
-        let dst = other(
-            spec.destinations,
-            position(&destinations, src),
-            &mut streams.endpoints,
-        );
+        let dst = other(spec.destinations, position(&destinations, src), &mut streams.endpoints);
         let size = spec.sizes.sample(&mut streams.sizes);
-        flows.push(Demand {
-            src,
-            dst,
-            size,
-            start,
-        });
+        flows.push(Demand { src, dst, size, start });
     }
 }
 
@@ -151,16 +142,9 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
     positions("receivers", spec.receivers)?;
     let senders = positions("senders", spec.senders)?;
     if spec.fan_in == 0 {
-        return Err(SpecError::new(
-            "fan_in",
-            "no senders",
-            "write a whole number from 1",
-        ));
+        return Err(SpecError::new("fan_in", "no senders", "write a whole number from 1"));
     }
-    let receives = spec
-        .receivers
-        .iter()
-        .any(|&receiver| position(&senders, receiver).is_some());
+    let receives = spec.receivers.iter().any(|&receiver| position(&senders, receiver).is_some());
     let available = spec.senders.len() - usize::from(receives);
     if spec.fan_in as usize > available {
         return Err(SpecError::new(
@@ -206,12 +190,7 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
         for i in 0..spec.fan_in as usize {
             pool.swap(i, i + streams.endpoints.below((count - i) as u64) as usize);
             let size = spec.sizes.sample(&mut streams.sizes);
-            demands.push(Demand {
-                src: pool[i],
-                dst,
-                size,
-                start,
-            });
+            demands.push(Demand { src: pool[i], dst, size, start });
         }
     }
     Ok(demands)
@@ -231,11 +210,7 @@ pub fn permutation(
 ) -> Result<Vec<Demand>, SpecError> {
     positions("hosts", hosts)?;
     if hosts.len() < 2 {
-        return Err(SpecError::new(
-            "hosts",
-            "a permutation of one host",
-            "name at least two hosts",
-        ));
+        return Err(SpecError::new("hosts", "a permutation of one host", "name at least two hosts"));
     }
     let mut streams = Streams::new(seed, element);
     let mut circle = hosts.to_vec();
@@ -244,24 +219,13 @@ pub fn permutation(
     }
     let receivers = circle[1..].iter().chain(&circle[..1]);
     let pairs = circle.iter().zip(receivers);
-    Ok(pairs
-        .map(|(&src, &dst)| Demand {
-            src,
-            dst,
-            size: sizes.sample(&mut streams.sizes),
-            start,
-        })
-        .collect())
+    Ok(pairs.map(|(&src, &dst)| Demand { src, dst, size: sizes.sample(&mut streams.sizes), start }).collect())
 }
 
 /// Each node with its position in the list, by node.
 fn positions(key: &str, nodes: &[NodeId]) -> Result<Vec<(NodeId, usize)>, SpecError> {
     if nodes.is_empty() {
-        return Err(SpecError::new(
-            key,
-            "the list is empty",
-            "name at least one host",
-        ));
+        return Err(SpecError::new(key, "the list is empty", "name at least one host"));
     }
     let mut sorted: Vec<(NodeId, usize)> = nodes.iter().copied().zip(0..).collect();
     sorted.sort_unstable();
@@ -277,10 +241,7 @@ fn positions(key: &str, nodes: &[NodeId]) -> Result<Vec<(NodeId, usize)>, SpecEr
 
 /// Where `node` is in the list.
 fn position(sorted: &[(NodeId, usize)], node: NodeId) -> Option<usize> {
-    sorted
-        .binary_search_by_key(&node, |&(node, _)| node)
-        .ok()
-        .map(|i| sorted[i].1)
+    sorted.binary_search_by_key(&node, |&(node, _)| node).ok().map(|i| sorted[i].1)
 }
 
 /// A uniform node of the list, but for the one at `except`.

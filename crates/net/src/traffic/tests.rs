@@ -9,14 +9,7 @@ const HOSTS: [NodeId; 5] = [0, 1, 2, 3, 4];
 const SIZES: SizeDistribution = SizeDistribution::Fixed(1000);
 
 fn flows(sources: &[NodeId], destinations: &[NodeId], rate: f64, until: Time) -> Vec<Demand> {
-    let spec = Poisson {
-        sources,
-        destinations,
-        sizes: &SIZES,
-        rate,
-        from: 0,
-        until,
-    };
+    let spec = Poisson { sources, destinations, sizes: &SIZES, rate, from: 0, until };
     poisson(&spec, 3, 0).unwrap()
 }
 
@@ -24,11 +17,7 @@ fn flows(sources: &[NodeId], destinations: &[NodeId], rate: f64, until: Time) ->
 fn poisson_has_its_rate_and_variance() {
     // 100,000 flows expected: the standard deviation of the count is 316.
     let drawn = flows(&HOSTS, &HOSTS, 1e8, MILLISECOND);
-    assert!(
-        (drawn.len() as f64 - 1e5).abs() < 3.0 * 316.0,
-        "{}",
-        drawn.len()
-    );
+    assert!((drawn.len() as f64 - 1e5).abs() < 3.0 * 316.0, "{}", drawn.len());
     assert!(drawn.is_sorted_by_key(|flow| flow.start));
     // Counts in 1,000 windows: variance over mean is 1, up to 3 * sqrt(2 / 1000).
     let mut counts = vec![0f64; 1000];
@@ -42,11 +31,7 @@ fn poisson_has_its_rate_and_variance() {
 
 #[test]
 fn poisson_pairs_are_uniform_without_the_source() {
-    for (sources, destinations) in [
-        (&HOSTS[..], &HOSTS[..]),
-        (&[7, 3, 0], &HOSTS[..]),
-        (&[9], &[1, 0]),
-    ] {
+    for (sources, destinations) in [(&HOSTS[..], &HOSTS[..]), (&[7, 3, 0], &HOSTS[..]), (&[9], &[1, 0])] {
         let drawn = flows(sources, destinations, 1e8, MILLISECOND);
         let mut counts: BTreeMap<(NodeId, NodeId), f64> = BTreeMap::new();
         for flow in &drawn {
@@ -54,11 +39,7 @@ fn poisson_pairs_are_uniform_without_the_source() {
         }
         let mut pairs = 0;
         for &src in sources {
-            let others: Vec<NodeId> = destinations
-                .iter()
-                .copied()
-                .filter(|&dst| dst != src)
-                .collect();
+            let others: Vec<NodeId> = destinations.iter().copied().filter(|&dst| dst != src).collect();
             for &dst in &others {
                 let share = 1.0 / (sources.len() * others.len()) as f64;
                 let expected = drawn.len() as f64 * share;
@@ -77,29 +58,14 @@ fn poisson_pairs_are_uniform_without_the_source() {
 #[test]
 fn streams_do_not_disturb_each_other() {
     let draw = |sizes: &SizeDistribution, destinations: &[NodeId], element| {
-        let spec = Poisson {
-            sources: &HOSTS,
-            destinations,
-            sizes,
-            rate: 1e6,
-            from: 0,
-            until: MILLISECOND,
-        };
+        let spec = Poisson { sources: &HOSTS, destinations, sizes, rate: 1e6, from: 0, until: MILLISECOND };
         poisson(&spec, 3, element).unwrap()
     };
     let base = draw(&SIZES, &HOSTS, 0);
     let resized = draw(&SizeDistribution::named("websearch").unwrap(), &HOSTS, 0);
     let moved = draw(&SIZES, &[10, 11], 0);
-    assert!(
-        base.iter()
-            .zip(&resized)
-            .all(|(a, b)| (a.src, a.dst, a.start) == (b.src, b.dst, b.start))
-    );
-    assert!(
-        base.iter()
-            .zip(&moved)
-            .all(|(a, b)| (a.size, a.start) == (b.size, b.start))
-    );
+    assert!(base.iter().zip(&resized).all(|(a, b)| (a.src, a.dst, a.start) == (b.src, b.dst, b.start)));
+    assert!(base.iter().zip(&moved).all(|(a, b)| (a.size, a.start) == (b.size, b.start)));
     assert!(base.len() == resized.len() && base.len() == moved.len());
     assert_eq!(base, draw(&SIZES, &HOSTS, 0));
     assert_ne!(base, draw(&SIZES, &HOSTS, 1));
@@ -136,49 +102,20 @@ fn incast_draws_different_senders_for_each_event() {
         let different: BTreeSet<NodeId> = flows.iter().map(|flow| flow.src).collect();
         assert!(different.len() == 8 && !different.contains(&dst));
         for flow in flows {
-            assert_eq!(
-                (flow.dst, flow.start),
-                (dst, (5 + 10 * event) * MICROSECOND)
-            );
+            assert_eq!((flow.dst, flow.start), (dst, (5 + 10 * event) * MICROSECOND));
             sent[flow.src as usize] += 1.0;
         }
     }
     // Binomial: 62.5 ± 7.7 events as receiver, 500 ± 15.8 as sender.
-    assert!(
-        received.iter().all(|&n| (n - 62.5).abs() < 4.0 * 7.7),
-        "{received:?}"
-    );
-    assert!(
-        sent.iter().all(|&n| (n - 500.0).abs() < 4.0 * 15.8),
-        "{sent:?}"
-    );
+    assert!(received.iter().all(|&n| (n - 62.5).abs() < 4.0 * 7.7), "{received:?}");
+    assert!(sent.iter().all(|&n| (n - 500.0).abs() < 4.0 * 15.8), "{sent:?}");
 
-    let once = Incast {
-        receivers: &[3],
-        fan_in: 15,
-        period: None,
-        ..spec
-    };
+    let once = Incast { receivers: &[3], fan_in: 15, period: None, ..spec };
     let drawn = incast(&once, 1, 0).unwrap();
     let senders: BTreeSet<NodeId> = drawn.iter().map(|flow| flow.src).collect();
     assert_eq!(senders.len(), 15);
-    assert!(
-        drawn
-            .iter()
-            .all(|flow| flow.dst == 3 && flow.start == 5 * MICROSECOND)
-    );
-    assert_eq!(
-        incast(
-            &Incast {
-                until: 5 * MICROSECOND,
-                ..once
-            },
-            1,
-            0
-        )
-        .unwrap(),
-        []
-    );
+    assert!(drawn.iter().all(|flow| flow.dst == 3 && flow.start == 5 * MICROSECOND));
+    assert_eq!(incast(&Incast { until: 5 * MICROSECOND, ..once }, 1, 0).unwrap(), []);
 }
 
 #[test]
@@ -188,11 +125,7 @@ fn permutations_are_without_fixed_points() {
         let sources: BTreeSet<NodeId> = drawn.iter().map(|flow| flow.src).collect();
         let destinations: BTreeSet<NodeId> = drawn.iter().map(|flow| flow.dst).collect();
         assert!(sources.len() == 5 && destinations.len() == 5);
-        assert!(
-            drawn
-                .iter()
-                .all(|flow| flow.src != flow.dst && flow.start == 7)
-        );
+        assert!(drawn.iter().all(|flow| flow.src != flow.dst && flow.start == 7));
     }
 }
 
@@ -207,35 +140,11 @@ fn impossible_traffic_is_refused_at_its_key() {
         until: MILLISECOND,
     };
     let key = |spec: Poisson<'_>| poisson(&spec, 1, 0).unwrap_err().key;
-    assert_eq!(
-        key(Poisson {
-            sources: &[],
-            ..spec
-        }),
-        "sources"
-    );
-    assert_eq!(
-        key(Poisson {
-            sources: &[2, 1, 2],
-            ..spec
-        }),
-        "sources[2]"
-    );
-    assert_eq!(
-        key(Poisson {
-            destinations: &[4],
-            ..spec
-        }),
-        "destinations"
-    );
+    assert_eq!(key(Poisson { sources: &[], ..spec }), "sources");
+    assert_eq!(key(Poisson { sources: &[2, 1, 2], ..spec }), "sources[2]");
+    assert_eq!(key(Poisson { destinations: &[4], ..spec }), "destinations");
     assert_eq!(key(Poisson { rate: 0.0, ..spec }), "rate");
-    assert_eq!(
-        key(Poisson {
-            rate: f64::NAN,
-            ..spec
-        }),
-        "rate"
-    );
+    assert_eq!(key(Poisson { rate: f64::NAN, ..spec }), "rate");
     assert_eq!(key(Poisson { rate: 1e12, ..spec }), "rate");
 
     let spec = Incast {
@@ -249,62 +158,25 @@ fn impossible_traffic_is_refused_at_its_key() {
     };
     assert_eq!(incast(&spec, 1, 0).unwrap().len(), 4);
     let error = |spec: Incast<'_>| incast(&spec, 1, 0).unwrap_err();
-    assert!(
-        error(Incast { fan_in: 5, ..spec })
-            .message
-            .contains("there are 4")
-    );
+    assert!(error(Incast { fan_in: 5, ..spec }).message.contains("there are 4"));
     assert_eq!(error(Incast { fan_in: 0, ..spec }).key, "fan_in");
-    assert_eq!(
-        error(Incast {
-            period: Some(0),
-            ..spec
-        })
-        .key,
-        "period"
-    );
-    assert_eq!(
-        error(Incast {
-            period: Some(1),
-            ..spec
-        })
-        .key,
-        "period"
-    );
-    assert_eq!(
-        error(Incast {
-            receivers: &[],
-            ..spec
-        })
-        .key,
-        "receivers"
-    );
+    assert_eq!(error(Incast { period: Some(0), ..spec }).key, "period");
+    assert_eq!(error(Incast { period: Some(1), ..spec }).key, "period");
+    assert_eq!(error(Incast { receivers: &[], ..spec }).key, "receivers");
     assert_eq!(permutation(&[3], &SIZES, 0, 1, 0).unwrap_err().key, "hosts");
 }
 
 fn ndc() -> Topology {
-    let link = LinkSpec {
-        rate: Bandwidth(1_000_000_000),
-        delay: Span(0),
-    };
+    let link = LinkSpec { rate: Bandwidth(1_000_000_000), delay: Span(0) };
     Ndc { n: 4, k: 1, link }.build().unwrap()
 }
 
 #[test]
 fn csv_flows_are_read_and_ordered() {
-    let flow = |src, dst, size, start| Demand {
-        src,
-        dst,
-        size,
-        start,
-    };
-    let expected = Ok(vec![
-        flow(3, 0, 5, 99_500),
-        flow(1, 15, 1_000_000, 1_000_000),
-        flow(2, 15, 7, 1_000_000),
-    ]);
-    let text =
-        "# three\nsrc,dst,bytes,start\nH1,H15,1000000,1us\n\n2,15,7,1us\r\n3, H0, 5, 99.5ns\n";
+    let flow = |src, dst, size, start| Demand { src, dst, size, start };
+    let expected =
+        Ok(vec![flow(3, 0, 5, 99_500), flow(1, 15, 1_000_000, 1_000_000), flow(2, 15, 7, 1_000_000)]);
+    let text = "# three\nsrc,dst,bytes,start\nH1,H15,1000000,1us\n\n2,15,7,1us\r\n3, H0, 5, 99.5ns\n";
     assert_eq!(flows_csv(text, &ndc()), expected);
     let text = "\u{feff}start_ns,bytes,dst,src\n1000,1000000,H15,H1\n1_000,7,15,2\n99.5,5,0,3";
     assert_eq!(flows_csv(text, &ndc()), expected);
@@ -323,11 +195,7 @@ fn faults_in_csv_files_are_named_with_their_line() {
         ("src,bytes,start\n", 1, "`dst` is missing"),
         ("src,dst,bytes,start,start_ns\n", 1, "keep one"),
         ("src,dst,bytes,start\n0,1,5\n", 2, "3 fields"),
-        (
-            "src,dst,bytes,start\n0,1,5,1us\nH16,1,5,1us\n",
-            3,
-            "no host `H16`",
-        ),
+        ("src,dst,bytes,start\n0,1,5,1us\nH16,1,5,1us\n", 3, "no host `H16`"),
         ("src,dst,bytes,start\n16,1,5,1us\n", 2, "from 0 to 15"),
         ("src,dst,bytes,start\n0,S0.1,5,1us\n", 2, "is a switch"),
         ("src,dst,bytes,start\n0,H0,5,1us\n", 2, "to itself"),
@@ -335,11 +203,7 @@ fn faults_in_csv_files_are_named_with_their_line() {
         ("src,dst,bytes,start\n0,1,-5,1us\n", 2, "not a whole number"),
         ("src,dst,bytes,start\n0,1,5,100\n", 2, "has no unit"),
         ("src,dst,bytes,start\n0,1,5,-1us\n", 2, "negative"),
-        (
-            "src,dst,bytes,start_ns\n0,1,5,1us\n",
-            2,
-            "not a number of nanoseconds",
-        ),
+        ("src,dst,bytes,start_ns\n0,1,5,1us\n", 2, "not a number of nanoseconds"),
         ("src,dst,bytes,start_ns\n0,1,5,0.0001\n", 2, "too fine"),
     ] {
         let error = flows_csv(text, &ndc()).unwrap_err();

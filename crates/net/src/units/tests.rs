@@ -61,15 +61,9 @@ fn every_fault_has_its_name() {
         ("0Gbps", Problem::Zero),
         ("0.000bps", Problem::Zero),
         ("18446744073709551616bps", Problem::TooLarge),
-        (
-            "99999999999999999999999999999999999999999Gbps",
-            Problem::TooLarge,
-        ),
+        ("99999999999999999999999999999999999999999Gbps", Problem::TooLarge),
         ("0.5bps", Problem::TooFine),
-        (
-            "1.0000000000000000000000000000000000000000000001Gbps",
-            Problem::TooFine,
-        ),
+        ("1.0000000000000000000000000000000000000000000001Gbps", Problem::TooFine),
     ] {
         assert_eq!(problem::<Bandwidth>(text), expected, "{text}");
     }
@@ -91,10 +85,7 @@ fn messages_name_the_fault_and_the_remedy() {
         "`100Gb` is not a rate: unknown unit `Gb` (did you mean `Gbps`?); write a number with \
          bps, kbps, Mbps, Gbps or Tbps, such as \"100Gbps\""
     );
-    assert_eq!(
-        message("0bps"),
-        "`0bps` is zero: a rate must be above zero, such as \"100Gbps\""
-    );
+    assert_eq!(message("0bps"), "`0bps` is zero: a rate must be above zero, such as \"100Gbps\"");
     assert_eq!(
         "6".parse::<Threshold>().unwrap_err().to_string(),
         "`6` has no unit: write a number with B, kB, MB, GB, KiB, MiB, GiB or bdp, such as \"6bdp\""
@@ -104,18 +95,10 @@ fn messages_name_the_fault_and_the_remedy() {
 #[test]
 fn a_bare_number_in_a_file_is_refused_with_the_units() {
     for text in ["100", "-3", "2.5"] {
-        let error = serde_json::from_str::<Bandwidth>(text)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("has no unit") && error.contains("Gbps"),
-            "{error}"
-        );
+        let error = serde_json::from_str::<Bandwidth>(text).unwrap_err().to_string();
+        assert!(error.contains("has no unit") && error.contains("Gbps"), "{error}");
     }
-    assert_eq!(
-        serde_json::from_str::<Span>("\"3ns\"").unwrap(),
-        Span(3_000)
-    );
+    assert_eq!(serde_json::from_str::<Span>("\"3ns\"").unwrap(), Span(3_000));
     assert_eq!(serde_json::to_string(&Bytes(5_000_000)).unwrap(), "\"5MB\"");
 }
 
@@ -140,10 +123,7 @@ fn thresholds_resolve_against_the_link() {
     assert_eq!(resolve("0.5bdp", 100_000_000_000, 1_000_000), 6_250);
     assert_eq!(resolve("0.001bdp", 100_000_000_000, 1_000_000), 12);
     assert_eq!(resolve("75kB", 1, 1), 75_000);
-    assert_eq!(
-        Threshold::Bdp(u64::MAX).resolve(u64::MAX, u64::MAX),
-        u64::MAX
-    );
+    assert_eq!(Threshold::Bdp(u64::MAX).resolve(u64::MAX, u64::MAX), u64::MAX);
 }
 
 proptest! {

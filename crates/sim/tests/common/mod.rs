@@ -31,11 +31,17 @@ pub fn run(plan: &Plan) -> Outcome {
         if let Some(completed) = result.completed {
             assert_eq!(result.delivered_bytes, flow.size);
             assert!(completed >= result.delivered.expect("delivered before it was complete"));
-            assert!(completed - flow.start >= flow.ideal || plan.transport.ack_every > 1, "faster than alone");
+            assert!(
+                completed - flow.start >= flow.ideal || plan.transport.ack_every > 1,
+                "faster than alone"
+            );
         }
     }
     for drop in &outcome.drops {
-        assert!(!drop.lossless || drop.reason == DropReason::Expired, "a lossless lane lost packets: {drop:?}");
+        assert!(
+            !drop.lossless || drop.reason == DropReason::Expired,
+            "a lossless lane lost packets: {drop:?}"
+        );
     }
     outcome
 }
