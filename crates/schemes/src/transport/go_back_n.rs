@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn an_old_nack_changes_nothing() {
         let mut sender = Sender::new(10, 10);
-        (0..6).for_each(|_| drop(sender.send()));
+        (0..6).for_each(|_| assert!(!sender.send().1));
         sender.on_ack(5);
         sender.on_nack(2);
         assert_eq!((sender.una, sender.next), (5, 6));
