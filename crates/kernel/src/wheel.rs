@@ -1,7 +1,7 @@
 //! The event queue: a calendar wheel of two levels with a heap behind it.
 //!
-//! Near events (about 4 us ahead) lie in buckets of 512 ps that are sorted when
-//! reached; farther ones (about 34 ms) in coarse buckets of 4 us that are dealt
+//! Near events (about 4 us ahead) lie in buckets of 2 ns that are sorted when
+//! reached; farther ones (about 8 ms) in coarse buckets of 4 us that are dealt
 //! out when their span begins; the rest in a heap. An event is moved at most
 //! twice, and the next events can be seen in order, so that the caller can
 //! prefetch what they will touch.
@@ -67,95 +67,78 @@ impl Ord for Event {
     }
 }
 
-/// Width of a near bucket: 2^9 ps, less than the smallest frame takes at 800 Gbit/s.
-const TICK_BITS: u32 = 9;
-/// Buckets of a level: the near one spans 4.2 us, the coarse one 34 ms.
-const SLOT_BITS: u32 = 13;
+/// Width of a near bucket: 2^11 ps.
+const TICK_BITS: u32 = 11;
+/// Buckets of a level: the near one spans 4.2 us, the coarse one 8.6 ms.
+const SLOT_BITS: u32 = 11;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORDS: usize = SLOTS / 64;
-/// So many coming events are kept in order, to be seen by [`Wheel::peek`] …
-const LOOK_AHEAD: usize = 16;
+/// The coming events are kept in order, to be seen by [`Wheel::peek`]: when
+/// fewer than `LOW` are left they are filled up to `HIGH` …
+const LOW: usize = 12;
+const HIGH: usize = 24;
+/// … but from no more than so many buckets (16 ns) beyond the next event.
+const REACH: u64 = 8;
 
-/// … but no more than so many buckets (16 ns) beyond the next event.
-const REACH: u64 = 32;
+/// No event.
+const END: u32 = u32::MAX;
 
-/// Events of a bucket that lie together: two cache lines with their links. Chunks
-/// are reused last out, first in, so that pushes write to lines that are warm.
-const CHUNK: usize = 7;
-
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Chunk {
-    events: [Event; CHUNK],
-    len: u32,
-    /// The chunk filled before this one, or [`NO_CHUNK`].
-    next: u32,
-}
-
-const NO_CHUNK: u32 = u32::MAX;
-
-/// Memory of all buckets.
-struct Chunks {
-    chunks: Vec<Chunk>,
+/// The events of all buckets, as lists. Places are reused last out, first in, so
+/// that pushes write to lines that are warm.
+struct Lists {
+    nodes: Vec<(Event, u32)>,
     free: u32,
 }
 
-impl Chunks {
-    /// Appends to the bucket whose last chunk is `head`.
+impl Lists {
+    /// Puts an event before the list that begins at `head`.
     #[inline]
     fn push(&mut self, head: &mut u32, event: Event) {
-        if *head != NO_CHUNK {
-            let chunk = &mut self.chunks[*head as usize];
-            if (chunk.len as usize) < CHUNK {
-                chunk.events[chunk.len as usize] = event;
-                chunk.len += 1;
-                return;
-            }
+        let at = self.free;
+        if at == END {
+            self.nodes.push((event, *head));
+            *head = (self.nodes.len() - 1) as u32;
+            return;
         }
-        let next = *head;
-        if self.free == NO_CHUNK {
-            self.free = self.chunks.len() as u32;
-            self.chunks.push(Chunk { events: [event; CHUNK], len: 0, next: NO_CHUNK });
-        }
-        *head = self.free;
-        let chunk = &mut self.chunks[self.free as usize];
-        self.free = chunk.next;
-        chunk.events[0] = event;
-        chunk.len = 1;
-        chunk.next = next;
+        let node = &mut self.nodes[at as usize];
+        self.free = std::mem::replace(&mut node.1, *head);
+        node.0 = event;
+        *head = at;
     }
 
-    /// Empties the bucket whose last chunk is `head`, in no order of meaning.
+    /// Empties the list that begins at `head` (not empty).
     #[inline]
-    fn drain(&mut self, head: &mut u32, mut take: impl FnMut(&mut Self, Event)) {
-        let mut at = std::mem::replace(head, NO_CHUNK);
-        while at != NO_CHUNK {
-            let chunk = self.chunks[at as usize];
-            self.chunks[at as usize].next = self.free;
-            self.free = at;
-            for event in &chunk.events[..chunk.len as usize] {
-                take(self, *event);
+    fn drain(&mut self, head: &mut u32, mut take: impl FnMut(Event)) {
+        let first = std::mem::replace(head, END);
+        let mut at = first;
+        loop {
+            let (event, next) = self.nodes[at as usize];
+            take(event);
+            if next == END {
+                break;
             }
-            at = chunk.next;
+            at = next;
         }
+        self.nodes[at as usize].1 = self.free;
+        self.free = first;
     }
 }
 
 /// One level of buckets with a bitmap of those that hold something.
 struct Level {
-    /// The last chunk of each bucket.
+    /// The list of each bucket.
     slots: Vec<u32>,
     bits: [u64; WORDS],
 }
 
 impl Level {
     fn new() -> Self {
-        Self { slots: vec![NO_CHUNK; SLOTS], bits: [0; WORDS] }
+        Self { slots: vec![END; SLOTS], bits: [0; WORDS] }
     }
 
     #[inline]
-    fn push(&mut self, chunks: &mut Chunks, slot: usize, event: Event) {
-        chunks.push(&mut self.slots[slot], event);
+    fn push(&mut self, lists: &mut Lists, slot: usize, event: Event) {
+        lists.push(&mut self.slots[slot], event);
         self.bits[slot / 64] |= 1 << (slot % 64);
     }
 
@@ -191,7 +174,7 @@ pub struct Wheel {
     /// All events up to `horizon`, sorted; `current[cursor..]` is still to come.
     current: Vec<Event>,
     cursor: usize,
-    /// The last bucket taken into `current`: its number, time / 2^9.
+    /// The last bucket taken into `current`: its number, time / 2^11.
     horizon: u64,
     /// Buckets `horizon + 1 .. horizon + SLOTS`, at their number modulo SLOTS.
     /// The horizon's epoch (SLOTS buckets from a multiple of SLOTS) is complete
@@ -199,7 +182,9 @@ pub struct Wheel {
     near: Level,
     /// Epochs after the horizon's, at their number modulo SLOTS.
     coarse: Level,
-    chunks: Chunks,
+    lists: Lists,
+    /// Events of a coarse bucket while they are dealt out.
+    dealt: Vec<Event>,
     beyond: BinaryHeap<Reverse<Event>>,
     len: usize,
 }
@@ -219,7 +204,8 @@ impl Wheel {
             horizon: 0,
             near: Level::new(),
             coarse: Level::new(),
-            chunks: Chunks { chunks: Vec::new(), free: NO_CHUNK },
+            lists: Lists { nodes: Vec::new(), free: END },
+            dealt: Vec::new(),
             beyond: BinaryHeap::new(),
             len: 0,
         }
@@ -235,7 +221,7 @@ impl Wheel {
         self.len == 0
     }
 
-    /// The event `ahead` places after the next one (below 16), as things stand.
+    /// The event `ahead` places after the next one, if it is in order already.
     #[inline]
     pub fn peek(&self, ahead: usize) -> Option<&Event> {
         self.current.get(self.cursor + ahead)
@@ -248,7 +234,7 @@ impl Wheel {
         let tick = event.time >> TICK_BITS;
         let ahead = tick.wrapping_sub(self.horizon);
         if ahead.wrapping_sub(1) < SLOTS as u64 - 1 {
-            self.near.push(&mut self.chunks, tick as usize % SLOTS, event);
+            self.near.push(&mut self.lists, tick as usize % SLOTS, event);
         } else {
             self.push_rarely(event, tick);
         }
@@ -262,7 +248,7 @@ impl Wheel {
         } else {
             let epoch = tick >> SLOT_BITS;
             if epoch - (self.horizon >> SLOT_BITS) < SLOTS as u64 {
-                self.coarse.push(&mut self.chunks, epoch as usize % SLOTS, event);
+                self.coarse.push(&mut self.lists, epoch as usize % SLOTS, event);
             } else {
                 self.beyond.push(Reverse(event));
             }
@@ -273,7 +259,7 @@ impl Wheel {
     #[inline]
     pub fn pop(&mut self) -> Option<Event> {
         let ready = self.current.len() - self.cursor;
-        if ready < LOOK_AHEAD && ready < self.len {
+        if ready < LOW && ready < self.len {
             self.refill();
         }
         let event = *self.current.get(self.cursor)?;
@@ -288,7 +274,7 @@ impl Wheel {
     fn refill(&mut self) {
         self.current.drain(..self.cursor);
         self.cursor = 0;
-        while self.current.len() < LOOK_AHEAD && self.current.len() < self.len {
+        while self.current.len() < HIGH && self.current.len() < self.len {
             let offset = self.horizon as usize % SLOTS;
             let next = self.near.next(offset + 1);
             if let Some(first) = self.current.first() {
@@ -333,10 +319,14 @@ impl Wheel {
         self.horizon = epoch << SLOT_BITS;
         let slot = epoch as usize % SLOTS;
         self.coarse.clear(slot);
-        let near = &mut self.near;
-        self.chunks.drain(&mut self.coarse.slots[slot], |chunks, event| {
-            near.push(chunks, (event.time >> TICK_BITS) as usize % SLOTS, event);
-        });
+        if self.coarse.slots[slot] != END {
+            self.dealt.clear();
+            let dealt = &mut self.dealt;
+            self.lists.drain(&mut self.coarse.slots[slot], |event| dealt.push(event));
+            for &event in &self.dealt {
+                self.near.push(&mut self.lists, (event.time >> TICK_BITS) as usize % SLOTS, event);
+            }
+        }
         while let Some(Reverse(event)) = self.beyond.peek().copied() {
             let its = event.time >> (TICK_BITS + SLOT_BITS);
             if its - epoch >= SLOTS as u64 {
@@ -344,9 +334,9 @@ impl Wheel {
             }
             self.beyond.pop();
             if its == epoch {
-                self.near.push(&mut self.chunks, (event.time >> TICK_BITS) as usize % SLOTS, event);
+                self.near.push(&mut self.lists, (event.time >> TICK_BITS) as usize % SLOTS, event);
             } else {
-                self.coarse.push(&mut self.chunks, its as usize % SLOTS, event);
+                self.coarse.push(&mut self.lists, its as usize % SLOTS, event);
             }
         }
     }
@@ -358,7 +348,7 @@ impl Wheel {
         self.near.clear(slot);
         let sorted = self.current.len();
         let current = &mut self.current;
-        self.chunks.drain(&mut self.near.slots[slot], |_, event| current.push(event));
+        self.lists.drain(&mut self.near.slots[slot], |event| current.push(event));
         sort(&mut self.current[sorted..]);
     }
 }
@@ -366,7 +356,7 @@ impl Wheel {
 /// Sorts a bucket, which is mostly small.
 #[inline]
 fn sort(events: &mut [Event]) {
-    if events.len() > 24 {
+    if events.len() > 20 {
         return events.sort_unstable_by_key(Event::order);
     }
     for i in 1..events.len() {
