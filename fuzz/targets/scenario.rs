@@ -67,11 +67,11 @@ fn file(path: &Path) -> io::Result<Vec<u8>> {
 fn size(topology: &Table) -> f64 {
     let int = |key: &str| topology.get(key).and_then(Value::as_integer).map_or(1.0, |i| i.max(1) as f64);
     match topology.get("kind").and_then(Value::as_str) {
-        Some("ndc") => (1..=int("k") as u64 + 1).take(64).fold(1.0, |hosts, _| hosts * int("n")) * (int("k") + 1.0),
-        Some("fat-tree") => int("k") * int("k") * int("k") * int("oversubscription"),
-        Some("leaf-spine") => {
-            int("leaves") * (int("spines") * int("links_per_pair") + int("hosts_per_leaf"))
+        Some("ndc") => {
+            (1..=int("k") as u64 + 1).take(64).fold(1.0, |hosts, _| hosts * int("n")) * (int("k") + 1.0)
         }
+        Some("fat-tree") => int("k") * int("k") * int("k") * int("oversubscription"),
+        Some("leaf-spine") => int("leaves") * (int("spines") * int("links_per_pair") + int("hosts_per_leaf")),
         _ => topology.values().filter_map(Value::as_integer).fold(1.0, |all, i| all * i.max(1) as f64),
     }
 }
