@@ -68,6 +68,20 @@ pub struct Core<'a> {
     pub observed: Observed,
 }
 
+/// Width of the wheel's buckets: shorter where more happens at once.
+fn bucket_bits(plan: &Plan) -> u32 {
+    let bits = f64::from(plan.packet.mtu + plan.packet.header) * 8.0;
+    let per_ps: f64 = plan
+        .topology
+        .hosts()
+        .filter_map(|host| plan.topology.nodes[host as usize].ports.first())
+        .map(|&port| plan.topology.ports[port as usize].rate as f64 / bits / 1e12)
+        .sum();
+    // Packets sent at full load during a bucket: a few, for each makes some ten
+    // events on its way and few hosts send at full load.
+    (9..14).find(|&b| f64::from(1u32 << b) * per_ps > 2.5).unwrap_or(14)
+}
+
 /// What applies to the egress queues of a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Egress {
@@ -115,7 +129,7 @@ impl<'a> Core<'a> {
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         Self {
             now: 0,
-            wheel: Wheel::new(),
+            wheel: Wheel::new(bucket_bits(plan)),
             packets: Arena::new(),
             frames: Vec::new(),
             free_frames: Vec::new(),
