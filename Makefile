@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 PYTHON ?= python3
-TARGET := $(or $(CARGO_TARGET_DIR),target)
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV := $(TARGET)/python
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 60
@@ -70,11 +70,11 @@ bench:
 
 # A finding is left in $(TARGET)/fuzz/crash-*, and make fails.
 fuzz:
-	cd fuzz && RUSTFLAGS='$(COVERAGE)' $(CARGO) build --locked --release --target $(HOST) --target-dir ../$(TARGET)/fuzz
+	cd fuzz && RUSTFLAGS='$(COVERAGE)' $(CARGO) build --locked --release --target $(HOST) --target-dir $(TARGET)/fuzz
 	mkdir -p $(TARGET)/fuzz/corpus
 	$(TARGET)/fuzz/$(HOST)/release/scenario $(TARGET)/fuzz/corpus examples crates/plan/tests/wrong \
-		-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -print_final_stats=1 \
-		-artifact_prefix=$(TARGET)/fuzz/
+		-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -verbosity=0 -print_funcs=0 -print_final_stats=1 \
+		-artifact_prefix=$(TARGET)/fuzz/ 2>&1 | sed '/^###### Recommended/,/^###### End/d; /^WARNING: Failed to find function/d'
 	@echo 'make fuzz: no scenario made the parser panic in $(FUZZ_SECONDS) s'
 
 clean-fuzz:
