@@ -19,6 +19,7 @@ use xoff_schemes::flow_control::Crossing;
 
 /// A device's memory.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Memory {
     total: u64,
     shared: u64,
@@ -65,8 +66,9 @@ pub struct Profile {
     limit: Limit,
     resume: u64,
     resume_offset: u64,
-    /// Bytes of headroom; `None` on a lossy lane, which is never over.
-    headroom: Option<u64>,
+    /// Bytes of headroom (4 GiB at most are used); `None` on a lossy lane, which
+    /// is never over.
+    headroom: Option<u32>,
 }
 
 impl Profile {
@@ -77,7 +79,7 @@ impl Profile {
             limit: account.limit,
             resume: account.resume,
             resume_offset: account.resume_offset,
-            headroom: account.headroom.as_ref().map(|h| h.total),
+            headroom: account.headroom.as_ref().map(|h| u32::try_from(h.total).unwrap_or(u32::MAX)),
         }
     }
 
@@ -102,17 +104,18 @@ impl Profile {
     }
 }
 
-/// What one ingress port grants one lane.
+/// What one ingress port grants one lane: half a cache line.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
 pub struct Account {
     /// Bytes outside headroom.
     pub main: u64,
-    /// Bytes in headroom.
-    pub headroom: u64,
     /// Most bytes ever in the main part.
     pub main_peak: u64,
+    /// Bytes in headroom.
+    headroom: u32,
     /// Most bytes ever in headroom.
-    pub headroom_peak: u64,
+    headroom_peak: u32,
     /// The device.
     pub node: u32,
     /// Index of its profile.
@@ -131,6 +134,11 @@ pub enum Refusal {
 }
 
 impl Account {
+    /// An empty account of device `node`.
+    pub fn new(node: u32, profile: u16) -> Self {
+        Self { node, profile, ..Self::default() }
+    }
+
     /// Charges a packet of `size` bytes.
     #[inline]
     pub fn admit(
@@ -144,11 +152,13 @@ impl Account {
         }
         let mut crossing = None;
         if self.over {
-            let room = profile.headroom.unwrap_or(0);
-            if self.headroom + size > room {
-                return Err(Refusal::Headroom(self.headroom + size - room));
+            let room = u64::from(profile.headroom.unwrap_or(0));
+            let filled = u64::from(self.headroom) + size;
+            if filled > room {
+                return Err(Refusal::Headroom(filled - room));
             }
-            self.headroom += size;
+            // At most `room`, which has 32 bits.
+            self.headroom = filled as u32;
             self.headroom_peak = self.headroom_peak.max(self.headroom);
         } else {
             memory.shared_used += (self.main + size).saturating_sub(profile.reserve.max(self.main));
@@ -172,15 +182,15 @@ impl Account {
     /// Gives back the charge of a packet of `size` bytes.
     #[inline]
     pub fn release(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> Option<Crossing> {
-        let from_headroom = size.min(self.headroom);
+        let from_headroom = size.min(u64::from(self.headroom));
         let from_main = size - from_headroom;
-        self.headroom -= from_headroom;
+        self.headroom -= from_headroom as u32;
         memory.used -= size;
         memory.shared_used -= from_main.min(self.main.saturating_sub(profile.reserve));
         self.main -= from_main;
         if self.over {
             let free = memory.shared.saturating_sub(memory.shared_used);
-            if profile.resumes_at(self.main, self.headroom, free) {
+            if profile.resumes_at(self.main, u64::from(self.headroom), free) {
                 self.over = false;
                 return Some(Crossing::Under);
             }
@@ -188,10 +198,20 @@ impl Account {
         None
     }
 
+    /// All bytes charged to it.
+    pub fn held(&self) -> u64 {
+        self.main + u64::from(self.headroom)
+    }
+
+    /// Most bytes ever in headroom.
+    pub fn headroom_peak(&self) -> u64 {
+        u64::from(self.headroom_peak)
+    }
+
     /// Whether releases that leave it with `kept` bytes could bring it under,
     /// with the whole pool free. (An account is only looked at when it releases.)
     pub fn could_resume(&self, kept: u64, memory: &Memory, profile: &Profile) -> bool {
-        kept < self.main + self.headroom
+        kept < self.held()
             && profile.resumes_at(kept.min(self.main), kept.saturating_sub(self.main), memory.shared)
     }
 }
@@ -201,7 +221,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn profile(limit: Limit, reserve: u64, headroom: u64) -> Profile {
+    fn profile(limit: Limit, reserve: u64, headroom: u32) -> Profile {
         Profile { reserve, limit, resume: 2_000, resume_offset: 1_000, headroom: Some(headroom) }
     }
 

@@ -49,7 +49,7 @@ pub struct Core<'a> {
     pub hops: &'a [u32],
     pub ports: Vec<Port>,
     pub queues: Vec<Queue>,
-    pub rounds: Vec<Rounds>,
+    pub rounds: Rounds,
     pub discipline: Discipline,
     pub lanes: usize,
     /// By lane.
@@ -119,11 +119,8 @@ impl<'a> Core<'a> {
                     profiles.push(profile);
                     profiles.len() - 1
                 });
-                Account {
-                    node: topology.ports[i / lanes].node,
-                    profile: u16::try_from(at).expect("at most 65536 kinds of accounts"),
-                    ..Account::default()
-                }
+                let kind = u16::try_from(at).expect("at most 65536 kinds of accounts");
+                Account::new(topology.ports[i / lanes].node, kind)
             })
             .collect();
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
@@ -135,7 +132,7 @@ impl<'a> Core<'a> {
             free_frames: Vec::new(),
             hops: &plan.hops,
             queues: vec![Queue::default(); ports.len() * queues_per_port],
-            rounds: vec![discipline.rounds(); ports.len()],
+            rounds: discipline.rounds(ports.len()),
             discipline,
             lanes,
             egress: plan

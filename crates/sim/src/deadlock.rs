@@ -46,10 +46,7 @@ pub type Snapshot = BTreeMap<u32, u64>;
 
 /// Takes a snapshot of the accounts that are over.
 pub fn snapshot(core: &Core) -> Snapshot {
-    let held = |account: u32| {
-        let a = &core.accounts[account as usize];
-        a.main + a.headroom
-    };
+    let held = |account: u32| core.accounts[account as usize].held();
     core.observed.over_since.keys().map(|&account| (account, held(account))).collect()
 }
 

@@ -206,7 +206,7 @@ impl<'a> Engine<'a> {
         }
         let first_queue = p.first_queue as usize;
         let lanes = core.lanes;
-        let queue = core.discipline.select(eligible, &mut core.rounds[port as usize], |q| {
+        let queue = core.discipline.select(eligible, port, &mut core.rounds, |q| {
             let queue = &core.queues[first_queue + q as usize];
             if q as usize > lanes {
                 core.senders[queue.head as usize].next_size()
@@ -369,7 +369,7 @@ impl<'a> Engine<'a> {
             accounts: core
                 .accounts
                 .iter()
-                .map(|a| AccountPeak { main: a.main_peak, headroom: a.headroom_peak })
+                .map(|a| AccountPeak { main: a.main_peak, headroom: a.headroom_peak() })
                 .collect(),
             drops: std::mem::take(&mut observed.drops).into_values().collect(),
             deadlock: observed.deadlock.take(),

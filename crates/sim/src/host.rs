@@ -12,8 +12,9 @@ use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
 
-/// The sending end of a flow.
+/// The sending end of a flow: one cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct SenderState {
     transport: Sender,
     /// Wire size of every packet but the last.
@@ -38,8 +39,9 @@ pub struct SenderState {
     pace: u64,
 }
 
-/// The receiving end of a flow.
+/// The receiving end of a flow: half a cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct ReceiverState {
     transport: Receiver,
     total: u32,

@@ -21,6 +21,7 @@ pub enum Kind {
 
 /// A packet: half a cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Packet {
     /// The packet behind it in its queue, or the next free slot.
     pub next: u32,

@@ -82,6 +82,7 @@ impl Port {
 /// An egress queue: a list of packets. (For a host's own queue pairs: a ring of
 /// flows, of which only `head` and `tail` are used.)
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Queue {
     /// First in line.
     pub head: u32,
@@ -111,14 +112,10 @@ pub struct Discipline {
     quanta: Vec<u32>,
 }
 
-/// Deficit round robin's state of one port.
+/// Deficit round robin's state, by port: for each tier the queue whose turn it
+/// is, then for each queue the bytes that it may still send in its turn.
 #[derive(Clone, Debug, Default)]
-pub struct Rounds {
-    /// By tier: the queue whose turn it is.
-    turn: Vec<u8>,
-    /// By queue: bytes that it may still send in its turn.
-    deficit: Vec<u64>,
-}
+pub struct Rounds(Vec<u32>);
 
 impl Discipline {
     /// From each lane's (tier, quantum), ordered by tier.
@@ -138,23 +135,35 @@ impl Discipline {
         Self { tiers, quanta }
     }
 
-    /// State of one port.
-    pub fn rounds(&self) -> Rounds {
-        Rounds { turn: vec![0; self.tiers.len()], deficit: vec![0; self.quanta.len()] }
+    /// Words of state per port.
+    fn words(&self) -> usize {
+        self.tiers.len() + self.quanta.len()
     }
 
-    /// The queue to serve among `eligible` ones (not empty); `head_size` tells
-    /// the size of a queue's first packet.
+    /// State of `ports` ports.
+    pub fn rounds(&self, ports: usize) -> Rounds {
+        Rounds(vec![0; ports * self.words()])
+    }
+
+    /// The queue of `port` to serve among `eligible` ones (not empty);
+    /// `head_size` tells the size of a queue's first packet.
     #[inline]
-    pub fn select(&self, eligible: u64, rounds: &mut Rounds, head_size: impl Fn(u32) -> u32) -> u32 {
+    pub fn select(
+        &self,
+        eligible: u64,
+        port: u32,
+        rounds: &mut Rounds,
+        head_size: impl Fn(u32) -> u32,
+    ) -> u32 {
         let first = eligible.trailing_zeros();
         if first == 0 || eligible.is_power_of_two() {
             return first;
         }
-        self.contend(eligible, rounds, head_size)
+        let words = self.words();
+        self.contend(eligible, &mut rounds.0[port as usize * words..][..words], head_size)
     }
 
-    fn contend(&self, eligible: u64, rounds: &mut Rounds, head_size: impl Fn(u32) -> u32) -> u32 {
+    fn contend(&self, eligible: u64, rounds: &mut [u32], head_size: impl Fn(u32) -> u32) -> u32 {
         let (tier, members) = self
             .tiers
             .iter()
@@ -165,23 +174,24 @@ impl Discipline {
         if members.is_power_of_two() {
             return members.trailing_zeros();
         }
-        let mut queue = u32::from(rounds.turn[tier]);
+        let (turns, deficits) = rounds.split_at_mut(self.tiers.len());
+        let mut queue = turns[tier];
         loop {
             if members >> queue & 1 == 1 {
-                let size = u64::from(head_size(queue));
-                let deficit = &mut rounds.deficit[queue as usize];
+                let size = head_size(queue);
+                let deficit = &mut deficits[queue as usize];
                 if *deficit >= size {
                     *deficit -= size;
-                    rounds.turn[tier] = queue as u8;
+                    turns[tier] = queue;
                     return queue;
                 }
             } else {
                 // A queue without anything to send does not save up.
-                rounds.deficit[queue as usize] = 0;
+                deficits[queue as usize] = 0;
             }
             let later = members & (u64::MAX << queue << 1);
             queue = if later != 0 { later.trailing_zeros() } else { members.trailing_zeros() };
-            rounds.deficit[queue as usize] += u64::from(self.quanta[queue as usize]);
+            deficits[queue as usize] += self.quanta[queue as usize];
         }
     }
 }
@@ -205,11 +215,11 @@ mod tests {
     #[test]
     fn deficit_round_robin_shares_by_quantum() {
         let discipline = Discipline::new(&[(0, 3_000), (0, 1_000), (1, 1_000)]);
-        let mut rounds = discipline.rounds();
+        let mut rounds = discipline.rounds(1);
         let sizes = [0u32, 700, 1_100, 900];
         let mut bytes = [0u64; 4];
         for _ in 0..20_000 {
-            let q = discipline.select(0b1110, &mut rounds, |q| sizes[q as usize]) as usize;
+            let q = discipline.select(0b1110, 0, &mut rounds, |q| sizes[q as usize]) as usize;
             bytes[q] += u64::from(sizes[q]);
         }
         assert_eq!(bytes[3], 0);
@@ -220,8 +230,8 @@ mod tests {
     #[test]
     fn control_comes_first_and_a_single_queue_needs_no_round() {
         let discipline = Discipline::new(&[(0, 1_000)]);
-        let mut rounds = discipline.rounds();
-        assert_eq!(discipline.select(0b111, &mut rounds, |_| 1), 0);
-        assert_eq!(discipline.select(0b100, &mut rounds, |_| 1), 2);
+        let mut rounds = discipline.rounds(1);
+        assert_eq!(discipline.select(0b111, 0, &mut rounds, |_| 1), 0);
+        assert_eq!(discipline.select(0b100, 0, &mut rounds, |_| 1), 2);
     }
 }
