@@ -1,0 +1,81 @@
+# `make test` is everything that a change must pass. Each step is a target of its own.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+PYTHON ?= python3
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+VENV := $(TARGET)/python
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+FUZZ_SECONDS ?= 60
+
+# Coverage counters for libFuzzer, in flags that a stable compiler takes. With
+# an explicit --target they leave build scripts and macros alone.
+COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
+	-Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+	-Cllvm-args=-sanitizer-coverage-pc-table \
+	-Cllvm-args=-sanitizer-coverage-trace-compares
+
+.PHONY: help run test format lint docs unit same-bytes read-run bench fuzz clean-fuzz
+
+help:
+	@echo 'make run         a BCube network locks itself up under PFC'
+	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers'
+	@echo 'make bench       packet-hops per second on one core'
+	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make format lint docs unit same-bytes read-run    the steps of make test'
+
+run:
+	$(CARGO) run --release --quiet -- run examples/bcube-deadlock.toml
+
+test: format lint docs unit same-bytes read-run
+	@echo 'make test: all checks passed'
+
+# Formatting as rustfmt.toml has it.
+format:
+	$(CARGO) fmt --all --check
+
+# Clippy and missing documentation, as errors.
+lint:
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# The API documentation builds without a broken link.
+docs:
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps --quiet
+
+unit:
+	$(CARGO) test --locked --workspace
+
+# Debug and release builds, and repeats, give the same bytes.
+same-bytes:
+	$(CARGO) build --locked --quiet --bin xoff
+	$(CARGO) build --locked --quiet --release --bin xoff
+	tests/same_bytes.sh $(TARGET)
+
+# pandas, Polars and DuckDB read the run directories that same-bytes has left.
+read-run: $(VENV)/ready
+	$(VENV)/bin/python tests/read_run.py $(TARGET)/same-bytes/release/*
+
+$(VENV)/ready: tests/requirements.txt
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+bench:
+	$(CARGO) bench --locked -p xoff-sim
+
+# A finding is left in $(TARGET)/fuzz/crash-*, and make fails.
+fuzz:
+	cd fuzz && RUSTFLAGS='$(COVERAGE)' $(CARGO) build --locked --release --target $(HOST) --target-dir $(TARGET)/fuzz
+	mkdir -p $(TARGET)/fuzz/corpus
+	$(TARGET)/fuzz/$(HOST)/release/scenario $(TARGET)/fuzz/corpus examples crates/plan/tests/wrong \
+		-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -verbosity=0 -print_funcs=0 -print_final_stats=1 \
+		-artifact_prefix=$(TARGET)/fuzz/ 2>&1 | sed '/^###### Recommended/,/^###### End/d; /^WARNING: Failed to find function/d'
+	@echo 'make fuzz: no scenario made the parser panic in $(FUZZ_SECONDS) s'
+
+clean-fuzz:
+	rm -rf $(TARGET)/fuzz

@@ -1,0 +1,218 @@
+//! The documentation says what is the case: keys, columns, files, arrows, and
+//! the result that the README shows.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// What stands under a heading, up to the next one of its level or above.
+fn section<'p>(page: &'p str, heading: &str) -> &'p str {
+    let begin = page.find(heading).unwrap_or_else(|| panic!("no heading {heading}"));
+    let body = &page[begin + heading.len()..];
+    &body[..body.find("\n## ").unwrap_or(body.len())]
+}
+
+/// The code spans in a line of text.
+fn spans(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The code spans in the first cells of the tables whose first cell is headed `head`.
+fn first_cells(text: &str, head: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        let Some(cell) = line.strip_prefix('|').and_then(|l| l.split('|').next()) else {
+            inside = false;
+            continue;
+        };
+        if cell.trim() == head {
+            inside = true;
+        } else if inside {
+            found.extend(spans(cell).map(String::from));
+        }
+    }
+    found
+}
+
+/// Every word of the code spans of a text.
+fn words(text: &str) -> BTreeSet<&str> {
+    text.lines().flat_map(spans).flat_map(|s| s.split(|c: char| !c.is_alphanumeric() && c != '_')).collect()
+}
+
+/// The keys of every object in a value, nested ones included.
+fn keys(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                into.insert(key.clone());
+                keys(value, into);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|v| keys(v, into)),
+        _ => {}
+    }
+}
+
+/// The names of all properties in a JSON Schema.
+fn properties(schema: &Value, into: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::Object(properties)) = map.get("properties") {
+                into.extend(properties.keys().cloned());
+            }
+            map.values().for_each(|v| properties(v, into));
+        }
+        Value::Array(list) => list.iter().for_each(|v| properties(v, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_scenario_page_has_every_key_and_no_other() {
+    let page = page("docs/SCENARIO.md");
+    let schema = serde_json::to_value(xoff_plan::schema::schema()).unwrap();
+    let mut real = BTreeSet::new();
+    properties(&schema, &mut real);
+    assert!(real.len() > 60, "{real:?}");
+    let said = words(&page);
+    let missing: Vec<_> = real.iter().filter(|k| !said.contains(k.as_str())).collect();
+    assert!(missing.is_empty(), "not in docs/SCENARIO.md: {missing:?}");
+    let listed = first_cells(&page, "key");
+    let unreal: Vec<_> = listed.iter().filter(|k| !real.contains(k.rsplit('.').next().unwrap())).collect();
+    assert!(listed.len() > 60 && unreal.is_empty(), "no such keys: {unreal:?}");
+}
+
+#[test]
+fn the_results_page_has_every_column_and_key() {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs-results");
+    let done = Command::new(env!("CARGO_BIN_EXE_xoff"))
+        .args(["run", "--quiet", "--out"])
+        .args([out.as_os_str(), root().join("examples/hello.toml").as_os_str()])
+        .output()
+        .unwrap();
+    assert!(done.status.success());
+    let page = page("docs/RESULTS.md");
+    let mut tables = 0;
+    for entry in fs::read_dir(&out).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_string();
+        let said = section(&page, &format!("\n## `{name}`\n"));
+        if name.ends_with(".parquet") {
+            let reader = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+            let schema = reader.metadata().file_metadata().schema_descr_ptr();
+            let columns: Vec<&str> = schema.columns().iter().map(|c| c.name()).collect();
+            assert_eq!(first_cells(said, "column"), columns, "{name}");
+            tables += 1;
+        } else {
+            let value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            let top: BTreeSet<String> = value.as_object().unwrap().keys().cloned().collect();
+            assert_eq!(first_cells(said, "key").into_iter().collect::<BTreeSet<_>>(), top, "{name}");
+            if name == "summary.json" {
+                let (mut all, said) = (BTreeSet::new(), words(said));
+                keys(&value, &mut all);
+                let missing: Vec<_> = all.iter().filter(|k| !said.contains(k.as_str())).collect();
+                assert!(missing.is_empty(), "not under summary.json: {missing:?}");
+            }
+        }
+    }
+    assert_eq!(tables, 6);
+}
+
+/// Source files below a directory, relative to `crate_root`.
+fn sources(crate_root: &Path, dir: &Path, into: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(crate_root, &path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            into.insert(path.strip_prefix(crate_root).unwrap().to_str().unwrap().to_string());
+        }
+    }
+}
+
+#[test]
+fn the_map_has_every_source_file_and_no_other() {
+    let page = page("ARCHITECTURE.md");
+    let map = section(&page, "\n## The map\n");
+    let rooms: Vec<&str> = map.split("**`crates/").skip(1).collect();
+    assert_eq!(rooms.len(), fs::read_dir(root().join("crates")).unwrap().count());
+    for room in rooms {
+        let (name, lines) = room.split_once("`**").unwrap();
+        let listed: BTreeSet<String> =
+            lines.lines().filter_map(|l| spans(l.strip_prefix("- ")?).next()).map(String::from).collect();
+        let (mut real, crate_root) = (BTreeSet::new(), root().join("crates").join(name));
+        sources(&crate_root, &crate_root.join("src"), &mut real);
+        assert_eq!(listed, real, "crates/{name}");
+    }
+}
+
+#[test]
+fn the_arrows_are_those_of_the_manifests() {
+    let page = page("ARCHITECTURE.md");
+    let mut rooms = 0;
+    for line in section(&page, "\n## The rooms\n").lines().filter(|l| l.starts_with("| `xoff")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let package = spans(cells[1]).next().unwrap();
+        let folder = package.strip_prefix("xoff-").unwrap_or("cli");
+        let manifest = self::page(&format!("crates/{folder}/Cargo.toml"));
+        assert!(manifest.contains(&format!("name = \"{package}\"")));
+        let dependencies = manifest.split("\n[").find(|t| t.starts_with("dependencies]")).unwrap_or("");
+        let real: BTreeSet<&str> =
+            dependencies.lines().filter_map(|l| l.strip_prefix("xoff-")?.split(['.', ' ']).next()).collect();
+        let listed: BTreeSet<&str> = cells[4].split(", ").filter(|d| *d != "nothing").collect();
+        assert_eq!(listed, real, "{package}");
+        rooms += 1;
+    }
+    assert_eq!(rooms, fs::read_dir(root().join("crates")).unwrap().count());
+}
+
+/// The fenced blocks of a language.
+fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
+    let begin = format!("```{language}\n");
+    page.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let page = page("README.md");
+    let shown = blocks(&page, "console");
+    assert_eq!(shown.len(), 1);
+    let mut lines = shown[0].lines();
+    let command: Vec<&str> = lines.next().unwrap().strip_prefix("$ xoff ").unwrap().split(' ').collect();
+    let done = Command::new(env!("CARGO_BIN_EXE_xoff"))
+        .current_dir(root())
+        .args(command)
+        .args(["--no-out", "--quiet"])
+        .output()
+        .unwrap();
+    assert!(done.status.success());
+    let answer = String::from_utf8(done.stdout).unwrap();
+    let mut rest = answer.lines();
+    for line in lines.filter(|l| *l != "…") {
+        // In this order, with omissions.
+        assert!(rest.any(|l| l == line), "`{line}` is not printed there:\n{answer}");
+    }
+}
+
+#[test]
+fn the_scenario_in_the_readme_is_one() {
+    let page = page("README.md");
+    let scenarios = blocks(&page, "toml");
+    assert_eq!(scenarios.len(), 1);
+    let files = |_: &Path| Err(std::io::Error::other("it names no file"));
+    let loaded = xoff_plan::load("README.md", scenarios[0].as_bytes(), &[], &files).unwrap();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+}
