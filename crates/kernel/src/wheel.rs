@@ -476,7 +476,7 @@ mod tests {
                 }
                 assert_eq!(wheel.len(), heap.len());
                 if serial % 64 == 0 {
-                    let even = |e: &Event| e.data % 2 == 0;
+                    let even = |e: &Event| e.data.is_multiple_of(2);
                     assert_eq!(wheel.any(even), heap.iter().any(|e| even(&e.0)));
                     assert!(!wheel.any(|e| e.data > serial));
                 }

@@ -22,30 +22,6 @@ pub enum FlowControlParams {
     Pfc(PfcParams),
 }
 
-/// A scheme as `xoff schemes` shows it.
-#[derive(Clone, Copy, Debug)]
-pub struct SchemeInfo {
-    /// Its name in a scenario.
-    pub name: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-    /// Where it is defined.
-    pub source: &'static str,
-    /// Key, default and meaning of each parameter of `[flow_control]`.
-    pub parameters: &'static [(&'static str, &'static str, &'static str)],
-}
-
-/// Every scheme, in alphabetical order.
-pub const REGISTRY: &[SchemeInfo] = &[
-    SchemeInfo {
-        name: "none",
-        summary: "No flow control: a packet that finds no room is dropped.",
-        source: "-",
-        parameters: &[],
-    },
-    pfc::INFO,
-];
-
 /// The facts of a link that headroom depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFacts {

@@ -24,36 +24,9 @@
 //!            PAUSE(0), or expiry: resume the queue
 //! ```
 
-use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, SchemeInfo};
+use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts};
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_wire::pfc::{PfcFrame, QUANTUM_BITS};
-
-/// PFC as `xoff schemes` shows it.
-pub const INFO: SchemeInfo = SchemeInfo {
-    name: "pfc",
-    summary: "Priority flow control: an ingress over its threshold pauses its upstream, per priority.",
-    source: "IEEE 802.1Qbb; 802.1Q-2018 clause 36",
-    parameters: &[
-        (
-            "xoff",
-            "unset (dynamic)",
-            "static threshold of an ingress account: bytes, or one-hop BDPs (\"6bdp\")",
-        ),
-        ("xon", "xoff - xon_offset", "with `xoff`: the account resumes at this level"),
-        ("alpha", "0.125", "dynamic threshold: this fraction of the free shared buffer"),
-        ("cap", "none", "with `alpha`: upper bound of the dynamic threshold"),
-        ("xon_offset", "3kB", "the account resumes this far below its threshold"),
-        (
-            "reserve",
-            "4kB (0B with `xoff`)",
-            "guaranteed bytes per ingress and priority, outside the shared buffer",
-        ),
-        ("headroom", "auto", "bytes per ingress and priority after XOFF; auto computes them per link"),
-        ("response_time", "0s", "from a pause frame's last bit until the sender obeys"),
-        ("quanta", "65535", "pause time in each frame, in quanta of 512 bit times"),
-        ("priorities", "all in use", "the lossless priorities"),
-    ],
-};
 
 /// Parameters of PFC, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
