@@ -13,9 +13,9 @@ use crate::document::Document;
 use crate::error::{Error, Warning, nearest};
 use crate::ideal;
 use crate::plan::{PacketFormat, Plan};
-use crate::scenario::{FlowControl, Scenario, TransportKind as Kind};
+use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic, TransportKind as Kind};
 use routes::Routes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_kernel::time::{SECOND, Time};
@@ -93,6 +93,7 @@ pub(crate) fn plan(
     let used = used_priorities(&cx)?;
     let lanes = lanes::build(&mut cx, &used, &packet)?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
+    check_distances(&cx, &topology)?;
     let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
     let measure = measure::ports_and_interval(&cx, &topology)?;
@@ -235,6 +236,41 @@ fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
     let message = format!("{accounts} ingress accounts would need {} GiB", need >> 30);
     let help = format!("{} GiB are the most: choose a smaller network or fewer priorities", MEMORY >> 30);
     Err(cx.doc.error("topology", message, help))
+}
+
+/// Refuses traffic to every host of a network whose tables of distances do not
+/// fit: one for each switch with hosts (or host at several of them), with an
+/// entry of 4 B for each node. An NDC needs none: its addresses tell.
+fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let to_all = cx.scenario.traffic.iter().any(|t| match t {
+        Traffic::Poisson(t) => t.to.is_none() && t.load_of == LoadOf::Saturation,
+        Traffic::Permutation(t) => t.hosts.is_none(),
+        Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) => false,
+    });
+    if topology.cube.is_some() || !to_all {
+        return Ok(());
+    }
+    let root = |host: NodeId| {
+        let mut near = topology.nodes[host as usize].ports.iter().map(|&p| topology.neighbour(p));
+        let first = near.next()?;
+        Some(if near.all(|n| n == first) { first } else { host })
+    };
+    let roots: BTreeSet<NodeId> = topology.hosts().filter_map(root).collect();
+    let need = (roots.len() as u64).saturating_mul(topology.nodes.len() as u64 * 4);
+    if need <= MEMORY {
+        return Ok(());
+    }
+    let message = format!(
+        "the routes among {} nodes, to {} places, would need {} GiB",
+        topology.nodes.len(),
+        roots.len(),
+        need >> 30
+    );
+    Err(cx.doc.error(
+        "topology",
+        message,
+        format!("{} GiB are the most: choose a smaller network", MEMORY >> 30),
+    ))
 }
 
 fn transport(cx: &mut Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result<TransportParams, Error> {
