@@ -27,7 +27,7 @@ pub fn describe(loaded: &Loaded) -> String {
 
 fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "nodes")?;
-    for (kind, what) in [(NodeKind::Host, "hosts"), (NodeKind::Switch, "switches")] {
+    for (kind, what) in [(NodeKind::Host, ["host", "hosts"]), (NodeKind::Switch, ["switch", "switches"])] {
         let of: Vec<&Node> = plan.topology.nodes.iter().filter(|n| n.kind == kind).collect();
         let names: Vec<&str> = of.iter().map(|n| n.name.as_str()).collect();
         let mut ports: Vec<usize> = of.iter().map(|n| outer_ports(plan, n).count()).collect();
@@ -38,6 +38,7 @@ fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
             [only] => format!(", with {} each", count(only as u64, "port")),
             [least, .., most] => format!(", with {least} to {most} ports each"),
         };
+        let what = what[usize::from(of.len() != 1)];
         writeln!(out, "  {:>8} {what}{ports}: {}", of.len(), sample(&names))?;
     }
     Ok(())

@@ -76,6 +76,25 @@ impl Source {
     }
 }
 
+/// Keys that hold a table of keys, with an example.
+const TABLES: [(&str, &str); 5] = [
+    ("link", LINK),
+    ("host_link", LINK),
+    ("fabric_link", LINK),
+    ("bottleneck", LINK),
+    ("ecn", "{ k_min = \"100kB\", k_max = \"400kB\", p_max = 0.2 }"),
+];
+const LINK: &str = "{ rate = \"100Gbps\", delay = \"1us\" }";
+
+/// Keys that hold a list of such tables, with an example of an entry.
+const TABLE_LISTS: [(&str, &str); 5] = [
+    ("links", "{ a = \"H0\", b = \"S0\", rate = \"100Gbps\", delay = \"1us\" }"),
+    ("overrides", "{ at = \"S0.0\", to = \"H1\", via = \"S0.1\" }"),
+    ("slow_receiver", "{ host = \"H1\", rate = \"10Gbps\" }"),
+    ("priority", "{ id = 3, weight = 2 }"),
+    ("traffic", "{ kind = \"flow\", src = \"H0\", dst = \"H1\", size = \"1MB\" }"),
+];
+
 /// A parsed scenario, overrides applied, not yet interpreted.
 pub(crate) struct Document<'t> {
     source: &'t Source,
@@ -87,7 +106,24 @@ impl<'t> Document<'t> {
     pub fn parse(source: &'t Source) -> Result<Self, Error> {
         let root = DeTable::parse(&source.text[..source.file_len]).map_err(|e| {
             let help = "the file is not valid TOML here; text needs quotes, as in rate = \"100Gbps\"";
-            source.error_at(e.span().or(Some(0..0)), e.message().to_string()).with_help(help)
+            let Some(span) = e.span() else {
+                // The parser keeps the place of every error but one: too deep a header or key.
+                let file = &source.text[..source.file_len];
+                let start = |line: &str| line.as_ptr() as usize - file.as_ptr() as usize;
+                let deepest = file.lines().max_by_key(|line| line.matches('.').count());
+                let span = deepest.map(|line| start(line)..start(line) + line.len());
+                let key = deepest
+                    .map_or("", |line| line.trim_matches(['[', ']', ' ']).split('=').next().unwrap_or(""));
+                let message = "the key has too many parts";
+                let help = "no key of a scenario lies that deep";
+                return source.error_at(span, message.to_string()).with_key(key).with_help(help);
+            };
+            if e.message() == "duplicate key" {
+                let (key, help) = (&source.text[span.clone()], "write it once, with all that belongs to it");
+                let message = "it is there twice".to_string();
+                return source.error_at(Some(span.clone()), message).with_key(key).with_help(help);
+            }
+            source.error_at(Some(span), e.message().to_string()).with_help(help)
         })?;
         let span = root.span();
         let mut doc = Document { source, root: Spanned::new(span, DeValue::Table(root.into_inner())) };
@@ -211,6 +247,51 @@ impl<'t> Document<'t> {
         T::deserialize(ValueDeserializer::from(value)).map(Some).map_err(|e| self.interpret(path, &e))
     }
 
+    /// Refuses a list where a table of keys belongs, and more than two ends of a
+    /// range: the deserialiser would take the entries in the order of the keys,
+    /// and leave out what is too many.
+    pub fn check_lists(&self) -> Result<(), Error> {
+        self.check_lists_below(&self.root, "", "")
+    }
+
+    fn check_lists_below(&self, value: &Value<'_>, path: &str, key: &str) -> Result<(), Error> {
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                for (k, v) in table {
+                    let mut below = path.to_string();
+                    join(&mut below, k.get_ref());
+                    self.check_lists_below(v, &below, k.get_ref())?;
+                }
+            }
+            DeValue::Array(array) => {
+                let message = "a list does not belong here";
+                if let Some((_, example)) = TABLES.iter().find(|(name, _)| *name == key) {
+                    return Err(self.error(
+                        path,
+                        message,
+                        format!("write a table of keys, such as {example}"),
+                    ));
+                }
+                if key == "uniform" && array.len() != 2 {
+                    let message = format!("a range has two ends, not {}", array.len());
+                    return Err(self.error(path, message, "write [\"1kB\", \"2kB\"]"));
+                }
+                for (i, entry) in array.iter().enumerate() {
+                    let below = format!("{path}[{i}]");
+                    if entry.get_ref().is_array()
+                        && let Some((_, example)) = TABLE_LISTS.iter().find(|(name, _)| *name == key)
+                    {
+                        let help = format!("write a table of keys, such as {example}");
+                        return Err(self.error(&below, message, help));
+                    }
+                    self.check_lists_below(entry, &below, "")?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Turns a deserialiser's error into one that says what is allowed.
     fn interpret(&self, base: &str, e: &toml::de::Error) -> Error {
         let span = e.span();
@@ -234,13 +315,22 @@ impl<'t> Document<'t> {
             .or_else(|| message.strip_prefix("invalid value: "))
             .and_then(|m| m.split_once(", expected "))
         {
+            // Serde calls tables maps, lists sequences, and dates maps.
+            let found = match (found, self.get(&path).map(|v| v.get_ref().type_str())) {
+                ("map" | "sequence", Some(kind)) => with_article(kind),
+                _ => found.to_string(),
+            };
             (format!("{found} does not belong here"), format!("write {}", readable(expected)))
+        } else if let Some((_, expected)) =
+            message.strip_prefix("invalid length ").and_then(|m| m.split_once(", expected "))
+        {
+            ("the list has the wrong length".to_string(), format!("write {expected}"))
         } else if let Some(i) = message.find("write a number") {
             (message[..i].trim_end_matches([' ', ':', ';']).to_string(), message[i..].to_string())
         } else if let Some((what, help)) = message.split_once(": ") {
             (what.to_string(), help.to_string())
         } else {
-            (message.to_string(), String::new())
+            (message.to_string(), "`xoff schema` tells what belongs here".to_string())
         };
         self.source.error_at(span, message).with_key(path).with_help(help)
     }
@@ -282,6 +372,12 @@ impl<'t> Document<'t> {
     }
 }
 
+/// The name of a kind of value with its article.
+pub(crate) fn with_article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}
+
 /// What serde expected, in words.
 fn readable(expected: &str) -> &str {
     match expected {
@@ -293,6 +389,7 @@ fn readable(expected: &str) -> &str {
         "a string" | "string" => "text in quotes",
         "a boolean" => "true or false",
         "a sequence" => "a list in brackets",
+        "a map" => "a table of keys in braces",
         e if e.starts_with("struct ") => "a table of keys, such as { rate = \"100Gbps\", delay = \"1us\" }",
         e => e,
     }

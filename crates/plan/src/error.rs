@@ -1,8 +1,18 @@
 //! What is wrong with a scenario, and where.
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode, SourceSpan};
+use miette::{
+    Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
+};
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+
+/// Most characters of an error's text: more is foreign text that was quoted whole.
+const LONGEST_TEXT: usize = 600;
+/// Most bytes of a line that are shown whole; of a longer one, the part around the fault.
+const LONGEST_LINE: usize = 200;
+/// Most bytes that are underlined.
+const LONGEST_MARK: usize = 80;
 
 /// The first thing that is wrong with a scenario: what, where, and what to do.
 ///
@@ -15,32 +25,102 @@ struct Content {
     message: String,
     help: Option<String>,
     key: Option<String>,
-    source: NamedSource<String>,
+    source: Source,
     span: Option<Range<usize>>,
+}
+
+/// The text that an error is in.
+#[derive(Debug, Clone)]
+struct Source {
+    name: String,
+    text: String,
+}
+
+impl SourceCode for Source {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let whole = self.text.read_span(span, before, after)?;
+        let long = whole.data().split(|&b| b == b'\n').any(|line| line.len() > LONGEST_LINE);
+        let (data, shown, column) = if long {
+            let cut = around(&self.text, span.offset(), span.len());
+            let line_start = self.text[..cut.start].rfind('\n').map_or(0, |i| i + 1);
+            (self.text[cut.clone()].as_bytes(), cut.clone(), cut.start - line_start)
+        } else {
+            let at = whole.span();
+            (whole.data(), at.offset()..at.offset() + at.len(), whole.column())
+        };
+        // Lines are counted here, so that a cut keeps the number of its line.
+        let line = self.text[..shown.start].matches('\n').count();
+        let shown = SourceSpan::from(shown);
+        let contents = MietteSpanContents::new_named(self.name.clone(), data, shown, line, column, 1);
+        Ok(Box::new(contents))
+    }
+}
+
+/// The part of a long line that shows the `len` bytes from `start` on.
+fn around(text: &str, start: usize, len: usize) -> Range<usize> {
+    let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
+    let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
+    let room = LONGEST_LINE.saturating_sub(len) / 2;
+    let from = start.saturating_sub(room).max(line_start);
+    let to = (start + len + room).min(line_end).max(start + len).min(text.len());
+    text.floor_char_boundary(from)..text.ceil_char_boundary(to)
+}
+
+/// Text that may quote foreign text, made fit for a terminal: control characters
+/// and those that change the direction of writing are escaped, and what is too
+/// long loses its middle.
+fn printable(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut out = Cow::Borrowed(text);
+    if text.contains(harmful) {
+        let escaped = |c: char| if harmful(c) { c.escape_default().to_string() } else { c.to_string() };
+        out = Cow::Owned(text.chars().map(escaped).collect());
+    }
+    let count = out.chars().count();
+    if count > LONGEST_TEXT {
+        let half = LONGEST_TEXT / 2;
+        let head: String = out.chars().take(half).collect();
+        let tail: String = out.chars().skip(count - half).collect();
+        out = Cow::Owned(format!("{head} … {tail}"));
+    }
+    out
 }
 
 impl Error {
     /// An error in the text called `name`. `span` counts bytes of `text`;
     /// without it the whole text is meant.
     pub fn new(name: &str, text: &str, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
+        // What spans much is marked at its beginning.
+        let span = span.map(|s| {
+            let end = s.end.min(s.start + LONGEST_MARK).min(text.len());
+            s.start.min(text.len())..text.ceil_char_boundary(end)
+        });
         Self(Box::new(Content {
-            message: message.into(),
+            message: printable(&message.into()).into_owned(),
             help: None,
             key: None,
-            source: NamedSource::new(name, text.to_string()),
+            source: Source { name: printable(name).into_owned(), text: text.to_string() },
             span,
         }))
     }
 
     /// Adds what to do about it; an empty text adds nothing.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.0.help = Some(help.into()).filter(|h| !h.is_empty());
+        self.0.help = Some(printable(&help.into()).into_owned()).filter(|h| !h.is_empty());
         self
     }
 
     /// Adds the key that is wrong, such as `traffic[1].load`.
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
-        self.0.key = Some(key.into()).filter(|k| !k.is_empty());
+        self.0.key = Some(printable(&key.into()).into_owned()).filter(|k| !k.is_empty());
         self
     }
 
@@ -70,13 +150,13 @@ impl Error {
 
     /// The file, or `--set key=value` for an override.
     pub fn file(&self) -> &str {
-        self.0.source.name()
+        &self.0.source.name
     }
 
     /// Line and column, both from 1; `None` if the text as a whole is wrong.
     pub fn position(&self) -> Option<(usize, usize)> {
         let start = self.0.span.as_ref()?.start;
-        let before = self.0.source.inner().get(..start)?;
+        let before = self.0.source.text.get(..start)?;
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         Some((before.matches('\n').count() + 1, before[line_start..].chars().count() + 1))
     }
@@ -173,6 +253,34 @@ mod tests {
         assert_eq!(e.position(), Some((2, 4)));
         assert_eq!(e.one_line(), "a.toml:2:4: µé: wrong");
         assert_eq!(Error::new("b", "", None, "empty").to_string(), "b: empty");
+    }
+
+    #[test]
+    fn foreign_text_cannot_write_to_the_terminal() {
+        let e = Error::new("a\nb", "", None, "`\u{1b}[31mred\r\n\u{202e}x` \u{fc}").with_help("\u{7}");
+        assert_eq!(e.message(), "`\\u{1b}[31mred\\r\\n\\u{202e}x` \u{fc}");
+        assert_eq!((e.file(), e.remedy()), ("a\\nb", Some("\\u{7}")));
+        let long = Error::new("a", "", None, "9".repeat(5_000));
+        assert!(long.message().len() < 610, "{}", long.message().len());
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_fault() {
+        let printer = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
+        for (text, at) in [
+            (format!("x = 1\ny = \"{}\"\n", "\u{b5}".repeat(5_000)), 10..10_012),
+            (format!("x = 1\n# {}!", "a".repeat(9_000)), 9_008..9_009),
+            ("a".repeat(9_000), 9_000..9_000),
+        ] {
+            let mut shown = String::new();
+            printer.render_report(&mut shown, &Error::new("a.toml", &text, Some(at), "wrong")).unwrap();
+            assert!(shown.len() < 1_500, "{shown}");
+            let line = 1 + text.matches('\n').count().min(1);
+            assert!(
+                shown.contains(&format!("a.toml:{line}:")) && shown.contains(&format!("{line} |")),
+                "{shown}"
+            );
+        }
     }
 
     #[test]

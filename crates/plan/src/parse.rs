@@ -1,6 +1,6 @@
 //! From a document to a [`Scenario`]: which table is read as which type.
 
-use crate::document::Document;
+use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, suggest};
 use crate::scenario::{FlowControl, Pfc, Scenario, Traffic};
 use serde::de::DeserializeOwned;
@@ -44,6 +44,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
             ));
         }
     }
+    doc.check_lists()?;
     for (key, header, example) in [
         ("topology", "[topology]", "[topology] with kind = \"leaf-spine\""),
         ("traffic", "[[traffic]]", "[[traffic]] with kind = \"poisson\""),
@@ -89,7 +90,7 @@ fn choice<'d>(
     let path = format!("{table}.{key}");
     let Some(value) = doc.get(&path) else { return Ok(None) };
     let Some(text) = value.get_ref().as_str() else {
-        let message = format!("a {} does not belong here", value.get_ref().type_str());
+        let message = format!("{} does not belong here", with_article(value.get_ref().type_str()));
         return Err(doc.error(&path, message, suggest("", "allowed", allowed)));
     };
     if !allowed.contains(&text) {

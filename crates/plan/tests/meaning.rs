@@ -176,7 +176,7 @@ fn an_explicit_path_is_kept_and_its_acks_return_by_it() {
 fn a_routing_loop_expires_and_is_named() {
     let overrides = "[routing]\noverrides = [\n{ at = \"S0.0\", to = \"H5\", via = \"S0.1\" },\n\
                      { at = \"S0.1\", to = \"H5\", via = \"S0.0\" } ]\n";
-    let l = loaded(&[LINE, overrides, FLOW]);
+    let l = loaded(&[LINE, overrides, FLOW, "[run]\nduration = \"1ms\"\n"]);
     let (ports, end) = route(&l.plan, l.plan.flows[0].path);
     assert_eq!((ports.len(), end), (64, EXPIRE));
     assert_eq!(l.plan.flows[0].ideal, 0);
@@ -302,6 +302,41 @@ fn options_without_effect_are_named() {
     ]);
     let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
     assert_eq!(keys, ["run.drain", "priority[0]", "flow_control.priorities[1]"]);
+    let l = loaded(&[
+        LINE,
+        FLOW,
+        "[host]\nbuffer = \"1MB\"\n[[priority]]\nid = 3\ntier = 4\n[run]\nduration = \"1ms\"\n\
+         [[traffic]]\nkind = \"poisson\"\nsizes = \"10kB\"\nload = 0.1\nstop = \"2ms\"\n\
+         [[traffic]]\nkind = \"incast\"\nsize = \"10kB\"\nfan_in = 2\nstop = \"1us\"\n",
+    ]);
+    let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(keys, ["host.buffer", "traffic[1].stop", "traffic[2].stop", "priority[0].tier"]);
+    let direct = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\n\
+                  links = [{ a = \"A\", b = \"B\", rate = \"10Gbps\", delay = \"1us\" }]\n\
+                  [switch]\nbuffer = \"1MB\"\n[[slow_receiver]]\nhost = \"B\"\nrate = \"10Gbps\"\n\
+                  [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"1kB\"\n";
+    let keys: Vec<String> = loaded(&[direct]).warnings.into_iter().map(|w| w.key).collect();
+    assert_eq!(keys, ["switch.buffer", "slow_receiver[0].rate"]);
+}
+
+#[test]
+fn a_timeout_shorter_than_the_round_trip_is_named() {
+    // Out over three links of 1 us and back: 2 x 3 us, 3 packets of 1,062 B and
+    // 3 ACKs of 66 B at 80 ps per byte.
+    let trip = 6_000_000 + 3 * (1_062 + 66) * 80;
+    let warned = |rto: u64| {
+        let l = set(&[LINE, FLOW], &[("transport.rto", &format!("{rto}ps"))]);
+        l.warnings.iter().any(|w| w.key == "transport.rto")
+    };
+    assert_eq!((warned(trip - 1), warned(trip)), (true, false));
+}
+
+#[test]
+fn a_byte_order_mark_is_not_part_of_a_distribution() {
+    let text = "[[traffic]]\nkind = \"poisson\"\nsizes = { file = \"x.cdf\" }\nload = 0.1\nstop = \"1us\"\n";
+    let files = |_: &Path| Ok("\u{feff}0 0\n1000 100\n".as_bytes().to_vec());
+    let l = load("test.toml", [LINE, text].concat().as_bytes(), &[], &files);
+    assert!(l.is_ok(), "{}", l.unwrap_err().one_line());
 }
 
 #[test]

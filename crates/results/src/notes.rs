@@ -25,6 +25,9 @@ pub enum Level {
     Note,
 }
 
+/// Most places of lossless drops that are reported one by one.
+const LISTED_LOSSES: usize = 8;
+
 /// One remark about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
@@ -88,7 +91,11 @@ fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 }
 
 fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    for d in outcome.drops.iter().filter(|d| breaks_losslessness(d)) {
+    let mut places: Vec<&Drops> = outcome.drops.iter().filter(|d| breaks_losslessness(d)).collect();
+    // The first one to lose is the nearest to the cause.
+    places.sort_by_key(|d| d.first);
+    let more = places.split_off(places.len().min(LISTED_LOSSES));
+    for d in places {
         let ingress = names::port(plan, d.ingress);
         let priority = names::priority(plan, d.lane);
         let short = human::bytes(d.shortfall);
@@ -134,6 +141,17 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             )
             .help(help),
         );
+    }
+    if !more.is_empty() {
+        let packets: u64 = more.iter().map(|d| d.packets).sum();
+        notes.push(Note::new(
+            Level::Error,
+            format!(
+                "{} of lossless priorities were dropped later at {}: see drops.places in summary.json.",
+                human::counted(packets, "more packet"),
+                human::counted(more.len() as u64, "other place"),
+            ),
+        ));
     }
 }
 

@@ -131,10 +131,12 @@ fn queues_wait(n: usize) -> String {
 fn listed_waits(plan: &Plan, waits: &[&Wait], text: String) -> Note {
     let mut note = Note::new(Level::Warning, text);
     for w in waits.iter().take(LISTED) {
+        // A host's unsent flows are in no queue.
+        let held =
+            if w.bytes > 0 { format!("has {} and waits", human::bytes(w.bytes)) } else { "waits".into() };
         note.details.push(format!(
-            "{} has {} and waits since {} for {}",
+            "{} {held} since {} for {}",
             names::queue(plan, w.port, w.lane),
-            human::bytes(w.bytes),
             human::time(w.since),
             names::port(plan, w.waits_for),
         ));
@@ -163,6 +165,11 @@ fn crosses(plan: &Plan, stuck: &[bool], route: &[PortId], lane: u8) -> bool {
     })
 }
 
+/// `1 runs`, `2 run`.
+fn verb(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", human::count(n), if n == 1 { one } else { many })
+}
+
 fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let stuck = stuck_accounts(plan, outcome);
     let (mut left, mut all, mut locked, mut looping) = (0u64, 0u64, 0u64, 0u64);
@@ -189,16 +196,17 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let other = left - locked - looping;
     let mut reasons = Vec::new();
     if locked > 0 {
-        reasons.push(format!("{} lead through the deadlock", human::count(locked)));
+        reasons.push(format!("{} through the deadlock", verb(locked, "leads", "lead")));
     }
     if looping > 0 {
-        reasons.push(format!("{} run in a routing loop", human::count(looping)));
+        reasons.push(format!("{} in a routing loop", verb(looping, "runs", "run")));
     }
     if other > 0 {
         reasons.push(format!(
             "{} {}",
             human::count(other),
             match outcome.stop {
+                Stop::Interrupted if other == 1 => "was cut short by the interruption",
                 Stop::Interrupted => "were cut short by the interruption",
                 Stop::Starved => "waited for something that will never happen",
                 _ => "had too little time",

@@ -96,7 +96,8 @@ pub struct PauseSummary {
     pub count: u64,
     /// How many stood at the end of the run.
     pub standing: u64,
-    /// Paused time of all queues together, in picoseconds; standing pauses count to the end.
+    /// Paused time of all queues together, in picoseconds, at most 2^64 - 1; standing
+    /// pauses count to the end.
     pub total_ps: Time,
     /// Mean length in picoseconds; absent without pauses.
     pub mean_ps: Option<f64>,
@@ -299,7 +300,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
 fn pauses(plan: &Plan, outcome: &Outcome) -> PauseSummary {
     let lengths = || outcome.pauses.iter().map(|p| pause_length(p, outcome));
     let count = outcome.pauses.len() as u64;
-    let total_ps: Time = lengths().sum();
+    let total_ps = lengths().fold(0, Time::saturating_add);
     let mut paused = vec![false; plan.topology.ports.len() * plan.lanes.len()];
     for p in &outcome.pauses {
         paused[p.port as usize * plan.lanes.len() + usize::from(p.lane)] = true;

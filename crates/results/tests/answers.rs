@@ -5,7 +5,7 @@ mod common;
 
 use common::{LANES, LOSSLESS, LOSSY, US, deadlocked, healthy, plan};
 use xoff_plan::plan::{EXPIRE, Limit, Plan, Receiver, Red};
-use xoff_results::notes::{Level, notes};
+use xoff_results::notes::{Level, Note, notes};
 use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
@@ -247,6 +247,44 @@ fn waits_are_told_by_their_root() {
     assert_eq!(note.details[7], "S0.1:1 (priority 3) has 12 kB and waits since 120 us for S0.0:1");
     assert_eq!(note.details[8], "and 4 more, in summary.json");
     assert!(notes.iter().any(|n| n.text == "1 queue waited at the end, paused by the next hop:"));
+    // A host that may not send has nothing in a queue.
+    outcome.waiting = vec![Wait { bytes: 0, ..wait(0, Some(2)) }];
+    let notes = xoff_results::notes::notes(&plan, &outcome);
+    let details = |n: &Note| n.details == ["H0:0 (priority 3) waits since 120 us for S0.0:0"];
+    assert!(notes.iter().any(details), "{notes:?}");
+}
+
+#[test]
+fn many_places_of_loss_are_told_by_the_first_ones() {
+    let plan = plan();
+    let mut outcome = healthy(&plan);
+    let place = |i: u64| Drops {
+        ingress: i as u32,
+        first: (100 - i) * US,
+        ..drops(DropReason::HeadroomFull, LOSSLESS)
+    };
+    outcome.drops = (0..11).map(place).collect();
+    let texts: Vec<String> = texts(&plan, &outcome).into_iter().filter(|t| t.contains("dropped")).collect();
+    // The last entries lost first.
+    assert_eq!(texts.len(), 9, "{texts:?}");
+    assert!(texts[0].starts_with("S0.2:2 dropped 12 packets"), "{texts:?}");
+    let rest = "36 more packets of lossless priorities were dropped later at 3 other places: \
+                see drops.places in summary.json.";
+    assert_eq!(texts[8], rest);
+    outcome.drops.truncate(8);
+    assert!(!says(&plan, &outcome, "other place"));
+}
+
+#[test]
+fn pauses_of_ages_do_not_overflow() {
+    let plan = plan();
+    let mut outcome = healthy(&plan);
+    outcome.pauses = deadlocked(&plan).pauses;
+    assert!(outcome.pauses.len() > 2);
+    for pause in &mut outcome.pauses {
+        (pause.from, pause.until) = (0, Some(1 << 63));
+    }
+    assert_eq!(summarise("ring", &plan, &outcome).pauses.total_ps, u64::MAX);
 }
 
 #[test]
@@ -262,6 +300,6 @@ fn a_routing_loop_is_shown() {
     let notes = notes(&plan, &outcome);
     let note = notes.iter().find(|n| n.text.starts_with("1 flow runs in a routing loop")).unwrap();
     assert_eq!(note.details, ["flow 0: H0 -> H2 (websearch): S0.0 -> S0.1 -> S0.0"]);
-    assert!(notes.iter().any(|n| n.text.contains("1 run in a routing loop")));
+    assert!(notes.iter().any(|n| n.text.contains("1 runs in a routing loop")));
     assert!(notes.iter().all(|n| n.level != Level::Error));
 }

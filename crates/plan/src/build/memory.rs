@@ -1,6 +1,6 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LONGEST, alpha_q16, bytes};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bytes};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{FlowControl, HeadroomRule, Pfc};
@@ -51,6 +51,18 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> R
     }
     if let Some(alpha) = pfc.alpha {
         alpha_q16(cx, &at("alpha"), alpha)?;
+    }
+    for (key, value) in [("xon_offset", pfc.xon_offset), ("reserve", pfc.reserve)] {
+        if let Some(value) = value.filter(|v| v.0 > LARGEST) {
+            let message = format!("{key} = {value} is out of range");
+            return Err(cx.doc.error(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
+        }
+    }
+    if let HeadroomRule::Fixed(value) = pfc.headroom
+        && value.0 > LARGEST
+    {
+        let message = format!("a headroom of {value} is out of range");
+        return Err(cx.doc.error(&at("headroom"), message, format!("{} are the most", Bytes(LARGEST))));
     }
     if pfc.response_time.0 > LONGEST {
         let message = format!("a response time of {} is out of range", pfc.response_time);
@@ -152,6 +164,18 @@ fn account(
         ));
     }
     let resume = match pfc.xon {
+        None if pfc.xon_offset.is_some() && xon_offset > xoff => {
+            let message = format!(
+                "xon_offset = {} is more than xoff = {} on {link}",
+                Bytes(xon_offset),
+                shown(threshold, xoff)
+            );
+            return Err(cx.doc.error(
+                &at("xon_offset"),
+                message,
+                "choose `xon_offset` no larger than `xoff`",
+            ));
+        }
         None => xoff.saturating_sub(xon_offset),
         Some(t) => {
             let xon = t.resolve(port.rate, port.delay);
@@ -179,9 +203,12 @@ fn default_switch(topology: &Topology, node: NodeId) -> u64 {
     ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
 }
 
-/// An error about a buffer; where its size is not written, the topology is shown.
+/// An error about a buffer; where its size is not written, what was written of its
+/// use is shown, or else the topology.
 fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
-    let shown = if cx.doc.get(key).is_some() { key } else { "topology" };
+    let taking = ["flow_control.headroom", "flow_control.response_time", "flow_control.reserve"];
+    let written = |key: &&str| cx.doc.get(key).is_some();
+    let shown = [key].into_iter().chain(taking).find(written).unwrap_or("topology");
     cx.doc.error(shown, message, help).with_key(key)
 }
 
@@ -202,9 +229,14 @@ fn buffer(
         ),
     };
     let largest = u64::from(packet.largest());
+    if total > LARGEST {
+        let message = format!("a buffer of {} is out of range", Bytes(total));
+        return Err(at_buffer(cx, key, message, &format!("{} are the most", Bytes(LARGEST))));
+    }
     if total < largest && !n.ports.is_empty() {
         let message = format!("{} of {} hold no packet of {}", bytes(total), n.name, bytes(largest));
-        return Err(at_buffer(cx, key, message, "a buffer must hold at least one packet"));
+        let help = format!("write {key} = \"{largest}B\" or more: a buffer must hold at least one packet");
+        return Err(at_buffer(cx, key, message, &help));
     }
     let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
     let lossless: Vec<(&Account, &Headroom)> =
@@ -243,7 +275,7 @@ fn buffer(
             bytes(count * largest),
         );
         let help = format!(
-            "raise {key} to {}B or more, use fewer lossless priorities, or set a smaller flow_control.headroom",
+            "raise {key} to {}B or more, use fewer lossless priorities, or set a smaller flow_control.headroom or reserve",
             taken.saturating_add(largest)
         );
         return Err(at_buffer(cx, key, message, &help));

@@ -1,7 +1,9 @@
 //! From a scenario to a plan. Every quantity is resolved here, and whatever is
 //! wrong with the scenario as a whole is found here, before anything runs.
 
+mod effects;
 mod lanes;
+mod measure;
 mod memory;
 mod offered;
 mod routes;
@@ -10,10 +12,10 @@ mod sizes;
 use crate::document::Document;
 use crate::error::{Error, Warning, nearest};
 use crate::ideal;
-use crate::plan::{Measure, PacketFormat, Plan};
-use crate::scenario::{FlowControl, PortSet, Scenario, TransportKind as Kind};
+use crate::plan::{PacketFormat, Plan};
+use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic, TransportKind as Kind};
 use routes::Routes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_kernel::time::{SECOND, Time};
@@ -30,6 +32,12 @@ const MEMORY: u64 = 16 << 30;
 const LONGEST: u64 = 1_000 * SECOND;
 /// Fastest link: 1 Pbit/s. Within these two all sums of bytes fit 64 bits.
 const FASTEST: u64 = 1_000_000_000_000_000;
+
+/// Last time of the clock: 100 days. Sums of two times then fit 63 bits, which
+/// is what the files of a run hold.
+const LAST: Time = 100 * 86_400 * SECOND;
+/// Largest buffer: 1 EB. Sums over the accounts of a device fit 64 bits.
+const LARGEST: u64 = 1_000_000_000_000_000_000;
 
 /// What every part of the work reads, and where it leaves warnings.
 struct Context<'s> {
@@ -49,9 +57,11 @@ impl Context<'_> {
         let help = "paths are relative to the scenario file";
         let bytes = (self.files)(Path::new(name))
             .map_err(|e| self.doc.error(path, format!("cannot read `{name}`: {e}"), help))?;
-        String::from_utf8(bytes).map_err(|_| {
+        let text = String::from_utf8(bytes).map_err(|_| {
             self.doc.error(path, format!("`{name}` is not a text file"), "is this the right file?")
-        })
+        })?;
+        // Spreadsheets begin their files with a byte order mark.
+        Ok(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
     }
 }
 
@@ -83,15 +93,17 @@ pub(crate) fn plan(
     let used = used_priorities(&cx)?;
     let lanes = lanes::build(&mut cx, &used, &packet)?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
+    check_distances(&cx, &topology)?;
     let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
-    let measure = measure(&cx, &topology, end)?;
+    let measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
     let offers = offered::generate(&mut cx, &topology, &mut routes, &packet)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
-    let transport = transport(&cx, &routes, &packet)?;
+    let transport = transport(&mut cx, &routes, &packet)?;
+    measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     if let Some(packets) = u64::from(transport.ack_every).checked_mul(u64::from(packet.mtu))
         && let Some(window) = transport.window
         && window < packets
@@ -113,6 +125,7 @@ pub(crate) fn plan(
             cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: nothing is sent to {}", s.host));
         }
     }
+    effects::warn(&mut cx, &topology, &slow);
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
@@ -162,13 +175,13 @@ fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
             "write a time above 0, such as \"10ms\"",
         ));
     }
-    let end = duration.0.checked_add(run.drain.0).ok_or_else(|| {
-        cx.doc.error(
-            "run.drain",
-            "duration and drain together exceed 64 bits of picoseconds",
-            "213 days are the most",
-        )
-    })?;
+    for (key, span) in [("run.duration", duration), ("run.drain", run.drain)] {
+        if span.0 > LAST / 2 {
+            let message = format!("{span} are out of range");
+            return Err(cx.doc.error(key, message, format!("{} are the most", Span(LAST / 2))));
+        }
+    }
+    let end = duration.0 + run.drain.0;
     Ok(Some(end))
 }
 
@@ -225,7 +238,42 @@ fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
     Err(cx.doc.error("topology", message, help))
 }
 
-fn transport(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result<TransportParams, Error> {
+/// Refuses traffic to every host of a network whose tables of distances do not
+/// fit: one for each switch with hosts (or host at several of them), with an
+/// entry of 4 B for each node. An NDC needs none: its addresses tell.
+fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let to_all = cx.scenario.traffic.iter().any(|t| match t {
+        Traffic::Poisson(t) => t.to.is_none() && t.load_of == LoadOf::Saturation,
+        Traffic::Permutation(t) => t.hosts.is_none(),
+        Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) => false,
+    });
+    if topology.cube.is_some() || !to_all {
+        return Ok(());
+    }
+    let root = |host: NodeId| {
+        let mut near = topology.nodes[host as usize].ports.iter().map(|&p| topology.neighbour(p));
+        let first = near.next()?;
+        Some(if near.all(|n| n == first) { first } else { host })
+    };
+    let roots: BTreeSet<NodeId> = topology.hosts().filter_map(root).collect();
+    let need = (roots.len() as u64).saturating_mul(topology.nodes.len() as u64 * 4);
+    if need <= MEMORY {
+        return Ok(());
+    }
+    let message = format!(
+        "the routes among {} nodes, to {} places, would need {} GiB",
+        topology.nodes.len(),
+        roots.len(),
+        need >> 30
+    );
+    Err(cx.doc.error(
+        "topology",
+        message,
+        format!("{} GiB are the most: choose a smaller network", MEMORY >> 30),
+    ))
+}
+
+fn transport(cx: &mut Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result<TransportParams, Error> {
     let t = &cx.scenario.transport;
     let at = |key: &str| format!("transport.{key}");
     if t.ack_every == 0 {
@@ -241,6 +289,18 @@ fn transport(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result
             "a timeout of no time repeats for ever",
             "write a time above 0, such as \"4ms\"",
         ));
+    }
+    if t.rto.0 > LONGEST {
+        let message = format!("a timeout of {} is out of range", t.rto);
+        return Err(cx.doc.error(&at("rto"), message, format!("{} are the most", Span(LONGEST))));
+    }
+    if t.rto.0 < routes.longest {
+        let message = format!(
+            "{} are shorter than the longest unloaded round trip, {} ns: senders repeat what was not lost",
+            t.rto,
+            routes.longest.div_ceil(1_000)
+        );
+        cx.warn(at("rto"), message);
     }
     let window = match t.window {
         None => None,
@@ -264,77 +324,6 @@ fn transport(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result
         Kind::GoBackN => TransportKind::GoBackN,
     };
     Ok(TransportParams { kind, ack_every: t.ack_every, rto: t.rto.0, window })
-}
-
-fn measure(cx: &Context<'_>, topology: &Topology, end: Option<Time>) -> Result<Measure, Error> {
-    let m = &cx.scenario.measure;
-    let ports = match &m.ports {
-        PortSet::None => Vec::new(),
-        PortSet::All => (0..topology.ports.len() as PortId).collect(),
-        PortSet::Switches => (0..topology.ports.len() as PortId)
-            .filter(|&p| topology.nodes[topology.ports[p as usize].node as usize].kind == NodeKind::Switch)
-            .collect(),
-        PortSet::Named(names) => {
-            let mut ports = Vec::new();
-            for (i, name) in names.iter().enumerate() {
-                let path = format!("measure.ports[{i}]");
-                let port = port(cx, topology, &path, name)?;
-                if ports.contains(&port) {
-                    return Err(cx.doc.error(
-                        &path,
-                        format!("{name} is listed twice"),
-                        "remove one of the two",
-                    ));
-                }
-                ports.push(port);
-            }
-            ports
-        }
-    };
-    let interval = match (m.interval, cx.scenario.run.duration) {
-        (Some(Span(0)), _) => {
-            return Err(cx.doc.error(
-                "measure.interval",
-                "samples need a distance",
-                "write a time above 0, such as \"10us\"",
-            ));
-        }
-        (Some(interval), _) => Some(interval.0),
-        (None, Some(duration)) => Some((duration.0 / 200).max(1)),
-        (None, None) if ports.is_empty() => None,
-        (None, None) => {
-            let help = "add measure.interval, or run.duration (of which a 200th is then taken)";
-            return Err(cx.doc.error("measure.ports", "ports are to be sampled, but not how often", help));
-        }
-    };
-    // A port gives three series; a sample takes 32 B.
-    if let (Some(interval), Some(end)) = (interval, end) {
-        let series = 3 * ports.len() as u64 + cx.scenario.traffic.len() as u64 + 1;
-        let need = (end / interval).saturating_mul(series).saturating_mul(32);
-        if need > MEMORY {
-            let message =
-                format!("{} samples of {series} series would need {} GiB", end / interval, need >> 30);
-            let help = format!("{} GiB are the most: sample less often, or fewer ports", MEMORY >> 30);
-            return Err(cx.doc.error("measure.interval", message, help));
-        }
-    }
-    Ok(Measure { interval, ports })
-}
-
-fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
-    let Some((node, index)) = name.rsplit_once(':') else {
-        return Err(cx.doc.error(
-            path,
-            format!("`{name}` is not the name of a port"),
-            "write NODE:INDEX, such as \"S0.0:1\"",
-        ));
-    };
-    let node = &topology.nodes[self::node(cx, topology, path, node)? as usize];
-    let found = index.parse::<usize>().ok().and_then(|i| node.ports.get(i));
-    found.copied().ok_or_else(|| {
-        let message = format!("{} has no port `{index}`", node.name);
-        cx.doc.error(path, message, format!("its ports are 0 to {}", node.ports.len().saturating_sub(1)))
-    })
 }
 
 /// The node called `name`, which the scenario names at `path`.
@@ -396,9 +385,25 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
                 let message = format!("{} has been given a rate before", s.host);
                 return Err(cx.doc.error(&at("rate"), message, "give the rate in one table only"));
             }
+            if given.0 > FASTEST {
+                let message = format!("{given} is out of range");
+                return Err(cx.doc.error(
+                    &at("rate"),
+                    message,
+                    format!("{} is the most", Bandwidth(FASTEST)),
+                ));
+            }
             *rate = Some(given.0);
         }
         match (s.stall_from, s.stall_until) {
+            (Some(_), Some(until)) if until.0 > LAST => {
+                let message = format!("a stall until {until} is out of range");
+                return Err(cx.doc.error(
+                    &at("stall_until"),
+                    message,
+                    format!("{} is the last time", Span(LAST)),
+                ));
+            }
             (Some(from), Some(until)) if from < until => {
                 stalls.entry(host).or_default().push((from.0, until.0, i));
             }

@@ -39,6 +39,9 @@ pub(super) struct Offers {
     pub(super) saturation: Vec<Option<Saturation>>,
 }
 
+/// Most characters of a traffic class's name.
+const LONGEST_NAME: usize = 64;
+
 /// Room that one flow takes in a plan: itself, its demand, its two routes.
 const BYTES_PER_FLOW: u64 = (size_of::<Flow>() + size_of::<Demand>() + size_of::<Offer>() + 64) as u64;
 
@@ -119,6 +122,11 @@ fn class_names(cx: &Context<'_>) -> Result<Vec<String>, Error> {
         let path = format!("traffic[{i}].name");
         if name.is_empty() {
             return Err(cx.doc.error(&path, "an empty name", "write a name, or leave it out"));
+        }
+        if name.chars().any(char::is_control) || name.chars().count() > LONGEST_NAME {
+            let message = format!("`{name}` cannot be shown in a table");
+            let help = format!("write up to {LONGEST_NAME} characters, none of them a control character");
+            return Err(cx.doc.error(&path, message, help));
         }
         if let Some(first) = names.iter().position(|n| *n == name) {
             let message = format!("`{name}` is the name of traffic[{first}] too");

@@ -1,6 +1,6 @@
 //! Routes of flows and, from them, the flows' ideal completion times.
 
-use super::{Context, Slow, hop, host, node, offered::Offers};
+use super::{Context, LAST, Slow, hop, host, node, offered::Offers};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
@@ -10,6 +10,7 @@ use xoff_kernel::time::Time;
 use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{Ends, Override, Route, RouteError, Router, RoutingKind, RoutingSpec, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
+use xoff_net::units::Span;
 
 /// The router, and what it has found.
 pub(super) struct Routes {
@@ -26,6 +27,8 @@ pub(super) struct Routes {
     pub(super) fastest: u64,
     /// Longest unloaded round trip of a full packet and its ACK, in picoseconds.
     pub(super) longest: Time,
+    /// When the last flow ends at the earliest.
+    pub(super) end: Time,
 }
 
 impl Routes {
@@ -60,6 +63,7 @@ impl Routes {
             hops: Vec::new(),
             fastest: 0,
             longest: 0,
+            end: 0,
         })
     }
 
@@ -75,7 +79,7 @@ impl Routes {
         let transport = &cx.scenario.transport;
         let ack_every = transport.ack_every.max(1);
         let one = Message { size: u64::from(packet.mtu), pace: 0, ack_every: 1 };
-        let needs_round_trip = transport.window.is_some();
+        let mut known: Option<(Vec<Hop>, Vec<Hop>, Time)> = None;
         let mut flows = Vec::with_capacity(offers.offers.len());
         let mut lost = 0u64;
         let (mut data, mut ack): (Vec<Hop>, Vec<Hop>) = (Vec::new(), Vec::new());
@@ -107,26 +111,41 @@ impl Routes {
             }
             let path = self.keep(topology, &there, o.dst, &mut data);
             let ack_path = self.keep(topology, &back, o.src, &mut ack);
+            let packets = packet.packets(o.size);
+            if packets > u64::from(u32::MAX) {
+                let message = format!("a flow of {} B has {packets} packets", o.size);
+                let help = format!("{} are the most: send less, or raise transport.mtu", u32::MAX);
+                return Err(cx.doc.error(&size_key(cx, table), message, help));
+            }
             let ideal = if completes {
                 let message = Message { size: o.size, pace: o.pace, ack_every };
                 let ideal = ideal::completion(packet, &message, &data, &ack);
                 // A start and its completion must both fit the clock.
-                let ideal = ideal.filter(|t| t.checked_add(o.start).is_some());
+                let ideal = ideal.filter(|t| t.checked_add(o.start).is_some_and(|end| end <= LAST));
                 ideal.ok_or_else(|| {
-                    let message =
-                        format!("a flow of {} B would take longer than the clock's 213 days", o.size);
-                    cx.doc.error(
-                        &format!("traffic[{table}].size"),
-                        message,
-                        "send less, or over faster links",
-                    )
+                    let message = format!(
+                        "a flow of {} B from {} to {} would end after {}, the last time of the clock",
+                        o.size,
+                        topology.nodes[o.src as usize].name,
+                        topology.nodes[o.dst as usize].name,
+                        Span(LAST)
+                    );
+                    cx.doc.error(&size_key(cx, table), message, "send less, over faster links, or earlier")
                 })?
             } else {
                 0
             };
+            self.end = self.end.max(o.start.saturating_add(ideal));
             self.fastest = self.fastest.max(data[0].rate);
-            if needs_round_trip && completes {
-                let trip = ideal::completion(packet, &one, &data, &ack).unwrap_or(Time::MAX);
+            // Flows of a table mostly share their routes' delays: the same sum is worked out once.
+            if completes {
+                let trip = if known.as_ref().is_some_and(|(d, a, _)| *d == data && *a == ack) {
+                    known.as_ref().map_or(0, |k| k.2)
+                } else {
+                    let trip = ideal::completion(packet, &one, &data, &ack).unwrap_or(Time::MAX);
+                    known = Some((data.clone(), ack.clone(), trip));
+                    trip
+                };
                 self.longest = self.longest.max(trip);
             }
             let priority = cx.scenario.traffic[table].priority();
@@ -143,6 +162,15 @@ impl Routes {
                 pace: o.pace,
                 ideal,
             });
+        }
+        if lost > 0 && cx.scenario.run.duration.is_none() {
+            let message = format!(
+                "{lost} of {} flows loop until their packets expire and are sent again: the run would never end",
+                flows.len()
+            );
+            let help =
+                "add run.duration, or change the overrides so that each leads nearer to its destination";
+            return Err(cx.doc.error("routing.overrides", message, help).with_key("run.duration"));
         }
         if lost > 0 {
             let message = format!(
@@ -209,6 +237,16 @@ impl Routes {
             )
         })
     }
+}
+
+/// The key that says how large the flows of a table are.
+fn size_key(cx: &Context<'_>, table: usize) -> String {
+    let at = |key: &str| format!("traffic[{table}].{key}");
+    ["size", "sizes", "file"]
+        .map(at)
+        .into_iter()
+        .find(|k| cx.doc.get(k).is_some())
+        .unwrap_or_else(|| at("kind"))
 }
 
 /// The error for traffic that has no route.

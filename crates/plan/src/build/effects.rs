@@ -1,0 +1,68 @@
+//! Keys that are written and cannot have an effect, whatever happens in the run.
+
+use super::{Context, Slow};
+use crate::scenario::Traffic;
+use std::collections::BTreeMap;
+use xoff_net::topology::{NodeId, NodeKind, Topology};
+
+/// Names them.
+pub(super) fn warn(cx: &mut Context<'_>, topology: &Topology, slow: &BTreeMap<NodeId, Slow>) {
+    buffers(cx, topology, slow);
+    readers(cx, topology);
+    stops(cx);
+    tiers(cx);
+}
+
+fn buffers(cx: &mut Context<'_>, topology: &Topology, slow: &BTreeMap<NodeId, Slow>) {
+    if cx.doc.get("switch.buffer").is_some() && topology.nodes.iter().all(|n| n.kind != NodeKind::Switch) {
+        cx.warn("switch.buffer".into(), "had no effect: there is no switch".into());
+    }
+    if cx.doc.get("host.buffer").is_some() && !topology.relay_hosts && slow.is_empty() {
+        let message = "had no effect: no host relays or reads slowly, so that nothing waits in a host";
+        cx.warn("host.buffer".into(), message.into());
+    }
+}
+
+/// Slow receivers that read as fast as data can come.
+fn readers(cx: &mut Context<'_>, topology: &Topology) {
+    for (i, s) in cx.scenario.slow_receiver.iter().enumerate() {
+        let Some(node) = topology.find(&s.host) else { continue };
+        let links = topology.nodes[node as usize].ports.iter().map(|&p| topology.ports[p as usize].rate);
+        let most = links.fold(0, u64::saturating_add);
+        if let Some(rate) = s.rate.filter(|r| r.0 >= most) {
+            let message = format!("had no effect: {rate} are no less than the links of {} bring", s.host);
+            cx.warn(format!("slow_receiver[{i}].rate"), message);
+        }
+    }
+}
+
+/// Ends of traffic that comes to its end without them.
+fn stops(cx: &mut Context<'_>) {
+    let duration = cx.scenario.run.duration;
+    for (i, traffic) in cx.scenario.traffic.iter().enumerate() {
+        let (stop, repeats) = match traffic {
+            Traffic::Poisson(t) => (t.stop, true),
+            Traffic::Incast(t) => (t.stop, t.period.is_some()),
+            Traffic::Permutation(_) | Traffic::Flow(_) | Traffic::Flows(_) => (None, true),
+        };
+        let Some(stop) = stop else { continue };
+        let key = format!("traffic[{i}].stop");
+        if !repeats {
+            cx.warn(key, "had no effect: without `period` there is one event only".into());
+        } else if duration.is_some_and(|d| stop > d) {
+            cx.warn(key, format!("had no effect: no flow starts after run.duration, before {stop}"));
+        }
+    }
+}
+
+/// Tiers of a priority that is alone.
+fn tiers(cx: &mut Context<'_>) {
+    let mut used: Vec<u8> = cx.scenario.traffic.iter().map(Traffic::priority).collect();
+    used.extend(cx.scenario.transport.ack_priority);
+    for (i, p) in cx.scenario.priority.iter().enumerate() {
+        if p.tier.is_some() && used.iter().all(|&u| u == p.id) {
+            let message = "had no effect: no other priority is in use";
+            cx.warn(format!("priority[{i}].tier"), message.into());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What is sampled, and whether the samples fit.
+
+use super::{Context, MEMORY};
+use crate::error::Error;
+use crate::plan::Measure;
+use crate::scenario::PortSet;
+use xoff_kernel::time::Time;
+use xoff_net::topology::{NodeKind, PortId, Topology};
+use xoff_net::units::Span;
+
+/// The ports that are sampled, and how often.
+pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
+    let m = &cx.scenario.measure;
+    let ports = match &m.ports {
+        PortSet::None => Vec::new(),
+        PortSet::All => (0..topology.ports.len() as PortId).collect(),
+        PortSet::Switches => (0..topology.ports.len() as PortId)
+            .filter(|&p| topology.nodes[topology.ports[p as usize].node as usize].kind == NodeKind::Switch)
+            .collect(),
+        PortSet::Named(names) => {
+            let mut ports = Vec::new();
+            for (i, name) in names.iter().enumerate() {
+                let path = format!("measure.ports[{i}]");
+                let port = port(cx, topology, &path, name)?;
+                if ports.contains(&port) {
+                    return Err(cx.doc.error(
+                        &path,
+                        format!("{name} is listed twice"),
+                        "remove one of the two",
+                    ));
+                }
+                ports.push(port);
+            }
+            ports
+        }
+    };
+    let interval = match (m.interval, cx.scenario.run.duration) {
+        (Some(Span(0)), _) => {
+            return Err(cx.doc.error(
+                "measure.interval",
+                "samples need a distance",
+                "write a time above 0, such as \"10us\"",
+            ));
+        }
+        (Some(interval), _) => Some(interval.0),
+        (None, Some(duration)) => Some((duration.0 / 200).max(1)),
+        (None, None) if ports.is_empty() => None,
+        (None, None) => {
+            let help = "add measure.interval, or run.duration (of which a 200th is then taken)";
+            return Err(cx.doc.error("measure.ports", "ports are to be sampled, but not how often", help));
+        }
+    };
+    Ok(Measure { interval, ports })
+}
+
+/// Refuses more samples than memory holds in a run until `end` (or longer).
+pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> Result<(), Error> {
+    // A port gives three series; a sample takes 32 B.
+    let Some(interval) = measure.interval else { return Ok(()) };
+    let series = 3 * measure.ports.len() as u64 + cx.scenario.traffic.len() as u64 + 1;
+    let need = (end / interval).saturating_mul(series).saturating_mul(32);
+    if need <= MEMORY {
+        return Ok(());
+    }
+    // Not given, the distance is a part of the duration, and the drain makes the number.
+    let key = if cx.scenario.measure.interval.is_some() { "measure.interval" } else { "run.drain" };
+    let message = format!("{} samples of {series} series would need {} GiB", end / interval, need >> 30);
+    let help =
+        format!("{} GiB are the most: sample less often (measure.interval), or fewer ports", MEMORY >> 30);
+    Err(cx.doc.error(key, message, help))
+}
+
+fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
+    let Some((node, index)) = name.rsplit_once(':') else {
+        return Err(cx.doc.error(
+            path,
+            format!("`{name}` is not the name of a port"),
+            "write NODE:INDEX, such as \"S0.0:1\"",
+        ));
+    };
+    let node = &topology.nodes[super::node(cx, topology, path, node)? as usize];
+    // `+1` and `01` are numbers, but no names.
+    let number = index.parse::<usize>().ok().filter(|i| i.to_string() == index);
+    let found = number.and_then(|i| node.ports.get(i));
+    found.copied().ok_or_else(|| {
+        let message = format!("{} has no port `{index}`", node.name);
+        cx.doc.error(path, message, format!("its ports are 0 to {}", node.ports.len().saturating_sub(1)))
+    })
+}
