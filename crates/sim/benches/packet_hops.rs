@@ -61,7 +61,9 @@ fn cpu_seconds() -> f64 {
         (Some(user), Some(system)) => {
             (user.parse::<f64>().unwrap_or(0.0) + system.parse::<f64>().unwrap_or(0.0)) / 100.0
         }
-        _ => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
+        _ => std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0.0, |d| d.as_secs_f64()),
     }
 }
 

@@ -358,10 +358,10 @@ mod defaults {
         Bytes(1000)
     }
     pub fn header() -> Bytes {
-        Bytes(62)
+        Bytes(xoff_wire::ROCE_DATA_OVERHEAD.into())
     }
     pub fn ack() -> Bytes {
-        Bytes(66)
+        Bytes(xoff_wire::ROCE_ACK.into())
     }
     pub fn rto() -> Span {
         Span(4_000_000_000)
