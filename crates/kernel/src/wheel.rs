@@ -77,7 +77,7 @@ const WORDS: usize = SLOTS / 64;
 const LOW: usize = 12;
 const HIGH: usize = 24;
 /// … but from no more than so many buckets beyond the next event.
-const REACH: u64 = 8;
+const REACH: u64 = 16;
 
 /// No chunk.
 const END: u32 = u32::MAX;
@@ -424,17 +424,15 @@ fn sort(events: &mut [Event]) {
     }
 }
 
-/// Asks the processor to fetch the cache line of `items[index]`; does nothing
-/// where there is no such instruction, or no such item.
+/// Asks the processor to fetch the cache line of `items[index]`, which need not
+/// exist; does nothing where there is no such instruction.
 #[inline]
 pub fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
-    if index < items.len() {
-        // SAFETY: the address is inside `items`; a prefetch has no other effect.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().add(index).cast());
-        }
+    // SAFETY: a prefetch reads nothing and faults at no address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (items, index);
