@@ -311,6 +311,14 @@ fn options_without_effect_are_named() {
     ]);
     let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
     assert_eq!(keys, ["host.buffer", "traffic[1].stop", "traffic[2].stop", "priority[0].tier"]);
+    // A cable of 20 ms asks for 500 MB of headroom: the key is needed.
+    let far = [
+        ("topology.link.delay", "20ms"),
+        ("host.buffer", "1GB"),
+        ("switch.buffer", "4GB"),
+        ("transport.rto", "1s"),
+    ];
+    assert_eq!(set(&[LINE, FLOW], &far).warnings, []);
     let direct = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\n\
                   links = [{ a = \"A\", b = \"B\", rate = \"10Gbps\", delay = \"1us\" }]\n\
                   [switch]\nbuffer = \"1MB\"\n[[slow_receiver]]\nhost = \"B\"\nrate = \"10Gbps\"\n\

@@ -1,23 +1,37 @@
 //! Keys that are written and cannot have an effect, whatever happens in the run.
 
 use super::{Context, Slow};
-use crate::scenario::Traffic;
+use crate::plan::Buffer;
+use crate::scenario::{Host, Traffic};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Topology};
 
 /// Names them.
-pub(super) fn warn(cx: &mut Context<'_>, topology: &Topology, slow: &BTreeMap<NodeId, Slow>) {
-    buffers(cx, topology, slow);
+pub(super) fn warn(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    slow: &BTreeMap<NodeId, Slow>,
+    buffers: &[Buffer],
+) {
+    unused_buffers(cx, topology, slow, buffers);
     readers(cx, topology);
     stops(cx);
     tiers(cx);
 }
 
-fn buffers(cx: &mut Context<'_>, topology: &Topology, slow: &BTreeMap<NodeId, Slow>) {
+fn unused_buffers(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    slow: &BTreeMap<NodeId, Slow>,
+    buffers: &[Buffer],
+) {
     if cx.doc.get("switch.buffer").is_some() && topology.nodes.iter().all(|n| n.kind != NodeKind::Switch) {
         cx.warn("switch.buffer".into(), "had no effect: there is no switch".into());
     }
-    if cx.doc.get("host.buffer").is_some() && !topology.relay_hosts && slow.is_empty() {
+    // Headroom beyond the default makes the key necessary, whatever waits there.
+    let default = Host::default().buffer.0;
+    let needed = topology.hosts().map(|h| &buffers[h as usize]).any(|b| b.total - b.shared >= default);
+    if cx.doc.get("host.buffer").is_some() && !topology.relay_hosts && slow.is_empty() && !needed {
         let message = "had no effect: no host relays or reads slowly, so that nothing waits in a host";
         cx.warn("host.buffer".into(), message.into());
     }
