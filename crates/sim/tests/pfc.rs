@@ -1,0 +1,142 @@
+//! PFC, to the picosecond.
+
+mod common;
+
+use common::{plan, run};
+
+/// H0 fills the switch's ingress, for H1 takes a packet in 8.5 ms.
+fn filled(more: &str) -> String {
+    format!(
+        "[topology]\nkind = \"custom\"\nhosts = [\"H0\", \"H1\", \"H2\"]\nswitches = [\"X\"]\n\
+         links = [{{a=\"H0\", b=\"X\", rate=\"100Gbps\", delay=\"1us\"}},\n\
+         {{a=\"H1\", b=\"X\", rate=\"1Mbps\", delay=\"1us\"}},\n\
+         {{a=\"H2\", b=\"X\", rate=\"100Gbps\", delay=\"1us\"}}]\n\
+         [transport]\nmtu = \"1000B\"\nheader = \"62B\"\nack_every = 1000000\nrto = \"1s\"\n[run]\nduration = \"100us\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1MB\"\n{more}"
+    )
+}
+
+fn control(more: &str) -> String {
+    format!("[flow_control]\nscheme = \"pfc\"\nxoff = \"50kB\"\nxon = \"10kB\"\n{more}")
+}
+
+/// The first packet leaves the buffer at once; 48 more make 50 kB. The last of
+/// them arrives after 49 serialisations and the cable; the pause takes one
+/// frame, the cable and the response time from then on.
+const CROSSING: u64 = 49 * 84_960 + 1_000_000;
+
+#[test]
+fn a_pause_takes_effect_after_frame_cable_and_response() {
+    for response in [0u64, 1, 777, 500_000] {
+        let plan = plan(&filled(&control(&format!("response_time = \"{response}ps\"\n"))));
+        let outcome = run(&plan);
+        assert_eq!(outcome.pauses.len(), 1);
+        let pause = &outcome.pauses[0];
+        assert_eq!(pause.from, CROSSING + 5_120 + 1_000_000 + response);
+        assert_eq!((pause.port, pause.until), (plan.hops[plan.flows[0].path as usize], None));
+    }
+}
+
+/// A packet on the control frame's wire holds it up by what is left of it.
+#[test]
+fn a_pause_waits_for_the_packet_on_the_wire() {
+    // Reverse packets towards H0, back to back. The first one begins when it has
+    // arrived from H2: one serialisation and 1 us after its start.
+    for phase in [1u64, 40_000, 84_959] {
+        let begin = CROSSING - phase;
+        let reverse = format!(
+            "[[traffic]]\nkind = \"flow\"\nsrc = \"H2\"\ndst = \"H0\"\nsize = \"1000B\"\nstart = \"{}ps\"\n",
+            begin - 84_960 - 1_000_000
+        );
+        let plan = plan(&filled(&(reverse + &control(""))));
+        let pause = run(&plan).pauses[0];
+        assert_eq!(pause.from, begin + 84_960 + 5_120 + 1_000_000, "phase {phase}");
+    }
+}
+
+/// Pauses of 512 ns are repeated every 256 ns and stand without a gap; at the
+/// fewest quanta that the plan allows, behind a busy wire, too.
+#[test]
+fn refreshes_keep_a_pause_standing() {
+    let reverse = "[[traffic]]\nkind = \"flow\"\nsrc = \"H2\"\ndst = \"H0\"\nsize = \"10MB\"\n";
+    for (quanta, traffic) in [(100u64, ""), (100, reverse), (36, reverse)] {
+        let plan = plan(&filled(&(traffic.to_owned() + &control(&format!("quanta = {quanta}\n")))));
+        let outcome = run(&plan);
+        let nic = plan.hops[plan.flows[0].path as usize];
+        let pauses: Vec<_> = outcome.pauses.iter().filter(|p| p.port == nic).collect();
+        assert_eq!(pauses.len(), 1, "one pause without a gap: {pauses:?}");
+        let frames = outcome.ports[plan.topology.ports[nic as usize].peer as usize].pause_frames;
+        assert_eq!(frames, 1 + (100_000_000 - CROSSING) / (quanta * 5_120 / 2));
+    }
+}
+
+/// A host that reads slowly pauses its switch, and the switch the sender.
+#[test]
+fn a_slow_host_pauses_its_switch() {
+    let text = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
+         [flow_control]\nscheme = \"pfc\"\nxoff = \"50kB\"\nxon = \"20kB\"\n[[slow_receiver]]\nhost = \"H1\"\nrate = \"10Gbps\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"3MB\"\n";
+    let plan = plan(text);
+    let outcome = run(&plan);
+    let paused: std::collections::BTreeSet<&str> = outcome
+        .pauses
+        .iter()
+        .map(|p| plan.topology.nodes[plan.topology.ports[p.port as usize].node as usize].name.as_str())
+        .collect();
+    assert_eq!(paused.into_iter().collect::<Vec<_>>(), ["H0", "S0.0"]);
+    // It takes as long as the host needs to read it, and a little at both ends.
+    let reading = 3_000 * 1_062 * 800;
+    let took = outcome.flows[0].completed.expect("completed");
+    assert!((reading..reading + 10_000_000).contains(&took), "{took}");
+}
+
+/// Two priorities of one tier share a link by their weights, two tiers do not
+/// share, and a pause of one priority leaves the other alone.
+#[test]
+fn priorities_share_by_weight_or_not_at_all() {
+    let fabric = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 3\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
+         [run]\nduration = \"2ms\"\n";
+    let flows = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"1GB\"\npriority = 1\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H2\"\nsize = \"1GB\"\npriority = 2\n";
+    let shares = |priorities: &str| {
+        let outcome = run(&plan(&(fabric.to_owned() + priorities + flows)));
+        let bytes: Vec<f64> = outcome.flows.iter().map(|f| f.delivered_bytes as f64).collect();
+        bytes[0] / (bytes[0] + bytes[1])
+    };
+    let drr = |a, b| {
+        format!(
+            "[[priority]]\nid = 1\ntier = 0\nweight = {a}\n[[priority]]\nid = 2\ntier = 0\nweight = {b}\n"
+        )
+    };
+    assert!((shares(&drr(1, 1)) - 0.5).abs() < 0.01);
+    assert!((shares(&drr(3, 1)) - 0.75).abs() < 0.01);
+    assert!((shares(&drr(1, 4)) - 0.2).abs() < 0.01);
+    // Strict: the higher priority takes all, but for the packets before its first.
+    assert!(shares("") < 0.001);
+}
+
+/// RED marks nothing below K_min, everything above K_max, and in between the
+/// expected share of a queue that stands still.
+#[test]
+fn red_marks_by_the_queues_length() {
+    let fabric = |ecn: &str| {
+        format!(
+            "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 3\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
+             [host]\nbuffer = \"100MB\"\n[switch]\nbuffer = \"100MB\"\n[ecn]\n{ecn}\n[flow_control]\nscheme = \"pfc\"\nxoff = \"60MB\"\nxon = \"50MB\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"20MB\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H2\"\nsize = \"20MB\"\n"
+        )
+    };
+    let marked = |ecn: &str| {
+        let outcome = run(&plan(&fabric(ecn)));
+        let at_receivers: u64 = outcome.flows.iter().map(|f| f.marked).sum();
+        assert_eq!(at_receivers, outcome.ports.iter().map(|p| p.marks).sum::<u64>());
+        at_receivers as f64 / 40_000.0
+    };
+    assert_eq!(marked("k_min = \"50MB\"\nk_max = \"60MB\"\np_max = 1.0"), 0.0);
+    assert!(marked("k_min = \"0B\"\nk_max = \"1B\"\np_max = 0.0") > 0.99);
+    // The queue grows by a packet every packet time, to 20,000 packets (21.2 MB):
+    // the mean of a line from 0 to 0.5 at 42.5 MB over that is 0.125.
+    let share = marked("k_min = \"0B\"\nk_max = \"42480kB\"\np_max = 0.5");
+    assert!((share - 0.125).abs() < 0.006, "{share}");
+}
