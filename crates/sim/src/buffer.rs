@@ -10,6 +10,10 @@
 //! headroom first. It is under again (XON) with its headroom empty and the main
 //! part at the resume level.
 //!
+//! A lossy lane has no headroom and no reserve: it takes what is free of the
+//! shared pool, and what does not fit there is dropped. So it can never eat what
+//! lossless accounts rest on.
+//!
 //! Why nothing is lost with enough headroom: every account adds at most one
 //! packet to the shared pool after the pool is used up (that packet puts it
 //! over), and the plan keeps one packet per account out of the pool.
@@ -52,10 +56,16 @@ impl Memory {
         }
     }
 
-    /// What an egress queue may hold at most: a dynamic limit shares all free memory.
+    /// What is free of the shared pool.
+    #[inline]
+    fn free(&self) -> u64 {
+        self.shared.saturating_sub(self.shared_used)
+    }
+
+    /// What an egress queue may hold at most: a dynamic limit shares the free pool.
     #[inline]
     pub fn egress_share(&self, limit: Limit) -> u64 {
-        Self::share(limit, self.total - self.used)
+        Self::share(limit, self.free())
     }
 }
 
@@ -75,7 +85,7 @@ impl Profile {
     /// The profile of an account of the plan.
     pub fn new(account: &plan::Account) -> Self {
         Self {
-            reserve: account.reserve,
+            reserve: if account.headroom.is_some() { account.reserve } else { 0 },
             limit: account.limit,
             resume: account.resume,
             resume_offset: account.resume_offset,
@@ -160,15 +170,14 @@ impl Account {
             // At most `room`, which has 32 bits.
             self.headroom = filled as u32;
             self.headroom_peak = self.headroom_peak.max(self.headroom);
+        } else if profile.headroom.is_none() && size > memory.free() {
+            return Err(Refusal::Memory(size - memory.free()));
         } else {
             memory.shared_used += (self.main + size).saturating_sub(profile.reserve.max(self.main));
             self.main += size;
             self.main_peak = self.main_peak.max(self.main);
             if profile.headroom.is_some()
-                && self.main
-                    >= profile
-                        .reserve
-                        .saturating_add(profile.threshold(memory.shared.saturating_sub(memory.shared_used)))
+                && self.main >= profile.reserve.saturating_add(profile.threshold(memory.free()))
             {
                 self.over = true;
                 crossing = Some(Crossing::Over);
@@ -189,8 +198,7 @@ impl Account {
         memory.shared_used -= from_main.min(self.main.saturating_sub(profile.reserve));
         self.main -= from_main;
         if self.over {
-            let free = memory.shared.saturating_sub(memory.shared_used);
-            if profile.resumes_at(self.main, u64::from(self.headroom), free) {
+            if profile.resumes_at(self.main, u64::from(self.headroom), memory.free()) {
                 self.over = false;
                 return Some(Crossing::Under);
             }

@@ -8,6 +8,7 @@ use crate::observe;
 use crate::outcome::{AccountPeak, Counters, DropReason, Drops, Outcome, Stop};
 use crate::packet::{Kind, NONE};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
+use xoff_kernel::wheel::Event;
 use xoff_plan::plan::{DELIVER, EXPIRE, Plan, Red};
 use xoff_schemes::flow_control::{Crossing, FlowControl};
 
@@ -69,7 +70,7 @@ impl<'a> Engine<'a> {
             // Without any more events there is still the series, up to the end.
             let time = next.map_or(if end < Time::MAX { end } else { 0 }, |e| e.time);
             while time >= halt && halt < end {
-                if let Some(stop) = self.pause_to_observe(halt, time) {
+                if let Some(stop) = self.pause_to_observe(halt, time, next) {
                     return self.finish(stop, halt, events);
                 }
                 halt = self.next_sample.min(self.next_look).min(end);
@@ -132,10 +133,10 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Samples and oracles that are due at `at`, before the next event, which
-    /// comes at `next`.
+    /// Samples and oracles that are due at `at`, before the event `popped`, which
+    /// (or else the end) comes at `next`.
     #[cold]
-    fn pause_to_observe(&mut self, at: Time, next: Time) -> Option<Stop> {
+    fn pause_to_observe(&mut self, at: Time, next: Time, popped: Option<Event>) -> Option<Stop> {
         if at == self.next_sample {
             observe::sample(&mut self.core, at);
             self.next_sample += self.core.plan.measure.interval.unwrap_or(Time::MAX);
@@ -150,7 +151,8 @@ impl<'a> Engine<'a> {
             let hops = self.core.observed.counters.data_hops;
             if hops != self.moved.0 {
                 self.moved = (hops, at);
-            } else if self.core.plan.end.is_none() && self.starved(at) {
+            } else if self.core.plan.end.is_none() && popped.is_none_or(|e| is_timer(&e)) && self.starved(at)
+            {
                 return Some(Stop::Starved);
             }
         }
@@ -160,8 +162,7 @@ impl<'a> Engine<'a> {
     /// Whether nothing will ever move again: no data packet has for long, and
     /// all that is pending are timers and the pause frames that they send.
     fn starved(&self, at: Time) -> bool {
-        at - self.moved.1 > QUIET + 4 * self.core.plan.transport.rto
-            && !self.core.wheel.any(|e| !matches!(e.kind(), kind::TIMER | kind::TIMEOUT | kind::CONTROL))
+        at - self.moved.1 > QUIET + 4 * self.core.plan.transport.rto && !self.core.wheel.any(|e| !is_timer(e))
     }
 
     fn begin_flows(&mut self) {
@@ -381,6 +382,11 @@ impl<'a> Engine<'a> {
             counters: observed.counters,
         }
     }
+}
+
+/// Whether an event is a timer, or the effect of a frame that a timer sent.
+fn is_timer(event: &Event) -> bool {
+    matches!(event.kind(), kind::TIMER | kind::TIMEOUT | kind::CONTROL)
 }
 
 /// Whether RED marks a packet that finds `queued` bytes before it.

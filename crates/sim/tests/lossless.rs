@@ -66,7 +66,7 @@ proptest! {
             (0.001f64..8.0, 0u64..30).prop_map(|(alpha, offset)| format!("alpha = {alpha}\nxon_offset = \"{offset}kB\"")),
         ],
         mtu in 200u64..4_000, response in 0u64..3_000, quanta in prop::sample::select(vec![300u32, 1_000, 65_535]),
-        every in 1u32..4, slow in prop::option::of((1u64..50, any::<bool>())), two_priorities in any::<bool>(),
+        every in 1u32..4, slow in prop::option::of((1u64..50, any::<bool>())), two_priorities in any::<bool>(), lossy in any::<bool>(),
     ) {
         let n = fabric.hosts.len() as u32;
         let mut text = fabric.toml() + &format!(
@@ -77,6 +77,11 @@ proptest! {
              [[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"{burst}kB\"\nperiod = \"50us\"\npriority = {}\n",
             if seed % 2 == 0 { "websearch" } else { "fb-hadoop" }, fan_in.min(n - 1), if two_priorities { 5 } else { 3 },
         );
+        if two_priorities && lossy {
+            // Priority 5 is dropped, not paused, and may fill all that is shared.
+            text = text.replace("scheme = \"pfc\"\n", "scheme = \"pfc\"\npriorities = [3]\n")
+                + "[[priority]]\nid = 5\ntier = 9\negress_limit = \"20MB\"\n";
+        }
         if let Some((rate, stall)) = slow {
             text += &format!("[[slow_receiver]]\nhost = \"A0\"\nrate = \"{rate}Gbps\"\n");
             if stall {

@@ -136,7 +136,11 @@ impl FatTree {
         let per_edge = half * u64::from(oversubscription);
         let hosts = edges.saturating_mul(per_edge);
         Estimate {
-            key: if oversubscription > 1 && per_edge > MANY_HOSTS_PER_EDGE { "oversubscription" } else { "k" },
+            key: if oversubscription > 1 && per_edge > MANY_HOSTS_PER_EDGE {
+                "oversubscription"
+            } else {
+                "k"
+            },
             hosts,
             links: hosts.saturating_add(fabric),
             radix: u64::from(k).max(half + per_edge),
