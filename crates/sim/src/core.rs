@@ -255,6 +255,12 @@ impl<'a> Core<'a> {
         }
     }
 
+    /// Notes that a control packet leaves.
+    pub fn note_control(&mut self, port: u32, id: u32) {
+        let frame = &self.frames[self.packets[id].number as usize];
+        self.observed.control_sent(port, frame);
+    }
+
     /// Takes what a control packet says, and frees it.
     pub fn take_frame(&mut self, id: u32) -> ControlFrame {
         let slot = self.packets[id].number;
@@ -300,7 +306,11 @@ impl Device for Core<'_> {
     }
 
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
-        self.observed.control_sent(port, &frame);
+        // A frame of this kind that still waits says this, too.
+        let waiting = self.queues[self.ports[port as usize].first_queue as usize].tail;
+        if waiting != NONE && self.frames[self.packets[waiting].number as usize].merge(&frame) {
+            return;
+        }
         let slot = match self.free_frames.pop() {
             Some(slot) => {
                 self.frames[slot as usize] = frame;

@@ -240,6 +240,7 @@ impl<'a> Engine<'a> {
             core.post(done, kind::DECISION, port, 0);
         }
         if kind_of == Kind::Control {
+            core.note_control(port, id);
             let effect = arrival + core.response_time;
             core.post(effect, kind::CONTROL, peer, id);
         } else {
@@ -344,10 +345,12 @@ impl<'a> Engine<'a> {
             observe::sample(&mut self.core, at);
         }
         let core = &mut self.core;
+        // The last look examines every account, however short the run was.
+        let everything = deadlock::snapshot(core);
         if core.observed.deadlock.is_none() {
-            core.observed.deadlock = deadlock::look(core, at, &self.held);
+            core.observed.deadlock = deadlock::look(core, at, &everything);
         }
-        let waiting = deadlock::waiting(core, at, &self.held);
+        let waiting = deadlock::waiting(core, at, &everything);
         let ports = observe::port_outcomes(core);
         let observed = &mut core.observed;
         for (i, flow) in observed.flows.iter_mut().enumerate() {

@@ -144,6 +144,16 @@ fn the_example_locks_up_under_pfc_and_not_without() {
     assert!(run(&without).deadlock.is_none());
 }
 
+/// The last look misses nothing: a run that ends soon after the cycle closed.
+#[test]
+fn a_deadlock_at_the_end_of_a_short_run_is_seen() {
+    let plan = plan(&(ring(3, 2, "10MB", TIGHT) + "[run]\nduration = \"60us\"\n"));
+    let outcome = run(&plan);
+    let deadlock = outcome.deadlock.expect("it closed before the end");
+    assert!(deadlock.closed < 20_000_000 && deadlock.seen == 60_000_000, "{deadlock:?}");
+    assert!(!outcome.waiting.is_empty());
+}
+
 /// Slow is not stuck: a packet that takes 85 ms to send, or is paced as slowly,
 /// or travels for 100 ms, or a host that reads again after seconds.
 #[test]

@@ -54,6 +54,40 @@ fn a_pause_waits_for_the_packet_on_the_wire() {
     }
 }
 
+/// Frames of other priorities do not hold a pause up: one that waits for the
+/// wire speaks for all. Here the refreshes of 1 to 7 paused priorities fall due
+/// just before another one crosses its XOFF, all behind the same packet, and the
+/// last priority's headroom is short of its worst case by less than a frame.
+#[test]
+fn pauses_of_other_priorities_take_no_headroom() {
+    // Refreshes of 100 quanta come every 256 ns; each flow begins 100 of them later.
+    let apart = 100 * 256_000;
+    for others in [0u64, 1, 2, 7] {
+        let mut text = String::new();
+        for priority in 0..others {
+            let start = 5_000_000 + priority * apart - if priority == 0 { 84_960 } else { 0 };
+            text += &format!(
+                "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1MB\"\nstart = \"{start}ps\"\npriority = {priority}\n"
+            );
+        }
+        let start = 5_000_000 + others * apart + 10;
+        let begin = start + 48 * 84_960 + 1_000_000 - 20;
+        text += &format!(
+            "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1MB\"\nstart = \"{start}ps\"\npriority = {others}\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"H2\"\ndst = \"H0\"\nsize = \"1000B\"\nstart = \"{}ps\"\npriority = 0\n\
+             [switch]\nbuffer = \"100MB\"\n[host]\nbuffer = \"100MB\"\n",
+            begin - 84_960 - 1_000_000
+        );
+        // `filled` has a flow of its own; this scenario replaces its traffic.
+        let fabric = filled("").split("[[traffic]]").next().unwrap_or_default().replace("100us", "300us");
+        let plan = plan(&(fabric + &text + &control("quanta = 100\nresponse_time = \"33840ps\"\n")));
+        // `run` asserts that nothing was lost.
+        let outcome = run(&plan);
+        let paused: std::collections::BTreeSet<u8> = outcome.pauses.iter().map(|p| p.lane).collect();
+        assert_eq!(paused.len() as u64, others + 1);
+    }
+}
+
 /// Pauses of 512 ns are repeated every 256 ns and stand without a gap; at the
 /// fewest quanta that the plan allows, behind a busy wire, too.
 #[test]

@@ -57,6 +57,22 @@ impl ControlFrame {
         }
     }
 
+    /// Takes up what a `later` frame says, if one frame can say both: a PFC frame
+    /// speaks of every priority, and the newest word on each is what counts. The
+    /// device asks while this frame still waits for its wire, so that no frame
+    /// waits behind another of its kind.
+    pub fn merge(&mut self, later: &Self) -> bool {
+        match (self, later) {
+            (Self::Pfc(waiting), Self::Pfc(later)) => {
+                for (priority, quanta) in later.entries() {
+                    waiting.enabled |= 1 << priority;
+                    waiting.quanta[usize::from(priority)] = quanta;
+                }
+                true
+            }
+        }
+    }
+
     /// Whether it stops (rather than restarts) the one who gets it.
     pub fn pauses(&self) -> bool {
         match self {
@@ -76,7 +92,8 @@ pub trait Device {
     fn pause(&mut self, port: u32, lane: u8);
     /// Lets the lane's queues on `port` go again.
     fn resume(&mut self, port: u32, lane: u8);
-    /// Sends a frame to the neighbour: ahead of every queue, behind the packet on the wire.
+    /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
+    /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     fn send_control(&mut self, port: u32, frame: ControlFrame);
     /// Arms timer `timer` for `at` (not before now), in place of what it was armed for.
     fn arm(&mut self, timer: u32, at: Time);

@@ -39,7 +39,8 @@ pub struct PfcParams {
 
 /// The bytes that can still arrive after an account has crossed XOFF.
 ///
-/// The pause frame may find a largest packet just begun on its own wire, then
+/// The pause frame may find a largest packet just begun on its own wire (never
+/// another pause frame in line: one that waits speaks for all priorities), then
 /// takes its own time and the cable's; after the response time the peer may
 /// just have begun a largest packet, and the cable is full towards us. All of
 /// it at line rate:
