@@ -197,11 +197,9 @@ impl Account {
         memory.used -= size;
         memory.shared_used -= from_main.min(self.main.saturating_sub(profile.reserve));
         self.main -= from_main;
-        if self.over {
-            if profile.resumes_at(self.main, u64::from(self.headroom), memory.free()) {
-                self.over = false;
-                return Some(Crossing::Under);
-            }
+        if self.over && profile.resumes_at(self.main, u64::from(self.headroom), memory.free()) {
+            self.over = false;
+            return Some(Crossing::Under);
         }
         None
     }
