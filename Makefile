@@ -39,9 +39,10 @@ test: format lint docs unit same-bytes read-run
 format:
 	$(CARGO) fmt --all --check
 
-# Clippy and missing documentation, as errors.
+# Clippy and missing documentation, as errors; and the fuzzer's own lock file fits.
 lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >$(TARGET)/fuzz-metadata.json
 
 # The API documentation builds without a broken link.
 docs:
