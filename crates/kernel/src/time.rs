@@ -6,8 +6,6 @@
 /// 1 Tbit/s, so every rate that the field uses is exact.
 pub type Time = u64;
 
-/// One nanosecond.
-pub const NANOSECOND: Time = 1_000;
 /// One microsecond.
 pub const MICROSECOND: Time = 1_000_000;
 /// One millisecond.
