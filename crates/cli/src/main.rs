@@ -65,6 +65,9 @@ struct RunArgs {
     /// The run's seed, short for --set run.seed=N
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Threads of the run; the results are the same for any number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
 }
 
 #[derive(clap::Args)]

@@ -38,7 +38,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
 
     let interrupted = on_interrupt()?;
     let mut meter = Meter::new(plan, args.quiet);
-    let outcome = xoff_sim::run(plan, &mut |progress| {
+    let outcome = xoff_sim::run_on(plan, args.threads.into(), &mut |progress| {
         meter.update(progress);
         !interrupted.load(Ordering::Relaxed)
     });

@@ -158,6 +158,19 @@ impl Core<'_> {
         self.senders[flow as usize].in_ring = false;
     }
 
+    /// Writes down what the ends of this part's flows know of them.
+    pub fn tell_flows(&mut self) {
+        for (i, flow) in self.plan.flows.iter().enumerate() {
+            let told = &mut self.observed.flows[i];
+            if self.partition.of(flow.src) == self.part {
+                (told.packets_sent, told.retransmitted) = self.senders[i].sent();
+            }
+            if self.partition.of(flow.dst) == self.part {
+                told.delivered_bytes = self.receivers[i].delivered_bytes(flow.size, self.plan.packet.mtu);
+            }
+        }
+    }
+
     /// A flow begins. Answers the port to kick.
     pub fn begin_flow(&mut self, flow: u32) -> u32 {
         self.join_ring(flow);
