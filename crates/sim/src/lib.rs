@@ -8,10 +8,12 @@
 //! when a packet comes.
 
 mod buffer;
+mod by_flow;
 mod core;
 mod deadlock;
 mod engine;
 mod host;
+mod leaves;
 mod observe;
 pub mod outcome;
 mod packet;

@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn every_frame_survives_the_wire() {
-        for target in [Target::Queue(0), Target::Queue(127), Target::Queue(u16::MAX), Target::Flow(u32::MAX)] {
+        for target in [Target::Queue(0), Target::Queue(127), Target::Queue(u16::MAX), Target::Flow(u32::MAX)]
+        {
             for (priority, pause) in [(0, true), (7, false)] {
                 let frame = QueuePauseFrame { target, priority, pause };
                 assert_eq!(QueuePauseFrame::parse(&frame.emit([2; 6])), Ok(frame));

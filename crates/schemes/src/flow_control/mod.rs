@@ -16,7 +16,8 @@ use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
-use xoff_wire::queue_pause::{QueuePauseFrame, Target};
+use xoff_wire::queue_pause::QueuePauseFrame;
+pub use xoff_wire::queue_pause::Target;
 
 /// The flow control of a run, with its resolved parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

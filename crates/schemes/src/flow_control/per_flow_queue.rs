@@ -76,8 +76,7 @@ mod tests {
 
     #[test]
     fn a_flow_is_paused_and_resumed_at_its_thresholds_once_each() {
-        let params =
-            PerFlowQueueParams { pause: vec![0, 3_000], resume: vec![0, 1_000], response_time: 0 };
+        let params = PerFlowQueueParams { pause: vec![0, 3_000], resume: vec![0, 1_000], response_time: 0 };
         let (mut pfq, mut device) = (PerFlowQueue::new(&params, &[3]), Notes::default());
         let mut packet = Passing {
             port: 0,

@@ -128,7 +128,8 @@ impl Bfc {
 
     /// A side of a port and lane: what is forwarded, or the host's own flows.
     fn side(&self, packet: &Passing) -> usize {
-        (packet.port as usize * self.priorities.len() + usize::from(packet.lane)) * 2 + usize::from(packet.own)
+        (packet.port as usize * self.priorities.len() + usize::from(packet.lane)) * 2
+            + usize::from(packet.own)
     }
 
     fn virtual_flow(&self, packet: &Passing) -> u32 {
@@ -149,7 +150,8 @@ impl Bfc {
         let keep = self.keep(packet);
         let entry = self.tables[side].entry(flow);
         if entry.queue == 0 || entry.packets == 0 && now > entry.left.saturating_add(keep) {
-            let queues = &self.queues[side * usize::from(self.params.queues)..][..usize::from(self.params.queues)];
+            let queues =
+                &self.queues[side * usize::from(self.params.queues)..][..usize::from(self.params.queues)];
             let unused = (1..self.params.queues).find(|&q| {
                 let state = &queues[usize::from(q)];
                 state.flows == 0
