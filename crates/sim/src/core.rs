@@ -3,6 +3,7 @@
 
 use crate::buffer::{Account, Memory, Profile};
 use crate::host::{ReceiverState, SenderState};
+use crate::leaves::{Leaves, Newcomer};
 use crate::observe::Observed;
 use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::partition::Partition;
@@ -11,7 +12,7 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{DELIVER, EXPIRE, Limit, Plan, Red};
-use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams};
+use xoff_schemes::flow_control::{ControlFrame, Device, Target};
 
 /// How many events ahead of the current one what it names is fetched …
 const FETCH_FIRST: usize = 10;
@@ -70,6 +71,9 @@ pub struct Core<'a> {
     pub ports: Vec<Port>,
     pub queues: Vec<Queue>,
     pub rounds: Rounds,
+    /// Queues by flow, if the flow control wants them.
+    pub leaves: Leaves,
+    pub newcomer: Newcomer,
     pub discipline: Discipline,
     pub lanes: usize,
     /// By lane.
@@ -152,6 +156,7 @@ impl<'a> Core<'a> {
                 Account::new(topology.ports[i / lanes].node, kind)
             })
             .collect();
+        let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         Self {
             now: 0,
@@ -160,7 +165,9 @@ impl<'a> Core<'a> {
             frames: Vec::new(),
             free_frames: Vec::new(),
             hops: &plan.hops,
-            queues: vec![Queue::default(); ports.len() * queues_per_port],
+            queues: vec![Queue::default(); ports.len() * queues_per_port + leaves.len()],
+            leaves,
+            newcomer: Newcomer::None,
             rounds: discipline.rounds(ports.len()),
             discipline,
             lanes,
@@ -180,10 +187,7 @@ impl<'a> Core<'a> {
             senders: plan.flows.iter().map(|f| SenderState::new(plan, f)).collect(),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             timers: vec![0; timers],
-            response_time: match &plan.flow_control {
-                FlowControlParams::None => 0,
-                FlowControlParams::Pfc(p) => p.response_time,
-            },
+            response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
             ports,
             plan,
@@ -381,6 +385,22 @@ impl Device for Core<'_> {
         }
     }
 
+    fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.pause_leaves(port, lane, target);
+    }
+
+    fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.resume_leaves(port, lane, target);
+    }
+
+    fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
+        self.leaf_is_paused(port, lane, queue)
+    }
+
+    fn active_queues(&self, port: u32, lane: u8) -> u32 {
+        self.active_leaves(port, lane)
+    }
+
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
         // A frame of this kind that still waits says this, too.
         let waiting = self.queues[self.ports[port as usize].first_queue as usize].tail;
@@ -398,6 +418,8 @@ impl Device for Core<'_> {
             kind: Kind::Control,
             lane: 0,
             marked: false,
+            upstream: 0,
+            counted: false,
         });
         self.enqueue(port, 0, id);
         self.post_decision(port);

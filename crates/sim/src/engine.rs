@@ -2,11 +2,13 @@
 //! that one thread runs.
 
 use crate::buffer::Refusal;
+use crate::by_flow;
 use crate::core::{Core, kind};
+use crate::leaves::Newcomer;
 use crate::outcome::{DropReason, Drops};
 use crate::packet::{Kind, NONE};
 use crate::partition::Partition;
-use crate::port::Reach;
+use crate::port::{Queue, Reach};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::{DELIVER, EXPIRE, Plan, Red};
@@ -119,6 +121,9 @@ impl<'a> Engine<'a> {
     /// Something was given to `port`: it starts if it can.
     #[inline]
     fn kick(&mut self, port: u32) {
+        if self.core.newcomer != Newcomer::None {
+            by_flow::settle_newcomer(&mut self.core, &mut self.flow_control);
+        }
         let p = &mut self.core.ports[port as usize];
         if p.pending || p.eligible() == 0 {
             return;
@@ -145,13 +150,28 @@ impl<'a> Engine<'a> {
         let lanes = core.lanes;
         let queue = core.discipline.select(eligible, port, &mut core.rounds, |q| {
             let queue = &core.queues[first_queue + q as usize];
+            if core.leaves.used() && queue.head == NONE {
+                let size = |list: &Queue| match q as usize > lanes {
+                    true => core.senders[list.head as usize].next_size(),
+                    false => core.packets[list.head].size,
+                };
+                return core.leaves.settle(port, q as usize, &core.queues, size).1;
+            }
             if q as usize > lanes {
                 core.senders[queue.head as usize].next_size()
             } else {
                 core.packets[queue.head].size
             }
         }) as usize;
-        let id = if queue > lanes { core.serve_ring(port, queue) } else { core.dequeue(port, queue) };
+        let id = if core.leaves.used() && queue > 0 {
+            // Whatever the scheme sends meanwhile waits for what is chosen below.
+            core.ports[port as usize].pending = true;
+            by_flow::serve(core, &mut self.flow_control, port, queue)
+        } else if queue > lanes {
+            core.serve_ring(port, queue)
+        } else {
+            core.dequeue(port, queue)
+        };
         let packet = &mut core.packets[id];
         let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
         packet.account = NONE;
@@ -251,7 +271,11 @@ impl<'a> Engine<'a> {
             packet.marked = true;
             core.observed.control[egress as usize][2] += 1;
         }
-        core.enqueue(egress, 1 + lane, id);
+        if core.leaves.used() {
+            by_flow::enqueue(core, &mut self.flow_control, egress, id);
+        } else {
+            core.enqueue(egress, 1 + lane, id);
+        }
         if let Some(crossing) = crossing {
             self.crossed(at as u32, crossing);
         }

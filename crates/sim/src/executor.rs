@@ -411,7 +411,7 @@ impl<'s, 'a> Run<'s, 'a> {
             counters.delivered + counters.dropped + counters.in_flight,
             "packets are conserved"
         );
-        pauses.sort_by_key(|p| (p.from, p.port, p.lane));
+        pauses.sort_by_key(|p| (p.from, p.port, p.lane, p.queue));
         Outcome {
             end: at,
             stop,

@@ -9,11 +9,13 @@
 //! result has the same bytes.
 
 mod buffer;
+mod by_flow;
 mod core;
 mod deadlock;
 mod engine;
 mod executor;
 mod host;
+mod leaves;
 mod observe;
 pub mod outcome;
 mod packet;

@@ -69,12 +69,26 @@ impl Observed {
         let index = self.pauses.len() as u32;
         self.standing[port as usize * self.lanes + usize::from(lane)] = index;
         self.open.push(index);
-        self.pauses.push(Pause { port, lane, from: now, until: None, cause });
+        self.pauses.push(Pause { port, lane, queue: None, from: now, until: None, cause });
     }
 
     pub fn pause_ends(&mut self, now: Time, port: u32, lane: u8) {
         let standing = &mut self.standing[port as usize * self.lanes + usize::from(lane)];
         let index = std::mem::replace(standing, NOT_PAUSED);
+        self.pauses[index as usize].until = Some(now);
+        let at = self.open.iter().rposition(|&i| i == index).expect("a standing pause is open");
+        self.open.swap_remove(at);
+    }
+
+    /// A leaf (or flow) of a lane stops; the answer ends it.
+    pub fn leaf_pause_begins(&mut self, now: Time, port: u32, lane: u8, queue: u32, cause: u32) -> u32 {
+        let index = self.pauses.len() as u32;
+        self.open.push(index);
+        self.pauses.push(Pause { port, lane, queue: Some(queue), from: now, until: None, cause });
+        index
+    }
+
+    pub fn leaf_pause_ends(&mut self, now: Time, index: u32) {
         self.pauses[index as usize].until = Some(now);
         let at = self.open.iter().rposition(|&i| i == index).expect("a standing pause is open");
         self.open.swap_remove(at);

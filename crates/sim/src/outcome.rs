@@ -108,8 +108,11 @@ impl FlowOutcome {
 pub struct Pause {
     /// The egress port that stopped.
     pub port: PortId,
-    /// The lane that stopped.
+    /// The lane that stopped, or a part of it.
     pub lane: u8,
+    /// The part that stopped, where flows have queues: the number of a queue
+    /// (BFC) or of a flow (per-flow queues). `None` if all of the lane stopped.
+    pub queue: Option<u32>,
     /// When it took effect.
     pub from: Time,
     /// When it ended; `None` if it stood at the end of the run.

@@ -164,7 +164,7 @@ impl Discipline {
         eligible: u64,
         port: u32,
         rounds: &mut Rounds,
-        head_size: impl Fn(u32) -> u32,
+        head_size: impl FnMut(u32) -> u32,
     ) -> u32 {
         let first = eligible.trailing_zeros();
         if first == 0 || eligible.is_power_of_two() {
@@ -174,7 +174,7 @@ impl Discipline {
         self.contend(eligible, &mut rounds.0[port as usize * words..][..words], head_size)
     }
 
-    fn contend(&self, eligible: u64, rounds: &mut [u32], head_size: impl Fn(u32) -> u32) -> u32 {
+    fn contend(&self, eligible: u64, rounds: &mut [u32], mut head_size: impl FnMut(u32) -> u32) -> u32 {
         let (tier, members) = self
             .tiers
             .iter()
