@@ -2,14 +2,15 @@
 //! without asking the flow control.
 
 use crate::buffer::{Account, Memory, Profile};
+use crate::faults::Faults;
 use crate::host::{ReceiverState, SenderState};
 use crate::observe::Observed;
 use crate::packet::{Arena, Kind, NONE, Packet};
-use crate::port::{Discipline, Port, Queue, Rounds, lane_mask};
+use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
-use xoff_plan::plan::{DELIVER, EXPIRE, Limit, Plan, Red};
+use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams};
 
 /// How many events ahead of the current one what it names is fetched …
@@ -19,22 +20,25 @@ const FETCH_SECOND: usize = 4;
 
 /// Kinds of events; their order is that of events at one time.
 pub mod kind {
+    /// A port's link fails (data 1) or recovers (0). Element: port. Data 2:
+    /// routes change; element: the change.
+    pub const FAULT: u8 = 0;
     /// A port's wire is free and something waits: choose it. Element: port.
-    pub const DECISION: u8 = 0;
+    pub const DECISION: u8 = 1;
     /// A packet's last bit arrives. Element: the receiving port. Data: packet.
-    pub const ARRIVAL: u8 = 1;
+    pub const ARRIVAL: u8 = 2;
     /// A control frame takes effect. Element: the receiving port. Data: packet.
-    pub const CONTROL: u8 = 2;
+    pub const CONTROL: u8 = 3;
     /// A timer of the flow control. Element: timer. Data: generation.
-    pub const TIMER: u8 = 3;
+    pub const TIMER: u8 = 4;
     /// A retransmission timer. Element: flow.
-    pub const TIMEOUT: u8 = 4;
+    pub const TIMEOUT: u8 = 5;
     /// A paced flow may send again. Element: flow.
-    pub const PACE: u8 = 5;
+    pub const PACE: u8 = 6;
     /// A slow receiver stops (data 1) or goes on (0). Element: receiver.
-    pub const STALL: u8 = 6;
+    pub const STALL: u8 = 7;
     /// The next flows of the plan begin.
-    pub const FLOWS: u8 = 7;
+    pub const FLOWS: u8 = 8;
 }
 
 /// Everything but the flow control's own state.
@@ -63,6 +67,8 @@ pub struct Core<'a> {
     pub receivers: Vec<ReceiverState>,
     /// Generation of each timer of the flow control.
     timers: Vec<u32>,
+    /// Links that fail or lose.
+    pub faults: Faults,
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
@@ -101,11 +107,15 @@ impl<'a> Core<'a> {
             inner[receiver.rx as usize] = true;
             inner[topology.ports[receiver.rx as usize].peer as usize] = true;
         }
+        let faults = Faults::new(plan);
         let ports: Vec<Port> = topology
             .ports
             .iter()
             .enumerate()
-            .map(|(i, p)| Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, !inner[i]))
+            .map(|(i, p)| {
+                let wire = if inner[i] { Wire::Inner } else { faults.wire(i as u32) };
+                Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, wire)
+            })
             .collect();
         let discipline = Discipline::new(&plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>());
         let mut profiles: Vec<Profile> = Vec::new();
@@ -151,6 +161,7 @@ impl<'a> Core<'a> {
             senders: plan.flows.iter().map(|f| SenderState::new(plan, f)).collect(),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             timers: vec![0; timers],
+            faults,
             response_time: match &plan.flow_control {
                 FlowControlParams::None => 0,
                 FlowControlParams::Pfc(p) => p.response_time,
@@ -191,7 +202,7 @@ impl<'a> Core<'a> {
                 kind::ARRIVAL => {
                     let packet = &self.packets[event.data];
                     let next = self.hops[packet.hop as usize + 1];
-                    if next < EXPIRE {
+                    if next < ENDS {
                         prefetch(&self.ports, next as usize);
                         let queue = next as usize * (1 + 2 * self.lanes) + 1 + usize::from(packet.lane);
                         prefetch(&self.queues, queue);

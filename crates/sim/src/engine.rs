@@ -4,12 +4,14 @@ use crate::Progress;
 use crate::buffer::Refusal;
 use crate::core::{Core, kind};
 use crate::deadlock;
+use crate::faults;
 use crate::observe;
 use crate::outcome::{AccountPeak, Counters, DropReason, Drops, Outcome, Stop};
 use crate::packet::{Kind, NONE};
+use crate::port::Wire;
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
-use xoff_plan::plan::{DELIVER, EXPIRE, Plan, Red};
+use xoff_plan::plan::{DELIVER, ENDS, Plan, Red};
 use xoff_schemes::flow_control::{Crossing, FlowControl};
 
 /// How often the deadlock oracle looks.
@@ -41,6 +43,7 @@ impl<'a> Engine<'a> {
         if let Some(flow) = plan.flows.first() {
             core.post(flow.start, kind::FLOWS, 0, 0);
         }
+        core.post_faults();
         for (i, receiver) in plan.receivers.iter().enumerate() {
             for &(from, until) in &receiver.stalls {
                 core.post(from, kind::STALL, i as u32, 1);
@@ -94,7 +97,10 @@ impl<'a> Engine<'a> {
                 kind::ARRIVAL => self.arrive(element, event.data),
                 kind::CONTROL => {
                     let frame = self.core.take_frame(event.data);
-                    self.flow_control.received(&mut self.core, element, &frame);
+                    let faulty = self.core.ports[element as usize].wire == Wire::Faulty;
+                    if !(faulty && self.core.reset_since_arrival(element)) {
+                        self.flow_control.received(&mut self.core, element, &frame);
+                    }
                 }
                 kind::TIMER => {
                     if self.core.timer_is_current(element, event.data) {
@@ -111,6 +117,7 @@ impl<'a> Engine<'a> {
                     self.kick(port);
                 }
                 kind::STALL => self.stall(element, event.data == 1),
+                kind::FAULT => faults::happens(&mut self.core, &mut self.flow_control, element, event.data),
                 _ => self.begin_flows(),
             }
             if events.is_multiple_of(WATCH) && !watch(&self.progress(events)) {
@@ -189,6 +196,9 @@ impl<'a> Engine<'a> {
     fn kick(&mut self, port: u32) {
         let p = &mut self.core.ports[port as usize];
         if p.pending || p.eligible() == 0 {
+            if self.core.is_down(port) {
+                faults::purge(&mut self.core, &mut self.flow_control, port);
+            }
             return;
         }
         if p.free_at <= self.core.now {
@@ -232,7 +242,8 @@ impl<'a> Engine<'a> {
         let (peer, arrival) = (p.peer, done + p.delay);
         let more = p.eligible() != 0;
         p.pending = more;
-        if p.is_link {
+        let faulty = p.wire == Wire::Faulty;
+        if p.wire != Wire::Inner {
             core.observed.counters.packet_hops += 1;
             core.observed.counters.data_hops += u64::from(kind_of == Kind::Data);
         }
@@ -241,29 +252,21 @@ impl<'a> Engine<'a> {
         }
         if kind_of == Kind::Control {
             core.note_control(port, id);
+        }
+        let lost = faulty && core.loses(port, id, arrival);
+        if kind_of == Kind::Control && !lost {
             let effect = arrival + core.response_time;
             core.post(effect, kind::CONTROL, peer, id);
         } else {
             core.post(arrival, kind::ARRIVAL, peer, id);
         }
         if account != NONE {
-            let a = &mut core.accounts[account as usize];
-            let profile = &core.profiles[usize::from(a.profile)];
-            let memory = &mut core.memories[a.node as usize];
-            if let Some(crossing) = a.release(u64::from(size), memory, profile) {
-                self.crossed(account, crossing);
-            }
+            release(core, &mut self.flow_control, account, size);
         }
     }
 
-    #[cold]
     fn crossed(&mut self, account: u32, crossing: Crossing) {
-        let (port, lane) = (account / self.core.lanes as u32, account % self.core.lanes as u32);
-        match crossing {
-            Crossing::Over => drop(self.core.observed.over_since.insert(account, self.core.now)),
-            Crossing::Under => drop(self.core.observed.over_since.remove(&account)),
-        }
-        self.flow_control.crossed(&mut self.core, port, lane as u8, crossing);
+        crossed(&mut self.core, &mut self.flow_control, account, crossing);
     }
 
     /// A packet's last bit arrived at `port`.
@@ -273,13 +276,12 @@ impl<'a> Engine<'a> {
         let packet = &mut core.packets[id];
         packet.hop += 1;
         let next = core.hops[packet.hop as usize];
-        if next < EXPIRE {
+        if next < ENDS {
             return self.forward(port, id, next);
         }
-        if next == EXPIRE {
-            return self.discard(port, id, DropReason::Expired, 0);
+        if next != DELIVER {
+            return discard(core, port, id, faults::reason(next), 0);
         }
-        debug_assert_eq!(next, DELIVER);
         let kick = if packet.kind == Kind::Data { core.receive_data(id) } else { core.receive_answer(id) };
         if let Some(port) = kick {
             self.kick(port);
@@ -290,6 +292,9 @@ impl<'a> Engine<'a> {
     #[inline]
     fn forward(&mut self, port: u32, id: u32, egress: u32) {
         let core = &mut self.core;
+        if core.is_down(egress) {
+            return discard(core, port, id, DropReason::LinkDown, 0);
+        }
         let packet = &mut core.packets[id];
         let (size, lane) = (u64::from(packet.size), usize::from(packet.lane));
         let at = port as usize * core.lanes + lane;
@@ -300,13 +305,13 @@ impl<'a> Engine<'a> {
         if rule.limit != xoff_plan::plan::Limit::Unlimited {
             let room = memory.egress_share(rule.limit);
             if queued + size > room {
-                return self.discard(port, id, DropReason::QueueLimit, queued + size - room);
+                return discard(core, port, id, DropReason::QueueLimit, queued + size - room);
             }
         }
         let crossing = match a.admit(size, memory, &core.profiles[usize::from(a.profile)]) {
             Ok(crossing) => crossing,
-            Err(Refusal::Headroom(by)) => return self.discard(port, id, DropReason::HeadroomFull, by),
-            Err(Refusal::Memory(by)) => return self.discard(port, id, DropReason::BufferFull, by),
+            Err(Refusal::Headroom(by)) => return discard(core, port, id, DropReason::HeadroomFull, by),
+            Err(Refusal::Memory(by)) => return discard(core, port, id, DropReason::BufferFull, by),
         };
         packet.account = at as u32;
         if let Some(red) = rule.ecn
@@ -320,24 +325,6 @@ impl<'a> Engine<'a> {
             self.crossed(at as u32, crossing);
         }
         self.kick(egress);
-    }
-
-    #[cold]
-    fn discard(&mut self, ingress: u32, id: u32, reason: DropReason, shortfall: u64) {
-        let core = &mut self.core;
-        let packet = core.packets[id];
-        core.packets.remove(id);
-        let drop = Drops {
-            ingress,
-            lane: packet.lane,
-            lossless: core.egress[usize::from(packet.lane)].lossless,
-            reason,
-            packets: 1,
-            bytes: u64::from(packet.size),
-            first: core.now,
-            shortfall,
-        };
-        core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
     }
 
     fn finish(mut self, stop: Stop, at: Time, events: u64) -> Outcome {
@@ -384,6 +371,52 @@ impl<'a> Engine<'a> {
             waiting,
             counters: observed.counters,
         }
+    }
+}
+
+/// Drops a packet that arrived at `ingress`, in no queue any more.
+#[cold]
+pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, shortfall: u64) {
+    let packet = core.packets[id];
+    if packet.kind == Kind::Control {
+        core.take_frame(id);
+    } else {
+        core.packets.remove(id);
+    }
+    let drop = Drops {
+        ingress,
+        lane: packet.lane,
+        lossless: core.egress[usize::from(packet.lane)].lossless,
+        reason,
+        packets: 1,
+        bytes: u64::from(packet.size),
+        first: core.now,
+        shortfall,
+    };
+    core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
+}
+
+/// Gives back what a packet of `size` bytes was charged.
+#[inline]
+pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, size: u32) {
+    let a = &mut core.accounts[account as usize];
+    let profile = &core.profiles[usize::from(a.profile)];
+    let memory = &mut core.memories[a.node as usize];
+    if let Some(crossing) = a.release(u64::from(size), memory, profile) {
+        crossed(core, flow_control, account, crossing);
+    }
+}
+
+/// An account crossed a threshold. Over a link that is down nobody is told.
+#[cold]
+fn crossed(core: &mut Core, flow_control: &mut FlowControl, account: u32, crossing: Crossing) {
+    let (port, lane) = (account / core.lanes as u32, account % core.lanes as u32);
+    match crossing {
+        Crossing::Over => drop(core.observed.over_since.insert(account, core.now)),
+        Crossing::Under => drop(core.observed.over_since.remove(&account)),
+    }
+    if !core.is_down(port) {
+        flow_control.crossed(core, port, lane as u8, crossing);
     }
 }
 

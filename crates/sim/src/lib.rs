@@ -11,6 +11,7 @@ mod buffer;
 mod core;
 mod deadlock;
 mod engine;
+mod faults;
 mod host;
 mod observe;
 pub mod outcome;

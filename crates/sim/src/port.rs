@@ -37,13 +37,25 @@ pub struct Port {
     byte_time: u16,
     /// A transmission decision is pending, at `free_at` or now.
     pub pending: bool,
-    /// A link, not the inner port of a slow receiver.
-    pub is_link: bool,
+    /// What it sends over.
+    pub wire: Wire,
+}
+
+/// What a port sends over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Wire {
+    /// The inside of a slow receiver.
+    Inner,
+    /// A link.
+    Link,
+    /// A link that fails, loses or corrupts: see [`crate::faults`].
+    Faulty,
 }
 
 impl Port {
     /// An idle port.
-    pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, is_link: bool) -> Self {
+    pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, wire: Wire) -> Self {
         let exact = (8 * SECOND).is_multiple_of(rate);
         let byte_time = if exact { u16::try_from(8 * SECOND / rate).unwrap_or(0) } else { 0 };
         Self {
@@ -58,7 +70,7 @@ impl Port {
             node,
             byte_time,
             pending: false,
-            is_link,
+            wire,
         }
     }
 
