@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use xoff_net::topology::{Node, NodeKind, Port, PortId, Topology};
-use xoff_plan::plan::{Account, Buffer, DELIVER, Flow, Lane, Limit, Measure, PacketFormat, Plan};
+use xoff_plan::plan::{Account, Buffer, DELIVER, Faults, Flow, Lane, Limit, Measure, PacketFormat, Plan};
 use xoff_schemes::flow_control::pfc::PfcParams;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -126,6 +126,7 @@ pub fn plan() -> Plan {
         receivers: Vec::new(),
         end: Some(1_000 * US),
         measure: Measure::default(),
+        faults: Faults::default(),
     }
 }
 
