@@ -1,6 +1,6 @@
 //! The route of one flow.
 
-use super::{Link, Router, RoutingKind};
+use super::{Link, Router, RoutingKind, Tuple};
 use crate::topology::{Cube, NodeId, PortId};
 use std::fmt;
 
@@ -106,6 +106,7 @@ impl Router {
         max_hops: usize,
     ) -> Result<Route, RouteError> {
         let target = self.target(dst);
+        let flow = Tuple::new(src, dst, flow_key);
         let (mut at, mut ports) = (src, Vec::with_capacity(8));
         let mut links: Vec<Link> = Vec::new();
         // Only overrides can lead in a circle.
@@ -128,7 +129,7 @@ impl Router {
                 return Err(RouteError::NoPath { from: self.name(src), to: self.name(dst) });
             }
             let seed = self.seeds[at as usize];
-            let link = links[self.hash.choose(flow_key, seed, links.len() as u64) as usize];
+            let link = links[self.hash.choose(&flow, seed, links.len() as u64) as usize];
             ports.push(link.port);
             at = link.to;
         }
@@ -151,7 +152,8 @@ impl Router {
         }
         // At most 20 digits fit the largest network, and 20! fits 64 bits.
         let orders = (1..=layers.len() as u64).product();
-        let mut order = self.hash.choose(flow_key, self.seeds[src as usize], orders);
+        let flow = Tuple::new(src, dst, flow_key);
+        let mut order = self.hash.choose(&flow, self.seeds[src as usize], orders);
         let (mut at, mut ports) = (src, Vec::with_capacity(2 * layers.len()));
         while !layers.is_empty() {
             // The order as a number in the factorial base, digit by digit.
