@@ -65,16 +65,20 @@ impl Hpcc {
         let is_switch = switches(&header, &mut rows)?;
         let (mut links, mut degree) = (Vec::new(), vec![0u64; is_switch.len()]);
         for (line, content) in rows {
-            let surplus = links.len() as u64 == header.links;
-            if surplus && !content.starts_with(|c: char| c.is_ascii_digit()) {
-                break;
+            let found = links.len() as u64;
+            // Prose, which is fine behind the last link.
+            if !content.starts_with(|c: char| c.is_ascii_digit()) {
+                if found == header.links {
+                    break;
+                }
+                let announced = count(header.links, "link");
+                let message =
+                    format!("{} announces {announced}, and {found} stand above this line", header.name());
+                return Err(fault(line, message, LINK_FORM));
             }
-            if surplus {
-                let message = format!(
-                    "{} announces {}, and here is one more",
-                    header.name(),
-                    count(header.links, "link")
-                );
+            if found == header.links {
+                let message =
+                    format!("{} announces {}, and here is one more", header.name(), count(found, "link"));
                 return Err(fault(line, message, "correct the number, or remove the line"));
             }
             let row = row(line, content, header.nodes)?;
@@ -167,9 +171,7 @@ fn switches<'t>(
         let Some((line, content)) = rows.next_if(|&(_, content)| whole(content)) else {
             let listed = header.switches - left;
             let (line, message) = match rows.peek() {
-                Some(&(line, _)) => {
-                    (line, format!("{}, and {listed} are listed before this line", announced()))
-                }
+                Some(&(line, _)) => (line, format!("{}, and {listed} stand above this line", announced())),
                 None => (header.line, format!("{}, and {listed} are listed", announced())),
             };
             return Err(fault(line, message, help));

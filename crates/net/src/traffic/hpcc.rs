@@ -16,8 +16,8 @@ const FORM: &str =
 
 /// Reads a flow file: the number of flows, then a line for each of them with
 /// `src dst pg dport size start`: ids of hosts, priority group, destination
-/// port, payload bytes, and seconds with up to 12 decimals. The line may lack
-/// `dport`, as that of ConWeave does; it has no meaning here. Empty lines, and
+/// port, payload bytes, and seconds with up to 12 decimals. All lines may lack
+/// `dport`, as those of ConWeave do; it has no meaning here. Empty lines, and
 /// those that begin with `#`, are skipped; so is prose behind the last flow, as
 /// in the simulator's own examples.
 ///
@@ -44,16 +44,28 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
         Err(_) => return Err(fault(first, format!("`{}` is not a number of flows", shown(content)), form)),
     };
     let hosts = topology.names();
+    let header = || format!("the header (line {first}) announces {announced} flows");
     let mut flows = Vec::new();
+    let mut width = None;
     for (line, content) in rows {
-        let surplus = flows.len() as u64 == announced;
-        if surplus && !content.starts_with(|c: char| c.is_ascii_digit()) {
-            break;
+        let found = flows.len() as u64;
+        // Prose, which is fine behind the last flow.
+        if !content.starts_with(|c: char| c.is_ascii_digit()) {
+            if found == announced {
+                break;
+            }
+            return Err(fault(line, format!("{}, and {found} stand above this line", header()), FORM));
         }
-        if surplus {
-            let message =
-                format!("the header (line {first}) announces {announced} flows, and here is one more");
+        if found == announced {
+            let message = format!("{}, and here is one more", header());
             return Err(fault(line, message, "correct the number, or remove the line"));
+        }
+        // A line that lacks its start must not pass for one without `dport`.
+        let fields = content.split_whitespace().count();
+        let before = *width.get_or_insert(fields);
+        if fields != before {
+            let message = format!("a flow with {fields} fields, after one with {before}");
+            return Err(fault(line, message, FORM));
         }
         flows.push(flow(line, content, topology, &hosts)?);
     }

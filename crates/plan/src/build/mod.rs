@@ -2,6 +2,7 @@
 //! wrong with the scenario as a whole is found here, before anything runs.
 
 mod effects;
+mod files;
 mod lanes;
 mod measure;
 mod memory;
@@ -85,12 +86,10 @@ pub(crate) fn plan(
     if let FlowControl::Pfc(pfc) = &scenario.flow_control {
         memory::check_pfc(&cx, pfc, &packet)?;
     }
-    let mut topology = scenario
-        .topology
-        .build()
-        .map_err(|e| doc.error(&format!("topology.{}", e.key), e.message, e.help))?;
+    let mut topology = files::topology(&cx)?;
     check_links(&cx, &topology)?;
-    let used = used_priorities(&cx)?;
+    let listed = files::flows(&cx, &topology)?;
+    let used = used_priorities(&cx, &listed)?;
     let lanes = lanes::build(&mut cx, &used, &packet)?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     check_distances(&cx, &topology)?;
@@ -99,7 +98,7 @@ pub(crate) fn plan(
     let measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
-    let offers = offered::generate(&mut cx, &topology, &mut routes, &packet)?;
+    let offers = offered::generate(&mut cx, &topology, &mut routes, &packet, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
     let transport = transport(&mut cx, &routes, &packet)?;
@@ -125,7 +124,7 @@ pub(crate) fn plan(
             cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: nothing is sent to {}", s.host));
         }
     }
-    effects::warn(&mut cx, &topology, &slow, &buffers);
+    effects::warn(&mut cx, &topology, &slow, &buffers, &used);
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
@@ -202,11 +201,14 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
 }
 
 /// Priorities of data and ACKs, in descending order.
-fn used_priorities(cx: &Context<'_>) -> Result<Vec<u8>, Error> {
+fn used_priorities(cx: &Context<'_>, listed: &files::Listed) -> Result<Vec<u8>, Error> {
     let mut used = Vec::new();
     for (i, t) in cx.scenario.traffic.iter().enumerate() {
         lanes::check_priority(cx, &format!("traffic[{i}].priority"), t.priority())?;
-        used.push(t.priority());
+        match listed.get(&i) {
+            Some(flows) => used.extend(flows.iter().map(|(_, priority)| priority)),
+            None => used.push(t.priority()),
+        }
     }
     if let Some(p) = cx.scenario.transport.ack_priority {
         lanes::check_priority(cx, "transport.ack_priority", p)?;
