@@ -14,3 +14,9 @@ pub(crate) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(40).collect();
     if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }
+
+/// A number of things in words; `what` is one of them.
+pub(crate) fn count(n: u64, what: &str) -> String {
+    let plural = if what.ends_with("ch") { "es" } else { "s" };
+    format!("{n} {what}{}", if n == 1 { "" } else { plural })
+}

@@ -3,7 +3,7 @@
 
 use super::{Estimate, MAX_RADIX};
 use crate::error::SpecError;
-use crate::text::{lines, shown};
+use crate::text::{count, lines, shown};
 use crate::topology::{LinkSpec, NodeId, NodeKind, Topology};
 use crate::units::{Bandwidth, Span};
 use schemars::JsonSchema;
@@ -98,8 +98,10 @@ impl Hpcc {
             return Err(fault(header.line, message, "correct the number, or add the missing lines"));
         }
         if let Some(lonely) = degree.iter().position(|&d| d == 0) {
-            let message =
-                format!("the header announces {} nodes, and node {lonely} has no link", header.nodes);
+            let message = format!(
+                "the header announces {}, and node {lonely} has no link",
+                count(header.nodes, "node")
+            );
             return Err(fault(
                 header.line,
                 message,
@@ -221,14 +223,6 @@ fn node(line: usize, field: &str, nodes: u64) -> Result<u64, SpecError> {
         let message = format!("there is no node `{}`", shown(field));
         fault(line, message, format!("write an id from 0 to {}, as the header has {nodes} nodes", nodes - 1))
     })
-}
-
-fn count(n: u64, what: &str) -> String {
-    match (n, what) {
-        (1, _) => format!("1 {what}"),
-        (_, "switch") => format!("{n} switches"),
-        _ => format!("{n} {what}s"),
-    }
 }
 
 /// An error in line `line` of the file.

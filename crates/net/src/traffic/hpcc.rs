@@ -4,7 +4,7 @@
 use super::{Demand, MAX_FLOWS};
 use crate::builders::host_name;
 use crate::error::SpecError;
-use crate::text::{lines, shown};
+use crate::text::{count, lines, shown};
 use crate::topology::{NodeId, NodeKind, Topology};
 use crate::units::Span;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
         Err(_) => return Err(fault(first, format!("`{}` is not a number of flows", shown(content)), form)),
     };
     let hosts = topology.names();
-    let header = || format!("the header (line {first}) announces {announced} flows");
+    let header = || format!("the header (line {first}) announces {}", count(announced, "flow"));
     let mut flows = Vec::new();
     let mut width = None;
     for (line, content) in rows {
@@ -70,7 +70,8 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
         flows.push(flow(line, content, topology, &hosts)?);
     }
     if (flows.len() as u64) < announced {
-        let message = format!("the header announces {announced} flows, and {} follow", flows.len());
+        let message =
+            format!("the header announces {}, and {} follow", count(announced, "flow"), flows.len());
         return Err(fault(first, message, "correct the number, or add the missing lines"));
     }
     flows.sort_by_key(|(flow, _)| flow.start);
@@ -93,7 +94,7 @@ fn flow(
             Some(id) if topology.nodes[id as usize].kind == NodeKind::Host => Ok(id),
             _ => {
                 let message = format!("`{}` is not the id of a host", shown(field));
-                Err(fault(line, message, "id 5 is the host H5 of the topology"))
+                Err(fault(line, message, "id 5 is the host called H5 in the topology"))
             }
         }
     };
