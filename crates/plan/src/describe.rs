@@ -73,7 +73,8 @@ fn place(node: &Node) -> String {
 
 fn links(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "links")?;
-    let mut kinds: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
+    // Frame losses are probabilities, whose bits sort as they do.
+    let mut kinds: BTreeMap<(String, u64, u64, bool, u64), u64> = BTreeMap::new();
     for node in &plan.topology.nodes {
         for p in outer_ports(plan, node) {
             let port = &plan.topology.ports[p as usize];
@@ -82,13 +83,40 @@ fn links(out: &mut String, plan: &Plan) -> fmt::Result {
                 let mut ends = [place(node), place(far)];
                 // Tiers read S0, S1, …, and sort before hosts.
                 ends.sort_by_key(|e| (*e != "host", e.clone()));
-                *kinds.entry((ends.join(" - "), port.rate, port.delay)).or_default() += 1;
+                let key = (ends.join(" - "), port.rate, port.delay, port.long, port.loss.to_bits());
+                *kinds.entry(key).or_default() += 1;
             }
         }
     }
-    for ((ends, rate, delay), count) in kinds {
+    for ((ends, rate, delay, long, loss), count) in kinds {
         let bdp = u128::from(rate) * u128::from(delay) / 8_000_000_000_000;
-        writeln!(out, "  {count:>8} {ends}: {}, {} (one-hop BDP {bdp} B)", Bandwidth(rate), Span(delay))?;
+        let long = if long { ", long" } else { "" };
+        let loss = match f64::from_bits(loss) {
+            0.0 => String::new(),
+            loss => format!(", frame loss {loss}"),
+        };
+        let (rate, delay) = (Bandwidth(rate), Span(delay));
+        writeln!(out, "  {count:>8} {ends}: {rate}, {delay} (one-hop BDP {bdp} B){long}{loss}")?;
+    }
+    sites(out, plan)
+}
+
+/// What long links keep apart, if there are any.
+fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
+    if plan.topology.ports.iter().all(|p| !p.long) {
+        return Ok(());
+    }
+    let mut hosts: Vec<Vec<&str>> = Vec::new();
+    for (node, site) in plan.topology.nodes.iter().zip(plan.topology.sites()) {
+        let site = site as usize;
+        hosts.resize(hosts.len().max(site + 1), Vec::new());
+        if node.kind == NodeKind::Host {
+            hosts[site].push(&node.name);
+        }
+    }
+    writeln!(out, "sites, which long links join")?;
+    for (site, hosts) in hosts.iter().enumerate() {
+        writeln!(out, "  {site:>8} {}: {}", count(hosts.len() as u64, "host"), sample(hosts))?;
     }
     Ok(())
 }

@@ -160,6 +160,11 @@ fn topology(doc: &Document<'_>) -> Result<TopologySpec, Error> {
         "dumbbell" => TopologySpec::Dumbbell(rest(doc, "topology", kind)?),
         "line" => TopologySpec::Line(rest(doc, "topology", kind)?),
         "ring" => TopologySpec::Ring(rest(doc, "topology", kind)?),
+        "rail-only" => TopologySpec::RailOnly(rest(doc, "topology", kind)?),
+        "full-mesh" => TopologySpec::FullMesh(rest(doc, "topology", kind)?),
+        "torus-2d" => TopologySpec::Torus2d(rest(doc, "topology", kind)?),
+        "dci" => TopologySpec::Dci(rest(doc, "topology", kind)?),
+        "hpcc" => TopologySpec::Hpcc(rest(doc, "topology", kind)?),
         _ => TopologySpec::Custom(rest(doc, "topology", kind)?),
     })
 }

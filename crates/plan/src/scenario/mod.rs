@@ -8,7 +8,9 @@ mod traffic;
 
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
-pub use traffic::{FlowFile, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic};
+pub use traffic::{
+    FlowFile, FlowFormat, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,7 +68,8 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Routing {
-    /// If not given: `bcube` in an `ndc` topology without `overrides`, else `shortest-path`.
+    /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
+    /// many domains as hosts in one, without `overrides`; else `shortest-path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
