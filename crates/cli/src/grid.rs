@@ -35,6 +35,8 @@ struct Work<'a> {
     overrides: Vec<(String, String)>,
     /// Runs made at a time.
     jobs: usize,
+    /// Threads of each run.
+    threads: usize,
     quiet: bool,
     /// Ctrl-C was pressed.
     interrupted: &'a AtomicBool,
@@ -46,14 +48,17 @@ struct Work<'a> {
 pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let grid = vary::grid(&overrides, &args.vary, args.seeds.as_ref())?;
-    let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    // Each run keeps so many cores busy.
+    let threads = usize::from(args.threads);
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let interrupted = interrupt::flag()?;
     let work = Work {
         grid: &grid,
         source: Source::read(&args.scenario.path)?,
         name: load::name(&args.scenario.path),
         overrides,
-        jobs: args.jobs.unwrap_or_else(cores).get(),
+        jobs: args.jobs.map_or((cores / threads).max(1), NonZeroUsize::get),
+        threads,
         quiet: args.quiet,
         interrupted: &interrupted,
         broken: AtomicBool::new(false),
@@ -236,7 +241,7 @@ impl Work<'_> {
         };
         let plan = &loaded.plan;
         let mut meter = meter.begin(worker, self.grid.name(run), Goal::new(plan));
-        let outcome = xoff_sim::run(plan, &mut |progress| {
+        let outcome = xoff_sim::run_on(plan, self.threads, &mut |progress| {
             meter.update(progress);
             !self.stopped()
         });

@@ -77,6 +77,9 @@ struct RunArgs {
     /// The run's seed, short for --set run.seed=N
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Threads of the run; the results are the same for any number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
     /// Run a grid: this key with each of the values; repeated, every combination
     #[arg(long, value_name = "KEY=A,B,...", value_parser = vary::axis, help_heading = "Grids of runs")]
     vary: Vec<Axis>,
@@ -84,7 +87,7 @@ struct RunArgs {
     #[arg(long, value_name = "SEEDS", value_parser = vary::seeds, conflicts_with = "seed",
         help_heading = "Grids of runs")]
     seeds: Option<Seeds>,
-    /// Runs made at a time, each with its plan in memory [default: the number of cores]
+    /// Runs made at a time, each with its plan in memory [default: the number of cores over --threads]
     #[arg(long, value_name = "N", requires = "grid", help_heading = "Grids of runs")]
     jobs: Option<NonZeroUsize>,
     /// What stands beside a mean over seeds [default: range]

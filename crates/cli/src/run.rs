@@ -39,7 +39,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
 
     let interrupted = interrupt::flag()?;
     let mut meter = Meter::new(plan, args.quiet);
-    let outcome = xoff_sim::run(plan, &mut |progress| {
+    let outcome = xoff_sim::run_on(plan, args.threads.into(), &mut |progress| {
         meter.update(progress);
         !interrupted.load(Ordering::Relaxed)
     });
