@@ -83,11 +83,13 @@ fn metrics_are_what_the_summary_says() {
 #[test]
 fn drops_of_every_kind_add_up_and_lossless_ones_mark_the_run() {
     let mut s = summary(false);
-    for (kind, n) in [("lossless_packets", 2), ("lossy_packets", 30), ("expired_packets", 400)] {
+    for (kind, n) in
+        [("lossless_packets", 2), ("lossy_packets", 30), ("expired_packets", 400), ("fault_packets", 5000)]
+    {
         s["drops"][kind] = n.into();
     }
     let row = Row::read(&s).unwrap();
-    assert_eq!(row.values[index("drops")], Some(Number::Int(432)));
+    assert_eq!(row.values[index("drops")], Some(Number::Int(5432)));
     assert_eq!(Entry::done(row).status, Status::Lost);
     s["drops"]["lossless_packets"] = 0.into();
     assert_eq!(Entry::done(Row::read(&s).unwrap()).status, Status::Done);
