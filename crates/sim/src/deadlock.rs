@@ -9,8 +9,11 @@
 //! What is left when nothing more can be struck out (the greatest fixpoint) can
 //! never resume: it is deadlocked. A cycle of pauses that still drains is struck
 //! out entirely.
+//!
+//! Where queues are paused one by one, [`deadlock_by_flow`] does the same.
 
 use crate::core::Core;
+use crate::deadlock_by_flow;
 use crate::outcome::{Deadlock, Held, Wait};
 use crate::packet::NONE;
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,6 +132,9 @@ fn queued<'c>(core: &'c Core, port: u32, lane: u32) -> impl Iterator<Item = u32>
 
 /// Looks for a deadlock at time `now`.
 pub fn look(core: &Core, now: Time, last: &Snapshot) -> Option<Deadlock> {
+    if core.leaves.used() {
+        return deadlock_by_flow::look(core, now);
+    }
     let set = stuck(core, now, last, false);
     // From any member, what holds most of it, and so on, runs into a cycle.
     let mut order = Vec::new();
@@ -166,6 +172,9 @@ pub fn look(core: &Core, now: Time, last: &Snapshot) -> Option<Deadlock> {
 pub fn waiting(core: &Core, now: Time, last: &Snapshot) -> Vec<Wait> {
     if core.observed.flows_done == core.plan.flows.len() {
         return Vec::new();
+    }
+    if core.leaves.used() {
+        return deadlock_by_flow::waiting(core);
     }
     let set = stuck(core, now, last, true);
     let lanes = core.lanes as u32;

@@ -31,7 +31,7 @@ pub struct Leaf {
     /// Its port.
     pub port: u32,
     /// The queue of the port that it is a part of.
-    queue: u16,
+    pub queue: u16,
     in_ring: bool,
     pub paused: bool,
     /// The scheme's own bit.

@@ -11,6 +11,7 @@ mod buffer;
 mod by_flow;
 mod core;
 mod deadlock;
+mod deadlock_by_flow;
 mod engine;
 mod host;
 mod leaves;
