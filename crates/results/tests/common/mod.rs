@@ -193,6 +193,7 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
         outcome.pauses.push(Pause {
             port,
             lane: LOSSLESS,
+            queue: None,
             from: 300 * US + u64::from(port),
             until: None,
             cause: port ^ 1,
@@ -207,9 +208,10 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
         goodput(601 * US, 0, 0),
         goodput(601 * US, 1, 0),
     ]);
-    outcome
-        .pauses
-        .insert(0, Pause { port: 6, lane: LOSSLESS, from: 100 * US, until: Some(104 * US), cause: 7 });
+    outcome.pauses.insert(
+        0,
+        Pause { port: 6, lane: LOSSLESS, queue: None, from: 100 * US, until: Some(104 * US), cause: 7 },
+    );
     outcome.ports[7].resume_frames = 1;
     outcome.deadlock = Some(Deadlock {
         closed: 301_234_567,
