@@ -13,6 +13,7 @@ mod buffer;
 mod by_flow;
 mod core;
 mod deadlock;
+mod deadlock_by_flow;
 mod engine;
 mod executor;
 mod faults;
