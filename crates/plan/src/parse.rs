@@ -6,7 +6,7 @@ use crate::scenario::{FlowControl, Pfc, Scenario, Traffic};
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
     "topology",
     "routing",
     "switch",
@@ -16,6 +16,8 @@ const TABLES: [&str; 12] = [
     "ecn",
     "flow_control",
     "transport",
+    "irn",
+    "dcqcn",
     "traffic",
     "run",
     "measure",
@@ -70,6 +72,8 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         ecn: doc.read("ecn", &[])?,
         flow_control,
         transport: table(doc, "transport")?,
+        irn: doc.read("irn", &[])?,
+        dcqcn: doc.read("dcqcn", &[])?,
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,

@@ -9,7 +9,7 @@ use crate::outcome::{AccountPeak, Counters, DropReason, Drops, Outcome, Stop};
 use crate::packet::{Kind, NONE};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
-use xoff_plan::plan::{DELIVER, EXPIRE, Plan, Red};
+use xoff_plan::plan::{DELIVER, EXPIRE, Plan};
 use xoff_schemes::flow_control::{Crossing, FlowControl};
 
 /// How often the deadlock oracle looks.
@@ -220,6 +220,9 @@ impl<'a> Engine<'a> {
             }
         }) as usize;
         let id = if queue > lanes { core.serve_ring(port, queue) } else { core.dequeue(port, queue) };
+        if core.marks_at_dequeue && (1..=lanes).contains(&queue) {
+            core.mark_leaving(port, queue, id);
+        }
         let packet = &mut core.packets[id];
         let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
         packet.account = NONE;
@@ -310,9 +313,12 @@ impl<'a> Engine<'a> {
         };
         packet.account = at as u32;
         if let Some(red) = rule.ecn
-            && marks(red, queued, || core.marking[egress as usize].unit())
+            && queued > red.k_min
+            && !red.at_dequeue
+            && packet.kind == Kind::Data
+            && core.marks(egress, lane, queued)
         {
-            packet.marked = true;
+            core.packets[id].marked = true;
             core.observed.control[egress as usize][2] += 1;
         }
         core.enqueue(egress, 1 + lane, id);
@@ -390,16 +396,4 @@ impl<'a> Engine<'a> {
 /// Whether an event is a timer, or the effect of a frame that a timer sent.
 fn is_timer(event: &Event) -> bool {
     matches!(event.kind(), kind::TIMER | kind::TIMEOUT | kind::CONTROL)
-}
-
-/// Whether RED marks a packet that finds `queued` bytes before it.
-#[inline]
-fn marks(red: Red, queued: u64, unit: impl FnOnce() -> f64) -> bool {
-    if queued <= red.k_min {
-        false
-    } else if queued >= red.k_max {
-        true
-    } else {
-        unit() < red.p_max * (queued - red.k_min) as f64 / (red.k_max - red.k_min) as f64
-    }
 }

@@ -8,10 +8,12 @@
 //! when a packet comes.
 
 mod buffer;
+mod congestion;
 mod core;
 mod deadlock;
 mod engine;
 mod host;
+mod irn;
 mod observe;
 pub mod outcome;
 mod packet;

@@ -7,6 +7,7 @@ use crate::outcome::{
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_plan::plan::Plan;
+use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::ControlFrame;
 
 const NOT_PAUSED: u32 = u32::MAX;
@@ -135,6 +136,11 @@ pub fn sample(core: &mut Core, now: Time) {
             .filter(|&lane| observed.standing[port as usize * core.lanes + usize::from(lane)] != NOT_PAUSED);
         note(Quantity::PausedLanes(port), paused.count() as u64);
         observed.last_ports[i] = p.bytes;
+    }
+    if let CongestionControlParams::Dcqcn(params) = &plan.congestion_control {
+        for &flow in &plan.measure.flows {
+            note(Quantity::Rate(flow), core.reactions[flow as usize].rate_at(params, now));
+        }
     }
     for (node, memory) in core.memories.iter().enumerate() {
         // A device that never held anything has nothing to show.

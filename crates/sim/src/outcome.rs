@@ -70,6 +70,11 @@ pub struct FlowOutcome {
     pub marked: u64,
     /// Data packets of this flow that were dropped on the way.
     pub dropped: u64,
+    /// Data packets that reached the receiver though they had arrived before:
+    /// sent again for nothing.
+    pub spurious: u64,
+    /// Congestion notifications that reached the sender.
+    pub cnps: u64,
 }
 
 /// A queue's pause, from the moment it took effect.
@@ -113,6 +118,8 @@ pub enum Quantity {
     Buffered(NodeId),
     /// Queues of the whole network that are paused.
     PausedQueues,
+    /// Rate that the congestion control grants a flow, in bits per second.
+    Rate(u32),
 }
 
 /// Totals of a port.

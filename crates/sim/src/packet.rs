@@ -13,8 +13,11 @@ pub enum Kind {
     Data,
     /// `number` is the next PSN expected.
     Ack,
-    /// `number` is the PSN that is missing.
+    /// `number` is the PSN that is missing; `ahead` of it is, with selective
+    /// repeat, the packet that has arrived.
     Nack,
+    /// A congestion notification to the flow's sender.
+    Cnp,
     /// Between neighbours; `number` is its slot among the control frames.
     Control,
 }
@@ -40,8 +43,25 @@ pub struct Packet {
     pub kind: Kind,
     /// Its lane.
     pub lane: u8,
-    /// It carries an ECN mark.
+    /// Data carries an ECN mark; an ACK or NACK says that marks have come.
     pub marked: bool,
+    /// See [`Kind::Nack`]; else 0. Three bytes, so that a packet keeps its size.
+    pub ahead: [u8; 3],
+}
+
+impl Packet {
+    /// [`Packet::ahead`] as a number.
+    pub fn sacked(&self) -> u32 {
+        let [low, middle, high] = self.ahead;
+        self.number + u32::from_le_bytes([low, middle, high, 0])
+    }
+
+    /// Three bytes of a number below 2^24.
+    pub fn three_bytes(n: u32) -> [u8; 3] {
+        let [low, middle, high, rest] = n.to_le_bytes();
+        debug_assert_eq!(rest, 0, "the plan bounds windows");
+        [low, middle, high]
+    }
 }
 
 /// All packets.
@@ -98,5 +118,15 @@ impl std::ops::IndexMut<u32> for Arena {
     #[inline]
     fn index_mut(&mut self, id: u32) -> &mut Packet {
         &mut self.slots[id as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_fills_half_a_cache_line() {
+        assert_eq!(size_of::<Packet>(), 32);
     }
 }

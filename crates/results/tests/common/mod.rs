@@ -123,6 +123,8 @@ pub fn plan() -> Plan {
             rto: 1_000 * US,
             window: None,
         },
+        irn: Vec::new(),
+        congestion_control: xoff_schemes::congestion_control::CongestionControlParams::None,
         receivers: Vec::new(),
         end: Some(1_000 * US),
         measure: Measure::default(),
