@@ -4,7 +4,7 @@ use super::{Context, LONGEST, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{EXPIRE, Flow, IrnFlow, PacketFormat};
-use crate::scenario::{Irn, TransportKind as Kind};
+use crate::scenario::TransportKind as Kind;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::Topology;
 use xoff_net::units::{Span, Threshold};
@@ -80,7 +80,7 @@ fn irn(
     flows: &[Flow],
     packet: &PacketFormat,
 ) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
-    let given = cx.scenario.irn.unwrap_or(Irn::default());
+    let given = cx.scenario.irn.unwrap_or_default();
     let link_delay = given.inter.link_delay.map_or(LINK_DELAY, |d| d.0);
     // Longest unloaded round trip of a full packet and its ACK, within and between datacenters.
     let mut longest: [Time; 2] = [0; 2];
