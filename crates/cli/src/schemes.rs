@@ -38,17 +38,35 @@ fn render(schema: &Value) -> Option<String> {
         text += &heading(name, describe(variant));
         let empty = Map::new();
         let keys = table["properties"].as_object().unwrap_or(&empty);
-        text += &parameters(schema, keys, &["scheme"]);
+        text += &parameters(schema, "", keys, &["scheme"]);
     }
     let transport = resolve(schema, top.get("transport")?)["properties"].as_object()?;
     text += "transport.kind\n";
     for (name, meaning) in choices(schema, transport.get("kind")?)? {
         text += &heading(name, meaning);
-        text += &parameters(schema, transport, &["kind", "congestion_control"]);
+        // Go-back-N has one timeout, here; others have tables of their own.
+        let own = top.get(name);
+        let without = ["kind", "congestion_control", "rto"];
+        text += &parameters(schema, "", transport, &without[..if own.is_some() { 3 } else { 2 }]);
+        text += &own_table(schema, name, own)?;
     }
     text += "transport.congestion_control\n";
     for (name, meaning) in choices(schema, transport.get("congestion_control")?)? {
         text += &heading(name, meaning);
+        text += &own_table(schema, name, top.get(name))?;
+    }
+    Some(text)
+}
+
+/// The parameters of a scheme's own table, and of those within it; nothing if it has none.
+fn own_table(schema: &Value, name: &str, table: Option<&Value>) -> Option<String> {
+    let Some(table) = table else { return Some(String::new()) };
+    let keys = resolve(schema, table)["properties"].as_object()?;
+    let nested = |v: &Value| resolve(schema, v)["properties"].is_object();
+    let tables: Vec<&str> = keys.iter().filter(|(_, v)| nested(v)).map(|(k, _)| k.as_str()).collect();
+    let mut text = parameters(schema, &format!("{name}."), keys, &tables);
+    for key in tables {
+        text += &own_table(schema, &format!("{name}.{key}"), keys.get(key))?;
     }
     Some(text)
 }
@@ -68,6 +86,8 @@ fn describe(value: &Value) -> &str {
 
 /// What a `$ref` in `value` names, or `value` itself. An optional type is its only other choice.
 fn resolve<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
+    let value =
+        value["anyOf"].as_array().and_then(|any| any.iter().find(|v| v["$ref"].is_string())).unwrap_or(value);
     if let Some(name) = value["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
         return &schema["$defs"][name];
     }
@@ -80,12 +100,13 @@ fn choices<'a>(schema: &'a Value, value: &'a Value) -> Option<Vec<(&'a str, &'a 
     variants.iter().map(|v| Some((v["const"].as_str()?, describe(v)))).collect()
 }
 
-fn parameters(schema: &Value, keys: &Map<String, Value>, without: &[&str]) -> String {
+/// A table of the parameters `keys`, which stand in the scenario behind `prefix`.
+fn parameters(schema: &Value, prefix: &str, keys: &Map<String, Value>, without: &[&str]) -> String {
     let rows: Vec<Parameter> = keys
         .iter()
         .filter(|(key, _)| !without.contains(&key.as_str()))
         .map(|(key, value)| Parameter {
-            key: key.clone(),
+            key: format!("{prefix}{key}"),
             default: match &value["default"] {
                 Value::Null => "-".into(),
                 Value::String(s) => s.clone(),

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
+use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::congestion_control::dcqcn::{Reaction, Step};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
+use xoff_schemes::transport::TransportKind;
 
 /// Names that are shown of a list before it is cut.
 const SAMPLE: usize = 6;
@@ -18,7 +21,8 @@ pub fn describe(loaded: &Loaded) -> String {
     // Writing to a String does not fail.
     let _ = nodes(&mut out, plan)
         .and_then(|()| links(&mut out, plan))
-        .and_then(|()| lanes(&mut out, plan))
+        .and_then(|()| transport(&mut out, plan))
+        .and_then(|()| lanes(&mut out, loaded))
         .and_then(|()| memory(&mut out, plan))
         .and_then(|()| headroom(&mut out, plan))
         .and_then(|()| traffic(&mut out, loaded));
@@ -121,6 +125,59 @@ fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
+/// What is not the default: IRN's windows and timeouts, and the congestion control.
+fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
+    if let TransportKind::Irn { intra, inter } = &plan.transport.kind {
+        writeln!(out, "transport: irn (selective repeat)")?;
+        for (what, timeouts, group) in
+            [("within datacenters", intra, false), ("between datacenters", inter, true)]
+        {
+            let windows = plan.irn.iter().filter(|f| f.inter == group).map(|f| f.window);
+            let Some((least, most)) = windows.clone().min().zip(windows.clone().max()) else { continue };
+            let window = if least == most { most.to_string() } else { format!("{least} to {most}") };
+            writeln!(
+                out,
+                "  {:>8} {what}: window {window} packets, timeout {} with up to {} in flight, else {}",
+                count(windows.count() as u64, "flow"),
+                Span(timeouts.low),
+                timeouts.few,
+                Span(timeouts.high)
+            )?;
+        }
+    }
+    if let CongestionControlParams::Dcqcn(p) = &plan.congestion_control {
+        let step = |s: Step| match s {
+            Step::Rate(rate) => Bandwidth(rate).to_string(),
+            Step::LineShare(divisor) => format!("1/{divisor} of the line rate"),
+        };
+        let reaction = match p.reaction {
+            Reaction::Periodic => format!("looks for notifications every {}", Span(p.decrease_interval)),
+            Reaction::Immediate => "decreases at each notification".to_string(),
+        };
+        let cnp = match p.cnp_interval {
+            0 => "ACKs tell of marks".to_string(),
+            interval => format!("CNPs of {} B, {} apart or more", p.cnp_size, Span(interval)),
+        };
+        let bytes = match p.byte_counter {
+            0 => String::new(),
+            bytes => format!(" and every {}", Bytes(bytes)),
+        };
+        writeln!(out, "congestion control: dcqcn ({cnp}; {reaction})")?;
+        writeln!(out, "  alpha every {} with g = {}", Span(p.alpha_timer), p.gain)?;
+        writeln!(
+            out,
+            "  increases every {}{bytes}: {} of fast recovery, then {}, then {}; never below {}; target {}clamped",
+            Span(p.increase_timer),
+            p.fast_recovery,
+            step(p.additive_increase),
+            step(p.hyper_increase),
+            step(p.minimum_rate),
+            if p.clamp_target { "" } else { "not " }
+        )?;
+    }
+    Ok(())
+}
+
 /// The least and the most of `values` (not none), or the one that they all are.
 fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String {
     match (values.iter().min(), values.iter().max()) {
@@ -130,7 +187,8 @@ fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String {
     }
 }
 
-fn lanes(out: &mut String, plan: &Plan) -> fmt::Result {
+fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
+    let plan = &loaded.plan;
     // The inner ports of slow hosts come behind the scenario's own.
     let own = plan.topology.ports.len() - 2 * plan.receivers.len();
     let scheme = match &plan.flow_control {
@@ -157,7 +215,16 @@ fn lanes(out: &mut String, plan: &Plan) -> fmt::Result {
     for lane in &plan.lanes {
         let loss = if lane.lossless { "lossless" } else { "lossy" };
         let ecn = match &lane.ecn {
-            Some(r) => format!(", ECN from {} to {} (p {})", Bytes(r.k_min), Bytes(r.k_max), r.p_max),
+            Some(r) => {
+                let per = match r.per {
+                    0 => String::new(),
+                    rate => format!(" per {} of the port", Bandwidth(rate)),
+                };
+                let at = if r.at_dequeue { " at dequeue" } else { "" };
+                let own = loaded.scenario.priority.iter().any(|p| p.id == lane.priority && p.ecn.is_some());
+                let from = if own || loaded.scenario.ecn.is_some() { "" } else { ", as dcqcn brings it" };
+                format!(", ECN{at} from {} to {}{per} (p {}{from})", Bytes(r.k_min), Bytes(r.k_max), r.p_max)
+            }
             None => String::new(),
         };
         writeln!(

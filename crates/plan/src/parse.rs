@@ -6,7 +6,7 @@ use crate::scenario::{FlowControl, Pfc, Scenario, Traffic};
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 16] = [
     "topology",
     "routing",
     "switch",
@@ -18,6 +18,8 @@ const TABLES: [&str; 14] = [
     "ecn",
     "flow_control",
     "transport",
+    "irn",
+    "dcqcn",
     "traffic",
     "run",
     "measure",
@@ -108,6 +110,8 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         ecn: doc.read("ecn", &[])?,
         flow_control,
         transport: table(doc, "transport")?,
+        irn: doc.read("irn", &[])?,
+        dcqcn: doc.read("dcqcn", &[])?,
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,

@@ -5,6 +5,7 @@
 
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId, Topology};
+use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::TransportParams;
 
@@ -52,6 +53,10 @@ pub struct Plan {
     pub flow_control: FlowControlParams,
     /// The transport and its parameters.
     pub transport: TransportParams,
+    /// With IRN, by flow; else empty.
+    pub irn: Vec<IrnFlow>,
+    /// The congestion control and its parameters.
+    pub congestion_control: CongestionControlParams,
     /// Hosts that consume what they receive slowly, or not at all for a while.
     pub receivers: Vec<Receiver>,
     /// When the run ends: `None` runs until every flow has completed.
@@ -104,6 +109,25 @@ pub struct Red {
     pub k_max: u64,
     /// Probability at `k_max`, 0 to 1.
     pub p_max: f64,
+    /// The lengths are for a port of this rate in bits per second, and in
+    /// proportion for others; 0: they hold for every port.
+    pub per: u64,
+    /// A packet is marked when it leaves the queue, by what it leaves behind,
+    /// rather than when it joins it, by what it finds.
+    pub at_dequeue: bool,
+}
+
+impl Red {
+    /// The marking at a port of `rate` bits per second; lengths are rounded down.
+    pub fn at(self, rate: u64) -> Self {
+        if self.per == 0 {
+            return self;
+        }
+        let scaled = |k: u64| {
+            u64::try_from(u128::from(k) * u128::from(rate) / u128::from(self.per)).unwrap_or(u64::MAX)
+        };
+        Self { k_min: scaled(self.k_min), k_max: scaled(self.k_max), per: 0, ..self }
+    }
 }
 
 /// Memory of a device.
@@ -161,6 +185,15 @@ pub struct Flow {
     pub ideal: Time,
 }
 
+/// What a flow is to IRN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IrnFlow {
+    /// Most packets in flight, at least 1, below 2^24.
+    pub window: u32,
+    /// It goes between datacenters.
+    pub inter: bool,
+}
+
 /// Sizes of packets on the wire, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketFormat {
@@ -214,6 +247,8 @@ pub struct Measure {
     pub ports: Vec<PortId>,
     /// Whether the head-of-line blocking oracle watches.
     pub blocking: bool,
+    /// Flows whose rate is sampled, by index into [`Plan::flows`].
+    pub flows: Vec<u32>,
 }
 
 /// What goes wrong with links, and how routes follow. Empty in a healthy network.

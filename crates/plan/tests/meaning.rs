@@ -5,9 +5,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
-use xoff_plan::plan::{DELIVER, EXPIRE, Flow, Limit, Plan};
+use xoff_plan::plan::{DELIVER, EXPIRE, Flow, IrnFlow, Limit, Plan};
 use xoff_plan::{Loaded, load};
+use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::congestion_control::dcqcn::Reaction;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::transport::TransportKind;
+use xoff_schemes::transport::irn::Timeouts;
 
 const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 4\n\
                     link = { rate = \"100Gbps\", delay = \"1us\" }\n";
@@ -480,4 +484,96 @@ fn a_dci_switch_has_headroom_for_its_long_link() {
     }
     // Up three tiers, over both DCI switches, down again.
     assert_eq!(route(&plan, plan.flows[0].path).0.len(), 9);
+}
+
+/// Two datacenters, a long link between them: 100 us one way.
+const TWO_CENTERS: &str = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\", \"C\"]\nswitches = [\"X\", \"Y\"]\n\
+     links = [{ a = \"A\", b = \"X\", rate = \"100Gbps\", delay = \"1us\" }, { a = \"B\", b = \"X\", rate = \"40Gbps\", delay = \"1us\" },\n\
+     { a = \"C\", b = \"Y\", rate = \"100Gbps\", delay = \"1us\" }, { a = \"X\", b = \"Y\", rate = \"400Gbps\", delay = \"100us\" }]\n\
+     [switch]\nbuffer = \"1GB\"\n[[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"1MB\"\n\
+     [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"C\"\nsize = \"1MB\"\n[transport]\nkind = \"irn\"\n";
+
+/// IRN's window is the slowest link's rate times the longest round trip of the
+/// flow's group; timeouts between datacenters come on top of theirs.
+#[test]
+fn irn_tells_flows_between_datacenters() {
+    let built = loaded(&[TWO_CENTERS]);
+    assert!(built.warnings.is_empty(), "{:?}", built.warnings);
+    let plan = built.plan;
+    // A packet of 1,062 B and its ACK of 66 B: at 100 Gbit/s 84,960 and 5,280 ps.
+    let near = 4_000_000 + 84_960 + 5_280 + 1_062 * 200 + 66 * 200;
+    let far = 204_000_000 + 2 * (84_960 + 5_280) + 1_062 * 20 + 66 * 20;
+    let packets = |rate: u64, trip: u64| (rate * trip).div_ceil(8_000 * 1_000) as u32;
+    let irn = |window, inter| IrnFlow { window, inter };
+    assert_eq!(plan.irn, [irn(packets(40, near), false), irn(packets(100, far), true)]);
+    let us = 1_000_000;
+    let expected = TransportKind::Irn {
+        intra: Timeouts { low: 100 * us, high: 320 * us, few: 3 },
+        inter: Timeouts { low: 100 * us + far, high: 320 * us + far, few: 3 },
+    };
+    assert_eq!((plan.transport.kind, plan.transport.rto), (expected, 320 * us + far));
+    // One's own values, and links that count as long from elsewhere on.
+    let own = [
+        ("transport.window", "20kB"),
+        ("irn.inter.window", "2bdp"),
+        ("irn.inter.rto_low", "1ms"),
+        ("irn.inter.rto_high", "2ms"),
+        ("irn.few", "5"),
+    ];
+    let plan = set(&[TWO_CENTERS], &own).plan;
+    assert_eq!(plan.irn, [irn(20, false), irn((2 * 100 * far).div_ceil(8_000_000) as u32, true)]);
+    let TransportKind::Irn { inter, .. } = plan.transport.kind else { panic!("irn") };
+    assert_eq!(inter, Timeouts { low: 1_000 * us, high: 2_000 * us, few: 5 });
+    let all = set(&[TWO_CENTERS], &[("irn.inter.link_delay", "500us"), ("irn.inter.window", "1MB")]);
+    assert!(all.plan.irn.iter().all(|f| !f.inter));
+    let keys: Vec<&str> = all.warnings.iter().map(|w| w.key.as_str()).collect();
+    // The round trip within "the datacenter" is longer than its timeout now.
+    assert_eq!(keys, ["irn.rto_low", "irn.inter.link_delay", "irn.inter.window"]);
+}
+
+/// Presets, what they scale with, and the marking that comes with them.
+#[test]
+fn dcqcn_brings_its_marking() {
+    let on = ("transport.congestion_control", "dcqcn");
+    let ecn = |overrides: &[(&str, &str)]| set(&[LINE, FLOW], overrides).plan.lanes[0].ecn;
+    assert_eq!(ecn(&[]), None);
+    let field = ecn(&[on]).unwrap();
+    assert!(field.at_dequeue);
+    let at = |rate: u64| (field.at(rate).k_min, field.at(rate).k_max);
+    assert_eq!((at(25_000_000_000), at(400_000_000_000)), ((100_000, 400_000), (1_600_000, 6_400_000)));
+    let paper = ecn(&[on, ("dcqcn.preset", "paper")]).unwrap();
+    assert_eq!((paper.at(40_000_000_000).k_min, paper.p_max, paper.at_dequeue), (5_000, 0.01, false));
+    let given = ecn(&[on, ("ecn", "{ k_min = \"1kB\", k_max = \"2kB\", p_max = 1.0 }")]).unwrap();
+    assert_eq!((given.k_min, given.per), (1_000, 0));
+    let params = |overrides: &[(&str, &str)]| match set(&[LINE, FLOW], overrides).plan.congestion_control {
+        CongestionControlParams::Dcqcn(p) => p,
+        CongestionControlParams::None => panic!("dcqcn is on"),
+    };
+    let p = params(&[on]);
+    assert_eq!((p.additive_increase.of(1e11), p.hyper_increase.of(1e11)), (2e7, 2e8));
+    assert_eq!((p.reaction, p.cnp_interval, p.decrease_interval), (Reaction::Periodic, 0, 4_000_000));
+    let p =
+        params(&[on, ("dcqcn.preset", "paper"), ("dcqcn.hyper_increase", "1Gbps"), ("dcqcn.gain", "0.5")]);
+    assert_eq!((p.reaction, p.cnp_interval, p.cnp_size), (Reaction::Immediate, 50_000_000, 66));
+    assert_eq!((p.hyper_increase.of(1e11), p.gain, p.byte_counter), (1e9, 0.5, 10_000_000));
+}
+
+/// What belongs to the transport or congestion control that the run does not have is named.
+#[test]
+fn keys_of_other_transports_are_named() {
+    let keys = |overrides: &[(&str, &str)]| -> Vec<String> {
+        set(&[LINE, FLOW], overrides).warnings.into_iter().map(|w| w.key).collect()
+    };
+    assert_eq!(keys(&[("irn.few", "2"), ("dcqcn.gain", "0.1")]), ["irn.few", "dcqcn.gain"]);
+    assert_eq!(keys(&[("transport.kind", "irn"), ("transport.rto", "1ms")]), ["transport.rto"]);
+    let on = ("transport.congestion_control", "dcqcn");
+    assert_eq!(
+        keys(&[on, ("dcqcn.cnp_size", "64B"), ("dcqcn.cnp_priority", "5")]),
+        ["dcqcn.cnp_size", "dcqcn.cnp_priority"]
+    );
+    assert_eq!(
+        keys(&[on, ("dcqcn.reaction", "immediate"), ("dcqcn.decrease_interval", "9us")]),
+        ["dcqcn.decrease_interval"]
+    );
+    assert_eq!(keys(&[("measure.flows", "[0]"), ("measure.interval", "1us")]), ["measure.flows"]);
 }

@@ -117,6 +117,8 @@ fn flows(plan: &Plan, flows: &[Flow], outcomes: &[FlowOutcome], first: usize) ->
         ("out_of_order", int(&|o| o.out_of_order)),
         ("marked", int(&|o| o.marked)),
         ("dropped", int(&|o| o.dropped)),
+        ("spurious", int(&|o| o.spurious)),
+        ("cnps", int(&|o| o.cnps)),
     ]
 }
 
@@ -128,6 +130,7 @@ fn described(plan: &Plan, what: Quantity) -> (&'static str, String, &'static str
         Quantity::Queue(port) => ("queue", names::port(plan, port), "byte"),
         Quantity::PausedLanes(port) => ("paused_priorities", names::port(plan, port), "count"),
         Quantity::Buffered(node) => ("buffered", names::node(plan, node).to_string(), "byte"),
+        Quantity::Rate(flow) => ("rate", format!("flow {flow}"), "bit/s"),
         Quantity::PausedQueues => ("paused_queues", "network".into(), "count"),
     }
 }

@@ -7,6 +7,7 @@ use crate::notes::{Level, Note};
 use crate::statistics::started;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{Limit, Plan};
+use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::Outcome;
 
@@ -17,6 +18,7 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     receivers(plan, outcome, notes);
     window(plan, notes);
     pacing(plan, notes);
+    repeats(outcome, notes);
 }
 
 fn note(text: impl Into<String>) -> Note {
@@ -112,10 +114,12 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     };
     let marks: u64 = outcome.ports.iter().map(|p| p.marks).sum();
     if marks > 0 {
-        notes.push(note(format!(
-            "{} set, and nothing reacts to them: transport.congestion_control is \"none\".",
-            human::counted(marks, "ECN mark")
-        )));
+        if plan.congestion_control == CongestionControlParams::None {
+            notes.push(note(format!(
+                "{} set, and nothing reacts to them: transport.congestion_control is \"none\".",
+                human::counted(marks, "ECN mark")
+            )));
+        }
         return;
     }
     let longest = outcome.ports.iter().enumerate().rev().max_by_key(|(_, p)| p.queue_peak);
@@ -127,7 +131,11 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             human::bytes(k_min)
         )
     });
-    notes.push(note(format!("ECN never marked a packet{reached}.")));
+    let idle = match names::congestion_control(plan) {
+        "none" => String::new(),
+        control => format!(" So {control} changed no rate."),
+    };
+    notes.push(note(format!("ECN never marked a packet{reached}.{idle}")));
 }
 
 fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
@@ -169,6 +177,19 @@ fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
             "The rate of {} had no effect: its host's port is not faster than {}.",
             names::flow(plan, index as u32),
             human::rate(plan.flows[index].pace as f64)
+        )));
+    }
+}
+
+/// Packets that were sent again though they had arrived.
+fn repeats(outcome: &Outcome, notes: &mut Vec<Note>) {
+    let sum = |get: &dyn Fn(&xoff_sim::outcome::FlowOutcome) -> u64| outcome.flows.iter().map(get).sum();
+    let (spurious, all): (u64, u64) = (sum(&|f| f.spurious), sum(&|f| f.retransmitted));
+    if spurious > 0 {
+        notes.push(note(format!(
+            "{} sent again for nothing, of {} in all: they had arrived.",
+            human::counted(spurious, "packet"),
+            human::counted(all, "repeat")
         )));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::human;
 use xoff_net::topology::{NodeId, NodeKind, PortId};
 use xoff_plan::plan::{ENDS, EXPIRE, Plan};
+use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
 
@@ -89,5 +90,14 @@ pub fn flow_control(plan: &Plan) -> &'static str {
 pub fn transport(plan: &Plan) -> &'static str {
     match plan.transport.kind {
         TransportKind::GoBackN => "go-back-n",
+        TransportKind::Irn { .. } => "irn",
+    }
+}
+
+/// The congestion control as scenarios call it.
+pub fn congestion_control(plan: &Plan) -> &'static str {
+    match plan.congestion_control {
+        CongestionControlParams::None => "none",
+        CongestionControlParams::Dcqcn(_) => "dcqcn",
     }
 }

@@ -46,6 +46,8 @@ pub struct Group {
     pub flow_rate_bps: Option<f64>,
     /// Data packets sent again.
     pub retransmitted: u64,
+    /// Data packets that arrived though they had arrived before.
+    pub spurious: u64,
     /// Data packets dropped.
     pub dropped: u64,
 }
@@ -130,6 +132,7 @@ fn grouped<N: AsRef<str>>(
                 goodput_bps: 0.0,
                 flow_rate_bps: None,
                 retransmitted: 0,
+                spurious: 0,
                 dropped: 0,
             };
             (group, 0, Vec::new(), Vec::new())
@@ -142,6 +145,7 @@ fn grouped<N: AsRef<str>>(
         let (row, delivered, slowdowns, rates) = &mut rows[group(flow)];
         row.flows += 1;
         row.retransmitted += result.retransmitted;
+        row.spurious += result.spurious;
         row.dropped += result.dropped;
         *delivered += result.delivered_bytes;
         if let (Some(time), Some(slow)) = (fct(flow, result), slowdown(flow, result)) {

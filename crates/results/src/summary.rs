@@ -25,6 +25,8 @@ pub struct Summary {
     pub flow_control: String,
     /// Transport by its scenario name.
     pub transport: String,
+    /// Congestion control by its scenario name.
+    pub congestion_control: String,
     /// Seed of the run.
     pub seed: u64,
     /// Simulated time in picoseconds.
@@ -246,6 +248,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         network: names::network(plan),
         flow_control: names::flow_control(plan).into(),
         transport: names::transport(plan).into(),
+        congestion_control: names::congestion_control(plan).into(),
         seed: plan.seed,
         simulated_ps: outcome.end,
         stop: stop_name(outcome.stop),

@@ -1,5 +1,6 @@
 //! Every protocol as a sans-IO state machine. Nothing here knows the simulator:
 //! a scheme sees the narrow view of its own device and no more.
 
+pub mod congestion_control;
 pub mod flow_control;
 pub mod transport;

@@ -20,8 +20,8 @@ impl Core<'_> {
             flow: packet.flow,
             answer: packet.kind != Kind::Data,
             ingress,
-            upstream: packet.upstream,
-            counted: packet.counted,
+            upstream: packet.upstream(),
+            counted: packet.counted(),
             pausing: false,
         }
     }
@@ -48,7 +48,7 @@ impl Core<'_> {
 /// Puts a packet into its leaf of `port`; it is charged to its ingress already.
 /// The caller then kicks the port.
 pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
-    core.packets[id].counted = false;
+    core.packets[id].set_counted(false);
     let mut passing = core.passing(port, id);
     let lane = usize::from(passing.lane);
     let leaf = match core.leaves.queueing {
@@ -58,7 +58,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         }
         Queueing::PerFlow if !passing.answer => core.packets[id].hop,
         _ => {
-            core.packets[id].upstream = 0;
+            core.packets[id].set_upstream(0);
             return core.enqueue(port, 1 + lane, id);
         }
     };
@@ -69,7 +69,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         oracle.grows(leaf);
     }
     flow_control.enqueued(core, &mut passing);
-    core.packets[id].counted = passing.counted;
+    core.packets[id].set_counted(passing.counted);
     core.leaves.get_mut(leaf).pausing = passing.pausing;
 }
 
@@ -97,7 +97,7 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     passing.pausing = core.leaves.get(leaf).pausing;
     flow_control.left(core, &mut passing);
     core.leaves.get_mut(leaf).pausing = passing.pausing;
-    core.packets[id].upstream = passing.queue;
+    core.packets[id].set_upstream(passing.queue);
     id
 }
 
@@ -112,7 +112,7 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     let at = core.ports[port as usize].first_queue as usize + queue;
     core.queues[at].data_packets += 1;
     let number = core.leaves.number(leaf, core.packets[id].lane);
-    core.packets[id].upstream = number;
+    core.packets[id].set_upstream(number);
     if !core.senders[flow as usize].ready() {
         own_left(core, flow_control, flow);
     }

@@ -3,8 +3,10 @@
 
 use crate::blocking::{Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
+use crate::congestion::{notification_points, reaction_points};
 use crate::faults::Faults;
 use crate::host::{ReceiverState, SenderState};
+use crate::irn::IrnSender;
 use crate::leaves::{Leaves, Newcomer};
 use crate::observe::Observed;
 use crate::outcome::Pause;
@@ -15,7 +17,9 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
+use xoff_schemes::congestion_control::dcqcn::{NotificationPoint, ReactionPoint};
 use xoff_schemes::flow_control::{ControlFrame, Device, Target};
+use xoff_schemes::transport::irn;
 
 /// How many events ahead of the current one what it names is fetched …
 const FETCH_FIRST: usize = 10;
@@ -91,8 +95,18 @@ pub struct Core<'a> {
     pub memories: Vec<Memory>,
     /// By port; empty without ECN.
     pub marking: Vec<Stream>,
+    /// By port and lane, where marking goes with the port's rate; else empty.
+    reds: Vec<Option<Red>>,
+    /// Some lane marks packets that leave.
+    pub marks_at_dequeue: bool,
     pub senders: Vec<SenderState>,
     pub receivers: Vec<ReceiverState>,
+    /// By flow; empty unless the transport is IRN.
+    pub irn_senders: Vec<IrnSender>,
+    pub irn_receivers: Vec<irn::Receiver>,
+    /// By flow; empty without congestion control.
+    pub reactions: Vec<ReactionPoint>,
+    pub notifications: Vec<NotificationPoint>,
     /// Generation of each timer of the flow control.
     timers: Vec<u32>,
     /// Links that fail or lose.
@@ -174,6 +188,10 @@ impl<'a> Core<'a> {
             .collect();
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
+        let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
+        let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
+        let reds: Vec<Option<Red>> =
+            if scales { topology.ports.iter().flat_map(|p| red_at(p.rate)).collect() } else { Vec::new() };
         Self {
             now: 0,
             wheel: Wheel::new(bucket_bits(plan)),
@@ -190,7 +208,13 @@ impl<'a> Core<'a> {
             egress: plan
                 .lanes
                 .iter()
-                .map(|l| Egress { limit: l.egress_limit, lossless: l.lossless, ecn: l.ecn })
+                .enumerate()
+                .map(|(i, l)| {
+                    // Where it differs by port, the least: whoever exceeds it looks closer.
+                    let least = reds.iter().skip(i).step_by(lanes).flatten().map(|r| r.k_min).min();
+                    let ecn = l.ecn.map(|red| Red { k_min: least.unwrap_or(red.k_min), ..red });
+                    Egress { limit: l.egress_limit, lossless: l.lossless, ecn }
+                })
                 .collect(),
             accounts,
             profiles,
@@ -200,7 +224,13 @@ impl<'a> Core<'a> {
             } else {
                 Vec::new()
             },
-            senders: plan.flows.iter().map(|f| SenderState::new(plan, f)).collect(),
+            reds,
+            marks_at_dequeue: plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue)),
+            senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
+            irn_senders: plan.irn.iter().map(|f| IrnSender::new(plan, f)).collect(),
+            irn_receivers: vec![irn::Receiver::default(); plan.irn.len()],
+            reactions: reaction_points(plan),
+            notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             timers: vec![0; timers],
             faults,
@@ -353,6 +383,36 @@ impl<'a> Core<'a> {
         id
     }
 
+    /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes.
+    pub fn marks(&mut self, port: u32, lane: usize, queued: u64) -> bool {
+        let by_port = self.reds.get(port as usize * self.lanes + lane).copied().flatten();
+        let Some(red) = by_port.or(self.egress[lane].ecn) else { return false };
+        if queued <= red.k_min {
+            false
+        } else if queued >= red.k_max {
+            true
+        } else {
+            let share = (queued - red.k_min) as f64 / (red.k_max - red.k_min) as f64;
+            self.marking[port as usize].unit() < red.p_max * share
+        }
+    }
+
+    /// Marks a packet that leaves `queue` of `port`, by what it leaves behind.
+    #[cold]
+    pub fn mark_leaving(&mut self, port: u32, queue: usize, id: u32) {
+        let packet = &self.packets[id];
+        let lane = usize::from(packet.lane);
+        let marking = self.egress[lane].ecn.is_some_and(|red| red.at_dequeue);
+        if !marking || packet.kind != Kind::Data {
+            return;
+        }
+        let behind = self.queues[self.ports[port as usize].first_queue as usize + queue].bytes;
+        if self.marks(port, lane, behind) {
+            self.packets[id].marked = true;
+            self.observed.control[port as usize][2] += 1;
+        }
+    }
+
     /// Posts a transmission decision for `port` at the first time it can
     /// transmit, if something may go and none is pending.
     pub fn post_decision(&mut self, port: u32) {
@@ -466,19 +526,7 @@ impl Device for Core<'_> {
         if let (Some(oracle), Some(roots)) = (&mut self.blocking, roots) {
             oracle.keep(slot, roots);
         }
-        let id = self.packets.insert(Packet {
-            next: NONE,
-            hop: NONE,
-            flow: NONE,
-            number: slot,
-            account: NONE,
-            size: frame.length(),
-            kind: Kind::Control,
-            lane: 0,
-            marked: false,
-            upstream: 0,
-            counted: false,
-        });
+        let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, frame.length(), 0, NONE));
         self.enqueue(port, 0, id);
         self.post_decision(port);
     }

@@ -64,10 +64,10 @@ fn packets<'w>(world: &World<'w, '_>, leaf: u32) -> impl Iterator<Item = &'w Pac
 /// The leaf upstream that a packet came from, if it is counted against it.
 fn counted_against(world: &World, packet: &Packet) -> Option<u32> {
     // Only what came through a port is counted.
-    packet.counted.then(|| {
+    packet.counted().then(|| {
         let ingress = packet.account / world.lanes();
         let upstream = world.plan.topology.ports[ingress as usize].peer;
-        world.cores[0].leaves.numbered(upstream, packet.lane, packet.upstream)
+        world.cores[0].leaves.numbered(upstream, packet.lane, packet.upstream())
     })
 }
 

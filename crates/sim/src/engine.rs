@@ -12,7 +12,7 @@ use crate::partition::Partition;
 use crate::port::{Queue, Wire};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
-use xoff_plan::plan::{DELIVER, ENDS, Plan, Red};
+use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{Crossing, FlowControl};
 
 /// A part of a run.
@@ -191,6 +191,9 @@ impl<'a> Engine<'a> {
         } else {
             core.dequeue(port, queue)
         };
+        if core.marks_at_dequeue && (1..=lanes).contains(&queue) {
+            core.mark_leaving(port, queue, id);
+        }
         let packet = &mut core.packets[id];
         let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
         packet.account = NONE;
@@ -282,9 +285,12 @@ impl<'a> Engine<'a> {
             oracle.charged(at as u32, core.plan.topology.ports[egress as usize].index, size);
         }
         if let Some(red) = rule.ecn
-            && marks(red, queued, || core.marking[egress as usize].unit())
+            && queued > red.k_min
+            && !red.at_dequeue
+            && packet.kind == Kind::Data
+            && core.marks(egress, lane, queued)
         {
-            packet.marked = true;
+            core.packets[id].marked = true;
             core.observed.control[egress as usize][2] += 1;
         }
         if core.leaves.used() {
@@ -351,16 +357,4 @@ fn crossed(core: &mut Core, flow_control: &mut FlowControl, account: u32, crossi
 /// Whether an event is a timer, or the effect of a frame that a timer sent.
 pub fn is_timer(event: &Event) -> bool {
     matches!(event.kind(), kind::TIMER | kind::TIMEOUT | kind::CONTROL)
-}
-
-/// Whether RED marks a packet that finds `queued` bytes before it.
-#[inline]
-fn marks(red: Red, queued: u64, unit: impl FnOnce() -> f64) -> bool {
-    if queued <= red.k_min {
-        false
-    } else if queued >= red.k_max {
-        true
-    } else {
-        unit() < red.p_max * (queued - red.k_min) as f64 / (red.k_max - red.k_min) as f64
-    }
 }

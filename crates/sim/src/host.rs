@@ -6,18 +6,20 @@
 //! otherwise, until an ACK, a NACK, a timeout or its pace brings it back. A
 //! pause of the lane stops the ring.
 
+use crate::congestion::{CONTROLLED, gap};
 use crate::core::{Core, kind};
 use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE, Packet};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, FlowRoute, Plan};
+use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
 
 /// The sending end of a flow: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct SenderState {
-    transport: Sender,
+    pub transport: Sender,
     /// Wire size of every packet but the last.
     full_size: u32,
     last_size: u32,
@@ -29,14 +31,14 @@ pub struct SenderState {
     pub ring_next: u32,
     retransmitted: u32,
     lane: u8,
-    in_ring: bool,
+    pub in_ring: bool,
     /// Waits for its pace.
     held: bool,
     /// A timeout event is pending.
     timer_pending: bool,
     /// Time out at this time.
     deadline: Time,
-    /// Bits per second, or 0.
+    /// Bits per second, or 0, or [`CONTROLLED`].
     pace: u64,
 }
 
@@ -53,12 +55,16 @@ pub struct ReceiverState {
 
 impl SenderState {
     /// A flow of the plan, before its start.
-    pub fn new(plan: &Plan, flow: &Flow) -> Self {
+    pub fn new(plan: &Plan, index: usize) -> Self {
+        let flow = &plan.flows[index];
         let total =
             u32::try_from(plan.packet.packets(flow.size)).expect("the plan bounds flows to 2^32 packets");
-        let window = plan.transport.window.map_or(u32::MAX, |bytes| {
-            u32::try_from(bytes / u64::from(plan.packet.mtu)).unwrap_or(u32::MAX).max(1)
-        });
+        let in_packets =
+            |bytes: u64| u32::try_from(bytes / u64::from(plan.packet.mtu)).unwrap_or(u32::MAX).max(1);
+        let window = match plan.irn.get(index) {
+            Some(irn) => irn.window,
+            None => plan.transport.window.map_or(u32::MAX, in_packets),
+        };
         Self {
             transport: Sender::new(total, window),
             full_size: plan.packet.mtu + plan.packet.header,
@@ -72,7 +78,10 @@ impl SenderState {
             held: false,
             timer_pending: false,
             deadline: 0,
-            pace: flow.pace,
+            pace: match plan.congestion_control {
+                CongestionControlParams::None => flow.pace,
+                CongestionControlParams::Dcqcn(_) => CONTROLLED,
+            },
         }
     }
 
@@ -218,21 +227,29 @@ impl Core<'_> {
         let size = sender.next_size();
         let idle = sender.transport.una == sender.transport.next;
         let (psn, repeat) = sender.transport.send();
+        let selective = self.irn_senders.get_mut(flow as usize);
         if repeat {
             sender.retransmitted += 1;
         } else if psn == 0 {
             self.observed.first_sent(flow, self.now);
         }
-        if idle {
+        if let Some(irn) = selective {
+            irn.sent(&mut sender.transport, &mut self.wheel, self.now, flow, (psn, repeat));
+        } else if idle {
             sender.deadline = self.now + self.plan.transport.rto;
             if !sender.timer_pending {
                 sender.timer_pending = true;
                 self.wheel.push(xoff_kernel::wheel::Event::new(sender.deadline, kind::TIMEOUT, flow, 0));
             }
         }
-        if sender.pace != 0 {
+        if sender.pace != 0
+            && let Some(gap) = match sender.pace {
+                CONTROLLED => gap(self.plan, &mut self.reactions, flow, self.now, size),
+                pace => Some(serialisation(u64::from(size), pace)),
+            }
+        {
             sender.held = true;
-            let next = self.now + serialisation(u64::from(size), sender.pace);
+            let next = self.now + gap;
             self.wheel.push(xoff_kernel::wheel::Event::new(next, kind::PACE, flow, 0));
         }
         let stays = !sender.held && sender.transport.can_send();
@@ -252,19 +269,7 @@ impl Core<'_> {
             }
         }
         self.observed.counters.sent += 1;
-        self.packets.insert(Packet {
-            next: NONE,
-            hop: path,
-            flow,
-            number: psn,
-            account: NONE,
-            size,
-            kind: Kind::Data,
-            lane,
-            marked: false,
-            upstream: 0,
-            counted: false,
-        })
+        self.packets.insert(Packet::new(Kind::Data, flow, psn, size, lane, path))
     }
 
     /// A data packet reached its receiver, which may answer. Answers the port to kick.
@@ -273,55 +278,62 @@ impl Core<'_> {
         let packet = &mut self.packets[id];
         let flow = packet.flow;
         let receiver = &mut self.receivers[flow as usize];
+        let psn = packet.number;
         let expected = receiver.transport.expected;
-        let reply = receiver.transport.on_data(packet.number, receiver.total, self.plan.transport.ack_every);
         let observed = &mut self.observed;
         observed.counters.delivered += 1;
-        if packet.marked {
+        let notifies = packet.marked && {
             observed.flows[flow as usize].marked += 1;
-        }
+            crate::congestion::on_marked(self.plan, &mut self.notifications, flow, self.now)
+        };
+        let mut payload = u64::from(packet.size - self.plan.packet.header);
+        let mut duplicate = psn < expected;
+        let reply = match self.irn_receivers.get_mut(flow as usize) {
+            None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
+            Some(irn) => {
+                let got = crate::irn::receive(self.plan, irn, flow, psn, receiver.total);
+                receiver.transport.expected = irn.expected;
+                (payload, duplicate) = (got.in_order, got.duplicate);
+                got.reply
+            }
+        };
         if receiver.transport.expected > expected {
-            observed.class_bytes[usize::from(receiver.class)] +=
-                u64::from(packet.size - self.plan.packet.header);
+            observed.class_bytes[usize::from(receiver.class)] += payload;
             if receiver.transport.expected == receiver.total {
                 observed.flows[flow as usize].delivered = Some(self.now);
             }
-        } else if packet.number > expected {
+        } else if duplicate {
+            observed.flows[flow as usize].spurious += 1;
+        } else {
             observed.flows[flow as usize].out_of_order += 1;
         }
-        let (kind, number) = match reply {
+        let (path, lane) = (receiver.ack_path, receiver.ack_lane);
+        let (kind, number, ahead) = match reply {
             Reply::Silent => {
                 self.packets.remove(id);
-                return None;
+                return if notifies { Some(self.send_cnp(flow, path, lane)) } else { None };
             }
-            Reply::Ack(n) => (Kind::Ack, n),
-            Reply::Nack(n) => (Kind::Nack, n),
+            Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
+            Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
         // The answer takes the data packet's place.
-        let (path, lane) = (receiver.ack_path, receiver.ack_lane);
-        *packet = Packet {
-            next: NONE,
-            hop: path,
-            flow,
-            number,
-            account: NONE,
-            size: self.plan.packet.ack,
-            kind,
-            lane,
-            marked: false,
-            upstream: 0,
-            counted: false,
-        };
+        let marked = self.notifications.get_mut(flow as usize).is_some_and(|n| n.on_answer());
+        let answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
+        *packet = answer;
+        (packet.marked, packet.ahead) = (marked, ahead);
         let port = self.hops[path as usize];
         if self.leaves.used() {
             self.newcomer = Newcomer::Answer(id);
         } else {
             self.enqueue(port, 1 + usize::from(lane), id);
         }
+        if notifies {
+            self.send_cnp(flow, path, lane);
+        }
         Some(port)
     }
 
-    /// An ACK or NACK reached its sender. Answers the port to kick.
+    /// An ACK, NACK or CNP reached its sender. Answers the port to kick.
     #[inline]
     pub fn receive_answer(&mut self, id: u32) -> Option<u32> {
         let packet = self.packets[id];
@@ -331,8 +343,19 @@ impl Core<'_> {
         if sender.complete() {
             return None;
         }
-        let news = if packet.kind == Kind::Nack {
+        if packet.marked || packet.kind == Kind::Cnp {
+            self.observed.flows[flow as usize].cnps += 1;
+            crate::congestion::on_cnp(self.plan, &mut self.reactions, flow, self.now);
+            if packet.kind == Kind::Cnp {
+                return None;
+            }
+        }
+        if packet.kind == Kind::Nack {
             self.observed.flows[flow as usize].nacks += 1;
+        }
+        let news = if let Some(irn) = self.irn_senders.get_mut(flow as usize) {
+            irn.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
+        } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
         } else {
             sender.transport.on_ack(packet.number)
@@ -346,6 +369,10 @@ impl Core<'_> {
             }
         }
         if sender.in_ring {
+            // What it was to repeat has arrived after all, and new packets may not go.
+            if !sender.transport.can_send() {
+                self.leave_ring(flow);
+            }
             return None;
         }
         let port = sender.port;
@@ -356,6 +383,15 @@ impl Core<'_> {
     /// A retransmission timer went off. Answers the port to kick.
     pub fn timeout(&mut self, flow: u32) -> Option<u32> {
         let sender = &mut self.senders[flow as usize];
+        if let Some(irn) = self.irn_senders.get_mut(flow as usize) {
+            if !irn.timeout(&mut sender.transport, &mut self.wheel, self.now, flow) {
+                return None;
+            }
+            self.observed.flows[flow as usize].timeouts += 1;
+            let port = sender.port;
+            self.join_ring(flow);
+            return Some(port);
+        }
         sender.timer_pending = false;
         if sender.complete() {
             return None;

@@ -11,6 +11,7 @@
 mod blocking;
 mod buffer;
 mod by_flow;
+mod congestion;
 mod core;
 mod deadlock;
 mod deadlock_by_flow;
@@ -18,6 +19,7 @@ mod engine;
 mod executor;
 mod faults;
 mod host;
+mod irn;
 mod leaves;
 mod observe;
 pub mod outcome;

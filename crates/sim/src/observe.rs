@@ -5,6 +5,7 @@ use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_plan::plan::Plan;
+use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::ControlFrame;
 
 const NOT_PAUSED: u32 = u32::MAX;
@@ -161,6 +162,12 @@ impl Series {
             let paused = (0..lanes as u8).filter(|&lane| world.standing(port, lane).is_some());
             note(Quantity::PausedLanes(port), paused.count() as u64);
             *last = p.bytes;
+        }
+        if let CongestionControlParams::Dcqcn(params) = &plan.congestion_control {
+            for &flow in &plan.measure.flows {
+                let home = world.home(plan.flows[flow as usize].src);
+                note(Quantity::Rate(flow), home.reactions[flow as usize].rate_at(params, now));
+            }
         }
         for node in 0..plan.topology.nodes.len() as u32 {
             let memory = world.memory(node);

@@ -72,6 +72,11 @@ pub struct FlowOutcome {
     pub marked: u64,
     /// Data packets of this flow that were dropped on the way.
     pub dropped: u64,
+    /// Data packets that reached the receiver though they had arrived before:
+    /// sent again for nothing.
+    pub spurious: u64,
+    /// Congestion notifications that reached the sender.
+    pub cnps: u64,
 }
 
 impl FlowOutcome {
@@ -90,6 +95,8 @@ impl FlowOutcome {
             out_of_order,
             marked,
             dropped,
+            spurious,
+            cnps,
         } = *other;
         self.first_sent = self.first_sent.or(first_sent);
         self.delivered = self.delivered.or(delivered);
@@ -102,6 +109,8 @@ impl FlowOutcome {
         self.out_of_order += out_of_order;
         self.marked += marked;
         self.dropped += dropped;
+        self.spurious += spurious;
+        self.cnps += cnps;
     }
 }
 
@@ -213,6 +222,8 @@ pub enum Quantity {
     Buffered(NodeId),
     /// Queues of the whole network that are paused.
     PausedQueues,
+    /// Rate that the congestion control grants a flow, in bits per second.
+    Rate(u32),
 }
 
 /// Totals of a port.

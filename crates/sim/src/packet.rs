@@ -13,8 +13,11 @@ pub enum Kind {
     Data,
     /// `number` is the next PSN expected.
     Ack,
-    /// `number` is the PSN that is missing.
+    /// `number` is the PSN that is missing; `ahead` of it is, with selective
+    /// repeat, the packet that has arrived.
     Nack,
+    /// A congestion notification to the flow's sender.
+    Cnp,
     /// Between neighbours; `number` is its slot among the control frames.
     Control,
 }
@@ -40,12 +43,69 @@ pub struct Packet {
     pub kind: Kind,
     /// Its lane.
     pub lane: u8,
-    /// It carries an ECN mark.
+    /// Data carries an ECN mark; an ACK or NACK says that marks have come.
     pub marked: bool,
-    /// Number of the leaf that it left the neighbour from (see [`crate::leaves`]).
-    pub upstream: u16,
+    /// Number of the leaf that it left the neighbour from (see [`crate::leaves`]),
+    /// below 2^15; and in the highest bit the flow control's own.
+    upstream: u16,
+    /// See [`Kind::Nack`]; else 0. Three bytes, so that a packet keeps its size.
+    pub ahead: [u8; 3],
+}
+
+/// The flow control's bit of [`Packet::upstream`].
+const COUNTED: u16 = 1 << 15;
+
+impl Packet {
+    /// A packet of `kind` that waits nowhere yet.
+    pub fn new(kind: Kind, flow: u32, number: u32, size: u32, lane: u8, hop: u32) -> Self {
+        Self {
+            next: NONE,
+            hop,
+            flow,
+            number,
+            account: NONE,
+            size,
+            kind,
+            lane,
+            marked: false,
+            upstream: 0,
+            ahead: [0; 3],
+        }
+    }
+
+    /// Number of the leaf that it left the neighbour from.
+    pub fn upstream(&self) -> u16 {
+        self.upstream & !COUNTED
+    }
+
+    /// It leaves from that leaf. The flow control's bit is cleared.
+    pub fn set_upstream(&mut self, number: u16) {
+        debug_assert!(number < COUNTED, "the plan bounds queues");
+        self.upstream = number;
+    }
+
     /// The flow control's own bit.
-    pub counted: bool,
+    pub fn counted(&self) -> bool {
+        self.upstream & COUNTED != 0
+    }
+
+    /// Sets the flow control's own bit.
+    pub fn set_counted(&mut self, counted: bool) {
+        self.upstream = self.upstream & !COUNTED | if counted { COUNTED } else { 0 };
+    }
+
+    /// [`Packet::ahead`] as a number.
+    pub fn sacked(&self) -> u32 {
+        let [low, middle, high] = self.ahead;
+        self.number + u32::from_le_bytes([low, middle, high, 0])
+    }
+
+    /// Three bytes of a number below 2^24.
+    pub fn three_bytes(n: u32) -> [u8; 3] {
+        let [low, middle, high, rest] = n.to_le_bytes();
+        debug_assert_eq!(rest, 0, "the plan bounds windows");
+        [low, middle, high]
+    }
 }
 
 /// All packets.
@@ -112,8 +172,10 @@ impl std::ops::IndexMut<u32> for Arena {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn a_packet_fills_half_a_cache_line() {
-        assert_eq!(size_of::<super::Packet>(), 32);
+        assert_eq!(size_of::<Packet>(), 32);
     }
 }

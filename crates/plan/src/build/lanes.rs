@@ -1,9 +1,9 @@
 //! Lanes: the priorities in use, and how egress queues treat each.
 
-use super::{Context, alpha_q16, bytes};
+use super::{Context, alpha_q16, bytes, congestion};
 use crate::error::Error;
 use crate::plan::{Lane, Limit, PacketFormat, Red};
-use crate::scenario::{Ecn, FlowControl, Priority};
+use crate::scenario::{Ecn, FlowControl, MarkAt, Priority};
 use std::collections::BTreeMap;
 
 /// The priorities that the scenario declares, by number, with their table's index.
@@ -90,14 +90,20 @@ pub(super) fn build(cx: &mut Context<'_>, used: &[u8], packet: &PacketFormat) ->
                 format!("{} is less than one packet of {}", bytes(limit), bytes(u64::from(packet.largest())));
             return Err(cx.doc.error(&path, message, "a queue must be able to hold a packet"));
         }
-        let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn);
+        let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn).or(congestion::default_ecn(cx.scenario));
         lanes.push(Lane {
             priority: id,
             tier: table.and_then(|(_, p)| p.tier).unwrap_or(7 - id),
             quantum: table.map_or(1, |(_, p)| p.weight) * packet.largest(),
             lossless,
             egress_limit,
-            ecn: ecn.map(|e| Red { k_min: e.k_min.0, k_max: e.k_max.0, p_max: e.p_max }),
+            ecn: ecn.map(|e| Red {
+                k_min: e.k_min.0,
+                k_max: e.k_max.0,
+                p_max: e.p_max,
+                per: e.per.map_or(0, |r| r.0),
+                at_dequeue: e.at == MarkAt::Dequeue,
+            }),
         });
     }
     lanes.sort_by_key(|l| (l.tier, std::cmp::Reverse(l.priority)));

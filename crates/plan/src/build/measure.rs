@@ -3,7 +3,7 @@
 use super::{Context, MEMORY};
 use crate::error::Error;
 use crate::plan::Measure;
-use crate::scenario::PortSet;
+use crate::scenario::{CongestionControl, PortSet};
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::Span;
@@ -44,16 +44,18 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
         }
         (Some(interval), _) => Some(interval.0),
         (None, Some(duration)) => Some((duration.0 / 200).max(1)),
-        (None, None) if ports.is_empty() => None,
+        (None, None) if ports.is_empty() && m.flows.is_empty() => None,
         (None, None) => {
             let help = "add measure.interval, or run.duration (of which a 200th is then taken)";
-            return Err(cx.doc.error("measure.ports", "ports are to be sampled, but not how often", help));
+            let (key, what) = if ports.is_empty() { ("flows", "flows") } else { ("ports", "ports") };
+            let message = format!("{what} are to be sampled, but not how often");
+            return Err(cx.doc.error(&format!("measure.{key}"), message, help));
         }
     };
     if m.blocking {
         check_oracle(cx, topology)?;
     }
-    Ok(Measure { interval, ports, blocking: m.blocking })
+    Ok(Measure { interval, ports, flows: Vec::new(), blocking: m.blocking })
 }
 
 /// Refuses the blocking oracle where its table (for each ingress, priority and
@@ -69,11 +71,38 @@ fn check_oracle(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     Err(cx.doc.error("measure.blocking", message, help))
 }
 
+/// The flows whose rate is sampled, of `flows` in the run.
+pub(super) fn flows(cx: &mut Context<'_>, measure: &mut Measure, flows: usize) -> Result<(), Error> {
+    let ids = &cx.scenario.measure.flows;
+    for (i, &id) in ids.iter().enumerate() {
+        let path = format!("measure.flows[{i}]");
+        if id >= flows as u64 {
+            let message = format!("there is no flow {id}");
+            return Err(cx.doc.error(
+                &path,
+                message,
+                format!("the flows of this run are 0 to {}", flows.max(1) - 1),
+            ));
+        }
+        if ids[..i].contains(&id) {
+            return Err(cx.doc.error(&path, format!("flow {id} is listed twice"), "remove one of the two"));
+        }
+    }
+    if !ids.is_empty() && cx.scenario.transport.congestion_control == CongestionControl::None {
+        let message = "had no effect: without transport.congestion_control no flow's rate changes";
+        cx.warn("measure.flows".to_string(), message.to_string());
+        return Ok(());
+    }
+    measure.flows = ids.iter().map(|&id| id as u32).collect();
+    Ok(())
+}
+
 /// Refuses more samples than memory holds in a run until `end` (or longer).
 pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> Result<(), Error> {
     // A port gives three series; a sample takes 32 B.
     let Some(interval) = measure.interval else { return Ok(()) };
-    let series = 3 * measure.ports.len() as u64 + cx.scenario.traffic.len() as u64 + 1;
+    let series =
+        3 * measure.ports.len() as u64 + measure.flows.len() as u64 + cx.scenario.traffic.len() as u64 + 1;
     let need = (end / interval).saturating_mul(series).saturating_mul(32);
     if need <= MEMORY {
         return Ok(());

@@ -1,6 +1,7 @@
 //! From a scenario to a plan. Every quantity is resolved here, and whatever is
 //! wrong with the scenario as a whole is found here, before anything runs.
 
+mod congestion;
 mod effects;
 mod faults;
 mod files;
@@ -12,12 +13,13 @@ mod offered;
 mod reroute;
 mod routes;
 mod sizes;
+mod transport;
 
 use crate::document::Document;
 use crate::error::{Error, Warning, nearest};
 use crate::ideal;
 use crate::plan::{PacketFormat, Plan};
-use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic, TransportKind as Kind};
+use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -25,8 +27,7 @@ use std::path::Path;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::routing::Saturation;
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
-use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
-use xoff_schemes::transport::{TransportKind, TransportParams};
+use xoff_net::units::{Bandwidth, Bytes, Span};
 
 /// Most memory that a plan may need: 16 GiB.
 const MEMORY: u64 = 16 << 30;
@@ -99,32 +100,19 @@ pub(crate) fn plan(
     check_distances(&cx, &topology)?;
     let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
-    let measure = measure::ports_and_interval(&cx, &topology)?;
+    let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
     let offers = offered::generate(&mut cx, &topology, &mut routes, &packet, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let mut flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
+    let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
+    let congestion_control = congestion::build(&mut cx, &packet, &lane_of)?;
+    measure::flows(&mut cx, &mut measure, flows.len())?;
     let faults = faults::read(&mut cx, &topology, end, &packet)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
-    let transport = transport(&mut cx, &routes, &packet)?;
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
-    if let Some(packets) = u64::from(transport.ack_every).checked_mul(u64::from(packet.mtu))
-        && let Some(window) = transport.window
-        && window < packets
-    {
-        let message = format!(
-            "{} in flight never reach the ACK that comes every {} packets",
-            bytes(window),
-            transport.ack_every
-        );
-        return Err(doc.error(
-            "transport.window",
-            message,
-            format!("raise it to at least {}", bytes(packets)),
-        ));
-    }
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
         let host = topology.find(&s.host).expect("checked above");
         if !flows.iter().any(|f| f.src == host || f.dst == host) {
@@ -154,6 +142,8 @@ pub(crate) fn plan(
         packet,
         flow_control,
         transport,
+        irn,
+        congestion_control,
         receivers,
         end,
         measure,
@@ -220,6 +210,7 @@ fn used_priorities(cx: &Context<'_>, listed: &files::Listed) -> Result<Vec<u8>, 
         lanes::check_priority(cx, "transport.ack_priority", p)?;
         used.push(p);
     }
+    used.extend(congestion::priority(cx)?);
     used.sort_unstable_by(|a, b| b.cmp(a));
     used.dedup();
     Ok(used)
@@ -279,59 +270,6 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
         message,
         format!("{} GiB are the most: choose a smaller network", MEMORY >> 30),
     ))
-}
-
-fn transport(cx: &mut Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result<TransportParams, Error> {
-    let t = &cx.scenario.transport;
-    let at = |key: &str| format!("transport.{key}");
-    if t.ack_every == 0 {
-        return Err(cx.doc.error(
-            &at("ack_every"),
-            "without ACKs nothing completes",
-            "write a whole number, 1 or above",
-        ));
-    }
-    if t.rto.0 == 0 {
-        return Err(cx.doc.error(
-            &at("rto"),
-            "a timeout of no time repeats for ever",
-            "write a time above 0, such as \"4ms\"",
-        ));
-    }
-    if t.rto.0 > LONGEST {
-        let message = format!("a timeout of {} is out of range", t.rto);
-        return Err(cx.doc.error(&at("rto"), message, format!("{} are the most", Span(LONGEST))));
-    }
-    if t.rto.0 < routes.longest {
-        let message = format!(
-            "{} are shorter than the longest unloaded round trip, {} ns: senders repeat what was not lost",
-            t.rto,
-            routes.longest.div_ceil(1_000)
-        );
-        cx.warn(at("rto"), message);
-    }
-    let window = match t.window {
-        None => None,
-        Some(given) => {
-            let window = given.resolve(routes.fastest, routes.longest);
-            if window < u64::from(packet.mtu) {
-                let shown = match given {
-                    Threshold::Bytes(b) => b.to_string(),
-                    bdp => format!("{bdp} ({})", bytes(window)),
-                };
-                let message = format!(
-                    "a window of {shown} is smaller than one packet's payload of {}",
-                    bytes(packet.mtu.into())
-                );
-                return Err(cx.doc.error(&at("window"), message, "raise `window`, or lower `mtu`"));
-            }
-            Some(window)
-        }
-    };
-    let kind = match t.kind {
-        Kind::GoBackN => TransportKind::GoBackN,
-    };
-    Ok(TransportParams { kind, ack_every: t.ack_every, rto: t.rto.0, window })
 }
 
 /// The node called `name`, which the scenario names at `path`.

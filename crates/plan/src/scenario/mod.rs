@@ -5,12 +5,14 @@ mod faults;
 mod flow_control;
 mod text;
 mod traffic;
+mod transport;
 
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
 pub use traffic::{
     FlowFile, FlowFormat, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic,
 };
+pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,7 +47,8 @@ pub struct Scenario {
     /// Priorities that differ from the default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priority: Vec<Priority>,
-    /// ECN marking by RED on every lane; without it nothing is marked.
+    /// ECN marking by RED on every lane; without it nothing is marked, unless
+    /// the congestion control brings its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
     /// The flow control of every link; PFC if not given.
@@ -54,6 +57,12 @@ pub struct Scenario {
     /// How a flow's packets are numbered, acknowledged and repeated.
     #[serde(default)]
     pub transport: Transport,
+    /// The transport `irn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub irn: Option<Irn>,
+    /// The congestion control `dcqcn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcqcn: Option<Dcqcn>,
     /// What is sent. At least one.
     pub traffic: Vec<Traffic>,
     /// Duration and seed.
@@ -179,6 +188,25 @@ pub struct Ecn {
     /// Probability at `k_max`; it grows linearly from 0 at `k_min`.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub p_max: f64,
+    /// The lengths are for a port of this rate, and in proportion for others.
+    /// If not given they hold for every port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per: Option<Bandwidth>,
+    /// When the queue's length counts.
+    #[serde(default)]
+    pub at: MarkAt,
+}
+
+/// When a packet is marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkAt {
+    /// When it joins the queue, by what it finds there.
+    #[default]
+    Enqueue,
+    /// When it leaves the queue, by what it leaves behind, as the RoCE
+    /// simulators do: the news is younger by the time that it waited.
+    Dequeue,
 }
 
 /// The flow control of every link.
@@ -278,14 +306,18 @@ pub struct Transport {
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub ack_every: u32,
-    /// Time without progress after which the sender goes back. The default is
+    /// Time without progress after which a go-back-N sender goes back (`irn` has
+    /// its own table). The default is
     /// longer than the 2.6 ms that 32 MB of buffer need to drain at 100 Gbit/s:
     /// a packet that only waits is not taken for lost.
     #[serde(default = "defaults::rto")]
     pub rto: Span,
     /// Most payload in flight per flow: bytes, or multiples of the network's BDP
     /// (the fastest sender's rate times the longest unloaded round trip among
-    /// the flows), as in `"1bdp"`. No bound if not given.
+    /// the flows), as in `"1bdp"`. No bound if not given. With `irn` the BDP is
+    /// that of the slowest link of the flow's route times the longest unloaded
+    /// round trip among the flows within datacenters, rounded up to whole
+    /// packets, and the default is `"1bdp"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Threshold>,
     /// Priority of ACKs; that of the data if not given.
@@ -301,6 +333,8 @@ pub enum TransportKind {
     /// One NACK per gap, then the sender repeats everything from the gap on.
     #[default]
     GoBackN,
+    /// Selective repeat with a window of a BDP (IRN, SIGCOMM 2018).
+    Irn,
 }
 
 /// Congestion controls.
@@ -310,6 +344,9 @@ pub enum CongestionControl {
     /// Line rate, or the flow's own pace.
     #[default]
     None,
+    /// DCQCN: switches mark, receivers notify, senders adapt a rate per flow
+    /// (SIGCOMM 2015).
+    Dcqcn,
 }
 
 /// Duration and seed.
@@ -344,6 +381,10 @@ pub struct Measure {
     /// packets wait in paused queues to ports on their way, or off it.
     #[serde(default)]
     pub blocking: bool,
+    /// Flows whose rate is sampled, by their `id` in results: the rate that the
+    /// congestion control grants.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<u64>,
 }
 
 /// A set of ports.

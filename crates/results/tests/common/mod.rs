@@ -131,6 +131,8 @@ pub fn plan() -> Plan {
             rto: 1_000 * US,
             window: None,
         },
+        irn: Vec::new(),
+        congestion_control: xoff_schemes::congestion_control::CongestionControlParams::None,
         receivers: Vec::new(),
         end: Some(1_000 * US),
         measure: Measure::default(),
@@ -173,6 +175,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         accounts: vec![AccountPeak { main: 2_000, headroom: 0 }; ports * LANES],
         drops: Vec::new(),
         deadlock: None,
+        blocking: None,
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,
@@ -206,6 +209,8 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
             from: 300 * US + u64::from(port),
             until: None,
             cause: port ^ 1,
+            root: None,
+            named_root: None,
         });
         outcome.ports[port as usize ^ 1].pause_frames = 12;
         outcome.accounts[(port as usize ^ 1) * LANES].headroom = 6_000;
@@ -219,7 +224,16 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
     ]);
     outcome.pauses.insert(
         0,
-        Pause { port: 6, lane: LOSSLESS, queue: None, from: 100 * US, until: Some(104 * US), cause: 7 },
+        Pause {
+            port: 6,
+            lane: LOSSLESS,
+            queue: None,
+            from: 100 * US,
+            until: Some(104 * US),
+            cause: 7,
+            root: None,
+            named_root: None,
+        },
     );
     outcome.ports[7].resume_frames = 1;
     outcome.deadlock = Some(Deadlock {

@@ -1,7 +1,9 @@
 //! Transports: how a queue pair numbers, acknowledges and repeats its packets.
 
 pub mod go_back_n;
+pub mod irn;
 
+use irn::Timeouts;
 use xoff_kernel::time::Time;
 
 /// Parameters of the transport, resolved.
@@ -11,9 +13,9 @@ pub struct TransportParams {
     pub kind: TransportKind,
     /// The receiver acknowledges every so many packets in order, and the last one. At least 1.
     pub ack_every: u32,
-    /// Time without progress after which the sender goes back, in picoseconds.
+    /// Longest time without progress after which a sender repeats, in picoseconds.
     pub rto: Time,
-    /// Most payload bytes in flight; `None` is no bound.
+    /// Most payload bytes in flight; `None` is no bound. (IRN bounds each flow by itself.)
     pub window: Option<u64>,
 }
 
@@ -22,4 +24,11 @@ pub struct TransportParams {
 pub enum TransportKind {
     /// One NACK per gap, then the sender goes back; a timeout for a lost tail.
     GoBackN,
+    /// Selective repeat with a bounded window.
+    Irn {
+        /// Timeouts of flows within a datacenter.
+        intra: Timeouts,
+        /// Timeouts of flows between datacenters.
+        inter: Timeouts,
+    },
 }

@@ -1,0 +1,171 @@
+//! The congestion control: presets, and the marking that it brings.
+
+use super::{Context, LONGEST, lanes};
+use crate::error::Error;
+use crate::plan::PacketFormat;
+use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, Scenario};
+use xoff_kernel::time::{MICROSECOND, Time};
+use xoff_net::units::{Bandwidth, Bytes, Span};
+use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction, Step};
+
+/// Shortest timer: shorter ones would cost time and show nothing.
+const SHORTEST: Time = MICROSECOND / 10;
+const GBPS: u64 = 1_000_000_000;
+const MBPS: u64 = 1_000_000;
+
+/// The values of a preset.
+fn preset(preset: DcqcnPreset) -> DcqcnParams {
+    let field = DcqcnParams {
+        reaction: Reaction::Periodic,
+        cnp_interval: 0,
+        cnp_size: 0,
+        cnp_lane: None,
+        alpha_timer: MICROSECOND,
+        decrease_interval: 4 * MICROSECOND,
+        increase_timer: 300 * MICROSECOND,
+        byte_counter: 0,
+        gain: 1.0 / 256.0,
+        fast_recovery: 1,
+        // 5 and 50 Mbit/s at 25 Gbit/s.
+        additive_increase: Step::LineShare(5_000),
+        hyper_increase: Step::LineShare(500),
+        minimum_rate: Step::Rate(GBPS),
+        clamp_target: false,
+    };
+    match preset {
+        DcqcnPreset::Field => field,
+        DcqcnPreset::Paper => DcqcnParams {
+            reaction: Reaction::Immediate,
+            cnp_interval: 50 * MICROSECOND,
+            alpha_timer: 55 * MICROSECOND,
+            decrease_interval: 50 * MICROSECOND,
+            increase_timer: 55 * MICROSECOND,
+            byte_counter: 10_000_000,
+            fast_recovery: 5,
+            additive_increase: Step::Rate(40 * MBPS),
+            hyper_increase: Step::Rate(200 * MBPS),
+            minimum_rate: Step::Rate(100 * MBPS),
+            clamp_target: true,
+            ..field
+        },
+    }
+}
+
+/// The marking of a preset, where the scenario has none.
+pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
+    if scenario.transport.congestion_control == CongestionControl::None {
+        return None;
+    }
+    let ecn = |k_min, k_max, p_max, per, at| Ecn {
+        k_min: Bytes(k_min),
+        k_max: Bytes(k_max),
+        p_max,
+        per: Some(Bandwidth(per)),
+        at,
+    };
+    Some(match scenario.dcqcn.unwrap_or_default().preset {
+        DcqcnPreset::Field => ecn(100_000, 400_000, 0.2, 25 * GBPS, MarkAt::Dequeue),
+        // DCQCN's paper, for its switches of 40 Gbit/s.
+        DcqcnPreset::Paper => ecn(5_000, 200_000, 0.01, 40 * GBPS, MarkAt::Enqueue),
+    })
+}
+
+/// The priority of CNPs, if there are any and it is given.
+pub(super) fn priority(cx: &Context<'_>) -> Result<Option<u8>, Error> {
+    if cx.scenario.transport.congestion_control == CongestionControl::None {
+        return Ok(None);
+    }
+    let given = cx.scenario.dcqcn.unwrap_or_default();
+    let Some(priority) = given.cnp_priority else { return Ok(None) };
+    lanes::check_priority(cx, "dcqcn.cnp_priority", priority)?;
+    Ok((interval(&given) > 0).then_some(priority))
+}
+
+fn interval(given: &Dcqcn) -> Time {
+    given.cnp_interval.map_or(preset(given.preset).cnp_interval, |s| s.0)
+}
+
+/// The congestion control's parameters.
+pub(super) fn build(
+    cx: &mut Context<'_>,
+    packet: &PacketFormat,
+    lane_of: &dyn Fn(u8) -> u8,
+) -> Result<CongestionControlParams, Error> {
+    if cx.scenario.transport.congestion_control == CongestionControl::None {
+        for key in cx.doc.keys("dcqcn") {
+            let message = "had no effect: transport.congestion_control is not \"dcqcn\"";
+            cx.warn(format!("dcqcn.{key}"), message.to_string());
+        }
+        return Ok(CongestionControlParams::None);
+    }
+    let given = cx.scenario.dcqcn.unwrap_or_default();
+    let base = preset(given.preset);
+    let reaction = match given.reaction {
+        None => base.reaction,
+        Some(DcqcnReaction::Periodic) => Reaction::Periodic,
+        Some(DcqcnReaction::Immediate) => Reaction::Immediate,
+    };
+    let cnp_interval = interval(&given);
+    if cnp_interval > LONGEST {
+        let message = format!("{} are out of range", Span(cnp_interval));
+        return Err(cx.doc.error("dcqcn.cnp_interval", message, format!("{} are the most", Span(LONGEST))));
+    }
+    let cnp_size = given.cnp_size.map_or(u64::from(packet.ack), |b| b.0);
+    if !(1..=u64::from(packet.largest())).contains(&cnp_size) {
+        let message = format!("a CNP of {cnp_size} B is out of range");
+        let help = format!("write 1B to {}B, which is the largest packet", packet.largest());
+        return Err(cx.doc.error("dcqcn.cnp_size", message, help));
+    }
+    let byte_counter = given.byte_counter.map_or(base.byte_counter, |b| b.0);
+    if (1..u64::from(packet.largest())).contains(&byte_counter) {
+        let message = format!("{byte_counter} B are less than a packet");
+        let help = format!("write {}B or more, or 0B for no byte counter", packet.largest());
+        return Err(cx.doc.error("dcqcn.byte_counter", message, help));
+    }
+    let gain = given.gain.unwrap_or(base.gain);
+    if !(gain > 0.0 && gain <= 1.0) {
+        let help = "write a number above 0, up to 1, such as 0.00390625 (1/256)";
+        return Err(cx.doc.error("dcqcn.gain", format!("g = {gain} is out of range"), help));
+    }
+    if reaction == Reaction::Immediate && given.decrease_interval.is_some() {
+        let message = "had no effect: the immediate reaction decreases at each CNP";
+        cx.warn("dcqcn.decrease_interval".to_string(), message.to_string());
+    }
+    if cnp_interval == 0 {
+        for (key, written) in
+            [("cnp_size", given.cnp_size.is_some()), ("cnp_priority", given.cnp_priority.is_some())]
+        {
+            if written {
+                let message = "had no effect: with dcqcn.cnp_interval 0 the ACKs tell of marks";
+                cx.warn(format!("dcqcn.{key}"), message.to_string());
+            }
+        }
+    }
+    let step = |given: Option<Bandwidth>, base: Step| given.map_or(base, |r| Step::Rate(r.0));
+    Ok(CongestionControlParams::Dcqcn(DcqcnParams {
+        reaction,
+        cnp_interval,
+        cnp_size: cnp_size as u32,
+        cnp_lane: priority(cx)?.map(lane_of),
+        alpha_timer: timer(cx, "alpha_timer", given.alpha_timer, base.alpha_timer)?,
+        decrease_interval: timer(cx, "decrease_interval", given.decrease_interval, base.decrease_interval)?,
+        increase_timer: timer(cx, "increase_timer", given.increase_timer, base.increase_timer)?,
+        byte_counter,
+        gain,
+        fast_recovery: given.fast_recovery.unwrap_or(base.fast_recovery),
+        additive_increase: step(given.additive_increase, base.additive_increase),
+        hyper_increase: step(given.hyper_increase, base.hyper_increase),
+        minimum_rate: step(given.minimum_rate, base.minimum_rate),
+        clamp_target: given.clamp_target.unwrap_or(base.clamp_target),
+    }))
+}
+
+fn timer(cx: &Context<'_>, key: &str, given: Option<Span>, base: Time) -> Result<Time, Error> {
+    let span = given.unwrap_or(Span(base));
+    if (SHORTEST..=LONGEST).contains(&span.0) {
+        return Ok(span.0);
+    }
+    let help = format!("write {} to {}", Span(SHORTEST), Span(LONGEST));
+    Err(cx.doc.error(&format!("dcqcn.{key}"), format!("{key} = {span} is out of range"), help))
+}

@@ -1,0 +1,224 @@
+//! The transport: timeouts and windows.
+
+use super::{Context, LONGEST, bytes, hop, routes::Routes};
+use crate::error::Error;
+use crate::ideal::{self, Hop, Message};
+use crate::plan::{EXPIRE, Flow, IrnFlow, PacketFormat};
+use crate::scenario::TransportKind as Kind;
+use xoff_kernel::time::{MICROSECOND, Time};
+use xoff_net::topology::Topology;
+use xoff_net::units::{Span, Threshold};
+use xoff_schemes::transport::irn::Timeouts;
+use xoff_schemes::transport::{TransportKind, TransportParams};
+
+/// IRN's defaults (Mittal et al., SIGCOMM 2018, §4.1).
+const RTO_LOW: Time = 100 * MICROSECOND;
+const RTO_HIGH: Time = 320 * MICROSECOND;
+const FEW: u32 = 3;
+/// A link with more delay than this lies between datacenters: 4 km.
+const LINK_DELAY: Time = 20 * MICROSECOND;
+/// IRN's NACKs tell two packet numbers that are less than this apart.
+const LARGEST_WINDOW: u64 = 1 << 24;
+
+/// The transport, and with IRN what each flow is to it.
+pub(super) fn build(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    routes: &Routes,
+    flows: &[Flow],
+    packet: &PacketFormat,
+) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+    let t = &cx.scenario.transport;
+    let ack_every = t.ack_every;
+    if ack_every == 0 {
+        let help = "write a whole number, 1 or above";
+        return Err(cx.doc.error("transport.ack_every", "without ACKs nothing completes", help));
+    }
+    check_timeout(cx, "transport.rto", t.rto)?;
+    if let Some(Threshold::Bytes(given)) = t.window {
+        check_window(cx, "transport.window", given.0, &given.to_string(), packet)?;
+    }
+    if t.kind == Kind::Irn {
+        if cx.doc.get("transport.rto").is_some() {
+            let message = "had no effect: the transport `irn` has irn.rto_low and irn.rto_high";
+            cx.warn("transport.rto".to_string(), message.to_string());
+        }
+        return irn(cx, topology, routes, flows, packet);
+    }
+    for key in cx.doc.keys("irn") {
+        let message = "had no effect: it belongs to the transport `irn`, and this run has `go-back-n`";
+        cx.warn(format!("irn.{key}"), message.to_string());
+    }
+    if t.rto.0 < routes.longest {
+        warn_of_timeout(cx, "transport.rto", t.rto, routes.longest);
+    }
+    let window = match t.window {
+        None => None,
+        Some(given) => {
+            let window = given.resolve(routes.fastest, routes.longest);
+            let shown = format!("{given} ({})", bytes(window));
+            check_window(cx, "transport.window", window, &shown, packet)?;
+            check_acks(cx, "transport.window", window, packet)?;
+            Some(window)
+        }
+    };
+    let rto = cx.scenario.transport.rto.0;
+    Ok((TransportParams { kind: TransportKind::GoBackN, ack_every, rto, window }, Vec::new()))
+}
+
+/// Facts of a flow's route that IRN needs.
+struct Facts {
+    /// Rate of the slowest link, in bits per second.
+    slowest: u64,
+    inter: bool,
+}
+
+fn irn(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    routes: &Routes,
+    flows: &[Flow],
+    packet: &PacketFormat,
+) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+    let given = cx.scenario.irn.unwrap_or_default();
+    let link_delay = given.inter.link_delay.map_or(LINK_DELAY, |d| d.0);
+    // Longest unloaded round trip of a full packet and its ACK, within and between datacenters.
+    let mut longest: [Time; 2] = [0; 2];
+    let mut facts = Vec::with_capacity(flows.len());
+    let one = Message { size: u64::from(packet.mtu), pace: 0, ack_every: 1 };
+    let (mut data, mut ack) = (Vec::new(), Vec::new());
+    for flow in flows {
+        links(topology, &routes.hops, flow.path, &mut data);
+        links(topology, &routes.hops, flow.ack_path, &mut ack);
+        let inter = data.iter().chain(&ack).any(|h| h.delay > link_delay);
+        let trip = &mut longest[usize::from(inter)];
+        if flow.ideal > 0 {
+            *trip = (*trip).max(ideal::completion(packet, &one, &data, &ack).unwrap_or(Time::MAX));
+        }
+        facts.push(Facts { slowest: data.iter().map(|h| h.rate).min().unwrap_or(1), inter });
+    }
+    let few = given.few.unwrap_or(FEW);
+    let low = timeout(cx, "irn.rto_low", given.rto_low, RTO_LOW)?;
+    let high = timeout(cx, "irn.rto_high", given.rto_high, RTO_HIGH)?;
+    let trip = longest[1];
+    let inter_low =
+        timeout(cx, "irn.inter.rto_low", given.inter.rto_low, low.saturating_add(trip).min(LONGEST))?;
+    let inter_high =
+        timeout(cx, "irn.inter.rto_high", given.inter.rto_high, high.saturating_add(trip).min(LONGEST))?;
+    for (table, low, high, trip) in
+        [("irn", low, high, longest[0]), ("irn.inter", inter_low, inter_high, longest[1])]
+    {
+        if low > high {
+            let message = format!("rto_low = {} is above rto_high = {}", Span(low), Span(high));
+            let key = if cx.doc.get(&format!("{table}.rto_low")).is_some() { "rto_low" } else { "rto_high" };
+            let help = "few packets in flight have the shorter timeout";
+            return Err(cx.doc.error(&format!("{table}.{key}"), message, help));
+        }
+        if low < trip {
+            warn_of_timeout(cx, &format!("{table}.rto_low"), Span(low), trip);
+        }
+    }
+    if !facts.iter().any(|f| f.inter) {
+        for key in cx.doc.keys("irn.inter") {
+            let message = format!("had no effect: no flow crosses a link of more than {}", Span(link_delay));
+            cx.warn(format!("irn.inter.{key}"), message);
+        }
+    }
+    if let Some(Threshold::Bytes(window)) = given.inter.window {
+        check_window(cx, "irn.inter.window", window.0, &window.to_string(), packet)?;
+    }
+    let windows =
+        [("transport.window", cx.scenario.transport.window), ("irn.inter.window", given.inter.window)];
+    let mut out = Vec::with_capacity(flows.len());
+    for f in &facts {
+        let (key, given) = windows[usize::from(f.inter)];
+        let mtu = u64::from(packet.mtu);
+        let packets = match given {
+            Some(Threshold::Bytes(window)) => window.0 / mtu,
+            bdp => {
+                let bdp = bdp.unwrap_or(Threshold::Bdp(1_000));
+                bdp.resolve(f.slowest, longest[usize::from(f.inter)]).div_ceil(mtu).max(1)
+            }
+        };
+        if packets >= LARGEST_WINDOW {
+            let message = format!("a window of {packets} packets is out of range");
+            return Err(cx.doc.error(key, message, format!("{} are the most", LARGEST_WINDOW - 1)));
+        }
+        check_acks(cx, key, packets * mtu, packet)?;
+        out.push(IrnFlow { window: packets as u32, inter: f.inter });
+    }
+    let params = TransportParams {
+        kind: TransportKind::Irn {
+            intra: Timeouts { low, high, few },
+            inter: Timeouts { low: inter_low, high: inter_high, few },
+        },
+        ack_every: cx.scenario.transport.ack_every,
+        rto: high.max(inter_high),
+        window: None,
+    };
+    Ok((params, out))
+}
+
+/// The links of a route of the pool. (A slow receiver's inner port is none.)
+fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {
+    let route = hops[start as usize..].iter().take_while(|&&h| h < EXPIRE);
+    out.clear();
+    out.extend(route.filter(|&&p| (p as usize) < topology.ports.len()).map(|&p| hop(topology, p)));
+}
+
+fn timeout(cx: &Context<'_>, key: &str, given: Option<Span>, default: Time) -> Result<Time, Error> {
+    let span = given.unwrap_or(Span(default));
+    check_timeout(cx, key, span)?;
+    Ok(span.0)
+}
+
+fn check_timeout(cx: &Context<'_>, key: &str, span: Span) -> Result<(), Error> {
+    if span.0 == 0 {
+        let help = "write a time above 0, such as \"4ms\"";
+        return Err(cx.doc.error(key, "a timeout of no time repeats for ever", help));
+    }
+    if span.0 > LONGEST {
+        let message = format!("a timeout of {span} is out of range");
+        return Err(cx.doc.error(key, message, format!("{} are the most", Span(LONGEST))));
+    }
+    Ok(())
+}
+
+fn warn_of_timeout(cx: &mut Context<'_>, key: &str, rto: Span, trip: Time) {
+    let message = format!(
+        "{rto} are shorter than the longest unloaded round trip, {} ns: senders repeat what was not lost",
+        trip.div_ceil(1_000)
+    );
+    cx.warn(key.to_string(), message);
+}
+
+fn check_window(
+    cx: &Context<'_>,
+    key: &str,
+    window: u64,
+    shown: &str,
+    packet: &PacketFormat,
+) -> Result<(), Error> {
+    if window >= u64::from(packet.mtu) {
+        return Ok(());
+    }
+    let message =
+        format!("a window of {shown} is smaller than one packet's payload of {}", bytes(packet.mtu.into()));
+    Err(cx.doc.error(key, message, "raise `window`, or lower `mtu`"))
+}
+
+/// Refuses a window that is full before an ACK is due.
+fn check_acks(cx: &Context<'_>, key: &str, window: u64, packet: &PacketFormat) -> Result<(), Error> {
+    let every = cx.scenario.transport.ack_every;
+    let least = u64::from(every) * u64::from(packet.mtu);
+    if window >= least {
+        return Ok(());
+    }
+    let message = format!("{} in flight never reach the ACK that comes every {every} packets", bytes(window));
+    let key = if cx.doc.get(key).is_some() { key } else { "transport.ack_every" };
+    let help = match key {
+        "transport.ack_every" => format!("lower it to at most {}", (window / u64::from(packet.mtu)).max(1)),
+        _ => format!("raise it to at least {}", bytes(least)),
+    };
+    Err(cx.doc.error(key, message, help))
+}

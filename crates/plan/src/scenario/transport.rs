@@ -1,0 +1,132 @@
+//! The `[irn]` and `[dcqcn]` tables.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
+
+/// Timeouts of the transport `irn`, and what differs between datacenters. The
+/// window is `transport.window`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Irn {
+    /// Timeout while few packets are in flight. Default 100 us (IRN, SIGCOMM 2018).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_low: Option<Span>,
+    /// Timeout while more are. Default 320 us (IRN, SIGCOMM 2018).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_high: Option<Span>,
+    /// N: so many packets in flight are few. Default 3 (IRN, SIGCOMM 2018).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub few: Option<u32>,
+    /// What differs for flows between datacenters.
+    #[serde(default, skip_serializing_if = "IrnInter::is_default")]
+    pub inter: IrnInter,
+}
+
+/// What differs for flows between datacenters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IrnInter {
+    /// A flow is between datacenters if its route crosses a link whose one-way
+    /// delay is longer than this. Default 20 us, which is 4 km.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_delay: Option<Span>,
+    /// Most payload in flight; see `transport.window`. Default `"1bdp"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Threshold>,
+    /// Timeout while few packets are in flight. Default: the longest unloaded
+    /// round trip among these flows, and `irn.rto_low` beyond it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_low: Option<Span>,
+    /// Timeout while more are. Default: that round trip and `irn.rto_high`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_high: Option<Span>,
+}
+
+impl IrnInter {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The congestion control `dcqcn`. What is not given comes from the preset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dcqcn {
+    /// Where the values come from that are not given.
+    #[serde(default)]
+    pub preset: DcqcnPreset,
+    /// When notifications act.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reaction: Option<DcqcnReaction>,
+    /// Least time between two notifications (CNPs) of a flow. 0: none are sent,
+    /// and each ACK tells whether what it answers was marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cnp_interval: Option<Span>,
+    /// A CNP on the wire; `transport.ack` if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cnp_size: Option<Bytes>,
+    /// Priority of CNPs; that of the ACKs if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 7))]
+    pub cnp_priority: Option<u8>,
+    /// Time between two updates of α, 100 ns or longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha_timer: Option<Span>,
+    /// Time between two looks whether to decrease, 100 ns or longer; with the
+    /// periodic reaction only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decrease_interval: Option<Span>,
+    /// Time between two increases, 100 ns or longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub increase_timer: Option<Span>,
+    /// Wire bytes between two increases of the byte counter; 0 is without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub byte_counter: Option<Bytes>,
+    /// g, the weight of news in α; above 0, up to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+    /// F, the number of increases that are fast recovery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fast_recovery: Option<u32>,
+    /// R_AI, the step of additive increase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub additive_increase: Option<Bandwidth>,
+    /// R_HAI, the step of hyper increase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hyper_increase: Option<Bandwidth>,
+    /// R_min, the lowest rate of a flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_rate: Option<Bandwidth>,
+    /// Every decrease sets the target to the rate. If false, a decrease that
+    /// follows another without an increase between leaves the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clamp_target: Option<bool>,
+}
+
+/// Sets of DCQCN's parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DcqcnPreset {
+    /// As the evaluation of HPCC (SIGCOMM 2019) runs it, which others follow:
+    /// periodic; marks travel in ACKs; α every 1 us, looks every 4 us, increases
+    /// every 300 us without byte counter; g 1/256, F 1; R_AI and R_HAI 20 and
+    /// 200 Mbit/s at 100 Gbit/s and in proportion; R_min 1 Gbit/s; the target is not clamped.
+    #[default]
+    Field,
+    /// As its paper (SIGCOMM 2015): immediate; a CNP every 50 us at most; α and
+    /// increases every 55 us, 10 MB of byte counter; g 1/256, F 5; R_AI 40
+    /// Mbit/s; the target is clamped. R_HAI 200 Mbit/s and R_min 100 Mbit/s are
+    /// of the simulator that its authors published.
+    Paper,
+}
+
+/// When notifications act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DcqcnReaction {
+    /// At the next look of a free-running timer, as in NICs.
+    Periodic,
+    /// At once, as in DCQCN's paper.
+    Immediate,
+}

@@ -1,0 +1,501 @@
+//! IRN's transport (Mittal et al., *Revisiting Network Support for RDMA*,
+//! SIGCOMM 2018, §3): selective repeat, and a bound on what is in flight.
+//!
+//! Sender, over packets `0 .. total`: `una` is the first one not acknowledged
+//! cumulatively, `highest` one beyond the highest one ever sent; a bitmap tells
+//! which of those between were acknowledged selectively (SACK).
+//!
+//! ```text
+//!   new packet      not in recovery, or nothing lost is left to repeat;
+//!                   highest < total, highest − una < window (BDP-FC):  send highest
+//!   ACK(n)          una = max(una, n); recovery ends if una ≥ recover
+//!   NACK(n, s)      ACK(n); s is acknowledged selectively; enter recovery if outside:
+//!                   recover = highest, una is lost; whatever is not acknowledged below
+//!                   the highest s is lost, too
+//!   timeout         enter recovery, with everything in flight lost that is not
+//!                   acknowledged selectively
+//!   in recovery     each lost packet is repeated once, in order, before new packets
+//!   timer           RTO_low while at most N packets are in flight, else RTO_high, from the
+//!                   last time that una advanced (or that something was sent when nothing was
+//!                   in flight)
+//!   complete        una = total
+//! ```
+//!
+//! A repeat that is lost again is found by the timer, as in the paper. The paper
+//! does not say what is lost at a timeout: here all that is not acknowledged,
+//! for the first packet alone would mean a timeout for each packet of a lost
+//! burst. With at most N packets in flight that repeats N packets at most, which
+//! is why RTO_low may be short.
+//!
+//! Receiver: `expected` is the next one in order; a bitmap tells which later
+//! ones have arrived.
+//!
+//! ```text
+//!   packet = expected   deliver it and what has arrived behind it; acknowledge if a gap was
+//!                       closed, it was the last packet, or the `ack_every`-th since the last ACK
+//!   packet > expected   keep it; NACK(expected, packet)
+//!   seen before         discard; ACK(expected), for its ACK may have been lost
+//! ```
+//!
+//! The numbers of a sender are those of go-back-N's, so that whoever serves
+//! flows asks both in the same way: `next` is the packet to send next, be it a
+//! repeat or new.
+
+use super::go_back_n::{Reply, Sender as Numbers};
+use xoff_kernel::time::Time;
+
+/// Parameters of IRN for one group of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// RTO_low, in picoseconds.
+    pub low: Time,
+    /// RTO_high, in picoseconds.
+    pub high: Time,
+    /// N: so many packets in flight are few.
+    pub few: u32,
+}
+
+impl Timeouts {
+    /// The timeout while `in_flight` packets are in flight.
+    pub fn of(&self, in_flight: u32) -> Time {
+        if in_flight <= self.few { self.low } else { self.high }
+    }
+}
+
+/// A bitmap over a window of packet numbers that moves on. It takes no memory
+/// while it is empty and was never used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Bitmap {
+    words: Vec<u64>,
+    /// Bits set.
+    count: u32,
+}
+
+impl Bitmap {
+    fn at(&self, psn: u32) -> (usize, u64) {
+        let bit = psn as usize % (self.words.len() * 64);
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    fn get(&self, psn: u32) -> bool {
+        if self.count == 0 {
+            return false;
+        }
+        let (word, bit) = self.at(psn);
+        self.words[word] & bit != 0
+    }
+
+    /// Sets a bit of a window of at most `window` numbers; answers whether it was unset.
+    fn set(&mut self, psn: u32, window: u32) -> bool {
+        if self.words.is_empty() {
+            self.words = vec![0; (window as usize).div_ceil(64)];
+        }
+        let (word, bit) = self.at(psn);
+        let news = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        self.count += u32::from(news);
+        news
+    }
+
+    /// Clears a bit; answers whether it was set.
+    fn clear(&mut self, psn: u32) -> bool {
+        let was = self.get(psn);
+        if was {
+            let (word, bit) = self.at(psn);
+            self.words[word] &= !bit;
+            self.count -= 1;
+        }
+        was
+    }
+}
+
+/// What a sender keeps beside its numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Acknowledged selectively, within `una .. una + window`.
+    sacked: Bitmap,
+    /// In recovery: it ends when `una` gets here.
+    recover: u32,
+    /// In recovery: the first packet not yet looked at for a repeat.
+    repeat: u32,
+    /// In recovery: packets from here on are not known to be lost.
+    lost_end: u32,
+    active: bool,
+}
+
+impl Recovery {
+    /// Loss recovery is under way.
+    pub fn active(&self) -> bool {
+        self.active
+    }
+
+    /// Packets in flight: sent, and not acknowledged cumulatively.
+    pub fn in_flight(numbers: &Numbers) -> u32 {
+        numbers.highest - numbers.una
+    }
+
+    /// What [`Numbers::send`] has just answered was sent.
+    #[inline]
+    pub fn on_sent(&mut self, numbers: &mut Numbers, psn: u32, again: bool) {
+        if self.active {
+            if again {
+                self.repeat = psn + 1;
+            }
+            self.choose(numbers);
+        }
+    }
+
+    /// Everything below `n` has arrived. Answers whether that is news.
+    #[inline]
+    pub fn on_ack(&mut self, numbers: &mut Numbers, n: u32) -> bool {
+        let news = self.advance(numbers, n);
+        self.choose(numbers);
+        news
+    }
+
+    /// Everything below `n` and packet `sacked` have arrived, and `n` has not.
+    /// Answers whether the first is news.
+    pub fn on_nack(&mut self, numbers: &mut Numbers, n: u32, sacked: u32) -> bool {
+        let news = self.advance(numbers, n);
+        // An old one, overtaken by later answers, asks for nothing.
+        if sacked > numbers.una && sacked < numbers.highest {
+            self.sacked.set(sacked, numbers.window);
+            if !self.active {
+                self.enter(numbers);
+            }
+            self.lost_end = self.lost_end.max(sacked);
+        }
+        self.choose(numbers);
+        news
+    }
+
+    /// No progress for too long. Answers whether anything was in flight.
+    pub fn on_timeout(&mut self, numbers: &mut Numbers) -> bool {
+        let lost = numbers.una < numbers.highest;
+        if lost {
+            self.enter(numbers);
+            self.lost_end = numbers.highest;
+            self.choose(numbers);
+        }
+        lost
+    }
+
+    /// Gives its memory back.
+    pub fn release(&mut self) {
+        *self = Self::default();
+    }
+
+    fn enter(&mut self, numbers: &Numbers) {
+        self.active = true;
+        self.recover = numbers.highest;
+        self.repeat = numbers.una;
+        self.lost_end = numbers.una + 1;
+    }
+
+    fn advance(&mut self, numbers: &mut Numbers, n: u32) -> bool {
+        if n <= numbers.una {
+            return false;
+        }
+        if self.sacked.count > 0 {
+            for psn in numbers.una..n {
+                self.sacked.clear(psn);
+            }
+        }
+        numbers.una = n;
+        if n >= self.recover {
+            self.active = false;
+        }
+        true
+    }
+
+    /// Sets `next`: the first lost packet that was not repeated, or a new one.
+    fn choose(&mut self, numbers: &mut Numbers) {
+        numbers.next = numbers.highest;
+        if self.active {
+            self.repeat = self.repeat.max(numbers.una);
+            while self.repeat < self.lost_end && self.sacked.get(self.repeat) {
+                self.repeat += 1;
+            }
+            if self.repeat < self.lost_end {
+                numbers.next = self.repeat;
+            }
+        }
+    }
+}
+
+/// Receiving half of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receiver {
+    /// Next packet in order.
+    pub expected: u32,
+    /// In order since the last ACK.
+    unacknowledged: u32,
+    arrived: Bitmap,
+}
+
+/// What became of a packet, and what is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reception {
+    /// It had arrived before: sent again for nothing.
+    pub duplicate: bool,
+    /// The answer; a [`Reply::Nack`] also acknowledges the packet itself.
+    pub reply: Reply,
+}
+
+impl Receiver {
+    /// Packet `psn` of `total` arrived, of a sender with this window.
+    pub fn on_data(&mut self, psn: u32, total: u32, window: u32, ack_every: u32) -> Reception {
+        if psn > self.expected {
+            self.unacknowledged = 0;
+            if self.arrived.set(psn, window) {
+                return Reception { duplicate: false, reply: Reply::Nack(self.expected) };
+            }
+            return Reception { duplicate: true, reply: Reply::Ack(self.expected) };
+        }
+        if psn < self.expected {
+            self.unacknowledged = 0;
+            return Reception { duplicate: true, reply: Reply::Ack(self.expected) };
+        }
+        let gap = self.arrived.count > 0;
+        self.expected += 1;
+        while self.arrived.clear(self.expected) {
+            self.expected += 1;
+        }
+        self.unacknowledged += 1;
+        let answers = gap || self.unacknowledged >= ack_every || self.expected == total;
+        if answers {
+            self.unacknowledged = 0;
+        }
+        let reply = if answers { Reply::Ack(self.expected) } else { Reply::Silent };
+        Reception { duplicate: false, reply }
+    }
+
+    /// Gives its bitmap's memory back.
+    pub fn release(&mut self) {
+        self.arrived = Bitmap::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use xoff_kernel::random::Stream;
+
+    fn numbers(total: u32, window: u32) -> Numbers {
+        Numbers::new(total, window)
+    }
+
+    /// Sends all that may be sent, and answers which packets those were.
+    fn send_all(n: &mut Numbers, r: &mut Recovery) -> Vec<(u32, bool)> {
+        let mut sent = Vec::new();
+        while n.can_send() {
+            let (psn, again) = n.send();
+            r.on_sent(n, psn, again);
+            sent.push((psn, again));
+        }
+        sent
+    }
+
+    #[test]
+    fn only_what_is_lost_is_repeated() {
+        let (mut n, mut r) = (numbers(20, 8), Recovery::default());
+        assert_eq!(send_all(&mut n, &mut r).len(), 8);
+        // 0 arrived; 1 and 3 are lost; 2, 4, 5 arrived.
+        assert!(r.on_ack(&mut n, 1));
+        assert!(!r.on_nack(&mut n, 1, 2));
+        assert_eq!(n.next, 1, "the first not acknowledged, at once");
+        assert_eq!(send_all(&mut n, &mut r), [(1, true), (8, false)], "then the window goes on");
+        r.on_nack(&mut n, 1, 4);
+        assert_eq!(send_all(&mut n, &mut r), [(3, true)], "below the highest SACK");
+        r.on_nack(&mut n, 1, 5);
+        assert_eq!(send_all(&mut n, &mut r), [], "each once");
+        assert!(r.on_ack(&mut n, 3) && r.active());
+        // The repeat of 3 closes the gap up to 6; recovery ends at 8.
+        assert!(r.on_ack(&mut n, 6) && r.active());
+        assert!(r.on_ack(&mut n, 8) && !r.active());
+        assert_eq!((n.una, r.sacked.count), (8, 0));
+    }
+
+    #[test]
+    fn an_old_nack_changes_nothing() {
+        let (mut n, mut r) = (numbers(20, 8), Recovery::default());
+        send_all(&mut n, &mut r);
+        r.on_ack(&mut n, 5);
+        let before = (n, r.clone());
+        assert!(!r.on_nack(&mut n, 2, 4));
+        assert_eq!((n, r), before);
+    }
+
+    #[test]
+    fn a_timeout_repeats_all_that_is_not_acknowledged() {
+        let (mut n, mut r) = (numbers(20, 6), Recovery::default());
+        assert!(!r.on_timeout(&mut n), "nothing in flight");
+        send_all(&mut n, &mut r);
+        r.on_nack(&mut n, 0, 3);
+        send_all(&mut n, &mut r);
+        assert!(r.on_timeout(&mut n));
+        let again: Vec<u32> = send_all(&mut n, &mut r).iter().map(|s| s.0).collect();
+        assert_eq!(again, [0, 1, 2, 4, 5]);
+    }
+
+    #[test]
+    fn the_receiver_delivers_once_and_says_what_it_has() {
+        let mut receiver = Receiver::default();
+        use Reply::{Ack, Nack};
+        let replies: Vec<_> = [0, 2, 2, 4, 1, 3, 0, 5]
+            .map(|psn| {
+                let r = receiver.on_data(psn, 6, 6, 1);
+                (r.duplicate, r.reply)
+            })
+            .to_vec();
+        let expected = [
+            (false, Ack(1)),
+            (false, Nack(1)),
+            (true, Ack(1)),
+            (false, Nack(1)),
+            (false, Ack(3)),
+            (false, Ack(5)),
+            (true, Ack(5)),
+            (false, Ack(6)),
+        ];
+        assert_eq!(replies, expected);
+    }
+
+    #[test]
+    fn few_packets_in_flight_have_the_short_timeout() {
+        let t = Timeouts { low: 100, high: 320, few: 3 };
+        assert_eq!([1, 3, 4, 90].map(|n| t.of(n)), [100, 100, 320, 320]);
+    }
+
+    enum Wire {
+        Data(u32),
+        Answer(Reply, u32),
+    }
+
+    /// Random loss, reordering and duplication in both directions: every packet
+    /// is delivered exactly once, in the end all of them; the window is kept; no
+    /// packet is repeated that the sender knows to have arrived; and a repeat
+    /// that arrives twice is told from one that was needed.
+    #[test]
+    fn whatever_happens_on_the_way_everything_arrives_once() {
+        let mut recoveries = 0;
+        for seed in 0..400 {
+            let mut random = Stream::new(seed, "test", 0);
+            let total = 1 + random.below(300) as u32;
+            let window = 1 + random.below(130) as u32;
+            let every = 1 + random.below(u64::from(window.min(4))) as u32;
+            let (loss, reorder, repeat) = (random.below(30), random.below(40), random.below(10));
+            let (mut n, mut r) = (numbers(total, window), Recovery::default());
+            let mut receiver = Receiver::default();
+            let mut delivered = vec![0u32; total as usize];
+            let mut known = vec![false; total as usize];
+            let mut wire: VecDeque<Wire> = VecDeque::new();
+            let (mut quiet, mut steps, mut duplicates, mut extra) = (0, 0, 0, 0);
+            while !n.complete() {
+                steps += 1;
+                assert!(steps < 500_000, "no progress with seed {seed}");
+                let mut out = Vec::new();
+                if n.can_send() {
+                    let (psn, again) = n.send();
+                    r.on_sent(&mut n, psn, again);
+                    assert!(psn < total && !known[psn as usize] && psn >= n.una);
+                    assert!(n.highest - n.una <= window);
+                    extra += u64::from(again);
+                    out.push(Wire::Data(psn));
+                } else if wire.is_empty() {
+                    quiet += 1_000;
+                }
+                if !wire.is_empty() && random.below(3) > 0 {
+                    let reordered = random.below(100) < reorder;
+                    let at = if reordered { random.below(wire.len() as u64) as usize } else { 0 };
+                    match wire.remove(at).unwrap() {
+                        Wire::Data(psn) => {
+                            let before = receiver.expected;
+                            let got = receiver.on_data(psn, total, window, every);
+                            assert_eq!(got.duplicate, delivered[psn as usize] > 0);
+                            duplicates += u64::from(got.duplicate);
+                            if !got.duplicate {
+                                delivered[psn as usize] += 1;
+                            }
+                            assert!(receiver.expected >= before);
+                            assert!(delivered[..receiver.expected as usize].iter().all(|&d| d == 1));
+                            if got.reply != Reply::Silent {
+                                out.push(Wire::Answer(got.reply, psn));
+                            }
+                        }
+                        Wire::Answer(reply, sacked) => {
+                            let was = r.active();
+                            let news = match reply {
+                                Reply::Ack(n0) => r.on_ack(&mut n, n0),
+                                Reply::Nack(n0) => {
+                                    known[sacked as usize] |= sacked >= n.una;
+                                    r.on_nack(&mut n, n0, sacked)
+                                }
+                                Reply::Silent => unreachable!(),
+                            };
+                            known[..n.una as usize].iter_mut().for_each(|k| *k = true);
+                            recoveries += u64::from(!was && r.active());
+                            quiet = if news { 0 } else { quiet };
+                        }
+                    }
+                }
+                quiet += 1;
+                if quiet > 3_000 {
+                    r.on_timeout(&mut n);
+                    quiet = 0;
+                }
+                for message in out {
+                    if random.below(100) < loss {
+                        continue;
+                    }
+                    if random.below(100) < repeat {
+                        wire.push_back(match &message {
+                            Wire::Data(psn) => Wire::Data(*psn),
+                            Wire::Answer(reply, psn) => Wire::Answer(*reply, *psn),
+                        });
+                    }
+                    wire.push_back(message);
+                }
+            }
+            assert_eq!(receiver.expected, total);
+            assert!(delivered.iter().all(|&d| d == 1), "seed {seed}");
+            if loss == 0 && reorder == 0 {
+                assert_eq!(extra, 0, "nothing was lost, nothing is repeated");
+                assert!(repeat > 0 || duplicates == 0);
+            }
+        }
+        assert!(recoveries > 1_000, "{recoveries}");
+    }
+
+    /// Nothing is lost but one packet: one repeat, and none for nothing.
+    #[test]
+    fn one_loss_costs_one_repeat() {
+        for lost in 0..40u32 {
+            let (mut n, mut r) = (numbers(60, 16), Recovery::default());
+            let mut receiver = Receiver::default();
+            let (mut repeats, mut dropped, mut wire) = (0, false, VecDeque::new());
+            while !n.complete() {
+                while n.can_send() {
+                    let (psn, again) = n.send();
+                    r.on_sent(&mut n, psn, again);
+                    repeats += u32::from(again);
+                    if psn == lost && !dropped {
+                        dropped = true;
+                    } else {
+                        wire.push_back(psn);
+                    }
+                }
+                let psn = wire.pop_front().expect("the window goes on");
+                let got = receiver.on_data(psn, 60, 16, 1);
+                assert!(!got.duplicate);
+                match got.reply {
+                    Reply::Ack(m) => r.on_ack(&mut n, m),
+                    Reply::Nack(m) => r.on_nack(&mut n, m, psn),
+                    Reply::Silent => unreachable!(),
+                };
+            }
+            assert_eq!(repeats, 1);
+        }
+    }
+}

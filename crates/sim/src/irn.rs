@@ -1,0 +1,121 @@
+//! The ends of flows under IRN: what stands beside the common state of senders
+//! and receivers, in arrays of its own, and its timer.
+
+use crate::core::kind;
+use crate::packet::{Kind, Packet};
+use xoff_kernel::time::Time;
+use xoff_kernel::wheel::{Event, Wheel};
+use xoff_plan::plan::{IrnFlow, Plan};
+use xoff_schemes::transport::TransportKind;
+use xoff_schemes::transport::go_back_n::{Reply, Sender};
+use xoff_schemes::transport::irn::{Receiver, Recovery, Timeouts};
+
+/// The sending end of a flow, beside its numbers.
+#[derive(Clone, Debug)]
+pub struct IrnSender {
+    recovery: Recovery,
+    timeouts: Timeouts,
+    /// When `una` last advanced, or something was sent while nothing was in flight.
+    progress: Time,
+    /// Time of the one event that counts. The timeout shortens when little is in
+    /// flight; an event that is left behind then is known by its time.
+    timer_at: Time,
+}
+
+impl IrnSender {
+    /// A flow of the plan, before its start.
+    pub fn new(plan: &Plan, flow: &IrnFlow) -> Self {
+        let TransportKind::Irn { intra, inter } = plan.transport.kind else {
+            unreachable!("only a plan with IRN has such flows")
+        };
+        let timeouts = if flow.inter { inter } else { intra };
+        Self { recovery: Recovery::default(), timeouts, progress: 0, timer_at: Time::MAX }
+    }
+
+    /// A packet has been sent: its number, and whether again.
+    pub fn sent(
+        &mut self,
+        numbers: &mut Sender,
+        wheel: &mut Wheel,
+        now: Time,
+        flow: u32,
+        (psn, again): (u32, bool),
+    ) {
+        self.recovery.on_sent(numbers, psn, again);
+        if Recovery::in_flight(numbers) == 1 && !again {
+            self.progress = now;
+            self.arm(numbers, wheel, flow);
+        }
+    }
+
+    /// An ACK or NACK has come. Answers whether `una` advanced.
+    pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
+        let news = match packet.kind {
+            Kind::Nack => self.recovery.on_nack(numbers, packet.number, packet.sacked()),
+            _ => self.recovery.on_ack(numbers, packet.number),
+        };
+        if news {
+            self.progress = now;
+            if numbers.complete() {
+                self.recovery.release();
+            } else if Recovery::in_flight(numbers) > 0 {
+                self.arm(numbers, wheel, packet.flow);
+            }
+        }
+        news
+    }
+
+    /// A timer event goes off. Answers whether it is a timeout.
+    pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
+        if now != self.timer_at {
+            return false;
+        }
+        self.timer_at = Time::MAX;
+        let in_flight = Recovery::in_flight(numbers);
+        if in_flight == 0 {
+            return false;
+        }
+        let late = now >= self.progress + self.timeouts.of(in_flight);
+        if late {
+            self.recovery.on_timeout(numbers);
+            self.progress = now;
+        }
+        self.arm(numbers, wheel, flow);
+        late
+    }
+
+    /// Sees to it that an event comes at the timeout or before.
+    fn arm(&mut self, numbers: &Sender, wheel: &mut Wheel, flow: u32) {
+        let deadline = self.progress + self.timeouts.of(Recovery::in_flight(numbers));
+        if deadline < self.timer_at {
+            self.timer_at = deadline;
+            wheel.push(Event::new(deadline, kind::TIMEOUT, flow, 0));
+        }
+    }
+}
+
+/// What a packet brought.
+pub struct Received {
+    pub reply: Reply,
+    /// It had arrived before.
+    pub duplicate: bool,
+    /// Payload bytes that are now delivered in order.
+    pub in_order: u64,
+}
+
+/// Packet `psn` of `total` reached the receiver of `flow`.
+pub fn receive(plan: &Plan, receiver: &mut Receiver, flow: u32, psn: u32, total: u32) -> Received {
+    let f = &plan.flows[flow as usize];
+    let payload = |packets: u32| (u64::from(packets) * u64::from(plan.packet.mtu)).min(f.size);
+    let before = receiver.expected;
+    let window = plan.irn[flow as usize].window;
+    let got = receiver.on_data(psn, total, window, plan.transport.ack_every);
+    if receiver.expected == total {
+        receiver.release();
+    }
+    Received {
+        reply: got.reply,
+        duplicate: got.duplicate,
+        in_order: payload(receiver.expected) - payload(before),
+    }
+}
