@@ -8,6 +8,7 @@ mod run;
 mod schema;
 mod schemes;
 mod topo;
+mod traffic;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,6 +41,8 @@ enum Verb {
     Run(RunArgs),
     /// Show what a scenario builds: devices, links, buffers and headroom
     Topo(TopoArgs),
+    /// Show what a scenario sends: flows, sizes, and the load of each link
+    Traffic(TrafficArgs),
     /// List every scheme with its parameters
     Schemes,
     /// Print the JSON Schema of scenario files
@@ -77,6 +80,15 @@ struct TopoArgs {
 }
 
 #[derive(clap::Args)]
+struct TrafficArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Print classes and every link as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
 struct ScenarioArgs {
     /// The scenario file (TOML)
     #[arg(value_name = "SCENARIO")]
@@ -101,6 +113,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
+        Verb::Traffic(args) => traffic::traffic(&args),
         Verb::Schemes => schemes::schemes(),
         Verb::Schema => schema::schema(),
     };

@@ -161,6 +161,22 @@ fn nobody_reading_is_no_failure() {
 }
 
 #[test]
+fn traffic_as_text_and_as_data() {
+    let dir = scratch("traffic");
+    let text = xoff(&dir, &["traffic", "hello.toml", "--set", "run.duration=10us"]);
+    assert_eq!(text.status.code(), Some(0), "{}", err(&text));
+    // Ten packets of 1,062 B in 10 us at 100 Gbit/s.
+    assert!(out(&text).contains("8.5%"), "{}", out(&text));
+    let json = xoff(&dir, &["traffic", "hello.toml", "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["classes"][0]["bytes"], 10_000);
+    assert_eq!(value["links"].as_array().unwrap().len(), 4);
+    assert!(value["links"][0]["utilisation"].is_null());
+    let wrong = xoff(&dir, &["traffic", "hello.toml", "--set", "traffic.0.size=0B"]);
+    assert_eq!(wrong.status.code(), Some(1));
+}
+
+#[test]
 fn topo_as_text_and_as_data() {
     let dir = scratch("topo");
     let text = xoff(&dir, &["topo", "hello.toml"]);

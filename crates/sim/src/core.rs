@@ -35,6 +35,8 @@ pub mod kind {
     pub const STALL: u8 = 6;
     /// The next flows of the plan begin.
     pub const FLOWS: u8 = 7;
+    /// The flows behind a gate begin. Element: gate.
+    pub const GATE: u8 = 8;
 }
 
 /// Everything but the flow control's own state.
@@ -61,6 +63,8 @@ pub struct Core<'a> {
     pub marking: Vec<Stream>,
     pub senders: Vec<SenderState>,
     pub receivers: Vec<ReceiverState>,
+    /// By gate: deliveries that it still waits for. Empty without gates.
+    pub gates: Vec<u32>,
     /// Generation of each timer of the flow control.
     timers: Vec<u32>,
     /// From a control frame's arrival until it takes effect.
@@ -150,6 +154,7 @@ impl<'a> Core<'a> {
             },
             senders: plan.flows.iter().map(|f| SenderState::new(plan, f)).collect(),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
+            gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             response_time: match &plan.flow_control {
                 FlowControlParams::None => 0,

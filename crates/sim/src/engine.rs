@@ -38,7 +38,7 @@ impl<'a> Engine<'a> {
         let priorities: Vec<u8> = plan.lanes.iter().map(|l| l.priority).collect();
         let flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &priorities);
         let mut core = Core::new(plan, flow_control.timers());
-        if let Some(flow) = plan.flows.first() {
+        if let Some(flow) = plan.flows.first().filter(|f| f.after.is_none()) {
             core.post(flow.start, kind::FLOWS, 0, 0);
         }
         for (i, receiver) in plan.receivers.iter().enumerate() {
@@ -111,6 +111,7 @@ impl<'a> Engine<'a> {
                     self.kick(port);
                 }
                 kind::STALL => self.stall(element, event.data == 1),
+                kind::GATE => self.open_gate(element),
                 _ => self.begin_flows(),
             }
             if events.is_multiple_of(WATCH) && !watch(&self.progress(events)) {
@@ -167,13 +168,28 @@ impl<'a> Engine<'a> {
 
     fn begin_flows(&mut self) {
         let plan = self.core.plan;
-        while let Some(flow) = plan.flows.get(self.next_flow) {
+        // Those behind gates come last, and are begun by their gates.
+        while let Some(flow) = plan.flows.get(self.next_flow).filter(|f| f.after.is_none()) {
             if flow.start > self.core.now {
                 self.core.post(flow.start, kind::FLOWS, 0, 0);
                 break;
             }
             let port = self.core.begin_flow(self.next_flow as u32);
             self.next_flow += 1;
+            self.kick(port);
+        }
+    }
+
+    /// What a gate waited for has arrived: its flows begin.
+    #[cold]
+    fn open_gate(&mut self, gate: u32) {
+        let plan = self.core.plan;
+        for &flow in &plan.gates[gate as usize].flows {
+            debug_assert!(
+                plan.flows[flow as usize].start <= self.core.now,
+                "no gate opens before its flows' start"
+            );
+            let port = self.core.begin_flow(flow);
             self.kick(port);
         }
     }

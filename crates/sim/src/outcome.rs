@@ -48,11 +48,14 @@ pub enum Stop {
 /// What became of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
+    /// When the sender might begin: the flow's start, or the opening of its gate.
+    /// `None` if the run ended before.
+    pub started: Option<Time>,
     /// First data packet on the wire.
     pub first_sent: Option<Time>,
     /// Last payload byte at the receiver, everything before it delivered.
     pub delivered: Option<Time>,
-    /// Last ACK at the sender: the flow is complete. FCT = this − start.
+    /// Last ACK at the sender: the flow is complete. FCT = this − `started`.
     pub completed: Option<Time>,
     /// Payload bytes delivered in order.
     pub delivered_bytes: u64,

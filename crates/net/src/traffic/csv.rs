@@ -175,7 +175,7 @@ fn host(field: &str, topology: &Topology, names: &BTreeMap<&str, NodeId>) -> Res
 }
 
 /// Foreign text, cut to what an error can show.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(40).collect();
     if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }

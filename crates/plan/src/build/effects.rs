@@ -1,7 +1,7 @@
 //! Keys that are written and cannot have an effect, whatever happens in the run.
 
 use super::{Context, Slow};
-use crate::plan::Buffer;
+use crate::plan::{Buffer, Lane};
 use crate::scenario::{Host, Traffic};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Topology};
@@ -12,11 +12,12 @@ pub(super) fn warn(
     topology: &Topology,
     slow: &BTreeMap<NodeId, Slow>,
     buffers: &[Buffer],
+    lanes: &[Lane],
 ) {
     unused_buffers(cx, topology, slow, buffers);
     readers(cx, topology);
     stops(cx);
-    tiers(cx);
+    tiers(cx, lanes);
 }
 
 fn unused_buffers(
@@ -56,13 +57,20 @@ fn stops(cx: &mut Context<'_>) {
     for (i, traffic) in cx.scenario.traffic.iter().enumerate() {
         let (stop, repeats) = match traffic {
             Traffic::Poisson(t) => (t.stop, true),
-            Traffic::Incast(t) => (t.stop, t.period.is_some()),
-            Traffic::Permutation(_) | Traffic::Flow(_) | Traffic::Flows(_) => (None, true),
+            Traffic::Incast(t) => (t.stop, t.period.is_some() || t.load.is_some()),
+            Traffic::Probe(t) => (t.stop, true),
+            Traffic::Permutation(_)
+            | Traffic::Flow(_)
+            | Traffic::Flows(_)
+            | Traffic::AllToAll(_)
+            | Traffic::RingAllReduce(_)
+            | Traffic::ParameterServer(_)
+            | Traffic::Moe(_) => (None, true),
         };
         let Some(stop) = stop else { continue };
         let key = format!("traffic[{i}].stop");
         if !repeats {
-            cx.warn(key, "had no effect: without `period` there is one event only".into());
+            cx.warn(key, "had no effect: without `period` or `load` there is one event only".into());
         } else if duration.is_some_and(|d| stop > d) {
             cx.warn(key, format!("had no effect: no flow starts after run.duration, before {stop}"));
         }
@@ -70,11 +78,9 @@ fn stops(cx: &mut Context<'_>) {
 }
 
 /// Tiers of a priority that is alone.
-fn tiers(cx: &mut Context<'_>) {
-    let mut used: Vec<u8> = cx.scenario.traffic.iter().map(Traffic::priority).collect();
-    used.extend(cx.scenario.transport.ack_priority);
+fn tiers(cx: &mut Context<'_>, lanes: &[Lane]) {
     for (i, p) in cx.scenario.priority.iter().enumerate() {
-        if p.tier.is_some() && used.iter().all(|&u| u == p.id) {
+        if p.tier.is_some() && lanes.iter().all(|l| l.priority == p.id) {
             let message = "had no effect: no other priority is in use";
             cx.warn(format!("priority[{i}].tier"), message.into());
         }

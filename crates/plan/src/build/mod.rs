@@ -9,6 +9,7 @@ mod offered;
 mod routes;
 mod sizes;
 
+use crate::Expected;
 use crate::document::Document;
 use crate::error::{Error, Warning, nearest};
 use crate::ideal;
@@ -70,6 +71,8 @@ pub(crate) struct Built {
     pub(crate) plan: Plan,
     /// By traffic class.
     pub(crate) saturation: Vec<Option<Saturation>>,
+    /// By traffic class.
+    pub(crate) expected: Vec<Option<Expected>>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -125,7 +128,7 @@ pub(crate) fn plan(
             cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: nothing is sent to {}", s.host));
         }
     }
-    effects::warn(&mut cx, &topology, &slow, &buffers);
+    effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
@@ -142,6 +145,7 @@ pub(crate) fn plan(
         buffers,
         accounts,
         classes: offers.classes,
+        gates: offers.gates,
         flows,
         hops,
         packet,
@@ -154,7 +158,7 @@ pub(crate) fn plan(
         end,
         measure,
     };
-    Ok(Built { plan, saturation: offers.saturation, warnings: cx.warnings })
+    Ok(Built { plan, saturation: offers.saturation, expected: offers.expected, warnings: cx.warnings })
 }
 
 /// When the run ends.
@@ -205,8 +209,9 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
 fn used_priorities(cx: &Context<'_>) -> Result<Vec<u8>, Error> {
     let mut used = Vec::new();
     for (i, t) in cx.scenario.traffic.iter().enumerate() {
-        lanes::check_priority(cx, &format!("traffic[{i}].priority"), t.priority())?;
-        used.push(t.priority());
+        for (priority, _) in offered::priorities(cx, i, t)? {
+            used.push(priority);
+        }
     }
     if let Some(p) = cx.scenario.transport.ack_priority {
         lanes::check_priority(cx, "transport.ack_priority", p)?;
@@ -243,8 +248,16 @@ fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
 /// entry of 4 B for each node. An NDC needs none: its addresses tell.
 fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     let to_all = cx.scenario.traffic.iter().any(|t| match t {
-        Traffic::Poisson(t) => t.to.is_none() && t.load_of == LoadOf::Saturation,
+        Traffic::Poisson(t) => {
+            let some = t.to.is_some() || t.matrix.is_some() || t.matrix_file.is_some();
+            !some && t.load_of == LoadOf::Saturation
+        }
         Traffic::Permutation(t) => t.hosts.is_none(),
+        Traffic::AllToAll(t) => t.hosts.is_none(),
+        Traffic::RingAllReduce(t) => t.hosts.is_none(),
+        Traffic::ParameterServer(t) => t.workers.is_none(),
+        Traffic::Moe(t) => t.hosts.is_none(),
+        Traffic::Probe(t) => t.to.is_none(),
         Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) => false,
     });
     if topology.cube.is_some() || !to_all {

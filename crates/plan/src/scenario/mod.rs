@@ -1,10 +1,15 @@
 //! The scenario: what a user writes. Every key is documented here, and nowhere
 //! else: the JSON Schema is made from these types.
 
+mod collective;
 mod text;
 mod traffic;
 
-pub use traffic::{FlowFile, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic};
+pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
+pub use traffic::{
+    FlowFile, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson, PriorityShares,
+    SingleFlow, Sizes, SizesTable, Traffic,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -365,6 +370,9 @@ mod defaults {
     }
     pub fn rto() -> Span {
         Span(4_000_000_000)
+    }
+    pub fn probe() -> Bytes {
+        Bytes(64)
     }
     pub fn random() -> String {
         "random".to_string()
