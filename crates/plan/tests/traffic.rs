@@ -57,25 +57,15 @@ fn groups_and_ranges_name_hosts() {
 }
 
 #[test]
-fn data_centres_end_where_switches_of_the_highest_tier_are_linked() {
-    let link =
-        |a: &str, b: &str| format!("{{ a = \"{a}\", b = \"{b}\", rate = \"100Gbps\", delay = \"1us\" }}");
-    let links = [
-        ("H0", "S0.0"),
-        ("H1", "S0.0"),
-        ("S0.0", "S1.0"),
-        ("S1.0", "S1.1"),
-        ("S1.1", "S0.1"),
-        ("H2", "S0.1"),
-        ("H3", "S0.1"),
-    ];
-    let topology = format!(
-        "[topology]\nkind = \"custom\"\nhosts = [\"H0\", \"H1\", \"H2\", \"H3\"]\n\
-         switches = [\"S0.0\", \"S0.1\", \"S1.0\", \"S1.1\"]\nlinks = [{}]\n",
-        links.map(|(a, b)| link(a, b)).join(", ")
-    );
-    let plan = plan(&[&topology, POISSON, "from = [\"dc:1\"]\nto = [\"dc:0\"]\n"]);
-    assert!(plan.flows.iter().all(|f| f.src >= 2 && f.dst < 2));
+fn data_centres_end_at_long_links() {
+    let dci = "[topology]\nkind = \"dci\"\nk = 4\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\
+               long_link = { rate = \"400Gbps\", length = \"10km\" }\n";
+    let plan = plan(&[dci, POISSON, "from = [\"dc:1\"]\nto = [\"dc:0\"]\n"]);
+    assert!(plan.flows.iter().all(|f| f.src >= 16 && f.dst < 16));
+    // Pods are counted through both: four in each.
+    let plan = self::plan(&[dci, POISSON, "from = [\"pod:5\"]\nlocality = { dc = 3, other = 1 }\n"]);
+    assert!(plan.flows.iter().all(|f| (20..24).contains(&f.src)));
+    assert_share(&plan.flows, 0.75, "dc", |f| f.dst >= 16);
 }
 
 #[test]

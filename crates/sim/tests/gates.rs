@@ -171,7 +171,7 @@ proptest! {
     #[test]
     fn gates_open_with_their_last_delivery(
         kind in 0usize..3,
-        scheme in prop::sample::select(vec!["pfc", "none"]),
+        scheme in prop::sample::select(vec!["pfc", "none", "bfc", "per-flow-queue"]),
         every in 1u32..4,
         delays in (0u64..3, 0u64..3),
         rounds in 1u32..4,
@@ -196,5 +196,7 @@ proptest! {
         prop_assert_eq!(outcome.stop, Stop::AllDone);
         check_gates(&plan, &outcome);
         prop_assert!(outcome.flows.iter().all(|f| f.completed.is_some()));
+        // A gate belongs to one device: the number of threads changes nothing.
+        prop_assert_eq!(&outcome, &xoff_sim::run_on(&plan, 3, &mut |_| true));
     }
 }

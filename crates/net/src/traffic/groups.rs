@@ -11,8 +11,7 @@ pub enum Level {
     /// Hosts that are connected by switches of the tiers 0 and 1 alone, in a
     /// network of three tiers or more: the pods of a fat-tree.
     Pod,
-    /// Hosts that are connected without the links among switches of the highest
-    /// tier, where there is more than one tier.
+    /// Hosts that are connected without long links: the sites of a topology.
     Dc,
 }
 
@@ -41,36 +40,34 @@ fn tier(node: &Node) -> Option<u32> {
 /// The group of every host, by node: groups are numbered from 0 in the order of
 /// their first hosts. `None` where the network has no such groups, or one only.
 pub fn groups(topology: &Topology, level: Level) -> Option<Vec<u32>> {
-    let tiers: Vec<Option<u32>> = topology.nodes.iter().map(tier).collect();
-    let highest = tiers.iter().flatten().max().copied().unwrap_or(0);
     let hosts: Vec<NodeId> = topology.hosts().collect();
-    let of_host: Vec<NodeId> = match level {
+    let of_node: Vec<NodeId> = match level {
         Level::Rack => {
-            let switch = |&host: &NodeId| {
+            let switch = |host: NodeId| {
                 let near = topology.nodes[host as usize].ports.first().map(|&p| topology.neighbour(p));
                 near.filter(|&n| topology.nodes[n as usize].kind == NodeKind::Switch).unwrap_or(host)
             };
-            hosts.iter().map(switch).collect()
+            (0..topology.nodes.len() as NodeId).map(switch).collect()
         }
-        Level::Pod if highest < 2 => return None,
-        Level::Dc if highest < 1 => return None,
-        Level::Pod | Level::Dc => {
-            let kept = |a: NodeId, b: NodeId| {
-                let (a, b) = (tiers[a as usize], tiers[b as usize]);
-                match level {
-                    Level::Dc => !(a == Some(highest) && b == Some(highest)),
-                    _ => a.is_none_or(|t| t < 2) && b.is_none_or(|t| t < 2),
-                }
+        Level::Pod => {
+            let tiers: Vec<Option<u32>> = topology.nodes.iter().map(tier).collect();
+            if tiers.iter().flatten().all(|&t| t < 2) {
+                return None;
+            }
+            // Hosts, and switches of the two lowest tiers.
+            let low = |n: NodeId| match topology.nodes[n as usize].kind {
+                NodeKind::Host => true,
+                NodeKind::Switch => tiers[n as usize].is_some_and(|t| t < 2),
             };
-            let component = components(topology, kept);
-            hosts.iter().map(|&host| component[host as usize]).collect()
+            components(topology, |a, b| low(a) && low(b))
         }
+        Level::Dc => topology.sites(),
     };
     let mut numbers = std::collections::BTreeMap::new();
     let mut groups = vec![u32::MAX; topology.nodes.len()];
-    for (&host, root) in hosts.iter().zip(of_host) {
+    for host in hosts {
         let next = numbers.len() as u32;
-        groups[host as usize] = *numbers.entry(root).or_insert(next);
+        groups[host as usize] = *numbers.entry(of_node[host as usize]).or_insert(next);
     }
     (numbers.len() > 1).then_some(groups)
 }

@@ -1,6 +1,7 @@
 //! Traffic matrices from CSV files.
 
 use super::CsvError;
+use crate::text::shown;
 
 /// A share of all flows, from some hosts to others, as a file writes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,10 +53,7 @@ pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, CsvError> {
             let value =
                 share.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0).ok_or_else(|| CsvError {
                     line,
-                    message: format!(
-                        "`{}` is not a share: write a number from 0 on",
-                        super::csv::shown(share)
-                    ),
+                    message: format!("`{}` is not a share: write a number from 0 on", shown(share)),
                 })?;
             if value > 0.0 {
                 entries.push(MatrixEntry { line, from: from.to_string(), to: to.to_string(), share: value });

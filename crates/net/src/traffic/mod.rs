@@ -10,6 +10,7 @@
 mod collective;
 mod csv;
 mod groups;
+mod hpcc;
 mod matrix;
 mod pairs;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use collective::{
 };
 pub use csv::{CsvError, flows_csv};
 pub use groups::{Level, groups};
+pub use hpcc::flows_hpcc;
 pub use matrix::{MatrixEntry, matrix_csv};
 pub use pairs::Pairs;
 

@@ -2,13 +2,17 @@
 //! else: the JSON Schema is made from these types.
 
 mod collective;
+mod faults;
+mod flow_control;
 mod text;
 mod traffic;
 
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
+pub use faults::{Failure, Loss, LossKind};
+pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
 pub use traffic::{
-    FlowFile, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson, PriorityShares,
-    SingleFlow, Sizes, SizesTable, Traffic,
+    FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
+    PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 
 use schemars::JsonSchema;
@@ -35,6 +39,12 @@ pub struct Scenario {
     /// Hosts that read slowly, or stop reading for a while.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_receiver: Vec<SlowReceiver>,
+    /// Links and switches that fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure: Vec<Failure>,
+    /// Links that lose or corrupt frames.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss: Vec<Loss>,
     /// Priorities that differ from the default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priority: Vec<Priority>,
@@ -61,7 +71,8 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Routing {
-    /// If not given: `bcube` in an `ndc` topology without `overrides`, else `shortest-path`.
+    /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
+    /// many domains as hosts in one, without `overrides`; else `shortest-path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
@@ -73,6 +84,9 @@ pub struct Routing {
     /// Static routes, each for one switch and one destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
+    /// From a failure or a recovery until routes follow; at once if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconvergence: Option<Span>,
 }
 
 /// A static route: at switch `at`, packets for host `to` leave towards `via`.
@@ -176,6 +190,13 @@ pub struct Ecn {
 pub enum FlowControl {
     /// Priority-based flow control, IEEE 802.1Qbb.
     Pfc(Pfc),
+    /// Backpressure flow control (NSDI 2022): flows are assigned to a limited
+    /// number of queues, and a queue that grows pauses the upstream queues that
+    /// fill it. Nothing is reserved: what does not fit is dropped.
+    Bfc(Bfc),
+    /// A queue of its own for every flow on every port, paused flow by flow: the
+    /// ideal without head-of-line blocking. Nothing is reserved.
+    PerFlowQueue(PerFlowQueue),
     /// None: what does not fit is dropped.
     None,
 }

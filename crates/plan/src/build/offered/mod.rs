@@ -4,13 +4,14 @@ mod collective;
 mod hosts;
 mod random;
 
-use super::{Context, MEMORY, routes::Routes, sizes};
+use super::{Context, MEMORY, files::Listed, routes::Routes, sizes};
 use crate::Expected;
 use crate::error::Error;
 use crate::plan::{Flow, Gate, PacketFormat};
 use crate::scenario::{Sizes, Traffic};
 use hosts::HostSets;
 use std::collections::BTreeMap;
+use xoff_kernel::random::mix;
 use xoff_kernel::time::Time;
 use xoff_net::error::SpecError;
 use xoff_net::routing::{Route, Saturation};
@@ -40,6 +41,12 @@ pub(super) struct Offer {
     pub(super) pace: u64,
 }
 
+/// What the ECMP hashes see of a flow's packets from one host to another: data, or ACKs.
+pub(super) fn flow_key(offer: &Offer, from: NodeId, to: NodeId) -> u64 {
+    let pair = u64::from(from) << 32 | u64::from(to);
+    mix(mix(pair) ^ mix((u64::from(offer.class) << 48) ^ offer.position))
+}
+
 /// All flows, in the order of start, table and position; those behind gates
 /// after all others.
 pub(super) struct Offers {
@@ -59,6 +66,8 @@ pub(super) struct Offers {
 #[derive(Default)]
 struct Made {
     schedule: Schedule,
+    /// Priority of each flow, where a file says it.
+    priorities: Vec<u8>,
     /// Bits per second of each flow; 0 is line rate.
     pace: u64,
     saturation: Option<Saturation>,
@@ -90,6 +99,7 @@ pub(super) fn generate(
     topology: &Topology,
     routes: &mut Routes,
     packet: &PacketFormat,
+    mut listed: Listed,
 ) -> Result<Offers, Error> {
     let tables = &cx.scenario.traffic;
     if tables.len() > usize::from(u16::MAX) {
@@ -126,7 +136,10 @@ pub(super) fn generate(
                 }
                 Made { pace: t.rate.map_or(0, |r| r.0), ..Made::of(vec![demand]) }
             }
-            Traffic::Flows(t) => Made::of(random::from_file(cx, topology, i, t)?),
+            Traffic::Flows(t) => {
+                let (demands, priorities) = random::from_file(cx, topology, i, t, listed.remove(&i))?;
+                Made { priorities, ..Made::of(demands) }
+            }
             Traffic::AllToAll(t) => collective::all_to_all(cx, i, t, &mut hosts)?,
             Traffic::RingAllReduce(t) => collective::ring_all_reduce(cx, i, t, &mut hosts)?,
             Traffic::ParameterServer(t) => collective::parameter_server(cx, i, t, &mut hosts)?,
@@ -150,7 +163,7 @@ pub(super) fn generate(
 
 /// Adds what table `i` has made.
 fn add(cx: &mut Context<'_>, all: &mut Offers, i: usize, table: &Traffic, made: Made) -> Result<(), Error> {
-    let Made { schedule, pace, saturation, expected } = made;
+    let Made { schedule, priorities: own, pace, saturation, expected } = made;
     if schedule.steps.is_empty() {
         cx.warn(format!("traffic[{i}]"), "had no effect: no flow starts within the run".to_string());
     }
@@ -167,7 +180,10 @@ fn add(cx: &mut Context<'_>, all: &mut Offers, i: usize, table: &Traffic, made: 
         after: step.after.map(|gate| first + gate),
         opens: step.opens.map(|gate| first + gate),
         class: i as u16,
-        priority: priorities[dealt.get(position).copied().unwrap_or(0)],
+        priority: match own.get(position) {
+            Some(&own) => own,
+            None => priorities[dealt.get(position).copied().unwrap_or(0)],
+        },
         position: position as u64,
         src: step.demand.src,
         dst: step.demand.dst,

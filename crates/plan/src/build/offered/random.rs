@@ -323,15 +323,29 @@ pub(super) fn from_file(
     topology: &Topology,
     i: usize,
     t: &FlowFile,
-) -> Result<Vec<Demand>, Error> {
+    listed: Option<Vec<(Demand, u8)>>,
+) -> Result<(Vec<Demand>, Vec<u8>), Error> {
     let path = format!("traffic[{i}].file");
-    let text = cx.file(&path, &t.file)?;
-    let mut demands = traffic::flows_csv(&text, topology).map_err(|e| {
-        let help =
-            "the first line is `src,dst,bytes,start`; then a line per flow, such as `H0,H1,1000000,10us`";
-        Error::new(&t.file, &text, Some(sizes::line_span(&text, e.line)), e.message).with_help(help)
-    })?;
+    let (mut demands, priorities): (Vec<Demand>, Vec<u8>) = match listed {
+        Some(flows) => {
+            for key in ["priority", "priorities"].map(|key| format!("traffic[{i}].{key}")) {
+                if cx.doc.get(&key).is_some() {
+                    cx.warn(key, "had no effect: the file has a priority for each flow".to_string());
+                }
+            }
+            flows.into_iter().unzip()
+        }
+        None => {
+            let text = cx.file(&path, &t.file)?;
+            let demands = traffic::flows_csv(&text, topology).map_err(|e| {
+                let help = "the first line is `src,dst,bytes,start`; then a line per flow, such as `H0,H1,1000000,10us`";
+                Error::new(&t.file, &text, Some(sizes::line_span(&text, e.line)), e.message).with_help(help)
+            })?;
+            (demands, Vec::new())
+        }
+    };
     let all = demands.len();
+    // In the order of time: what is left out are the last ones.
     if let Some(duration) = cx.scenario.run.duration {
         demands.retain(|d| d.start < duration.0);
     }
@@ -340,5 +354,5 @@ pub(super) fn from_file(
             format!("{} of its {all} flows start after run.duration and are left out", all - demands.len());
         cx.warn(path, message);
     }
-    Ok(demands)
+    Ok((demands, priorities))
 }
