@@ -52,7 +52,8 @@ impl GridMeter {
     pub fn new(total: usize, jobs: usize, quiet: bool) -> Self {
         let bars = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let all = MultiProgress::new();
-            let overall = all.add(ProgressBar::new(STEPS).with_style(style("{bar:30} {percent:>3}%  {msg}")));
+            let overall =
+                all.add(ProgressBar::new(STEPS).with_style(style("{bar:20} {percent:>3}%  {wide_msg}")));
             Bars { all, overall }
         });
         let state = Mutex::new(State { under_way: vec![(0.0, 0); jobs], ..State::default() });
@@ -75,7 +76,8 @@ impl GridMeter {
     /// A run begins at a worker.
     pub fn begin(&self, worker: usize, label: String, goal: Goal) -> RunMeter<'_> {
         let bar = self.bars.as_ref().map(|bars| {
-            let bar = ProgressBar::new(STEPS).with_style(style("{bar:30} {percent:>3}%  {prefix}: {msg}"));
+            let bar =
+                ProgressBar::new(STEPS).with_style(style("{bar:20} {percent:>3}%  {prefix}: {wide_msg}"));
             bars.all.insert_before(&bars.overall, bar).with_prefix(label.clone())
         });
         let now = Instant::now();

@@ -238,6 +238,8 @@ pub struct Measure {
     pub interval: Option<Time>,
     /// Ports whose egress queue and throughput are sampled.
     pub ports: Vec<PortId>,
+    /// Whether the head-of-line blocking oracle watches.
+    pub blocking: bool,
 }
 
 /// What goes wrong with links, and how routes follow. Empty in a healthy network.

@@ -1,6 +1,7 @@
 //! What right scenarios become.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
@@ -325,6 +326,50 @@ fn options_without_effect_are_named() {
                   [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"1kB\"\n";
     let keys: Vec<String> = loaded(&[direct]).warnings.into_iter().map(|w| w.key).collect();
     assert_eq!(keys, ["switch.buffer", "slow_receiver[0].rate"]);
+}
+
+#[test]
+fn keys_of_another_scheme_are_passed_over_and_named() {
+    let keys = "[flow_control]\nxoff = \"8bdp\"\nxon = \"2bdp\"\nalpha = 0.5\nqueues = 64\nkeep = 0\nreuse_kept = true\n";
+    let of = |scheme: &str| {
+        let l = set(&[LINE, FLOW, keys], &[("flow_control.scheme", scheme)]);
+        let named: Vec<String> = l
+            .warnings
+            .iter()
+            .map(|w| format!("{}: {}", w.key, w.message.split(':').next().unwrap_or_default()))
+            .collect();
+        (l.plan, named)
+    };
+    let (bfc, named) = of("bfc");
+    let FlowControlParams::Bfc(params) = &bfc.flow_control else { panic!("{:?}", bfc.flow_control) };
+    assert_eq!((params.queues, params.virtual_flows, params.keep), (64, 16_384, 0));
+    // Twice 1 us, on every port.
+    assert!(
+        params.hop_rtt.len() == bfc.topology.ports.len() && params.hop_rtt.iter().all(|&t| t == 2_000_000)
+    );
+    let expected = ["xoff", "xon", "alpha", "reuse_kept"].map(|k| format!("flow_control.{k}: had no effect"));
+    assert_eq!(named.iter().collect::<BTreeSet<_>>(), expected.iter().collect());
+    assert!(bfc.lanes.iter().all(|l| !l.lossless && l.egress_limit == Limit::Unlimited));
+    let (ideal, named) = of("per-flow-queue");
+    let FlowControlParams::PerFlowQueue(params) = &ideal.flow_control else { panic!() };
+    // A hop's BDP is 12.5 kB.
+    assert!(params.pause.iter().all(|&b| b == 100_000) && params.resume.iter().all(|&b| b == 25_000));
+    let expected =
+        ["alpha", "queues", "keep", "reuse_kept"].map(|k| format!("flow_control.{k}: had no effect"));
+    assert_eq!(named.iter().collect::<BTreeSet<_>>(), expected.iter().collect());
+}
+
+#[test]
+fn a_scheme_without_reservation_has_no_lossless_priority() {
+    let l = loaded(&[
+        LINE,
+        FLOW,
+        "[flow_control]\nscheme = \"bfc\"\n[[priority]]\nid = 3\nlossless = true\nalpha = 0.25\n",
+    ]);
+    let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(keys, ["priority[0].lossless"]);
+    assert!(!l.plan.lanes[0].lossless);
+    assert_eq!(l.plan.lanes[0].egress_limit, Limit::Dynamic { alpha_q16: 16_384, cap: u64::MAX });
 }
 
 #[test]

@@ -65,6 +65,9 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     core.leaf_append(leaf, id);
     passing.queued = core.queues[core.leaves.list(leaf)].bytes;
     passing.pausing = core.leaves.get(leaf).pausing;
+    if let Some(oracle) = &mut core.blocking {
+        oracle.grows(leaf);
+    }
     flow_control.enqueued(core, &mut passing);
     core.packets[id].counted = passing.counted;
     core.leaves.get_mut(leaf).pausing = passing.pausing;

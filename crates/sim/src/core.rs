@@ -1,11 +1,13 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
+use crate::blocking::{Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::faults::Faults;
 use crate::host::{ReceiverState, SenderState};
 use crate::leaves::{Leaves, Newcomer};
 use crate::observe::Observed;
+use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::partition::Partition;
 use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
@@ -54,8 +56,10 @@ pub struct Letter {
     /// … at this port.
     port: u32,
     packet: Packet,
-    /// What a control packet says.
+    /// What a control packet says …
     frame: Option<ControlFrame>,
+    /// … and what it carries for the blocking oracle.
+    roots: Option<Roots>,
 }
 
 /// Everything but the flow control's own state. All arrays are those of the
@@ -100,6 +104,8 @@ pub struct Core<'a> {
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
+    /// The head-of-line blocking oracle, if the plan asks for it.
+    pub blocking: Option<Box<Oracle>>,
 }
 
 /// Width of the wheel's buckets: shorter where more happens at once.
@@ -205,6 +211,7 @@ impl<'a> Core<'a> {
             faults,
             response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
+            blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan))),
             ports,
             plan,
             partition,
@@ -227,13 +234,15 @@ impl<'a> Core<'a> {
             return self.post(time, kind, port, id);
         }
         let packet = self.packets[id];
+        let mut roots = None;
         let frame = if packet.kind == Kind::Control {
+            roots = self.blocking.as_ref().map(|oracle| oracle.roots_of(packet.number));
             Some(self.take_frame(id))
         } else {
             self.packets.remove(id);
             None
         };
-        self.outbox[part].push(Letter { time, kind, port, packet, frame });
+        self.outbox[part].push(Letter { time, kind, port, packet, frame, roots });
     }
 
     /// Takes in what another part has sent.
@@ -241,6 +250,9 @@ impl<'a> Core<'a> {
         let mut packet = letter.packet;
         if let Some(frame) = letter.frame {
             packet.number = self.keep_frame(frame);
+            if let (Some(oracle), Some(roots)) = (&mut self.blocking, letter.roots) {
+                oracle.keep(packet.number, roots);
+            }
         }
         let id = self.packets.insert(packet);
         self.post(letter.time, letter.kind, letter.port, id);
@@ -314,6 +326,9 @@ impl<'a> Core<'a> {
         let q = &mut self.queues[p.first_queue as usize + queue];
         let packet = &mut self.packets[id];
         packet.next = NONE;
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_joins(id, p.paused >> queue & 1 == 1, self.now);
+        }
         q.bytes += u64::from(packet.size);
         q.peak = q.peak.max(q.bytes);
         let tail = std::mem::replace(&mut q.tail, id);
@@ -354,6 +369,22 @@ impl<'a> Core<'a> {
         }
     }
 
+    /// A pause of a lane, or of one of its queues, that begins now.
+    pub fn new_pause(&mut self, port: u32, lane: u8, queue: Option<u32>) -> Pause {
+        let priority = self.plan.lanes[usize::from(lane)].priority;
+        let root = self.blocking.as_mut().map(|oracle| oracle.pause_begins(port, priority));
+        Pause {
+            port,
+            lane,
+            queue,
+            from: self.now,
+            until: None,
+            cause: self.ports[port as usize].peer,
+            root: root.filter(|&root| root != NONE),
+            named_root: None,
+        }
+    }
+
     /// Notes that a control packet leaves.
     pub fn note_control(&mut self, port: u32, id: u32) {
         let frame = &self.frames[self.packets[id].number as usize];
@@ -389,8 +420,8 @@ impl Device for Core<'_> {
         let p = &mut self.ports[port as usize];
         if p.paused & mask == 0 {
             p.paused |= mask;
-            let cause = p.peer;
-            self.observed.pause_begins(self.now, port, lane, cause);
+            let pause = self.new_pause(port, lane, None);
+            self.observed.pause_begins(pause);
         }
     }
 
@@ -399,6 +430,9 @@ impl Device for Core<'_> {
         let p = &mut self.ports[port as usize];
         if p.paused & mask != 0 {
             p.paused &= !mask;
+            if self.blocking.is_some() {
+                self.charge_lane(port, lane, self.now);
+            }
             self.observed.pause_ends(self.now, port, lane);
             self.post_decision(port);
         }
@@ -421,12 +455,22 @@ impl Device for Core<'_> {
     }
 
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
+        let roots = self.blocking.is_some().then(|| self.roots(port, &frame));
         // A frame of this kind that still waits says this, too.
         let waiting = self.queues[self.ports[port as usize].first_queue as usize].tail;
-        if waiting != NONE && self.frames[self.packets[waiting].number as usize].merge(&frame) {
-            return;
+        if waiting != NONE {
+            let slot = self.packets[waiting].number;
+            if self.frames[slot as usize].merge(&frame) {
+                if let (Some(oracle), Some(later)) = (&mut self.blocking, roots) {
+                    oracle.merge(slot, &later);
+                }
+                return;
+            }
         }
         let slot = self.keep_frame(frame);
+        if let (Some(oracle), Some(roots)) = (&mut self.blocking, roots) {
+            oracle.keep(slot, roots);
+        }
         let id = self.packets.insert(Packet {
             next: NONE,
             hop: NONE,

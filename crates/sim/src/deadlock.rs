@@ -9,7 +9,10 @@
 //! What is left when nothing more can be struck out (the greatest fixpoint) can
 //! never resume: it is deadlocked. A cycle of pauses that still drains is struck
 //! out entirely.
+//!
+//! Where queues are paused one by one, [`deadlock_by_flow`] does the same.
 
+use crate::deadlock_by_flow;
 use crate::outcome::{Deadlock, Held, Wait};
 use crate::packet::NONE;
 use crate::world::World;
@@ -108,6 +111,9 @@ fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
 
 /// Looks for a deadlock at time `now`.
 pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
+    if world.cores[0].leaves.used() {
+        return deadlock_by_flow::look(world, now);
+    }
     let set = stuck(world, now, last, false);
     // From any member, what holds most of it, and so on, runs into a cycle.
     let mut order = Vec::new();
@@ -142,6 +148,9 @@ pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
 pub fn waiting(world: &World, now: Time, last: &Snapshot) -> Vec<Wait> {
     if world.flows_done() == world.plan.flows.len() {
         return Vec::new();
+    }
+    if world.cores[0].leaves.used() {
+        return deadlock_by_flow::waiting(world);
     }
     let set = stuck(world, now, last, true);
     let lanes = world.lanes();

@@ -57,10 +57,16 @@ impl<'a> Engine<'a> {
                 }
                 kind::ARRIVAL => self.arrive(element, event.data),
                 kind::CONTROL => {
+                    if let Some(oracle) = &mut self.core.blocking {
+                        oracle.takes_effect(self.core.packets[event.data].number);
+                    }
                     let frame = self.core.take_frame(event.data);
                     let faulty = self.core.ports[element as usize].wire == Wire::Faulty;
                     if !(faulty && self.core.reset_since_arrival(element)) {
                         self.flow_control.received(&mut self.core, element, &frame);
+                    }
+                    if let Some(oracle) = &mut self.core.blocking {
+                        oracle.effect_ends();
                     }
                 }
                 kind::TIMER => {
@@ -235,7 +241,7 @@ impl<'a> Engine<'a> {
             core.send_over(at, what, peer, id);
         }
         if account != NONE {
-            release(core, &mut self.flow_control, account, size);
+            release(core, &mut self.flow_control, account, port, size);
         }
     }
 
@@ -288,6 +294,9 @@ impl<'a> Engine<'a> {
             Err(Refusal::Memory(by)) => return discard(core, port, id, DropReason::BufferFull, by),
         };
         packet.account = at as u32;
+        if let Some(oracle) = &mut core.blocking {
+            oracle.charged(at as u32, core.plan.topology.ports[egress as usize].index, size);
+        }
         if let Some(red) = rule.ecn
             && marks(red, queued, || core.marking[egress as usize].unit())
         {
@@ -328,9 +337,12 @@ pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, short
     core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
 }
 
-/// Gives back what a packet of `size` bytes was charged.
+/// Gives back what a packet of `size` bytes, which waited at `egress`, was charged.
 #[inline]
-pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, size: u32) {
+pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
+    if let Some(oracle) = &mut core.blocking {
+        oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());
+    }
     let a = &mut core.accounts[account as usize];
     let profile = &core.profiles[usize::from(a.profile)];
     let memory = &mut core.memories[a.node as usize];

@@ -23,7 +23,7 @@ use crate::core::Letter;
 use crate::deadlock;
 use crate::engine::{Engine, is_timer};
 use crate::observe::{self, Series};
-use crate::outcome::{AccountPeak, Counters, Deadlock, Outcome, Stop};
+use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
 use crate::packet::Kind;
 use crate::partition::Partition;
 use crate::world::World;
@@ -393,9 +393,14 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut flows = Vec::new();
         let mut pauses = Vec::new();
         let mut drops = std::collections::BTreeMap::new();
+        let mut blocking: Option<Blocking> = None;
         for engine in &mut guards {
             let core = &mut engine.core;
             core.tell_flows();
+            match (&mut blocking, core.blame(at)) {
+                (Some(sum), Some(part)) => sum.add(part),
+                (none, part) => *none = part,
+            }
             let observed = &mut core.observed;
             let data = |p: &&crate::packet::Packet| p.kind == Kind::Data;
             observed.counters.in_flight = core.packets.slots().iter().filter(data).count() as u64;
@@ -427,6 +432,7 @@ impl<'s, 'a> Run<'s, 'a> {
             drops: drops.into_values().collect(),
             deadlock: self.deadlock,
             waiting,
+            blocking,
             counters,
         }
     }

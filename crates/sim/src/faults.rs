@@ -229,7 +229,7 @@ pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
             let ingress = if packet.account == NONE { port } else { packet.account / core.lanes as u32 };
             engine::discard(core, ingress, id, DropReason::LinkDown, 0);
             if packet.account != NONE {
-                engine::release(core, flow_control, packet.account, packet.size);
+                engine::release(core, flow_control, packet.account, port, packet.size);
             }
         }
     }

@@ -95,6 +95,11 @@ impl SenderState {
         (u64::from(self.transport.highest) + repeats, repeats)
     }
 
+    /// Start of its route in the plan's hops.
+    pub fn path(&self) -> u32 {
+        self.path
+    }
+
     /// It stands in its ring: it may send.
     pub fn ready(&self) -> bool {
         self.in_ring
@@ -144,6 +149,9 @@ impl Core<'_> {
         }
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
         let p = &mut self.ports[port as usize];
+        if let Some(oracle) = &mut self.blocking {
+            oracle.pair_joins(flow, p.paused >> queue & 1 == 1, self.now);
+        }
         let ring = &mut self.queues[p.first_queue as usize + queue];
         let tail = std::mem::replace(&mut ring.tail, flow);
         if tail == NONE {

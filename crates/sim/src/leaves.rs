@@ -31,7 +31,7 @@ pub struct Leaf {
     /// Its port.
     pub port: u32,
     /// The queue of the port that it is a part of.
-    queue: u16,
+    pub queue: u16,
     in_ring: bool,
     pub paused: bool,
     /// The scheme's own bit.
@@ -298,6 +298,9 @@ impl Core<'_> {
         let &Leaf { port, queue, .. } = self.leaves.get(leaf);
         let size = u64::from(self.packets[id].size);
         self.packets[id].next = NONE;
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_joins(id, self.leaves.get(leaf).paused, self.now);
+        }
         let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
         group.bytes += size;
         group.peak = group.peak.max(group.bytes);
@@ -356,8 +359,8 @@ impl Core<'_> {
                 continue;
             }
             self.leaf_stops(leaf);
-            let (cause, number) = (self.ports[port as usize].peer, number_of(target));
-            let standing = self.observed.leaf_pause_begins(self.now, port, lane, number, cause);
+            let pause = self.new_pause(port, lane, Some(number_of(target)));
+            let standing = self.observed.leaf_pause_begins(pause);
             let l = &mut self.leaves.leaves[leaf as usize];
             (l.paused, l.standing) = (true, standing);
         }
@@ -366,10 +369,13 @@ impl Core<'_> {
     /// Lets the leaves that a control frame names go again.
     pub fn resume_leaves(&mut self, port: u32, lane: u8, target: Target) {
         for leaf in self.named(port, lane, target) {
-            let l = &mut self.leaves.leaves[leaf as usize];
-            if !l.paused {
+            if !self.leaves.get(leaf).paused {
                 continue;
             }
+            if self.blocking.is_some() {
+                self.charge_leaf(leaf, self.now);
+            }
+            let l = &mut self.leaves.leaves[leaf as usize];
             l.paused = false;
             let standing = std::mem::replace(&mut l.standing, NONE);
             self.observed.leaf_pause_ends(self.now, standing);
@@ -392,6 +398,9 @@ impl Core<'_> {
 
     /// A queue pair joins a leaf.
     pub fn leaf_join(&mut self, leaf: u32, flow: u32) {
+        if let Some(oracle) = &mut self.blocking {
+            oracle.pair_joins(flow, self.leaves.get(leaf).paused, self.now);
+        }
         let list = &mut self.queues[self.leaves.first + leaf as usize];
         let tail = std::mem::replace(&mut list.tail, flow);
         if tail == NONE {

@@ -8,10 +8,12 @@
 //! when a packet comes. Several threads may each run a part of the devices; the
 //! result has the same bytes.
 
+mod blocking;
 mod buffer;
 mod by_flow;
 mod core;
 mod deadlock;
+mod deadlock_by_flow;
 mod engine;
 mod executor;
 mod faults;

@@ -70,11 +70,11 @@ impl Observed {
         self.control[port as usize][usize::from(!frame.pauses())] += 1;
     }
 
-    pub fn pause_begins(&mut self, now: Time, port: u32, lane: u8, cause: u32) {
+    pub fn pause_begins(&mut self, pause: Pause) {
         let index = self.pauses.len() as u32;
-        self.standing[port as usize * self.lanes + usize::from(lane)] = index;
+        self.standing[pause.port as usize * self.lanes + usize::from(pause.lane)] = index;
         self.open.push(index);
-        self.pauses.push(Pause { port, lane, queue: None, from: now, until: None, cause });
+        self.pauses.push(pause);
     }
 
     pub fn pause_ends(&mut self, now: Time, port: u32, lane: u8) {
@@ -86,10 +86,10 @@ impl Observed {
     }
 
     /// A leaf (or flow) of a lane stops; the answer ends it.
-    pub fn leaf_pause_begins(&mut self, now: Time, port: u32, lane: u8, queue: u32, cause: u32) -> u32 {
+    pub fn leaf_pause_begins(&mut self, pause: Pause) -> u32 {
         let index = self.pauses.len() as u32;
         self.open.push(index);
-        self.pauses.push(Pause { port, lane, queue: Some(queue), from: now, until: None, cause });
+        self.pauses.push(pause);
         index
     }
 

@@ -28,6 +28,8 @@ pub struct Outcome {
     pub deadlock: Option<Deadlock>,
     /// Who waited for whom at the end, if flows were left that could not move.
     pub waiting: Vec<Wait>,
+    /// Who was held up by whose congestion, if the plan asks for it.
+    pub blocking: Option<Blocking>,
     /// Totals.
     pub counters: Counters,
 }
@@ -124,6 +126,70 @@ pub struct Pause {
     pub until: Option<Time>,
     /// The ingress port whose frame caused it.
     pub cause: PortId,
+    /// The congested port at the end of the chain of pauses that this one is part
+    /// of: what the head-of-line blocking oracle has found. `None` without it, and
+    /// for a pause that no frame caused (a link that has just recovered).
+    pub root: Option<PortId>,
+    /// The congested port that the frame itself names. `None` if its scheme does
+    /// not name one: PFC, BFC and queues per flow do not.
+    pub named_root: Option<PortId>,
+}
+
+/// What the head-of-line blocking oracle has found out.
+///
+/// Times are sums over packets (or queue pairs) in paused queues, in picoseconds:
+/// *own* where the root of the pause is on the rest of the packet's way,
+/// *innocent* where it is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blocking {
+    /// By flow, as in the plan.
+    pub flows: Vec<FlowBlame>,
+    /// By (paused port, root of its pauses), in order.
+    pub places: Vec<((PortId, PortId), Blame)>,
+}
+
+/// How long a flow's packets (data and ACKs) waited in paused queues, and how long
+/// its queue pair did in its NIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowBlame {
+    /// Packets, for a port on their way.
+    pub own: Time,
+    /// Packets, for a port off their way.
+    pub innocent: Time,
+    /// The queue pair, for a port on its way.
+    pub source_own: Time,
+    /// The queue pair, for a port off its way.
+    pub source_innocent: Time,
+}
+
+/// How long a root had packets and queue pairs wait at a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blame {
+    /// Pauses that began.
+    pub pauses: u64,
+    /// As [`FlowBlame::own`].
+    pub own: Time,
+    /// As [`FlowBlame::innocent`].
+    pub innocent: Time,
+    /// As [`FlowBlame::source_own`].
+    pub source_own: Time,
+    /// As [`FlowBlame::source_innocent`].
+    pub source_innocent: Time,
+}
+
+impl Blocking {
+    /// Adds what another part of the run has found out.
+    pub(crate) fn add(&mut self, other: Self) {
+        for (sum, part) in self.flows.iter_mut().zip(&other.flows) {
+            sum.own += part.own;
+            sum.innocent += part.innocent;
+            sum.source_own += part.source_own;
+            sum.source_innocent += part.source_innocent;
+        }
+        // A port belongs to one part.
+        self.places.extend(other.places);
+        self.places.sort_by_key(|place| place.0);
+    }
 }
 
 /// One sample of a series.

@@ -50,7 +50,23 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
             return Err(cx.doc.error("measure.ports", "ports are to be sampled, but not how often", help));
         }
     };
-    Ok(Measure { interval, ports })
+    if m.blocking {
+        check_oracle(cx, topology)?;
+    }
+    Ok(Measure { interval, ports, blocking: m.blocking })
+}
+
+/// Refuses the blocking oracle where its table (for each ingress, priority and
+/// egress of a device 8 B) does not fit; each priority in use counts.
+fn check_oracle(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let pairs: u64 = topology.nodes.iter().map(|node| (node.ports.len() as u64).pow(2)).sum();
+    let need = pairs.saturating_mul(8 * 8);
+    if need <= MEMORY {
+        return Ok(());
+    }
+    let message = format!("the blocking oracle would need up to {} GiB for this network", need >> 30);
+    let help = format!("{} GiB are the most: remove the key, or choose a smaller network", MEMORY >> 30);
+    Err(cx.doc.error("measure.blocking", message, help))
 }
 
 /// Refuses more samples than memory holds in a run until `end` (or longer).

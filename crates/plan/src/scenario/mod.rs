@@ -342,6 +342,11 @@ pub struct Measure {
     /// `"switches"` (their ports) or `"none"`.
     #[serde(default)]
     pub ports: PortSet,
+    /// Whether the head-of-line blocking oracle watches: for each pause it finds
+    /// the congested port at the end of the chain, and charges the time that
+    /// packets wait in paused queues to ports on their way, or off it.
+    #[serde(default)]
+    pub blocking: bool,
 }
 
 /// A set of ports.

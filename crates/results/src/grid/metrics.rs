@@ -56,10 +56,11 @@ const fn optional(name: &'static str, unit: Unit, place: Place) -> Metric {
 }
 
 /// The kinds of drops.
-const DROPS: [&str; 3] = ["/drops/lossless_packets", "/drops/lossy_packets", "/drops/expired_packets"];
+const DROPS: [&str; 4] =
+    ["/drops/lossless_packets", "/drops/lossy_packets", "/drops/expired_packets", "/drops/fault_packets"];
 
 /// All metrics, in the order in which they are stored.
-pub const METRICS: [Metric; 28] = {
+pub const METRICS: [Metric; 29] = {
     use Place::{Flows, Present, Sum, Top};
     use Unit::{Bytes, Count, Rate, Ratio, Time};
     [
@@ -78,6 +79,7 @@ pub const METRICS: [Metric; 28] = {
         metric("lossless_drops", Count, Top("/drops/lossless_packets")),
         metric("lossy_drops", Count, Top("/drops/lossy_packets")),
         metric("expired_drops", Count, Top("/drops/expired_packets")),
+        metric("fault_drops", Count, Top("/drops/fault_packets")),
         metric("pauses", Count, Top("/pauses/count")),
         metric("paused_ps", Time, Top("/pauses/total_ps")),
         metric("longest_pause_ps", Time, Top("/pauses/longest_ps")),

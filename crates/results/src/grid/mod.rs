@@ -197,7 +197,7 @@ mod tests {
             grid(&[("traffic.0.load", &["0.5"]), ("traffic.1.load", &["1"]), ("switch.buffer", &["2"])], &[]);
         assert_eq!(g.heads(), ["0.load", "1.load", "buffer"]);
         let g = grid(&[("topology", &["{ k = 4, x = \"a/../b\" }", "é"]), ("x.load", &["0.5"])], &[3]);
-        assert_eq!(g.name(0), "1_topology=--k---4--x----a-..-b-----_load=0.5_seed=3");
+        assert_eq!(g.name(0), "1_topology=--k-=-4--x-=--a-..-b---_load=0.5_seed=3");
         assert_eq!(g.name(1), "2_topology=-_load=0.5_seed=3");
         let long = "v".repeat(500);
         let g = grid(&[("k", &[&long, "w"])], &[u64::MAX]);

@@ -100,23 +100,23 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
     columns
 }
 
-/// A metric of a point: its mean, and beneath it its interval.
+/// A metric of a point: its mean, and beneath it its interval, unless it is
+/// too narrow to be seen.
 fn cell(spread: Option<&Spread>, unit: Unit, interval: Interval, many: bool) -> (String, String) {
     let Some(s) = spread else { return ("-".into(), String::new()) };
-    let beneath = match (interval, s.low, s.high) {
-        _ if !many => String::new(),
-        (Interval::Range, Some(low), Some(high)) => {
-            let (low, high) = (shown(low, unit), shown(high, unit));
-            // One unit for both ends where they share it.
-            match (low.split_once(' '), high.split_once(' ')) {
-                (Some((l, a)), Some((h, b))) if a == b => format!("{l}..{h}"),
-                _ => format!("{low}..{high}").replace(' ', ""),
-            }
-        }
-        (Interval::Ci95, Some(_), Some(high)) => format!("±{}", shown(high - s.mean, unit)),
-        _ => String::new(),
+    let mean = shown(s.mean, unit);
+    let (Some(low), Some(high), true) = (s.low, s.high, many) else { return (mean, String::new()) };
+    let ends = (shown(low.max(0.0), unit), shown(high, unit));
+    let beneath = match interval {
+        _ if ends.0 == mean && ends.1 == mean => String::new(),
+        Interval::Ci95 => format!("±{}", shown(high - s.mean, unit)),
+        // One unit for both ends where they share it.
+        Interval::Range => match (ends.0.split_once(' '), ends.1.split_once(' ')) {
+            (Some((low, a)), Some((high, b))) if a == b => format!("{low}..{high}"),
+            _ => format!("{}..{}", ends.0, ends.1).replace(' ', ""),
+        },
     };
-    (shown(s.mean, unit), beneath)
+    (mean, beneath)
 }
 
 /// A mean, which need not be whole, as people read it.
@@ -188,14 +188,37 @@ fn remarks(c: &Comparison, all: usize) -> String {
         let who = some(&c.pending, all);
         remark("warning", &format!("not made: {who}. --resume goes on with them"));
     }
-    for warning in c.warnings.iter().take(LISTED) {
-        remark("warning", &format!("{} ({})", warning.text, some(&warning.runs, all)));
+    let warnings = alike(c);
+    for (first, runs, alike) in warnings.iter().take(LISTED) {
+        let figures = if *alike { "" } else { ", with other figures" };
+        remark("warning", &format!("{first} ({}{figures})", some(runs, all)));
     }
-    if c.warnings.len() > LISTED {
-        let more = human::counted((c.warnings.len() - LISTED) as u64, "more warning");
+    if warnings.len() > LISTED {
+        let more = human::counted((warnings.len() - LISTED) as u64, "more warning");
         remark("warning", &format!("{more} in the summaries of the runs"));
     }
     text
+}
+
+/// The warnings, those together that differ in their figures only: the first
+/// one's text, the runs that have one, and whether all of them are the same.
+fn alike(c: &Comparison) -> Vec<(&str, Vec<String>, bool)> {
+    let skeleton = |text: &str| text.replace(|c: char| c.is_ascii_digit() || ".,".contains(c), "");
+    let mut found: Vec<(&str, Vec<String>, bool)> = Vec::new();
+    for warning in &c.warnings {
+        match found.iter_mut().find(|(first, ..)| skeleton(first) == skeleton(&warning.text)) {
+            Some((_, runs, alike)) => {
+                runs.extend(warning.runs.iter().cloned());
+                *alike = false;
+            }
+            None => found.push((&warning.text, warning.runs.clone(), true)),
+        }
+    }
+    for (_, runs, _) in &mut found {
+        runs.sort_unstable(); // names begin with the run's number
+        runs.dedup();
+    }
+    found
 }
 
 /// Some of `all` runs: by name if they are few.
