@@ -177,6 +177,26 @@ fn traffic_as_text_and_as_data() {
 }
 
 #[test]
+fn flows_that_waited_to_the_end_are_said_to() {
+    let dir = scratch("waiting");
+    let ring = HELLO.split("[[traffic]]").next().unwrap().to_string()
+        + "[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"10kB\"\nrounds = 2\n[run]\nduration = \"4us\"\n";
+    fs::write(dir.join("ring.toml"), ring).unwrap();
+    let run = |more: &[&str]| {
+        let output = xoff(&dir, &[&["run", "ring.toml", "--no-out", "--quiet"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        out(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // Two hosts, four steps in all: at 4 us the second has begun, and no third.
+    let short = run(&[]);
+    assert!(
+        short.contains("4 of 6 flows of \"ring-all-reduce\" that wait for others never started"),
+        "{short}"
+    );
+    assert!(!run(&["--set", "run.duration=1ms"]).contains("never started"));
+}
+
+#[test]
 fn topo_as_text_and_as_data() {
     let dir = scratch("topo");
     let text = xoff(&dir, &["topo", "hello.toml"]);

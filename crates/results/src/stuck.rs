@@ -243,8 +243,8 @@ fn never_started(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         notes.push(Note::new(
             Level::Warning,
             format!(
-                "{} of {} of \"{name}\" that wait for others never started: what they wait for had not \
-                 been delivered, and its time to compute not passed, by {}.",
+                "{} of {} of \"{name}\" that wait for others never started: at {} what they wait for had \
+                 not been delivered, or the host was still computing.",
                 human::count(never),
                 human::counted(all, "flow"),
                 human::time(outcome.end),
