@@ -32,6 +32,9 @@ fuzz_target!(|data: &[u8]| -> Corpus {
         .map(|(key, value)| (key.to_string(), value.to_string()))
         .filter(|(key, _)| !key.contains("topology") && !key.contains("run"))
         .collect();
+    if table.get("traffic").and_then(Value::as_array).is_some_and(|all| all.iter().any(repeats)) {
+        return Corpus::Reject;
+    }
     let duration = table.get("run").and_then(|run| run.get("duration"));
     let long = match duration {
         Some(given) => given.as_str().and_then(|t| t.parse::<Span>().ok()).is_some_and(|t| t.0 > LONGEST),
@@ -53,6 +56,14 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     }
     Corpus::Keep
 });
+
+/// Whether a traffic table has so many rounds or tokens that building it takes
+/// long, and not so many that it is refused.
+fn repeats(traffic: &Value) -> bool {
+    ["rounds", "tokens"].iter().any(|key| {
+        traffic.get(*key).and_then(Value::as_integer).is_some_and(|n| (100..100_000_000).contains(&n))
+    })
+}
 
 /// The files that a scenario may name.
 fn file(path: &Path) -> io::Result<Vec<u8>> {

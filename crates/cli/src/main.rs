@@ -12,6 +12,7 @@ mod run;
 mod schema;
 mod schemes;
 mod topo;
+mod traffic;
 mod vary;
 
 use std::num::NonZeroUsize;
@@ -51,6 +52,8 @@ enum Verb {
     Run(RunArgs),
     /// Show what a scenario builds: devices, links, buffers and headroom
     Topo(TopoArgs),
+    /// Show what a scenario sends: flows, sizes, and the load of each link
+    Traffic(TrafficArgs),
     /// List every scheme with its parameters
     Schemes,
     /// Print the JSON Schema of scenario files
@@ -134,6 +137,15 @@ struct TopoArgs {
 }
 
 #[derive(clap::Args)]
+struct TrafficArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Print classes and every link as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
 struct ScenarioArgs {
     /// The scenario file (TOML)
     #[arg(value_name = "SCENARIO")]
@@ -159,6 +171,7 @@ fn main() -> ExitCode {
         Verb::Run(args) if !args.vary.is_empty() || args.seeds.is_some() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
+        Verb::Traffic(args) => traffic::traffic(&args),
         Verb::Schemes => schemes::schemes(),
         Verb::Schema => schema::schema(),
     };

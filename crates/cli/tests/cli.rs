@@ -161,6 +161,42 @@ fn nobody_reading_is_no_failure() {
 }
 
 #[test]
+fn traffic_as_text_and_as_data() {
+    let dir = scratch("traffic");
+    let text = xoff(&dir, &["traffic", "hello.toml", "--set", "run.duration=10us"]);
+    assert_eq!(text.status.code(), Some(0), "{}", err(&text));
+    // Ten packets of 1,062 B in 10 us at 100 Gbit/s.
+    assert!(out(&text).contains("8.5%"), "{}", out(&text));
+    let json = xoff(&dir, &["traffic", "hello.toml", "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["classes"][0]["bytes"], 10_000);
+    assert_eq!(value["links"].as_array().unwrap().len(), 4);
+    assert!(value["links"][0]["utilisation"].is_null());
+    let wrong = xoff(&dir, &["traffic", "hello.toml", "--set", "traffic.0.size=0B"]);
+    assert_eq!(wrong.status.code(), Some(1));
+}
+
+#[test]
+fn flows_that_waited_to_the_end_are_said_to() {
+    let dir = scratch("waiting");
+    let ring = HELLO.split("[[traffic]]").next().unwrap().to_string()
+        + "[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"10kB\"\nrounds = 2\n[run]\nduration = \"4us\"\n";
+    fs::write(dir.join("ring.toml"), ring).unwrap();
+    let run = |more: &[&str]| {
+        let output = xoff(&dir, &[&["run", "ring.toml", "--no-out", "--quiet"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        out(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // Two hosts, four steps in all: at 4 us the second has begun, and no third.
+    let short = run(&[]);
+    assert!(
+        short.contains("4 of 6 flows of \"ring-all-reduce\" that wait for others never started"),
+        "{short}"
+    );
+    assert!(!run(&["--set", "run.duration=1ms"]).contains("never started"));
+}
+
+#[test]
 fn topo_as_text_and_as_data() {
     let dir = scratch("topo");
     let text = xoff(&dir, &["topo", "hello.toml"]);

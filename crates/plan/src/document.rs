@@ -77,19 +77,21 @@ impl Source {
 }
 
 /// Keys that hold a table of keys, with an example.
-const TABLES: [(&str, &str); 5] = [
+const TABLES: [(&str, &str); 6] = [
     ("link", LINK),
     ("host_link", LINK),
     ("fabric_link", LINK),
     ("bottleneck", LINK),
     ("ecn", "{ k_min = \"100kB\", k_max = \"400kB\", p_max = 0.2 }"),
+    ("locality", "{ rack = 0.5, other = 0.5 }"),
 ];
 const LINK: &str = "{ rate = \"100Gbps\", delay = \"1us\" }";
 
 /// Keys that hold a list of such tables, with an example of an entry.
-const TABLE_LISTS: [(&str, &str); 5] = [
+const TABLE_LISTS: [(&str, &str); 6] = [
     ("links", "{ a = \"H0\", b = \"S0\", rate = \"100Gbps\", delay = \"1us\" }"),
     ("overrides", "{ at = \"S0.0\", to = \"H1\", via = \"S0.1\" }"),
+    ("matrix", "{ from = \"rack:0\", to = \"rack:1\", share = 0.2 }"),
     ("slow_receiver", "{ host = \"H1\", rate = \"10Gbps\" }"),
     ("priority", "{ id = 3, weight = 2 }"),
     ("traffic", "{ kind = \"flow\", src = \"H0\", dst = \"H1\", size = \"1MB\" }"),

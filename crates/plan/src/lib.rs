@@ -28,8 +28,19 @@ pub struct Loaded {
     /// Of each traffic class whose load is a fraction of it: the most that the
     /// network carries of that traffic.
     pub saturation: Vec<Option<Saturation>>,
+    /// Of each traffic class, as far as its law is known: what is expected.
+    pub expected: Vec<Option<Expected>>,
     /// What is allowed but may not be what its author expects.
     pub warnings: Vec<Warning>,
+}
+
+/// What the law of a traffic class lets expect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// Number of flows; `None` if it is set and not drawn.
+    pub flows: Option<f64>,
+    /// Mean payload of a flow in bytes.
+    pub mean_size: f64,
 }
 
 /// Reads the scenario `text` and works it out.
@@ -54,5 +65,11 @@ pub fn load(
     let scenario = parse::scenario(&doc, &mut warnings)?;
     let built = build::plan(&doc, &scenario, files)?;
     warnings.extend(built.warnings);
-    Ok(Loaded { scenario, plan: built.plan, saturation: built.saturation, warnings })
+    Ok(Loaded {
+        scenario,
+        plan: built.plan,
+        saturation: built.saturation,
+        expected: built.expected,
+        warnings,
+    })
 }

@@ -25,7 +25,18 @@ const TABLES: [&str; 16] = [
     "measure",
 ];
 const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
-const TRAFFIC: [&str; 5] = ["poisson", "incast", "permutation", "flow", "flows"];
+const TRAFFIC: [&str; 10] = [
+    "poisson",
+    "incast",
+    "permutation",
+    "flow",
+    "flows",
+    "all-to-all",
+    "ring-all-reduce",
+    "parameter-server",
+    "moe",
+    "probe",
+];
 const SCHEMES: [&str; 4] = ["pfc", "bfc", "per-flow-queue", "none"];
 
 /// The keys of `[flow_control]` by scheme.
@@ -181,7 +192,12 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
         "incast" => Traffic::Incast(rest(doc, &path, kind)?),
         "permutation" => Traffic::Permutation(rest(doc, &path, kind)?),
         "flow" => Traffic::Flow(rest(doc, &path, kind)?),
-        _ => Traffic::Flows(rest(doc, &path, kind)?),
+        "flows" => Traffic::Flows(rest(doc, &path, kind)?),
+        "all-to-all" => Traffic::AllToAll(rest(doc, &path, kind)?),
+        "ring-all-reduce" => Traffic::RingAllReduce(rest(doc, &path, kind)?),
+        "parameter-server" => Traffic::ParameterServer(rest(doc, &path, kind)?),
+        "moe" => Traffic::Moe(rest(doc, &path, kind)?),
+        _ => Traffic::Probe(rest(doc, &path, kind)?),
     })
 }
 

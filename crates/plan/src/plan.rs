@@ -42,8 +42,11 @@ pub struct Plan {
     pub accounts: Vec<Account>,
     /// Names of the traffic classes (the `[[traffic]]` tables), by index.
     pub classes: Vec<String>,
-    /// Every flow, ordered by start time (then by position in the scenario).
+    /// Every flow, ordered by start time (then by position in the scenario);
+    /// those that wait for a gate come after all others.
     pub flows: Vec<Flow>,
+    /// What flows wait for, besides their start time; see [`Gate`].
+    pub gates: Vec<Gate>,
     /// Pool of routes. A route is a run of egress ports, from the sender's NIC
     /// on, that ends in [`DELIVER`], [`EXPIRE`] or [`UNREACHABLE`].
     pub hops: Vec<u32>,
@@ -165,8 +168,13 @@ pub struct Flow {
     pub dst: NodeId,
     /// Payload bytes, at least 1.
     pub size: u64,
-    /// When the sender may begin.
+    /// When the sender may begin. Of a flow behind a gate: a time before which
+    /// the gate cannot open.
     pub start: Time,
+    /// The gate that it waits for, an index into [`Plan::gates`].
+    pub after: Option<u32>,
+    /// The gate that its complete delivery counts towards.
+    pub opens: Option<u32>,
     /// Index into [`Plan::classes`].
     pub class: u16,
     /// Lane of its data packets.
@@ -192,6 +200,24 @@ pub struct IrnFlow {
     pub window: u32,
     /// It goes between datacenters.
     pub inter: bool,
+}
+
+/// A dependency between flows: when the last of the deliveries that it waits
+/// for is complete, its flows begin. Everything about it happens at one host,
+/// which is the receiver of the flows that open it and the sender of those that
+/// wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The host.
+    pub host: NodeId,
+    /// How many flows open it (those whose [`Flow::opens`] names it), at least 1.
+    pub waits: u32,
+    /// From the last byte of the last delivery until the flows begin, in
+    /// picoseconds: what the host computes in between.
+    pub delay: Time,
+    /// The flows that wait (those whose [`Flow::after`] names it), in the order
+    /// in which they begin.
+    pub flows: Vec<u32>,
 }
 
 /// Sizes of packets on the wire, in bytes.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use xoff_plan::load;
 
-const SEEDS: [&str; 3] = [
+const SEEDS: [&str; 4] = [
     include_str!("../../../examples/hello.toml"),
     include_str!("../../../examples/bcube-deadlock.toml"),
     "[topology]\nkind = \"ring\"\nswitches = 4\nhosts_per_switch = 1\nlink = { rate = \"10Gbps\", delay = \"1us\" }\n\
@@ -15,6 +15,17 @@ const SEEDS: [&str; 3] = [
      [transport]\nwindow = \"2bdp\"\nack_every = 2\nmtu = \"1500B\"\n[measure]\nports = [\"S0.0:1\"]\ninterval = \"1us\"\n\
      [[traffic]]\nkind = \"poisson\"\nsizes = { uniform = [\"1kB\", \"9kB\"] }\nload = 0.1\nstop = \"100us\"\n\
      [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"5kB\"\n",
+    "[topology]\nkind = \"fat-tree\"\nk = 2\noversubscription = 2\nlink = { rate = \"10Gbps\", delay = \"1us\" }\n\
+     [run]\nduration = \"20us\"\n\
+     [[traffic]]\nkind = \"moe\"\ngroups = 2\nphase = \"1us\"\nexperts = 2\nweights = [3, 1]\ntokens = 20\n\
+     token_size = \"100B\"\nexperts_per_token = 1\nrounds = 2\ncompute = \"1us\"\ngap = \"2us\"\n\
+     [[traffic]]\nkind = \"parameter-server\"\nsize = \"1kB\"\nservers = [\"rack:0\"]\nworkers = [\"H2..H3\"]\n\
+     [[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"1kB\"\nhosts = [\"all\"]\n\
+     [[traffic]]\nkind = \"probe\"\nperiod = \"5us\"\n\
+     [[traffic]]\nkind = \"incast\"\nfan_in = 2\nsize = \"1kB\"\nload = 0.2\nto = \"rotate\"\nreceivers = [\"pod:1\"]\n\
+     [[traffic]]\nkind = \"poisson\"\nsizes = \"1kB\"\nload = 0.1\npriorities = { 3 = 1, 4 = 2 }\n\
+     matrix = [{ from = \"rack:0\", to = \"H2\", share = 2 }]\n\
+     [[traffic]]\nkind = \"poisson\"\nsizes = \"1kB\"\nload = 0.1\nname = \"x\"\nlocality = { rack = 1, other = 2 }\n",
 ];
 /// What mutations put in: pieces of the language and of quantities.
 const PIECES: [&str; 20] = [

@@ -141,7 +141,8 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     for receiver in &plan.receivers {
         let host = names::node(plan, receiver.host);
-        if !plan.flows.iter().any(|f| f.dst == receiver.host && started(f, outcome)) {
+        let mut flows = plan.flows.iter().zip(&outcome.flows);
+        if !flows.any(|(f, o)| f.dst == receiver.host && started(o)) {
             notes.push(note(format!("The slow receiver {host} had no effect: no flow goes to it.")));
         } else if let Some(&(from, _)) = receiver.stalls.iter().find(|&&(from, _)| from >= outcome.end) {
             notes.push(note(format!(
@@ -205,8 +206,9 @@ fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     }
     // Traffic without any flow is the scenario's matter, known before the run.
     for (class, name) in plan.classes.iter().enumerate() {
-        let mut flows = plan.flows.iter().filter(|f| usize::from(f.class) == class).peekable();
-        if flows.peek().is_some() && !flows.any(|f| started(f, outcome)) {
+        let all = plan.flows.iter().zip(&outcome.flows);
+        let mut flows = all.filter(|(f, _)| usize::from(f.class) == class).peekable();
+        if flows.peek().is_some() && !flows.any(|(_, o)| started(o)) {
             notes.push(note(format!(
                 "The traffic \"{name}\" had no effect: no flow of it began before the end."
             )));

@@ -69,9 +69,7 @@ fn cut_off(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             let (flow, result) = (&plan.flows[i as usize], &outcome.flows[i as usize]);
             let route = routes.binary_search_by_key(&i, |r| r.flow).map(|at| routes[at]);
             let (path, ack_path) = route.map_or((flow.path, flow.ack_path), |r| (r.path, r.ack_path));
-            statistics::started(flow, outcome)
-                && result.completed.is_none()
-                && !(open(path) && open(ack_path))
+            statistics::started(result) && result.completed.is_none() && !(open(path) && open(ack_path))
         })
         .collect();
     if cut.is_empty() {

@@ -16,6 +16,7 @@ pub mod human;
 pub mod names;
 pub mod network;
 pub mod notes;
+pub mod offered;
 pub mod statistics;
 pub mod stuck;
 pub mod summary;

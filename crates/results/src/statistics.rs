@@ -33,7 +33,7 @@ pub struct Quantiles {
 pub struct Group {
     /// The bucket's or class's name.
     pub name: String,
-    /// Flows whose start lies within the simulated time.
+    /// Flows that started.
     pub flows: u64,
     /// Those of them that completed.
     pub finished: u64,
@@ -79,13 +79,13 @@ pub fn quantiles(mut sample: Vec<f64>) -> Option<Quantiles> {
 }
 
 /// Flow completion time in picoseconds: from the flow's start to the last ACK at the sender.
-pub fn fct(flow: &Flow, outcome: &FlowOutcome) -> Option<Time> {
-    outcome.completed.map(|at| at - flow.start)
+pub fn fct(outcome: &FlowOutcome) -> Option<Time> {
+    Some(outcome.completed? - outcome.started?)
 }
 
 /// FCT over the ideal FCT of the same flow alone in the network.
 pub fn slowdown(flow: &Flow, outcome: &FlowOutcome) -> Option<f64> {
-    fct(flow, outcome).map(|t| t as f64 / flow.ideal as f64)
+    fct(outcome).map(|t| t as f64 / flow.ideal as f64)
 }
 
 /// Bits per second of `bytes` over `span` picoseconds; 0 for an empty span.
@@ -110,9 +110,10 @@ pub fn by_class(plan: &Plan, outcome: &Outcome) -> Vec<Group> {
     grouped(plan, outcome, &plan.classes, |f| usize::from(f.class))
 }
 
-/// Whether a flow was to start within the simulated time (an interrupted run leaves out the rest).
-pub fn started(flow: &Flow, outcome: &Outcome) -> bool {
-    flow.start <= outcome.end
+/// Whether a flow started within the simulated time. Those behind a gate that
+/// never opened did not, nor those that an interrupted run leaves out.
+pub fn started(outcome: &FlowOutcome) -> bool {
+    outcome.started.is_some()
 }
 
 fn grouped<N: AsRef<str>>(
@@ -139,7 +140,7 @@ fn grouped<N: AsRef<str>>(
         })
         .collect();
     for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
-        if !started(flow, outcome) {
+        if !started(result) {
             continue;
         }
         let (row, delivered, slowdowns, rates) = &mut rows[group(flow)];
@@ -148,7 +149,7 @@ fn grouped<N: AsRef<str>>(
         row.spurious += result.spurious;
         row.dropped += result.dropped;
         *delivered += result.delivered_bytes;
-        if let (Some(time), Some(slow)) = (fct(flow, result), slowdown(flow, result)) {
+        if let (Some(time), Some(slow)) = (fct(result), slowdown(flow, result)) {
             row.finished += 1;
             slowdowns.push(slow);
             rates.push(bits_per_second(flow.size, time));

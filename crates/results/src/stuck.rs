@@ -20,6 +20,7 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     }
     waits(plan, outcome, notes);
     unfinished(plan, outcome, notes);
+    never_started(plan, outcome, notes);
 }
 
 /// The cycle as a sentence: `S0.1:2 waits for S1.0:3, which waits for S0.1:2`.
@@ -174,7 +175,7 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let stuck = stuck_accounts(plan, outcome);
     let (mut left, mut all, mut locked, mut looping) = (0u64, 0u64, 0u64, 0u64);
     for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
-        if !started(flow, outcome) {
+        if !started(result) {
             continue;
         }
         all += 1;
@@ -228,4 +229,26 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             note.help("Give the last flows time to finish: --set run.drain=1ms, or a longer run.duration.");
     }
     notes.push(note);
+}
+
+/// Flows whose gate never opened, by traffic class.
+fn never_started(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let mut left = vec![(0u64, 0u64); plan.classes.len()];
+    for (flow, result) in plan.flows.iter().zip(&outcome.flows).filter(|(f, _)| f.after.is_some()) {
+        let (never, all) = &mut left[usize::from(flow.class)];
+        *all += 1;
+        *never += u64::from(!started(result));
+    }
+    for (name, (never, all)) in plan.classes.iter().zip(left).filter(|(_, (never, _))| *never > 0) {
+        notes.push(Note::new(
+            Level::Warning,
+            format!(
+                "{} of {} of \"{name}\" that wait for others never started: at {} what they wait for had \
+                 not been delivered, or the host was still computing.",
+                human::count(never),
+                human::counted(all, "flow"),
+                human::time(outcome.end),
+            ),
+        ));
+    }
 }

@@ -62,9 +62,8 @@ pub fn verdicts(plan: &Plan, outcome: &Outcome, drops: &DropSummary, pauses: &Pa
         human::count(c.in_flight)
     );
     let conservation = (if accounted == c.sent { State::Held } else { State::Broken }, sum);
-    let begun = plan.flows.iter().zip(&outcome.flows).filter(|(f, _)| statistics::started(f, outcome));
-    let (all, done) =
-        begun.fold((0, 0), |(all, done), (_, o)| (all + 1, done + u64::from(o.completed.is_some())));
+    let begun = outcome.flows.iter().filter(|o| statistics::started(o));
+    let (all, done) = begun.fold((0, 0), |(all, done), o| (all + 1, done + u64::from(o.completed.is_some())));
     // A run that ends at a set time promises nothing of the flows under way then.
     let completion = (
         match outcome.stop {

@@ -47,6 +47,8 @@ pub mod kind {
     pub const STALL: u8 = 7;
     /// The next flows of the plan begin.
     pub const FLOWS: u8 = 8;
+    /// The flows behind a gate begin. Element: gate.
+    pub const GATE: u8 = 9;
 }
 
 /// What leaves for a device that another thread runs: an event to come there.
@@ -107,6 +109,8 @@ pub struct Core<'a> {
     /// By flow; empty without congestion control.
     pub reactions: Vec<ReactionPoint>,
     pub notifications: Vec<NotificationPoint>,
+    /// By gate: deliveries that it still waits for. Empty without gates.
+    pub gates: Vec<u32>,
     /// Generation of each timer of the flow control.
     timers: Vec<u32>,
     /// Links that fail or lose.
@@ -232,6 +236,7 @@ impl<'a> Core<'a> {
             reactions: reaction_points(plan),
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
+            gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             faults,
             response_time: plan.flow_control.response_time(),

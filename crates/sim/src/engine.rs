@@ -84,6 +84,7 @@ impl<'a> Engine<'a> {
                     self.kick(port);
                 }
                 kind::STALL => self.stall(element, event.data == 1),
+                kind::GATE => self.open_gate(element),
                 kind::FAULT => {
                     // A change of routes happens in every part.
                     events -= u64::from(element == faults::ROUTES);
@@ -100,7 +101,8 @@ impl<'a> Engine<'a> {
     /// Posts the beginning of the next flow of this part's hosts.
     fn await_flows(&mut self) {
         let flows = &self.core.plan.flows;
-        while let Some(flow) = flows.get(self.next_flow) {
+        // Those behind gates come last, and are begun by their gates.
+        while let Some(flow) = flows.get(self.next_flow).filter(|f| f.after.is_none()) {
             if self.core.owns(flow.src) {
                 self.core.post(flow.start, kind::FLOWS, 0, 0);
                 break;
@@ -109,11 +111,25 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// What a gate waited for has arrived: its flows begin.
+    #[cold]
+    fn open_gate(&mut self, gate: u32) {
+        let plan = self.core.plan;
+        for &flow in &plan.gates[gate as usize].flows {
+            debug_assert!(
+                plan.flows[flow as usize].start <= self.core.now,
+                "no gate opens before its flows' start"
+            );
+            let port = self.core.begin_flow(flow);
+            self.kick(port);
+        }
+    }
+
     /// Begins the flows that are due. Answers how many.
     fn begin_flows(&mut self) -> u64 {
         let plan = self.core.plan;
         let mut begun = 0;
-        while let Some(flow) = plan.flows.get(self.next_flow) {
+        while let Some(flow) = plan.flows.get(self.next_flow).filter(|f| f.after.is_none()) {
             if self.core.owns(flow.src) {
                 if flow.start > self.core.now {
                     break;

@@ -11,6 +11,7 @@ use crate::core::{Core, kind};
 use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE, Packet};
 use xoff_kernel::time::{Time, serialisation};
+use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{Flow, FlowRoute, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
@@ -51,6 +52,18 @@ pub struct ReceiverState {
     ack_path: u32,
     ack_lane: u8,
     class: u16,
+}
+
+/// A flow is delivered: the gate that it counts towards, if any, waits for one
+/// less, and opens after its delay when it waits for none.
+#[cold]
+fn count_down(gates: &mut [u32], wheel: &mut Wheel, plan: &Plan, flow: u32, now: Time) {
+    let Some(gate) = plan.flows[flow as usize].opens else { return };
+    let waits = &mut gates[gate as usize];
+    *waits -= 1;
+    if *waits == 0 {
+        wheel.push(Event::new(now + plan.gates[gate as usize].delay, kind::GATE, gate, 0));
+    }
 }
 
 impl SenderState {
@@ -209,6 +222,7 @@ impl Core<'_> {
 
     /// A flow begins. Answers the port to kick.
     pub fn begin_flow(&mut self, flow: u32) -> u32 {
+        self.observed.started(flow, self.now);
         self.join_ring(flow);
         self.senders[flow as usize].port
     }
@@ -301,6 +315,9 @@ impl Core<'_> {
             observed.class_bytes[usize::from(receiver.class)] += payload;
             if receiver.transport.expected == receiver.total {
                 observed.flows[flow as usize].delivered = Some(self.now);
+                if !self.gates.is_empty() {
+                    count_down(&mut self.gates, &mut self.wheel, self.plan, flow, self.now);
+                }
             }
         } else if duplicate {
             observed.flows[flow as usize].spurious += 1;

@@ -51,6 +51,11 @@ impl Observed {
     }
 
     #[cold]
+    pub fn started(&mut self, flow: u32, now: Time) {
+        self.flows[flow as usize].started = Some(now);
+    }
+
+    #[cold]
     pub fn first_sent(&mut self, flow: u32, now: Time) {
         self.flows[flow as usize].first_sent = Some(now);
     }

@@ -50,11 +50,14 @@ pub enum Stop {
 /// What became of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
+    /// When the sender might begin: the flow's start, or the opening of its gate.
+    /// `None` if the run ended before.
+    pub started: Option<Time>,
     /// First data packet on the wire.
     pub first_sent: Option<Time>,
     /// Last payload byte at the receiver, everything before it delivered.
     pub delivered: Option<Time>,
-    /// Last ACK at the sender: the flow is complete. FCT = this − start.
+    /// Last ACK at the sender: the flow is complete. FCT = this − `started`.
     pub completed: Option<Time>,
     /// Payload bytes delivered in order.
     pub delivered_bytes: u64,
@@ -84,6 +87,7 @@ impl FlowOutcome {
     pub(crate) fn add(&mut self, other: &Self) {
         // Named one by one, so that a new field cannot be forgotten here.
         let Self {
+            started,
             first_sent,
             delivered,
             completed,
@@ -98,6 +102,7 @@ impl FlowOutcome {
             spurious,
             cnps,
         } = *other;
+        self.started = self.started.or(started);
         self.first_sent = self.first_sent.or(first_sent);
         self.delivered = self.delivered.or(delivered);
         self.completed = self.completed.or(completed);

@@ -1,16 +1,29 @@
 //! Traffic: who sends how much to whom, and when.
 //!
+//! Here: flows that come by chance or by the clock. What waits for what else is
+//! in `collective.rs`, who sends to whom by share in `pairs.rs`.
+//!
 //! Arrivals, sizes and endpoints are drawn from three streams, so that a change
 //! of the one leaves the others where they were. `element` is the index of the
 //! traffic table: tables do not disturb each other either.
 
+mod collective;
 mod csv;
+mod groups;
 mod hpcc;
+mod matrix;
+mod pairs;
 #[cfg(test)]
 mod tests;
 
+pub use collective::{
+    Barrier, Moe, Probes, Rounds, Schedule, Step, all_to_all, moe, parameter_server, probes, ring_all_reduce,
+};
 pub use csv::{CsvError, flows_csv};
+pub use groups::{Level, groups};
 pub use hpcc::flows_hpcc;
+pub use matrix::{MatrixEntry, matrix_csv};
+pub use pairs::Pairs;
 
 use crate::error::SpecError;
 use crate::sizes::SizeDistribution;
@@ -75,17 +88,35 @@ pub struct Poisson<'a> {
 /// to, the rate is not a number above zero, or more than [`MAX_FLOWS`] are
 /// expected. Keys: `sources`, `destinations`, `rate`.
 pub fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
-    let sources = positions("sources", spec.sources)?;
-    let destinations = positions("destinations", spec.destinations)?;
-    if let [only] = spec.destinations
-        && position(&sources, *only).is_some()
-    {
-        return Err(SpecError::new(
-            "destinations",
-            "the only destination is among the sources, and has no one to send to",
-            "add destinations, or take it out of the sources",
-        ));
-    }
+    let pairs = Pairs::uniform(spec.sources, spec.destinations)?;
+    let Poisson { sizes, rate, from, until, .. } = *spec;
+    poisson_among(&pairs, &Arrivals { sizes, rate, from, until }, seed, element)
+}
+
+/// When flows of a Poisson process arrive, and how large they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrivals<'a> {
+    /// Sizes.
+    pub sizes: &'a SizeDistribution,
+    /// Flows per second, of all sources together.
+    pub rate: f64,
+    /// No flow starts before.
+    pub from: Time,
+    /// No flow starts at or after.
+    pub until: Time,
+}
+
+/// Draws the flows of a Poisson process among given pairs, in the order of time.
+///
+/// # Errors
+/// If the rate is not a number above zero, or more than [`MAX_FLOWS`] are
+/// expected. Key: `rate`.
+pub fn poisson_among(
+    pairs: &Pairs,
+    spec: &Arrivals<'_>,
+    seed: u64,
+    element: u64,
+) -> Result<Vec<Demand>, SpecError> {
     if !(spec.rate > 0.0 && spec.rate.is_finite()) {
         return Err(SpecError::new(
             "rate",
@@ -108,8 +139,7 @@ pub fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand
         if start >= spec.until {
             return Ok(flows);
         }
-        let src = spec.sources[streams.endpoints.below(spec.sources.len() as u64) as usize];
-        let dst = other(spec.destinations, position(&destinations, src), &mut streams.endpoints);
+        let (src, dst) = pairs.draw(&mut streams.endpoints);
         let size = spec.sizes.sample(&mut streams.sizes);
         flows.push(Demand { src, dst, size, start });
     }
@@ -120,6 +150,8 @@ pub fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand
 pub struct Incast<'a> {
     /// Each event draws its receiver uniformly among these; one node is a fixed receiver.
     pub receivers: &'a [NodeId],
+    /// The receivers take turns in the order of the list instead.
+    pub rotate: bool,
     /// Each event draws `fan_in` different nodes of these, none of them its receiver.
     pub senders: &'a [NodeId],
     /// Senders per event.
@@ -179,7 +211,9 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
     let mut pool = spec.senders.to_vec();
     for event in 0..events {
         let start = spec.first + event * spec.period.unwrap_or(0);
-        let dst = spec.receivers[streams.endpoints.below(spec.receivers.len() as u64) as usize];
+        let receivers = spec.receivers.len() as u64;
+        let turn = if spec.rotate { event % receivers } else { streams.endpoints.below(receivers) };
+        let dst = spec.receivers[turn as usize];
         // The first steps of a Fisher-Yates shuffle of those that may send. It
         // begins from the scenario's order, so that an event does not depend on
         // the events before but through the stream.
@@ -261,4 +295,18 @@ fn too_many(key: &str, flows: f64) -> SpecError {
         format!("this would make about {flows:.0} flows"),
         format!("at most {MAX_FLOWS} are made: choose a shorter run, a lower load or larger flows"),
     )
+}
+
+/// Deals flows out to several priorities: one index into `weights` for each of
+/// `flows`, drawn by weight. No other draw of the table moves by it.
+pub fn split(weights: &[f64], flows: usize, seed: u64, element: u64) -> Vec<usize> {
+    let mut stream = Stream::new(seed, "flow priorities", element);
+    let sums: Vec<f64> = weights
+        .iter()
+        .scan(0.0, |sum, w| {
+            *sum += w;
+            Some(*sum)
+        })
+        .collect();
+    (0..flows).map(|_| pairs::by_share(&sums, &mut stream)).collect()
 }

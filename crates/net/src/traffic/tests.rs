@@ -86,6 +86,7 @@ fn incast_draws_different_senders_for_each_event() {
     let senders: Vec<NodeId> = (0..16).collect();
     let spec = Incast {
         receivers: &senders,
+        rotate: false,
         senders: &senders,
         fan_in: 8,
         sizes: &SIZES,
@@ -149,6 +150,7 @@ fn impossible_traffic_is_refused_at_its_key() {
 
     let spec = Incast {
         receivers: &[0],
+        rotate: false,
         senders: &HOSTS,
         fan_in: 4,
         sizes: &SIZES,

@@ -67,13 +67,20 @@ fn stops(cx: &mut Context<'_>) {
     for (i, traffic) in cx.scenario.traffic.iter().enumerate() {
         let (stop, repeats) = match traffic {
             Traffic::Poisson(t) => (t.stop, true),
-            Traffic::Incast(t) => (t.stop, t.period.is_some()),
-            Traffic::Permutation(_) | Traffic::Flow(_) | Traffic::Flows(_) => (None, true),
+            Traffic::Incast(t) => (t.stop, t.period.is_some() || t.load.is_some()),
+            Traffic::Probe(t) => (t.stop, true),
+            Traffic::Permutation(_)
+            | Traffic::Flow(_)
+            | Traffic::Flows(_)
+            | Traffic::AllToAll(_)
+            | Traffic::RingAllReduce(_)
+            | Traffic::ParameterServer(_)
+            | Traffic::Moe(_) => (None, true),
         };
         let Some(stop) = stop else { continue };
         let key = format!("traffic[{i}].stop");
         if !repeats {
-            cx.warn(key, "had no effect: without `period` there is one event only".into());
+            cx.warn(key, "had no effect: without `period` or `load` there is one event only".into());
         } else if duration.is_some_and(|d| stop > d) {
             cx.warn(key, format!("had no effect: no flow starts after run.duration, before {stop}"));
         }

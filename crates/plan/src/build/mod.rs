@@ -15,6 +15,7 @@ mod routes;
 mod sizes;
 mod transport;
 
+use crate::Expected;
 use crate::document::Document;
 use crate::error::{Error, Warning, nearest};
 use crate::ideal;
@@ -74,6 +75,8 @@ pub(crate) struct Built {
     pub(crate) plan: Plan,
     /// By traffic class.
     pub(crate) saturation: Vec<Option<Saturation>>,
+    /// By traffic class.
+    pub(crate) expected: Vec<Option<Expected>>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -137,6 +140,7 @@ pub(crate) fn plan(
         buffers,
         accounts,
         classes: offers.classes,
+        gates: offers.gates,
         flows,
         hops,
         packet,
@@ -149,7 +153,7 @@ pub(crate) fn plan(
         measure,
         faults: planned,
     };
-    Ok(Built { plan, saturation: offers.saturation, warnings: cx.warnings })
+    Ok(Built { plan, saturation: offers.saturation, expected: offers.expected, warnings: cx.warnings })
 }
 
 /// When the run ends.
@@ -200,10 +204,12 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
 fn used_priorities(cx: &Context<'_>, listed: &files::Listed) -> Result<Vec<u8>, Error> {
     let mut used = Vec::new();
     for (i, t) in cx.scenario.traffic.iter().enumerate() {
-        lanes::check_priority(cx, &format!("traffic[{i}].priority"), t.priority())?;
         match listed.get(&i) {
-            Some(flows) => used.extend(flows.iter().map(|(_, priority)| priority)),
-            None => used.push(t.priority()),
+            Some(flows) => {
+                lanes::check_priority(cx, &format!("traffic[{i}].priority"), t.priority())?;
+                used.extend(flows.iter().map(|(_, priority)| priority));
+            }
+            None => used.extend(offered::priorities(cx, i, t)?.into_iter().map(|(priority, _)| priority)),
         }
     }
     if let Some(p) = cx.scenario.transport.ack_priority {
@@ -242,8 +248,16 @@ fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
 /// entry of 4 B for each node. An NDC needs none: its addresses tell.
 fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     let to_all = cx.scenario.traffic.iter().any(|t| match t {
-        Traffic::Poisson(t) => t.to.is_none() && t.load_of == LoadOf::Saturation,
+        Traffic::Poisson(t) => {
+            let some = t.to.is_some() || t.matrix.is_some() || t.matrix_file.is_some();
+            !some && t.load_of == LoadOf::Saturation
+        }
         Traffic::Permutation(t) => t.hosts.is_none(),
+        Traffic::AllToAll(t) => t.hosts.is_none(),
+        Traffic::RingAllReduce(t) => t.hosts.is_none(),
+        Traffic::ParameterServer(t) => t.workers.is_none(),
+        Traffic::Moe(t) => t.hosts.is_none(),
+        Traffic::Probe(t) => t.to.is_none(),
         Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) => false,
     });
     if topology.cube.is_some() || !to_all {

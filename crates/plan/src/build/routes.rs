@@ -82,6 +82,8 @@ impl Routes {
         let mut flows = Vec::with_capacity(offers.offers.len());
         let mut lost = 0u64;
         let (mut data, mut ack): (Vec<Hop>, Vec<Hop>) = (Vec::new(), Vec::new());
+        // About when each gate opens at the earliest; those who open it come before those behind it.
+        let mut opening: Vec<Time> = vec![0; offers.gates.len()];
         for o in &offers.offers {
             let table = usize::from(o.class);
             let key = |from: NodeId, to: NodeId| flow_key(o, from, to);
@@ -105,6 +107,7 @@ impl Routes {
                 let message = format!("the routes of {} flows are too many to hold", offers.offers.len());
                 return Err(cx.doc.error("traffic", message, "send fewer flows"));
             }
+            let start = o.after.map_or(o.start, |gate| opening[gate as usize].max(o.start));
             let path = self.keep(topology, &there, o.dst, &mut data);
             let ack_path = self.keep(topology, &back, o.src, &mut ack);
             let packets = packet.packets(o.size);
@@ -117,7 +120,7 @@ impl Routes {
                 let message = Message { size: o.size, pace: o.pace, ack_every };
                 let ideal = ideal::completion(packet, &message, &data, &ack);
                 // A start and its completion must both fit the clock.
-                let ideal = ideal.filter(|t| t.checked_add(o.start).is_some_and(|end| end <= LAST));
+                let ideal = ideal.filter(|t| t.checked_add(start).is_some_and(|end| end <= LAST));
                 ideal.ok_or_else(|| {
                     let message = format!(
                         "a flow of {} B from {} to {} would end after {}, the last time of the clock",
@@ -126,12 +129,21 @@ impl Routes {
                         topology.nodes[o.dst as usize].name,
                         Span(LAST)
                     );
-                    cx.doc.error(&size_key(cx, table), message, "send less, over faster links, or earlier")
+                    let help = match o.after {
+                        None => "send less, over faster links, or earlier",
+                        Some(_) => "send less, in fewer rounds, or with less time between them",
+                    };
+                    cx.doc.error(&size_key(cx, table), message, help)
                 })?
             } else {
                 0
             };
-            self.end = self.end.max(o.start.saturating_add(ideal));
+            self.end = self.end.max(start.saturating_add(ideal));
+            if let Some(gate) = o.opens {
+                let opens = start.saturating_add(ideal).saturating_add(offers.gates[gate as usize].delay);
+                let known = &mut opening[gate as usize];
+                *known = opens.max(*known);
+            }
             self.fastest = self.fastest.max(data[0].rate);
             // Flows of a table mostly share their routes' delays: the same sum is worked out once.
             if completes {
@@ -149,6 +161,8 @@ impl Routes {
                 dst: o.dst,
                 size: o.size,
                 start: o.start,
+                after: o.after,
+                opens: o.opens,
                 class: o.class,
                 lane: lane_of(o.priority),
                 ack_lane: lane_of(transport.ack_priority.unwrap_or(o.priority)),

@@ -1,16 +1,19 @@
 //! The scenario: what a user writes. Every key is documented here, and nowhere
 //! else: the JSON Schema is made from these types.
 
+mod collective;
 mod faults;
 mod flow_control;
 mod text;
 mod traffic;
 mod transport;
 
+pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
 pub use traffic::{
-    FlowFile, FlowFormat, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic,
+    FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
+    PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter};
 
@@ -434,6 +437,9 @@ mod defaults {
     }
     pub fn rto() -> Span {
         Span(4_000_000_000)
+    }
+    pub fn probe() -> Bytes {
+        Bytes(64)
     }
     pub fn random() -> String {
         "random".to_string()

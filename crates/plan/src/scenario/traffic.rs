@@ -1,8 +1,10 @@
 //! `[[traffic]]`: what is sent.
 
+use super::collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 use super::defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use xoff_net::units::{Bandwidth, Bytes, Span};
 
 /// Something that is sent.
@@ -19,6 +21,16 @@ pub enum Traffic {
     Flow(SingleFlow),
     /// Flows from a file.
     Flows(FlowFile),
+    /// Every host sends one flow to every other.
+    AllToAll(AllToAll),
+    /// All-reduce around a ring, in steps that wait for each other.
+    RingAllReduce(RingAllReduce),
+    /// Workers push to servers, which answer when they have everything.
+    ParameterServer(ParameterServer),
+    /// Tokens to experts and back.
+    Moe(Moe),
+    /// Small flows at regular times, to measure latency.
+    Probe(Probe),
 }
 
 impl Traffic {
@@ -30,6 +42,11 @@ impl Traffic {
             Traffic::Permutation(_) => "permutation",
             Traffic::Flow(_) => "flow",
             Traffic::Flows(_) => "flows",
+            Traffic::AllToAll(_) => "all-to-all",
+            Traffic::RingAllReduce(_) => "ring-all-reduce",
+            Traffic::ParameterServer(_) => "parameter-server",
+            Traffic::Moe(_) => "moe",
+            Traffic::Probe(_) => "probe",
         }
     }
 
@@ -41,10 +58,31 @@ impl Traffic {
             Traffic::Permutation(t) => t.name.as_deref(),
             Traffic::Flow(t) => t.name.as_deref(),
             Traffic::Flows(t) => t.name.as_deref(),
+            Traffic::AllToAll(t) => t.name.as_deref(),
+            Traffic::RingAllReduce(t) => t.name.as_deref(),
+            Traffic::ParameterServer(t) => t.name.as_deref(),
+            Traffic::Moe(t) => t.name.as_deref(),
+            Traffic::Probe(t) => t.name.as_deref(),
         }
     }
 
-    /// Priority of its data packets.
+    /// How its flows are dealt out to several priorities, if they are.
+    pub fn priorities(&self) -> Option<&PriorityShares> {
+        match self {
+            Traffic::Poisson(t) => t.priorities.as_ref(),
+            Traffic::Incast(t) => t.priorities.as_ref(),
+            Traffic::Permutation(t) => t.priorities.as_ref(),
+            Traffic::Flows(t) => t.priorities.as_ref(),
+            Traffic::AllToAll(t) => t.priorities.as_ref(),
+            Traffic::Flow(_)
+            | Traffic::RingAllReduce(_)
+            | Traffic::ParameterServer(_)
+            | Traffic::Moe(_)
+            | Traffic::Probe(_) => None,
+        }
+    }
+
+    /// Priority of its data packets, unless there are several.
     pub fn priority(&self) -> u8 {
         match self {
             Traffic::Poisson(t) => t.priority,
@@ -52,6 +90,11 @@ impl Traffic {
             Traffic::Permutation(t) => t.priority,
             Traffic::Flow(t) => t.priority,
             Traffic::Flows(t) => t.priority,
+            Traffic::AllToAll(t) => t.priority,
+            Traffic::RingAllReduce(t) => t.priority,
+            Traffic::ParameterServer(t) => t.priority,
+            Traffic::Moe(t) => t.priority,
+            Traffic::Probe(t) => t.priority,
         }
     }
 }
@@ -76,18 +119,65 @@ pub struct Poisson {
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
-    /// Names of the senders; all hosts if not given.
+    /// Its flows are dealt out to several priorities instead, by weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<PriorityShares>,
+    /// The senders, hosts or groups of hosts; all hosts if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
-    /// Names of the receivers; all hosts if not given.
+    /// The receivers, hosts or groups of hosts; all hosts if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
+    /// A traffic matrix, instead of `from` and `to`: each entry's share of the flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<Vec<MatrixShare>>,
+    /// The traffic matrix as a CSV file: its path, relative to the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matrix_file: Option<String>,
+    /// How near a receiver is to its sender; uniform if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locality: Option<Locality>,
     /// Flows start from this time on …
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// … until this time; the run's duration if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
+}
+
+/// Weights of priorities (`"0"` to `"7"`), above 0: `{ 3 = 0.5, 4 = 0.3, 5 = 0.2 }`.
+pub type PriorityShares = BTreeMap<String, f64>;
+
+/// An entry of a traffic matrix. Within it senders and receivers are uniform.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixShare {
+    /// The senders: a host or a group of hosts, such as `"H3"`, `"H0..H7"`, `"rack:2"`, `"all"`.
+    pub from: String,
+    /// The receivers, likewise.
+    pub to: String,
+    /// Share of the flows, from 0, relative to the sum of all entries.
+    pub share: f64,
+}
+
+/// Shares of the flows by how near the receiver is, relative to their sum. A
+/// level that is not given, or is 0, does not exist: its receivers count to the
+/// next larger one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Locality {
+    /// Receivers in the sender's rack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<f64>,
+    /// Receivers in its pod, not counted before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<f64>,
+    /// Receivers in its data centre, not counted before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dc: Option<f64>,
+    /// All other receivers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<f64>,
 }
 
 /// What a load of 1 is.
@@ -117,25 +207,50 @@ pub struct Incast {
     /// Distribution of the flows' payload; or give `size`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
-    /// Name of the receiver, or `"random"`: another one for each event.
+    /// Name of the receiver; or `"random"`: drawn anew for each event; or
+    /// `"rotate"`: the receivers take turns.
     #[serde(default = "defaults::random")]
     pub to: String,
-    /// Names of the hosts that senders are drawn from; all if not given.
+    /// Hosts, or groups of hosts, that receive at random or in turn; all if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receivers: Option<Vec<String>>,
+    /// Hosts, or groups of hosts, that senders are drawn from; all if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
+    /// Its flows are dealt out to several priorities instead, by weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<PriorityShares>,
     /// Time of the first event.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// Distance of events; one event only if not given.
+    /// Distance of events; one event only if neither this nor `load` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<Span>,
+    /// Instead of `period`: offered load as a fraction of `load_of`, above 0. Bytes
+    /// of data packets on the wire count, headers included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// What a load of 1 is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_of: Option<IncastLoadOf>,
     /// No event from this time on; the run's duration if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
+}
+
+/// What an incast's load of 1 is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IncastLoadOf {
+    /// The links of one receiver (of several, their mean): the default.
+    #[default]
+    Receiver,
+    /// The sum of the link rates of all hosts that may send.
+    HostLinks,
 }
 
 /// Every host sends one flow and receives one, from and to random others, all at once.
@@ -151,7 +266,7 @@ pub struct Permutation {
     /// Distribution of the flows' payload; or give `size`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
-    /// Names of the hosts that take part; all if not given.
+    /// Hosts, or groups of hosts, that take part; all if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
@@ -161,6 +276,9 @@ pub struct Permutation {
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
+    /// Its flows are dealt out to several priorities instead, by weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<PriorityShares>,
 }
 
 /// One flow.
@@ -208,6 +326,9 @@ pub struct FlowFile {
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
+    /// Its flows are dealt out to several priorities instead, by weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<PriorityShares>,
 }
 
 /// What a file of flows looks like.

@@ -88,6 +88,8 @@ pub fn plan() -> Plan {
             dst: (i + 2) % 3,
             size: sizes[i as usize % sizes.len()],
             start: u64::from(i) * 10 * US,
+            after: None,
+            opens: None,
             class: u16::from(i % 6 == 5),
             lane: if i % 10 == 9 { LOSSY } else { LOSSLESS },
             ack_lane: LOSSLESS,
@@ -122,6 +124,7 @@ pub fn plan() -> Plan {
         topology,
         classes: vec!["websearch".into(), "an incast with a long name".into()],
         flows,
+        gates: Vec::new(),
         hops,
         packet: PacketFormat { mtu: 1_000, header: 62, ack: 66 },
         flow_control: FlowControlParams::Pfc(PfcParams { quanta: 65_535, response_time: 0 }),
@@ -149,6 +152,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         .map(|(i, f)| {
             let done = f.start + f.ideal + i as u64 * f.ideal / 10;
             FlowOutcome {
+                started: Some(f.start),
                 first_sent: Some(f.start),
                 delivered: Some(done - US),
                 completed: Some(done),

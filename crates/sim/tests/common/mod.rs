@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::Outcome;
+use xoff_sim::outcome::{FlowOutcome, Outcome};
 
 /// The plan of a scenario without files.
 pub fn plan(text: &str) -> Plan {
@@ -34,7 +34,9 @@ pub fn run(plan: &Plan) -> Outcome {
             // A detour has more links, and may have faster ones.
             let detours = !plan.faults.down.is_empty();
             assert!(
-                completed - flow.start >= flow.ideal || plan.transport.ack_every > 1 || detours,
+                completed - result.started.expect("begun before it was complete") >= flow.ideal
+                    || plan.transport.ack_every > 1
+                    || detours,
                 "faster than alone"
             );
         }
@@ -46,6 +48,7 @@ pub fn run(plan: &Plan) -> Outcome {
 }
 
 /// Completion times of all flows, which must have completed.
-pub fn fcts(plan: &Plan, outcome: &Outcome) -> Vec<u64> {
-    plan.flows.iter().zip(&outcome.flows).map(|(f, r)| r.completed.expect("completed") - f.start).collect()
+pub fn fcts(_plan: &Plan, outcome: &Outcome) -> Vec<u64> {
+    let fct = |r: &FlowOutcome| Some(r.completed? - r.started?);
+    outcome.flows.iter().map(|r| fct(r).expect("completed")).collect()
 }

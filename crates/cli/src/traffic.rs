@@ -1,0 +1,24 @@
+//! `xoff traffic`: what a scenario offers to its network.
+
+use std::process::ExitCode;
+
+use miette::IntoDiagnostic;
+use xoff_results::offered;
+
+use crate::{TrafficArgs, load, output};
+
+/// Describes a scenario's traffic, as text or as JSON.
+pub fn traffic(args: &TrafficArgs) -> miette::Result<ExitCode> {
+    let loaded = load::load(&args.scenario, &[])?;
+    let offered = offered::offered(&load::name(&args.scenario.path), &loaded);
+    let text = if args.json {
+        serde_json::to_string_pretty(&offered).into_diagnostic()? + "\n"
+    } else {
+        offered::render(&offered)
+    };
+    output::print(&text)?;
+    for warning in &loaded.warnings {
+        output::complain(&format!("warning: {warning}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

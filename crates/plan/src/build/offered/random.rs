@@ -1,0 +1,358 @@
+//! Flows by chance, by the clock, and as a list.
+
+use super::super::routes::{Routes, unroutable};
+use super::super::{Context, host, sizes};
+use super::hosts::HostSets;
+use super::{Made, check_count, check_start, refused, size_or_sizes, span};
+use crate::error::Error;
+use crate::plan::PacketFormat;
+use crate::scenario::{FlowFile, Incast, IncastLoadOf, LoadOf, Permutation, Poisson, SingleFlow};
+use xoff_kernel::time::{SECOND, Time};
+use xoff_net::routing::{host_capacity, saturation, uniform};
+use xoff_net::sizes::SizeDistribution;
+use xoff_net::topology::{NodeId, Topology};
+use xoff_net::traffic::{self, Demand, Level, Pairs};
+
+pub(super) fn poisson(
+    cx: &Context<'_>,
+    topology: &Topology,
+    routes: &mut Routes,
+    packet: &PacketFormat,
+    i: usize,
+    t: &Poisson,
+    hosts: &mut HostSets<'_>,
+) -> Result<Made, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    check_load(cx, &at("load"), t.load)?;
+    let sizes = sizes::distribution(cx, &at("sizes"), &t.sizes)?;
+    let (start, until) = span(cx, i, t.start.0, t.stop.map(|s| s.0), "Poisson traffic")?;
+    let Among { pairs, sources, destinations, uniform: even } = among(cx, topology, i, t, hosts)?;
+    let mut limit = None;
+    let capacity = match t.load_of {
+        LoadOf::HostLinks => host_capacity(topology, &sources),
+        LoadOf::Saturation => {
+            // The same chances, found faster.
+            let found = if even {
+                let chance = uniform(&sources, &destinations);
+                saturation(&mut routes.router, &sources, &destinations, &chance)
+            } else {
+                let chance = |src: NodeId, dst: NodeId| pairs.chance(src, dst);
+                saturation(&mut routes.router, &sources, &destinations, &chance)
+            };
+            limit = found.map_err(|e| unroutable(cx, i, &e))?;
+            limit.map_or(0.0, |s| s.rate)
+        }
+    };
+    let rate = t.load * capacity / (8.0 * sizes::mean_wire_bytes(&sizes, packet));
+    let expected = rate * (until - start) as f64 / SECOND as f64;
+    check_count(cx, &at("load"), expected, "lower the load or the duration, or send larger flows")?;
+    let spec = traffic::Arrivals { sizes: &sizes, rate, from: start, until };
+    let demands = traffic::poisson_among(&pairs, &spec, cx.scenario.run.seed, i as u64)
+        .map_err(|e| refused(cx, &at("load"), e))?;
+    Ok(Made { saturation: limit, ..Made::of(demands).expecting(Some(expected), &sizes) })
+}
+
+/// Who sends to whom.
+struct Among {
+    pairs: Pairs,
+    sources: Vec<NodeId>,
+    destinations: Vec<NodeId>,
+    /// All pairs of the two lists are equally likely.
+    uniform: bool,
+}
+
+fn among(
+    cx: &Context<'_>,
+    topology: &Topology,
+    i: usize,
+    t: &Poisson,
+    hosts: &mut HostSets<'_>,
+) -> Result<Among, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    if let Some(blocks) = matrix(cx, i, t, hosts)? {
+        let pairs = Pairs::matrix(&blocks).map_err(|e| {
+            let inline = t.matrix.is_some() && !e.key.is_empty();
+            let path = match inline {
+                true => at(&format!("matrix[{}]", e.key)),
+                false => at(if t.matrix.is_some() { "matrix" } else { "matrix_file" }),
+            };
+            refused(cx, &path, e)
+        })?;
+        let (sources, destinations) = pairs.ends();
+        return Ok(Among { pairs, sources, destinations, uniform: false });
+    }
+    let sources = hosts.list(cx, &at("from"), t.from.as_ref())?;
+    let destinations = hosts.list(cx, &at("to"), t.to.as_ref())?;
+    if let [only] = destinations[..]
+        && sources.contains(&only)
+    {
+        let name = hosts.name(only);
+        let message = format!("{name} is the only receiver and a sender too: it would send to itself");
+        return Err(cx.doc.error(&at("to"), message, format!("add receivers, or take {name} out of `from`")));
+    }
+    let Some(locality) = &t.locality else {
+        let pairs = Pairs::uniform(&sources, &destinations).map_err(|e| refused(cx, &at("from"), e))?;
+        return Ok(Among { pairs, sources, destinations, uniform: true });
+    };
+    let given = [(Level::Rack, locality.rack), (Level::Pod, locality.pod), (Level::Dc, locality.dc)];
+    let mut levels: Vec<(&str, Vec<u32>, f64)> = Vec::new();
+    for (level, share) in given.into_iter().filter_map(|(level, share)| Some((level, share?))) {
+        if share != 0.0 {
+            let path = at(&format!("locality.{}", level.name()));
+            levels.push((level.name(), hosts.groups(cx, &path, level)?.to_vec(), share));
+        }
+    }
+    let groups: Vec<(&[u32], f64)> = levels.iter().map(|(_, of, share)| (&of[..], *share)).collect();
+    let beyond = locality.other.unwrap_or(0.0);
+    let pairs = Pairs::nested(topology, &sources, &destinations, &groups, beyond).map_err(|e| {
+        let path = match e.key.strip_prefix("level.").map(|n| n.parse::<usize>()) {
+            Some(Ok(n)) => at(&format!("locality.{}", levels.get(n).map_or("other", |l| l.0))),
+            _ => at("locality"),
+        };
+        refused(cx, &path, e)
+    })?;
+    Ok(Among { pairs, sources, destinations, uniform: false })
+}
+
+/// Senders, receivers and share of a part of a traffic matrix.
+type Block = (Vec<NodeId>, Vec<NodeId>, f64);
+
+/// The traffic matrix of table `i`, if it has one.
+fn matrix(
+    cx: &Context<'_>,
+    i: usize,
+    t: &Poisson,
+    hosts: &mut HostSets<'_>,
+) -> Result<Option<Vec<Block>>, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    let key = match (&t.matrix, &t.matrix_file) {
+        (None, None) => return Ok(None),
+        (Some(_), None) => "matrix",
+        (None, Some(_)) => "matrix_file",
+        (Some(_), Some(_)) => {
+            let message = "`matrix` and `matrix_file` exclude each other";
+            return Err(cx.doc.error(&at("matrix_file"), message, "remove one of the two keys"));
+        }
+    };
+    for other in ["from", "to", "locality"] {
+        if cx.doc.get(&at(other)).is_some() {
+            let message = format!("`{key}` says who sends to whom, so that `{other}` has no place beside it");
+            return Err(cx.doc.error(&at(other), message, "remove one of the two keys"));
+        }
+    }
+    let mut blocks = Vec::new();
+    for (n, entry) in t.matrix.iter().flatten().enumerate() {
+        let end = |key: &str| format!("traffic[{i}].matrix[{n}].{key}");
+        let from = hosts.expression(cx, &end("from"), &entry.from)?;
+        let to = hosts.expression(cx, &end("to"), &entry.to)?;
+        blocks.push((from, to, entry.share));
+    }
+    if let Some(name) = &t.matrix_file {
+        let path = at("matrix_file");
+        let text = cx.file(&path, name)?;
+        let wrong = |line: usize, message: &str, help: &str| {
+            Error::new(name, &text, Some(sizes::line_span(&text, line)), message.to_string()).with_help(help)
+        };
+        let form = "write `from,to,share` and a line per entry, such as `rack:0,rack:1,0.2`; \
+                    or a square with receivers above and senders on the left";
+        for entry in traffic::matrix_csv(&text).map_err(|e| wrong(e.line, &e.message, form))? {
+            let mut end = |text: &str| {
+                let hosts = hosts.expression(cx, &path, text);
+                hosts.map_err(|e| wrong(entry.line, e.message(), e.remedy().unwrap_or(form)))
+            };
+            blocks.push((end(&entry.from)?, end(&entry.to)?, entry.share));
+        }
+    }
+    Ok(Some(blocks))
+}
+
+pub(super) fn permutation(
+    cx: &Context<'_>,
+    i: usize,
+    t: &Permutation,
+    hosts: &mut HostSets<'_>,
+) -> Result<Made, Error> {
+    let sizes = size_or_sizes(cx, i, t.size, t.sizes.as_ref())?;
+    check_start(cx, i, t.start)?;
+    let path = format!("traffic[{i}].hosts");
+    let hosts = hosts.list(cx, &path, t.hosts.as_ref())?;
+    let demands = traffic::permutation(&hosts, &sizes, t.start.0, cx.scenario.run.seed, i as u64)
+        .map_err(|e| refused(cx, &path, e))?;
+    Ok(Made::of(demands).expecting(None, &sizes))
+}
+
+pub(super) fn incast(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    packet: &PacketFormat,
+    i: usize,
+    t: &Incast,
+    hosts: &mut HostSets<'_>,
+) -> Result<Made, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    let sizes = size_or_sizes(cx, i, t.size, t.sizes.as_ref())?;
+    let senders = hosts.list(cx, &at("from"), t.from.as_ref())?;
+    let rotate = t.to == "rotate";
+    let receivers = match t.to.as_str() {
+        "random" | "rotate" => hosts.list(cx, &at("receivers"), t.receivers.as_ref())?,
+        name if t.receivers.is_some() => {
+            let message = format!("{name} receives, so that there is nothing to choose among others");
+            let help = "write to = \"random\" or \"rotate\", or remove `receivers`";
+            return Err(cx.doc.error(&at("receivers"), message, help));
+        }
+        name => vec![host(cx, topology, &at("to"), name)?],
+    };
+    let others = senders.len() - usize::from(receivers.iter().any(|r| senders.contains(r)));
+    if t.fan_in == 0 || t.fan_in as usize > others {
+        let message = format!("a fan-in of {} is out of range", t.fan_in);
+        let help = format!("write 1 to {others}: {} hosts may send, the receiver does not", senders.len());
+        return Err(cx.doc.error(&at("fan_in"), message, help));
+    }
+    let period = match t.load {
+        None => t.period.map(|p| p.0),
+        Some(load) => Some(period_of(cx, topology, i, t, load, &sizes, packet, (&senders, &receivers))?),
+    };
+    if t.load.is_none() && t.load_of.is_some() {
+        cx.warn(at("load_of"), "had no effect: there is no `load`".to_string());
+    }
+    let until = match period {
+        Some(0) => {
+            return Err(cx.doc.error(
+                &at("period"),
+                "events need a distance",
+                "write a time above 0, or remove `period`",
+            ));
+        }
+        Some(period) => {
+            let (start, until) = span(cx, i, t.start.0, t.stop.map(|s| s.0), "periodic incast")?;
+            let events = (until - start).div_ceil(period) as f64;
+            check_count(
+                cx,
+                &at(if t.load.is_some() { "load" } else { "period" }),
+                events * f64::from(t.fan_in),
+                "let events come less often, or with a smaller fan-in",
+            )?;
+            until
+        }
+        None => match (t.stop, cx.scenario.run.duration) {
+            (None, None) => Time::MAX,
+            _ => span(cx, i, t.start.0, t.stop.map(|s| s.0), "incast")?.1,
+        },
+    };
+    let spec = traffic::Incast {
+        receivers: &receivers,
+        rotate,
+        senders: &senders,
+        fan_in: t.fan_in,
+        sizes: &sizes,
+        first: t.start.0,
+        period,
+        until,
+    };
+    let demands = traffic::incast(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
+        let key = match e.key.as_str() {
+            "senders" => "from",
+            "receivers" => "to",
+            key => key,
+        };
+        refused(cx, &at(key), e)
+    })?;
+    Ok(Made::of(demands).expecting(None, &sizes))
+}
+
+/// The distance of incasts that makes their load.
+#[allow(clippy::too_many_arguments)]
+fn period_of(
+    cx: &Context<'_>,
+    topology: &Topology,
+    i: usize,
+    t: &Incast,
+    load: f64,
+    sizes: &SizeDistribution,
+    packet: &PacketFormat,
+    (senders, receivers): (&[NodeId], &[NodeId]),
+) -> Result<Time, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    if t.period.is_some() {
+        let message = "`load` and `period` exclude each other";
+        return Err(cx.doc.error(&at("load"), message, "remove one of the two keys"));
+    }
+    check_load(cx, &at("load"), load)?;
+    let capacity = match t.load_of.unwrap_or_default() {
+        IncastLoadOf::Receiver => host_capacity(topology, receivers) / receivers.len() as f64,
+        IncastLoadOf::HostLinks => host_capacity(topology, senders),
+    };
+    let bits = 8.0 * f64::from(t.fan_in) * sizes::mean_wire_bytes(sizes, packet);
+    // To the nearest picosecond; a float that is too large saturates.
+    Ok(((bits / (load * capacity) * SECOND as f64 + 0.5) as Time).max(1))
+}
+
+/// Refuses a load that is no fraction.
+fn check_load(cx: &Context<'_>, path: &str, load: f64) -> Result<(), Error> {
+    if load > 0.0 && load <= 10.0 {
+        return Ok(());
+    }
+    let message = format!("a load of {load} is out of range");
+    Err(cx.doc.error(path, message, "write a fraction above 0 and up to 10, such as 0.6 for 60%"))
+}
+
+pub(super) fn single(
+    cx: &Context<'_>,
+    topology: &Topology,
+    i: usize,
+    t: &SingleFlow,
+) -> Result<Demand, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    let src = host(cx, topology, &at("src"), &t.src)?;
+    let dst = host(cx, topology, &at("dst"), &t.dst)?;
+    if src == dst {
+        let message = format!("{} sends to itself", t.src);
+        return Err(cx.doc.error(
+            &at("dst"),
+            message,
+            "choose another receiver: nothing would cross the network",
+        ));
+    }
+    sizes::fixed(cx, &at("size"), t.size)?;
+    check_start(cx, i, t.start)?;
+    Ok(Demand { src, dst, size: t.size.0, start: t.start.0 })
+}
+
+pub(super) fn from_file(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    i: usize,
+    t: &FlowFile,
+    listed: Option<Vec<(Demand, u8)>>,
+) -> Result<(Vec<Demand>, Vec<u8>), Error> {
+    let path = format!("traffic[{i}].file");
+    let (mut demands, priorities): (Vec<Demand>, Vec<u8>) = match listed {
+        Some(flows) => {
+            for key in ["priority", "priorities"].map(|key| format!("traffic[{i}].{key}")) {
+                if cx.doc.get(&key).is_some() {
+                    cx.warn(key, "had no effect: the file has a priority for each flow".to_string());
+                }
+            }
+            flows.into_iter().unzip()
+        }
+        None => {
+            let text = cx.file(&path, &t.file)?;
+            let demands = traffic::flows_csv(&text, topology).map_err(|e| {
+                let help = "the first line is `src,dst,bytes,start`; then a line per flow, such as `H0,H1,1000000,10us`";
+                Error::new(&t.file, &text, Some(sizes::line_span(&text, e.line)), e.message).with_help(help)
+            })?;
+            (demands, Vec::new())
+        }
+    };
+    let all = demands.len();
+    // In the order of time: what is left out are the last ones.
+    if let Some(duration) = cx.scenario.run.duration {
+        demands.retain(|d| d.start < duration.0);
+    }
+    if demands.len() < all {
+        let message =
+            format!("{} of its {all} flows start after run.duration and are left out", all - demands.len());
+        cx.warn(path, message);
+    }
+    Ok((demands, priorities))
+}

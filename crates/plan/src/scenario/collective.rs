@@ -1,0 +1,188 @@
+//! `[[traffic]]` of distributed computing: collectives whose flows wait for
+//! others, and probes.
+
+use super::defaults;
+use super::traffic::{PriorityShares, Sizes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_net::units::{Bytes, Span};
+
+/// Every host sends one flow to every other, all at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AllToAll {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Payload of each flow; or give `sizes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// Distribution of the flows' payload; or give `size`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
+    /// Hosts, or groups of hosts, that take part; all if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// When all flows start.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+    /// Its flows are dealt out to several priorities instead, by weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<PriorityShares>,
+}
+
+/// Ring all-reduce: each host sends to the next one in the list (the last to the
+/// first), in 2(n − 1) steps of a chunk of `size` / n bytes. A host's step begins
+/// when the chunk of the step before has arrived from the host before it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RingAllReduce {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Bytes that every host has and that are reduced, at least one for each host.
+    pub size: Bytes,
+    /// Hosts, or groups of hosts, in the order of the ring; all if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// Rounds, one after another; at least 1.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub rounds: u32,
+    /// When the first step begins.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// How long a host takes to reduce a chunk before it sends it on.
+    #[serde(default = "defaults::zero_time")]
+    pub compute: Span,
+    /// From a host's last chunk of a round until its next round begins.
+    #[serde(default = "defaults::zero_time")]
+    pub gap: Span,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+}
+
+/// Parameter servers: every worker pushes to every server; a server that has
+/// everything sends its answer to all workers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParameterServer {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Bytes that a worker pushes, and gets back, in a round; a shard for each server.
+    pub size: Bytes,
+    /// Servers, hosts or groups of hosts.
+    pub servers: Vec<String>,
+    /// Workers, hosts or groups of hosts; all hosts but the servers if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Vec<String>>,
+    /// Rounds, one after another; at least 1.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub rounds: u32,
+    /// When the first push begins.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// How long a server takes from the last push until it sends.
+    #[serde(default = "defaults::zero_time")]
+    pub compute: Span,
+    /// From a worker's last answer of a round until its next push begins.
+    #[serde(default = "defaults::zero_time")]
+    pub gap: Span,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+}
+
+/// Mixture of experts: every host sends its tokens to the hosts with the experts
+/// that they are meant for (dispatch); an expert that has all its tokens sends as
+/// many bytes back (combine).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Moe {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Hosts, or groups of hosts, that hold the tokens; all if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// The hosts are cut, in their order, into so many groups of one size, each
+    /// with experts of its own; at least 1.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub groups: u32,
+    /// Each group starts so long after the one before.
+    #[serde(default = "defaults::zero_time")]
+    pub phase: Span,
+    /// Experts of a group; the first so many of its hosts have one each.
+    #[schemars(range(min = 1))]
+    pub experts: u32,
+    /// How likely each expert is to be chosen, relative to the others; all alike if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Vec<f64>>,
+    /// Tokens that a host has in each round, at least 1.
+    #[schemars(range(min = 1))]
+    pub tokens: u32,
+    /// Bytes of a token.
+    pub token_size: Bytes,
+    /// Different experts for each token, drawn by weight; at least 1.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub experts_per_token: u32,
+    /// Rounds, one after another; at least 1.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub rounds: u32,
+    /// When the first group's first dispatch begins.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// How long an expert takes from its last token until it sends.
+    #[serde(default = "defaults::zero_time")]
+    pub compute: Span,
+    /// From a host's last result of a round until its next dispatch begins.
+    #[serde(default = "defaults::zero_time")]
+    pub gap: Span,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+}
+
+/// Small flows at regular times: each sender has its receivers in turn, and the
+/// senders begin evenly spread over a period.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Payload of a probe.
+    #[serde(default = "defaults::probe")]
+    pub size: Bytes,
+    /// Distance of a sender's probes.
+    pub period: Span,
+    /// The senders, hosts or groups of hosts; all hosts if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Vec<String>>,
+    /// The receivers, hosts or groups of hosts; all hosts if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Vec<String>>,
+    /// When the first probe starts.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// No probe from this time on; the run's duration if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Span>,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+}

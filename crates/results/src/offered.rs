@@ -1,0 +1,328 @@
+//! What a scenario offers to its network, without running it: flows, bytes,
+//! sizes, and what the flows' routes put on each link. For `xoff traffic`.
+
+use serde::Serialize;
+
+use crate::human;
+use crate::names;
+use crate::statistics::{bits_per_second, nearest_rank};
+use crate::table::{Align, aligned, wrapped};
+use xoff_kernel::time::{SECOND, Time};
+use xoff_net::topology::PortId;
+use xoff_plan::Loaded;
+use xoff_plan::plan::Flow;
+
+/// Links that the text shows; the data has all of them.
+const LISTED: usize = 10;
+/// Name of the row over every flow.
+const ALL: &str = "all";
+
+/// What is offered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Offered {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The network in one line.
+    pub network: String,
+    /// `run.duration` in picoseconds, over which loads are taken; without it
+    /// there are none.
+    pub duration_ps: Option<Time>,
+    /// Traffic classes, in the order of the scenario.
+    pub classes: Vec<OfferedClass>,
+    /// All of them together.
+    pub all: OfferedClass,
+    /// Link directions that carry anything, the one that is busy longest first.
+    pub links: Vec<OfferedLink>,
+}
+
+/// The flows of a class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfferedClass {
+    /// Its name.
+    pub name: String,
+    /// 802.1p priorities of its data.
+    pub priorities: Vec<u8>,
+    /// Flows.
+    pub flows: u64,
+    /// Flows that its law lets expect, where their number is drawn.
+    pub expected_flows: Option<f64>,
+    /// Flows that wait for the delivery of others.
+    pub waiting_flows: u64,
+    /// Gates behind which they wait.
+    pub gates: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Bytes of data packets, headers included.
+    pub wire_bytes: u64,
+    /// Mean payload of a flow in bytes; absent without flows.
+    pub mean_size: Option<f64>,
+    /// Mean payload that its distribution of sizes lets expect.
+    pub expected_mean_size: Option<f64>,
+    /// Bytes of data packets over the duration, in bits per second.
+    pub load_bps: Option<f64>,
+    /// Start of the first flow that waits for none, in picoseconds.
+    pub first_start_ps: Option<Time>,
+    /// Start of the last one.
+    pub last_start_ps: Option<Time>,
+    /// The distribution of sizes as drawn; absent without flows.
+    pub sizes: Option<SizeCdf>,
+}
+
+/// Payload sizes in bytes by nearest rank: so many per cent of the flows are no larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SizeCdf {
+    /// Smallest.
+    pub min: u64,
+    /// 10 per cent.
+    pub p10: u64,
+    /// 25 per cent.
+    pub p25: u64,
+    /// Median.
+    pub p50: u64,
+    /// 75 per cent.
+    pub p75: u64,
+    /// 90 per cent.
+    pub p90: u64,
+    /// 99 per cent.
+    pub p99: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfferedLink {
+    /// The port that sends.
+    pub port: String,
+    /// The node at the other end.
+    pub to: String,
+    /// Bits per second.
+    pub rate_bps: u64,
+    /// Bytes of data packets, by class in the order of the classes.
+    pub data_bytes: Vec<u64>,
+    /// Bytes of ACKs.
+    pub ack_bytes: u64,
+    /// How long it takes to send all of this, in picoseconds.
+    pub busy_ps: Time,
+    /// That over the duration.
+    pub utilisation: Option<f64>,
+}
+
+/// Bytes of a flow's data packets and of its ACKs (nothing lost).
+fn weight(loaded: &Loaded, flow: &Flow) -> (u64, u64) {
+    let plan = &loaded.plan;
+    let packets = plan.packet.packets(flow.size);
+    let acks = packets.div_ceil(plan.transport.ack_every.max(1).into());
+    (flow.size.saturating_add(packets * u64::from(plan.packet.header)), acks * u64::from(plan.packet.ack))
+}
+
+/// Adds up what the scenario called `scenario` offers. Every flow counts, those
+/// behind gates too, as if all of them started within the duration.
+pub fn offered(scenario: &str, loaded: &Loaded) -> Offered {
+    let plan = &loaded.plan;
+    let duration_ps = loaded.scenario.run.duration.map(|d| d.0);
+    let classes = (0..plan.classes.len()).map(|class| {
+        let of_class = |f: &&Flow| usize::from(f.class) == class;
+        let expected = loaded.expected[class];
+        OfferedClass {
+            expected_flows: expected.and_then(|e| e.flows),
+            expected_mean_size: expected.map(|e| e.mean_size),
+            ..sum(&plan.classes[class], loaded, duration_ps, &of_class)
+        }
+    });
+    Offered {
+        scenario: scenario.into(),
+        network: names::network(plan),
+        duration_ps,
+        classes: classes.collect(),
+        all: sum(ALL, loaded, duration_ps, &|_| true),
+        links: links(loaded, duration_ps),
+    }
+}
+
+fn sum(name: &str, loaded: &Loaded, duration: Option<Time>, keep: &dyn Fn(&&Flow) -> bool) -> OfferedClass {
+    let plan = &loaded.plan;
+    let flows: Vec<&Flow> = plan.flows.iter().filter(keep).collect();
+    let mut sizes: Vec<u64> = flows.iter().map(|f| f.size).collect();
+    sizes.sort_unstable();
+    let bytes = sizes.iter().fold(0, |sum: u64, &s| sum.saturating_add(s));
+    let wire_bytes = flows.iter().fold(0, |sum: u64, f| sum.saturating_add(weight(loaded, f).0));
+    let mut gates: Vec<u32> = flows.iter().filter_map(|f| f.after).collect();
+    let waiting_flows = gates.len() as u64;
+    gates.sort_unstable();
+    gates.dedup();
+    let mut priorities: Vec<u8> = flows.iter().map(|f| names::priority(plan, f.lane)).collect();
+    priorities.sort_unstable();
+    priorities.dedup();
+    let starts = || flows.iter().filter(|f| f.after.is_none()).map(|f| f.start);
+    let rank = |per_mille| nearest_rank(&sizes, per_mille);
+    let cdf = || {
+        Some(SizeCdf {
+            min: *sizes.first()?,
+            p10: rank(100)?,
+            p25: rank(250)?,
+            p50: rank(500)?,
+            p75: rank(750)?,
+            p90: rank(900)?,
+            p99: rank(990)?,
+            max: *sizes.last()?,
+        })
+    };
+    OfferedClass {
+        name: name.into(),
+        priorities,
+        flows: flows.len() as u64,
+        expected_flows: None,
+        waiting_flows,
+        gates: gates.len() as u64,
+        bytes,
+        wire_bytes,
+        mean_size: (!sizes.is_empty()).then(|| bytes as f64 / sizes.len() as f64),
+        expected_mean_size: None,
+        load_bps: duration.map(|d| bits_per_second(wire_bytes, d)),
+        first_start_ps: starts().min(),
+        last_start_ps: starts().max(),
+        sizes: cdf(),
+    }
+}
+
+fn links(loaded: &Loaded, duration: Option<Time>) -> Vec<OfferedLink> {
+    let plan = &loaded.plan;
+    let classes = plan.classes.len();
+    // By port: its place among the rows, given as ports are met.
+    let mut rows = vec![usize::MAX; plan.topology.ports.len()];
+    let mut met: Vec<PortId> = Vec::new();
+    // By row: data bytes by class, then bytes of ACKs.
+    let mut bytes: Vec<u64> = Vec::new();
+    for flow in &plan.flows {
+        let (data, acks) = weight(loaded, flow);
+        for (start, amount, column) in
+            [(flow.path, data, usize::from(flow.class)), (flow.ack_path, acks, classes)]
+        {
+            for &port in names::route(plan, start).0 {
+                if rows[port as usize] == usize::MAX {
+                    rows[port as usize] = met.len();
+                    met.push(port);
+                    bytes.resize(bytes.len() + classes + 1, 0);
+                }
+                let cell = &mut bytes[rows[port as usize] * (classes + 1) + column];
+                *cell = cell.saturating_add(amount);
+            }
+        }
+    }
+    let mut links: Vec<(PortId, OfferedLink)> = Vec::new();
+    for (&port, row) in met.iter().zip(bytes.chunks(classes + 1)) {
+        if names::is_inner(plan, port) {
+            continue;
+        }
+        let rate_bps = plan.topology.ports[port as usize].rate;
+        let bits = row.iter().map(|&b| 8 * u128::from(b)).sum::<u128>();
+        let busy_ps = u64::try_from(bits * u128::from(SECOND) / u128::from(rate_bps)).unwrap_or(u64::MAX);
+        let link = OfferedLink {
+            port: names::port(plan, port),
+            to: names::node(plan, plan.topology.neighbour(port)).to_string(),
+            rate_bps,
+            data_bytes: row[..classes].to_vec(),
+            ack_bytes: row[classes],
+            busy_ps,
+            utilisation: duration.map(|d| busy_ps as f64 / d as f64),
+        };
+        links.push((port, link));
+    }
+    links.sort_by_key(|(port, link)| (std::cmp::Reverse(link.busy_ps), *port));
+    links.into_iter().map(|(_, link)| link).collect()
+}
+
+/// The same for people: classes, sizes, and the busiest links.
+pub fn render(offered: &Offered) -> String {
+    let mut text = wrapped("", "  ", &format!("{}: {}", offered.scenario, offered.network));
+    let rows: Vec<&OfferedClass> = match offered.classes.len() {
+        1 => vec![&offered.classes[0]],
+        _ => offered.classes.iter().chain([&offered.all]).collect(),
+    };
+    text.push('\n');
+    text.push_str(&classes(&rows));
+    if rows.iter().any(|c| c.expected_flows.is_some()) {
+        text.push_str("In brackets: what the distributions let expect.\n");
+    }
+    text.push_str("\nSizes of flows, that so many per cent do not exceed:\n");
+    text.push_str(&sizes(&rows));
+    text.push_str(&match offered.duration_ps {
+        Some(d) => format!("\nBusiest of {}, of {}:\n", directions(offered), human::time(d)),
+        None => format!("\nBusiest of {} (no run.duration, hence no load):\n", directions(offered)),
+    });
+    text.push_str(&busiest(offered));
+    if offered.all.waiting_flows > 0 {
+        let all = &offered.all;
+        text.push('\n');
+        text.push_str(&wrapped(
+            "",
+            "",
+            &format!(
+                "{} of {} begin when what they wait for has been delivered, at {}; all are counted, \
+                 whether or not a run gets that far.",
+                human::count(all.waiting_flows),
+                human::counted(all.flows, "flow"),
+                human::counted(all.gates, "gate"),
+            ),
+        ));
+    }
+    text
+}
+
+fn directions(offered: &Offered) -> String {
+    human::counted(offered.links.len() as u64, "link direction") + " in use"
+}
+
+fn classes(rows: &[&OfferedClass]) -> String {
+    use Align::{Left, Right};
+    let heads = ["traffic", "priority", "flows", "", "waiting", "bytes", "mean size", "", "load"];
+    let mut table = vec![heads.map(String::from).to_vec()];
+    for c in rows {
+        let priorities: Vec<String> = c.priorities.iter().map(u8::to_string).collect();
+        table.push(vec![
+            c.name.clone(),
+            priorities.join(" "),
+            human::count(c.flows),
+            c.expected_flows.map_or(String::new(), |n| format!("({})", human::count(n.round() as u64))),
+            human::count(c.waiting_flows),
+            human::bytes(c.bytes),
+            c.mean_size.map_or("-".into(), |b| human::bytes(b.round() as u64)),
+            c.expected_mean_size.map_or(String::new(), |b| format!("({})", human::bytes(b.round() as u64))),
+            c.load_bps.map_or("-".into(), human::rate),
+        ]);
+    }
+    aligned(&table, &[Left, Right, Right, Right, Right, Right, Right, Right, Right])
+}
+
+fn sizes(rows: &[&OfferedClass]) -> String {
+    use Align::{Left, Right};
+    let heads = ["traffic", "min", "10", "25", "50", "75", "90", "99", "max"];
+    let mut table = vec![heads.map(String::from).to_vec()];
+    for c in rows {
+        let mut row = vec![c.name.clone()];
+        if let Some(s) = c.sizes {
+            row.extend([s.min, s.p10, s.p25, s.p50, s.p75, s.p90, s.p99, s.max].map(human::bytes));
+        }
+        table.push(row);
+    }
+    aligned(&table, &[Left, Right, Right, Right, Right, Right, Right, Right, Right])
+}
+
+fn busiest(offered: &Offered) -> String {
+    use Align::{Left, Right};
+    let heads = ["port", "to", "rate", "data", "ACKs", "busy", "load"];
+    let mut table = vec![heads.map(String::from).to_vec()];
+    for link in offered.links.iter().take(LISTED) {
+        table.push(vec![
+            link.port.clone(),
+            link.to.clone(),
+            human::rate(link.rate_bps as f64),
+            human::bytes(link.data_bytes.iter().fold(0, |sum: u64, &b| sum.saturating_add(b))),
+            human::bytes(link.ack_bytes),
+            human::time(link.busy_ps),
+            link.utilisation.map_or("-".into(), |u| format!("{:.1}%", 100.0 * u)),
+        ]);
+    }
+    aligned(&table, &[Left, Left, Right, Right, Right, Right, Right])
+}

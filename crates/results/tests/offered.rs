@@ -1,0 +1,93 @@
+//! What `xoff traffic` adds up, against sums by hand.
+
+use std::path::Path;
+use xoff_plan::{Loaded, load};
+use xoff_results::offered::{Offered, offered, render};
+
+const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 4\n\
+                    link = { rate = \"100Gbps\", delay = \"1us\" }\n";
+
+fn loaded(rest: &str) -> Loaded {
+    let files = |_: &Path| Err(std::io::Error::other("no files here"));
+    load("test.toml", format!("{LINE}{rest}").as_bytes(), &[], &files)
+        .unwrap_or_else(|e| panic!("{}", e.one_line()))
+}
+
+fn of(rest: &str) -> Offered {
+    offered("test", &loaded(rest))
+}
+
+/// Data bytes (all classes), bytes of ACKs, time busy, of the port called `port`.
+fn link(offered: &Offered, port: &str) -> (u64, u64, u64) {
+    let link = offered.links.iter().find(|l| l.port == port).unwrap();
+    (link.data_bytes.iter().sum(), link.ack_bytes, link.busy_ps)
+}
+
+#[test]
+fn links_carry_what_their_flows_weigh() {
+    // H0 to H1: 10 packets; H2 to H1: 2 packets, 1,500 B; H1 to H0: 1 packet of 1 B.
+    let flow = |src: &str, dst: &str, size: &str| {
+        format!("[[traffic]]\nkind = \"flow\"\nsrc = \"{src}\"\ndst = \"{dst}\"\nsize = \"{size}\"\n")
+    };
+    let text = [flow("H0", "H1", "10kB"), flow("H2", "H1", "1500B"), flow("H1", "H0", "1B")].concat();
+    let offered = of(&format!("{text}[transport]\nack_every = 4\n[run]\nduration = \"10us\"\n"));
+    // ACKs: 3 (of 10 packets by fours), 1 and 1, of 66 B.
+    let bytes = 80;
+    assert_eq!(link(&offered, "H0:0"), (10_620, 66, (10_620 + 66) * bytes));
+    assert_eq!(link(&offered, "S0.0:1"), (10_620 + 1_624, 66, (12_244 + 66) * bytes));
+    assert_eq!(link(&offered, "H1:0"), (63, 4 * 66, (63 + 264) * bytes));
+    assert_eq!(link(&offered, "S0.0:0"), (63, 3 * 66, (63 + 198) * bytes));
+    assert_eq!(link(&offered, "S0.0:2"), (0, 66, 66 * bytes));
+    // Both directions of three links, the fullest first, by class.
+    assert_eq!(offered.links.len(), 6);
+    assert_eq!((offered.links[0].port.as_str(), offered.links[0].to.as_str()), ("S0.0:1", "H1"));
+    assert_eq!(offered.links[0].data_bytes, [10_620, 1_624, 0]);
+    assert_eq!(offered.links[0].utilisation, Some(12_310.0 * 80.0 / 10e6));
+    assert!(offered.links.is_sorted_by(|a, b| a.busy_ps >= b.busy_ps));
+    assert_eq!((offered.all.flows, offered.all.bytes, offered.all.wire_bytes), (3, 11_501, 12_307));
+    assert_eq!(offered.all.load_bps, Some(12_307.0 * 8.0 / 10e-6));
+    assert_eq!(offered.all.mean_size, Some(11_501.0 / 3.0));
+    let sizes = offered.all.sizes.unwrap();
+    assert_eq!((sizes.min, sizes.p25, sizes.p50, sizes.p90, sizes.max), (1, 1, 1_500, 10_000, 10_000));
+}
+
+#[test]
+fn what_is_drawn_stands_beside_what_is_expected() {
+    let offered = of(
+        "[[traffic]]\nkind = \"poisson\"\nsizes = { uniform = [\"1B\", \"999B\"] }\nload = 0.5\nload_of = \"host-links\"\n\
+         [run]\nduration = \"1ms\"\n",
+    );
+    let class = &offered.classes[0];
+    // A packet each, of 562 B in the mean: 200 Gbit/s for 1 ms.
+    let expected = 0.5 * 4e11 * 1e-3 / (8.0 * 562.0);
+    assert!((class.expected_flows.unwrap() - expected).abs() < 1e-6 * expected);
+    assert!((class.flows as f64 - expected).abs() < 4.0 * expected.sqrt(), "{}", class.flows);
+    assert_eq!(class.expected_mean_size, Some(500.0));
+    // The variance of a uniform size is (n² − 1)/12.
+    let deviation = (999.0f64 * 999.0 / 12.0 / expected).sqrt();
+    assert!((class.mean_size.unwrap() - 500.0).abs() < 4.0 * deviation);
+    assert!((class.load_bps.unwrap() / 2e11 - 1.0).abs() < 0.03);
+    let text = render(&offered);
+    assert!(text.contains("(500 B)") && text.contains("In brackets"), "{text}");
+}
+
+#[test]
+fn what_waits_is_counted_and_said() {
+    let offered = of("[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"40kB\"\n");
+    let class = &offered.classes[0];
+    assert_eq!((class.flows, class.waiting_flows, class.gates, class.bytes), (24, 20, 20, 6 * 40_000));
+    assert_eq!((offered.duration_ps, class.load_bps, offered.links[0].utilisation), (None, None, None));
+    // Every host sends six chunks of ten packets, and as many ACKs.
+    assert_eq!(link(&offered, "H3:0"), (60 * 1062, 60 * 66, 60 * 1128 * 80));
+    let text = render(&offered);
+    assert!(text.contains("20 of 24 flows begin when what they wait for"), "{text}");
+    assert!(text.contains("no run.duration"), "{text}");
+}
+
+#[test]
+fn traffic_without_flows_has_no_sizes() {
+    let offered =
+        of("[[traffic]]\nkind = \"poisson\"\nsizes = \"100MB\"\nload = 0.001\n[run]\nduration = \"1ps\"\n");
+    assert_eq!((offered.all.flows, offered.all.mean_size, offered.all.sizes), (0, None, None));
+    assert!(render(&offered).contains("0 link directions in use"));
+}
