@@ -121,12 +121,36 @@ fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
+/// The least and the most of `values` (not none), or the one that they all are.
+fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String {
+    match (values.iter().min(), values.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{} to {}", show(least), show(most)),
+        (Some(one), _) => show(one),
+        (None, _) => String::new(),
+    }
+}
+
 fn lanes(out: &mut String, plan: &Plan) -> fmt::Result {
+    // The inner ports of slow hosts come behind the scenario's own.
+    let own = plan.topology.ports.len() - 2 * plan.receivers.len();
     let scheme = match &plan.flow_control {
         FlowControlParams::None => "none".to_string(),
         FlowControlParams::Pfc(p) => {
             format!("pfc ({} quanta, response time {})", p.quanta, Span(p.response_time))
         }
+        FlowControlParams::Bfc(p) => format!(
+            "bfc ({} queues, {} virtual flows, hop round trip {}, response time {})",
+            p.queues,
+            p.virtual_flows,
+            range(&p.hop_rtt[..own], |&t| Span(t).to_string()),
+            Span(p.response_time)
+        ),
+        FlowControlParams::PerFlowQueue(p) => format!(
+            "per-flow-queue (xoff {}, xon {}, response time {})",
+            range(&p.pause[..own], |&b| Bytes(b).to_string()),
+            range(&p.resume[..own], |&b| Bytes(b).to_string()),
+            Span(p.response_time)
+        ),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;

@@ -3,6 +3,7 @@
 
 mod effects;
 mod files;
+mod flow_control;
 mod lanes;
 mod measure;
 mod memory;
@@ -23,7 +24,6 @@ use xoff_kernel::time::{SECOND, Time};
 use xoff_net::routing::Saturation;
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
-use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
 /// Most memory that a plan may need: 16 GiB.
@@ -86,12 +86,14 @@ pub(crate) fn plan(
     if let FlowControl::Pfc(pfc) = &scenario.flow_control {
         memory::check_pfc(&cx, pfc, &packet)?;
     }
+    flow_control::check(&mut cx)?;
     let mut topology = files::topology(&cx)?;
     check_links(&cx, &topology)?;
     let listed = files::flows(&cx, &topology)?;
     let used = used_priorities(&cx, &listed)?;
     let lanes = lanes::build(&mut cx, &used, &packet)?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
+    flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
     let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
@@ -124,7 +126,7 @@ pub(crate) fn plan(
             cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: nothing is sent to {}", s.host));
         }
     }
-    effects::warn(&mut cx, &topology, &slow, &buffers, &used);
+    effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
@@ -134,6 +136,7 @@ pub(crate) fn plan(
         accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
     }
     buffers.shrink_to_fit();
+    let flow_control = flow_control::params(&cx, &topology, &packet)?;
     let plan = Plan {
         seed: scenario.run.seed,
         topology,
@@ -144,10 +147,7 @@ pub(crate) fn plan(
         flows,
         hops,
         packet,
-        flow_control: match &scenario.flow_control {
-            FlowControl::Pfc(pfc) => FlowControlParams::Pfc(memory::params(pfc)),
-            FlowControl::None => FlowControlParams::None,
-        },
+        flow_control,
         transport,
         receivers,
         end,

@@ -1,9 +1,11 @@
 //! The scenario: what a user writes. Every key is documented here, and nowhere
 //! else: the JSON Schema is made from these types.
 
+mod flow_control;
 mod text;
 mod traffic;
 
+pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
 pub use traffic::{
     FlowFile, FlowFormat, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic,
 };
@@ -174,6 +176,13 @@ pub struct Ecn {
 pub enum FlowControl {
     /// Priority-based flow control, IEEE 802.1Qbb.
     Pfc(Pfc),
+    /// Backpressure flow control (NSDI 2022): flows are assigned to a limited
+    /// number of queues, and a queue that grows pauses the upstream queues that
+    /// fill it. Nothing is reserved: what does not fit is dropped.
+    Bfc(Bfc),
+    /// A queue of its own for every flow on every port, paused flow by flow: the
+    /// ideal without head-of-line blocking. Nothing is reserved.
+    PerFlowQueue(PerFlowQueue),
     /// None: what does not fit is dropped.
     None,
 }
