@@ -6,12 +6,14 @@ use crate::scenario::{FlowControl, Pfc, Scenario, Traffic};
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
     "topology",
     "routing",
     "switch",
     "host",
     "slow_receiver",
+    "failure",
+    "loss",
     "priority",
     "ecn",
     "flow_control",
@@ -20,7 +22,7 @@ const TABLES: [&str; 12] = [
     "run",
     "measure",
 ];
-const LISTS: [&str; 3] = ["slow_receiver", "priority", "traffic"];
+const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
 const TRAFFIC: [&str; 5] = ["poisson", "incast", "permutation", "flow", "flows"];
 const SCHEMES: [&str; 4] = ["pfc", "bfc", "per-flow-queue", "none"];
 
@@ -100,6 +102,8 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         switch: table(doc, "switch")?,
         host: table(doc, "host")?,
         slow_receiver: table(doc, "slow_receiver")?,
+        failure: table(doc, "failure")?,
+        loss: table(doc, "loss")?,
         priority: table(doc, "priority")?,
         ecn: doc.read("ecn", &[])?,
         flow_control,

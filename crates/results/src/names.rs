@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::human;
 use xoff_net::topology::{NodeId, NodeKind, PortId};
-use xoff_plan::plan::{DELIVER, EXPIRE, Plan};
+use xoff_plan::plan::{ENDS, EXPIRE, Plan};
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
 
@@ -48,8 +48,7 @@ pub fn is_inner(plan: &Plan, port: PortId) -> bool {
 /// it loops instead of ending at its destination.
 pub fn route(plan: &Plan, start: u32) -> (&[PortId], bool) {
     let tail = &plan.hops[start as usize..];
-    let end =
-        tail.iter().position(|&h| h == DELIVER || h == EXPIRE).expect("a route ends in DELIVER or EXPIRE");
+    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
     (&tail[..end], tail[end] == EXPIRE)
 }
 

@@ -2,16 +2,17 @@
 //! without asking the flow control.
 
 use crate::buffer::{Account, Memory, Profile};
+use crate::faults::Faults;
 use crate::host::{ReceiverState, SenderState};
 use crate::leaves::{Leaves, Newcomer};
 use crate::observe::Observed;
 use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::partition::Partition;
-use crate::port::{Discipline, Port, Queue, Reach, Rounds, lane_mask};
+use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
-use xoff_plan::plan::{DELIVER, EXPIRE, Limit, Plan, Red};
+use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::flow_control::{ControlFrame, Device, Target};
 
 /// How many events ahead of the current one what it names is fetched …
@@ -21,22 +22,25 @@ const FETCH_SECOND: usize = 4;
 
 /// Kinds of events; their order is that of events at one time.
 pub mod kind {
+    /// A port's link fails (data 1) or recovers (0). Element: port. Data 2:
+    /// routes change; element: the change.
+    pub const FAULT: u8 = 0;
     /// A port's wire is free and something waits: choose it. Element: port.
-    pub const DECISION: u8 = 0;
+    pub const DECISION: u8 = 1;
     /// A packet's last bit arrives. Element: the receiving port. Data: packet.
-    pub const ARRIVAL: u8 = 1;
+    pub const ARRIVAL: u8 = 2;
     /// A control frame takes effect. Element: the receiving port. Data: packet.
-    pub const CONTROL: u8 = 2;
+    pub const CONTROL: u8 = 3;
     /// A timer of the flow control. Element: timer. Data: generation.
-    pub const TIMER: u8 = 3;
+    pub const TIMER: u8 = 4;
     /// A retransmission timer. Element: flow.
-    pub const TIMEOUT: u8 = 4;
+    pub const TIMEOUT: u8 = 5;
     /// A paced flow may send again. Element: flow.
-    pub const PACE: u8 = 5;
+    pub const PACE: u8 = 6;
     /// A slow receiver stops (data 1) or goes on (0). Element: receiver.
-    pub const STALL: u8 = 6;
+    pub const STALL: u8 = 7;
     /// The next flows of the plan begin.
-    pub const FLOWS: u8 = 7;
+    pub const FLOWS: u8 = 8;
 }
 
 /// What leaves for a device that another thread runs: an event to come there.
@@ -87,6 +91,8 @@ pub struct Core<'a> {
     pub receivers: Vec<ReceiverState>,
     /// Generation of each timer of the flow control.
     timers: Vec<u32>,
+    /// Links that fail or lose.
+    pub faults: Faults,
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
@@ -125,19 +131,23 @@ impl<'a> Core<'a> {
             inner[receiver.rx as usize] = true;
             inner[topology.ports[receiver.rx as usize].peer as usize] = true;
         }
+        let faults = Faults::new(plan);
         let ports: Vec<Port> = topology
             .ports
             .iter()
             .enumerate()
             .map(|(i, p)| {
-                let reach = match () {
-                    () if inner[i] => Reach::Inner,
-                    () if partition.of(p.node) == partition.of(topology.ports[p.peer as usize].node) => {
-                        Reach::Near
+                let wire = match () {
+                    () if inner[i] => Wire::Inner,
+                    () if faults.is_faulty(i as u32) => Wire::Faulty,
+                    () if partition.of(p.node) == part
+                        && partition.of(topology.ports[p.peer as usize].node) != part =>
+                    {
+                        Wire::Away
                     }
-                    () => Reach::Far,
+                    () => Wire::Link,
                 };
-                Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, reach)
+                Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, wire)
             })
             .collect();
         let discipline = Discipline::new(&plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>());
@@ -187,6 +197,7 @@ impl<'a> Core<'a> {
             senders: plan.flows.iter().map(|f| SenderState::new(plan, f)).collect(),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             timers: vec![0; timers],
+            faults,
             response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
             ports,
@@ -203,9 +214,13 @@ impl<'a> Core<'a> {
         self.partition.of(node) == self.part
     }
 
-    /// A packet leaves for `port`, which another part runs.
+    /// A packet leaves for `port`, which another part may run.
     #[cold]
-    pub fn send_away(&mut self, time: Time, kind: u8, port: u32, id: u32) {
+    pub fn send_over(&mut self, time: Time, kind: u8, port: u32, id: u32) {
+        let part = self.partition.of(self.plan.topology.ports[port as usize].node);
+        if part == self.part {
+            return self.post(time, kind, port, id);
+        }
         let packet = self.packets[id];
         let frame = if packet.kind == Kind::Control {
             Some(self.take_frame(id))
@@ -213,7 +228,6 @@ impl<'a> Core<'a> {
             self.packets.remove(id);
             None
         };
-        let part = self.partition.of(self.plan.topology.ports[port as usize].node);
         self.outbox[part].push(Letter { time, kind, port, packet, frame });
     }
 
@@ -271,7 +285,7 @@ impl<'a> Core<'a> {
                 kind::ARRIVAL => {
                     let packet = &self.packets[event.data];
                     let next = self.hops[packet.hop as usize + 1];
-                    if next < EXPIRE {
+                    if next < ENDS {
                         prefetch(&self.ports, next as usize);
                         let queue = next as usize * (1 + 2 * self.lanes) + 1 + usize::from(packet.lane);
                         prefetch(&self.queues, queue);

@@ -4,14 +4,15 @@
 use crate::buffer::Refusal;
 use crate::by_flow;
 use crate::core::{Core, kind};
+use crate::faults;
 use crate::leaves::Newcomer;
 use crate::outcome::{DropReason, Drops};
 use crate::packet::{Kind, NONE};
 use crate::partition::Partition;
-use crate::port::{Queue, Reach};
+use crate::port::{Queue, Wire};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
-use xoff_plan::plan::{DELIVER, EXPIRE, Plan, Red};
+use xoff_plan::plan::{DELIVER, ENDS, Plan, Red};
 use xoff_schemes::flow_control::{Crossing, FlowControl};
 
 /// A part of a run.
@@ -27,6 +28,7 @@ impl<'a> Engine<'a> {
         let priorities: Vec<u8> = plan.lanes.iter().map(|l| l.priority).collect();
         let flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &priorities);
         let mut core = Core::new(plan, partition, part, flow_control.timers());
+        core.post_faults();
         for (i, receiver) in plan.receivers.iter().enumerate().filter(|(_, r)| partition.of(r.host) == part) {
             for &(from, until) in &receiver.stalls {
                 core.post(from, kind::STALL, i as u32, 1);
@@ -56,7 +58,10 @@ impl<'a> Engine<'a> {
                 kind::ARRIVAL => self.arrive(element, event.data),
                 kind::CONTROL => {
                     let frame = self.core.take_frame(event.data);
-                    self.flow_control.received(&mut self.core, element, &frame);
+                    let faulty = self.core.ports[element as usize].wire == Wire::Faulty;
+                    if !(faulty && self.core.reset_since_arrival(element)) {
+                        self.flow_control.received(&mut self.core, element, &frame);
+                    }
                 }
                 kind::TIMER => {
                     if self.core.timer_is_current(element, event.data) {
@@ -73,6 +78,11 @@ impl<'a> Engine<'a> {
                     self.kick(port);
                 }
                 kind::STALL => self.stall(element, event.data == 1),
+                kind::FAULT => {
+                    // A change of routes happens in every part.
+                    events -= u64::from(element == faults::ROUTES);
+                    faults::happens(&mut self.core, &mut self.flow_control, element, event.data);
+                }
                 // Flows count one by one: how many begin together depends on the part.
                 _ => events += self.begin_flows() - 1,
             }
@@ -126,6 +136,9 @@ impl<'a> Engine<'a> {
         }
         let p = &mut self.core.ports[port as usize];
         if p.pending || p.eligible() == 0 {
+            if self.core.is_down(port) {
+                faults::purge(&mut self.core, &mut self.flow_control, port);
+            }
             return;
         }
         if p.free_at <= self.core.now {
@@ -181,45 +194,37 @@ impl<'a> Engine<'a> {
         p.free_at = done;
         p.bytes += u64::from(size);
         p.packets += 1;
-        let (peer, arrival, reach) = (p.peer, done + p.delay, p.reach);
+        let (peer, arrival, wire) = (p.peer, done + p.delay, p.wire);
         let more = p.eligible() != 0;
         p.pending = more;
-        if reach != Reach::Inner {
+        if wire != Wire::Inner {
             core.observed.counters.packet_hops += 1;
             core.observed.counters.data_hops += u64::from(kind_of == Kind::Data);
         }
         if more {
             core.post(done, kind::DECISION, port, 0);
         }
-        let (at, what) = if kind_of == Kind::Control {
+        if kind_of == Kind::Control {
             core.note_control(port, id);
+        }
+        let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
+        let (at, what) = if kind_of == Kind::Control && !lost {
             (arrival + core.response_time, kind::CONTROL)
         } else {
             (arrival, kind::ARRIVAL)
         };
-        if reach == Reach::Far {
-            core.send_away(at, what, peer, id);
-        } else {
+        if matches!(wire, Wire::Inner | Wire::Link) {
             core.post(at, what, peer, id);
+        } else {
+            core.send_over(at, what, peer, id);
         }
         if account != NONE {
-            let a = &mut core.accounts[account as usize];
-            let profile = &core.profiles[usize::from(a.profile)];
-            let memory = &mut core.memories[a.node as usize];
-            if let Some(crossing) = a.release(u64::from(size), memory, profile) {
-                self.crossed(account, crossing);
-            }
+            release(core, &mut self.flow_control, account, size);
         }
     }
 
-    #[cold]
     fn crossed(&mut self, account: u32, crossing: Crossing) {
-        let (port, lane) = (account / self.core.lanes as u32, account % self.core.lanes as u32);
-        match crossing {
-            Crossing::Over => drop(self.core.observed.over_since.insert(account, self.core.now)),
-            Crossing::Under => drop(self.core.observed.over_since.remove(&account)),
-        }
-        self.flow_control.crossed(&mut self.core, port, lane as u8, crossing);
+        crossed(&mut self.core, &mut self.flow_control, account, crossing);
     }
 
     /// A packet's last bit arrived at `port`.
@@ -229,13 +234,12 @@ impl<'a> Engine<'a> {
         let packet = &mut core.packets[id];
         packet.hop += 1;
         let next = core.hops[packet.hop as usize];
-        if next < EXPIRE {
+        if next < ENDS {
             return self.forward(port, id, next);
         }
-        if next == EXPIRE {
-            return self.discard(port, id, DropReason::Expired, 0);
+        if next != DELIVER {
+            return discard(core, port, id, faults::reason(next), 0);
         }
-        debug_assert_eq!(next, DELIVER);
         let kick = if packet.kind == Kind::Data { core.receive_data(id) } else { core.receive_answer(id) };
         if let Some(port) = kick {
             self.kick(port);
@@ -246,6 +250,9 @@ impl<'a> Engine<'a> {
     #[inline]
     fn forward(&mut self, port: u32, id: u32, egress: u32) {
         let core = &mut self.core;
+        if core.is_down(egress) {
+            return discard(core, port, id, DropReason::LinkDown, 0);
+        }
         let packet = &mut core.packets[id];
         let (size, lane) = (u64::from(packet.size), usize::from(packet.lane));
         let at = port as usize * core.lanes + lane;
@@ -256,13 +263,13 @@ impl<'a> Engine<'a> {
         if rule.limit != xoff_plan::plan::Limit::Unlimited {
             let room = memory.egress_share(rule.limit);
             if queued + size > room {
-                return self.discard(port, id, DropReason::QueueLimit, queued + size - room);
+                return discard(core, port, id, DropReason::QueueLimit, queued + size - room);
             }
         }
         let crossing = match a.admit(size, memory, &core.profiles[usize::from(a.profile)]) {
             Ok(crossing) => crossing,
-            Err(Refusal::Headroom(by)) => return self.discard(port, id, DropReason::HeadroomFull, by),
-            Err(Refusal::Memory(by)) => return self.discard(port, id, DropReason::BufferFull, by),
+            Err(Refusal::Headroom(by)) => return discard(core, port, id, DropReason::HeadroomFull, by),
+            Err(Refusal::Memory(by)) => return discard(core, port, id, DropReason::BufferFull, by),
         };
         packet.account = at as u32;
         if let Some(red) = rule.ecn
@@ -281,23 +288,51 @@ impl<'a> Engine<'a> {
         }
         self.kick(egress);
     }
+}
 
-    #[cold]
-    fn discard(&mut self, ingress: u32, id: u32, reason: DropReason, shortfall: u64) {
-        let core = &mut self.core;
-        let packet = core.packets[id];
+/// Drops a packet that arrived at `ingress`, in no queue any more.
+#[cold]
+pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, shortfall: u64) {
+    let packet = core.packets[id];
+    if packet.kind == Kind::Control {
+        core.take_frame(id);
+    } else {
         core.packets.remove(id);
-        let drop = Drops {
-            ingress,
-            lane: packet.lane,
-            lossless: core.egress[usize::from(packet.lane)].lossless,
-            reason,
-            packets: 1,
-            bytes: u64::from(packet.size),
-            first: core.now,
-            shortfall,
-        };
-        core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
+    }
+    let drop = Drops {
+        ingress,
+        lane: packet.lane,
+        lossless: core.egress[usize::from(packet.lane)].lossless,
+        reason,
+        packets: 1,
+        bytes: u64::from(packet.size),
+        first: core.now,
+        shortfall,
+    };
+    core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
+}
+
+/// Gives back what a packet of `size` bytes was charged.
+#[inline]
+pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, size: u32) {
+    let a = &mut core.accounts[account as usize];
+    let profile = &core.profiles[usize::from(a.profile)];
+    let memory = &mut core.memories[a.node as usize];
+    if let Some(crossing) = a.release(u64::from(size), memory, profile) {
+        crossed(core, flow_control, account, crossing);
+    }
+}
+
+/// An account crossed a threshold. Over a link that is down nobody is told.
+#[cold]
+fn crossed(core: &mut Core, flow_control: &mut FlowControl, account: u32, crossing: Crossing) {
+    let (port, lane) = (account / core.lanes as u32, account % core.lanes as u32);
+    match crossing {
+        Crossing::Over => drop(core.observed.over_since.insert(account, core.now)),
+        Crossing::Under => drop(core.observed.over_since.remove(&account)),
+    }
+    if !core.is_down(port) {
+        flow_control.crossed(core, port, lane as u8, crossing);
     }
 }
 

@@ -185,7 +185,10 @@ impl Shared<'_> {
             if next >= halt {
                 return Reached::Halt(next);
             }
-            let until = ((next / TICK + 1) * TICK).min(next.saturating_add(lookahead)).min(halt);
+            // Letters under way must not miss a change of routes.
+            let changes = &plan.faults.reroutes;
+            let change = changes.get(changes.partition_point(|c| c.at <= next)).map_or(Time::MAX, |c| c.at);
+            let until = ((next / TICK + 1) * TICK).min(next.saturating_add(lookahead)).min(change).min(halt);
             let events = engine.advance(until);
             *parity += 1;
             let after = *parity % 2;

@@ -10,7 +10,7 @@ use crate::core::{Core, kind};
 use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE, Packet};
 use xoff_kernel::time::{Time, serialisation};
-use xoff_plan::plan::{Flow, Plan};
+use xoff_plan::plan::{Flow, FlowRoute, Plan};
 use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
 
 /// The sending end of a flow: one cache line.
@@ -365,6 +365,27 @@ impl Core<'_> {
         self.post(deadline, kind::TIMEOUT, flow, 0);
         self.join_ring(flow);
         Some(port)
+    }
+
+    /// A flow and its ACKs go over to other routes. Answers the port where it now
+    /// waits to send, if that is another one than before.
+    pub fn reroute_flow(&mut self, route: &FlowRoute) -> Option<u32> {
+        self.receivers[route.flow as usize].ack_path = route.ack_path;
+        let port = self.hops[route.path as usize];
+        let sender = &mut self.senders[route.flow as usize];
+        sender.path = route.path;
+        if sender.port == port {
+            return None;
+        }
+        let waited = sender.in_ring;
+        if waited {
+            self.leave_ring(route.flow);
+        }
+        self.senders[route.flow as usize].port = port;
+        if waited {
+            self.join_ring(route.flow);
+        }
+        waited.then_some(port)
     }
 
     /// A paced flow may send again. Answers the port to kick.

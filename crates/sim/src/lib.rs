@@ -14,6 +14,7 @@ mod core;
 mod deadlock;
 mod engine;
 mod executor;
+mod faults;
 mod host;
 mod leaves;
 mod observe;

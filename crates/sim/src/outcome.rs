@@ -188,14 +188,36 @@ pub enum DropReason {
     QueueLimit,
     /// The route loops, and the time to live ended.
     Expired,
+    /// Its link was down: it was on the wire, waited for it, or was sent there.
+    LinkDown,
+    /// No path led on.
+    Unreachable,
+    /// The link lost it.
+    FrameLost,
+    /// The link corrupted it; the receiver found that by the checksum.
+    FrameCorrupted,
+}
+
+impl DropReason {
+    /// Whether there was no room for the packet: what a lossless lane promises
+    /// never to happen. No buffer keeps packets from the other reasons.
+    pub fn for_want_of_room(self) -> bool {
+        matches!(self, Self::HeadroomFull | Self::BufferFull | Self::QueueLimit)
+    }
+
+    /// Whether the scenario's failures and losses are the reason.
+    pub fn by_fault(self) -> bool {
+        matches!(self, Self::LinkDown | Self::Unreachable | Self::FrameLost | Self::FrameCorrupted)
+    }
 }
 
 /// Packets dropped in one place for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drops {
-    /// The port that the packet arrived at.
+    /// The port that the packet arrived at (or was to arrive at, if its link did
+    /// not deliver it); for a host's own packet the port that it waited for.
     pub ingress: PortId,
-    /// Its lane.
+    /// Its lane; the first one for control frames, which only links lose.
     pub lane: u8,
     /// Whether that lane promised not to lose it.
     pub lossless: bool,

@@ -84,6 +84,11 @@ impl Arena {
         self.free = id;
     }
 
+    /// Every slot, the free ones included, to be changed.
+    pub fn slots_mut(&mut self) -> &mut [Packet] {
+        &mut self.slots
+    }
+
     /// Every slot, the free ones included (their kind says so).
     pub fn slots(&self) -> &[Packet] {
         &self.slots

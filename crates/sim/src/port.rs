@@ -37,24 +37,27 @@ pub struct Port {
     byte_time: u16,
     /// A transmission decision is pending, at `free_at` or now.
     pub pending: bool,
-    /// Where its link leads.
-    pub reach: Reach,
+    /// What it sends over.
+    pub wire: Wire,
 }
 
-/// Where a port's link leads.
+/// What a port sends over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// To the inner port of a slow receiver: it is no link.
+#[repr(u8)]
+pub enum Wire {
+    /// The inside of a slow receiver.
     Inner,
-    /// To a device of the same part of the run.
-    Near,
-    /// To a device that another thread runs.
-    Far,
+    /// A link.
+    Link,
+    /// A link to a device that another thread runs.
+    Away,
+    /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
+    Faulty,
 }
 
 impl Port {
     /// An idle port.
-    pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, reach: Reach) -> Self {
+    pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, wire: Wire) -> Self {
         let exact = (8 * SECOND).is_multiple_of(rate);
         let byte_time = if exact { u16::try_from(8 * SECOND / rate).unwrap_or(0) } else { 0 };
         Self {
@@ -69,7 +72,7 @@ impl Port {
             node,
             byte_time,
             pending: false,
-            reach,
+            wire,
         }
     }
 

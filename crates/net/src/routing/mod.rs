@@ -19,7 +19,7 @@ use crate::error::SpecError;
 use crate::topology::{Cube, NodeId, NodeKind, PortId, Topology, Torus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::random::Stream;
 
 /// Time to live of a packet in links, as IPv4 stacks commonly set it. A packet
@@ -110,6 +110,8 @@ pub struct Router {
     overrides: BTreeMap<(NodeId, NodeId), Vec<Link>>,
     /// By root, where it was needed: each node's distance in links.
     distances: Vec<Option<Box<[u32]>>>,
+    /// By port, whether its link is down; empty in the intact network.
+    dead: Vec<bool>,
 }
 
 /// A destination: every path to `to` ends with `root`, `extra` links before.
@@ -164,6 +166,7 @@ impl Router {
             torus: topology.torus.filter(|_| spec.kind == RoutingKind::DimensionOrder),
             overrides: BTreeMap::new(),
             distances: vec![None; nodes],
+            dead: Vec::new(),
         };
         if spec.kind == RoutingKind::Bcube {
             if router.cube.is_none() {
@@ -254,6 +257,36 @@ impl Router {
         (distance != UNREACHED).then_some(distance)
     }
 
+    /// The same router where the links of the ports in `dead` (both ends of each)
+    /// are down: distances are those of what is left, a choice among equal next
+    /// hops is made among the live ones, and an override whose links are all
+    /// dead does not hold. Under BCube routing the source takes its flow's next
+    /// order of digits whose links live, or without one a shortest path.
+    pub fn without(&self, dead: &BTreeSet<PortId>) -> Self {
+        let mut router = Self { distances: vec![None; self.names.len()], dead: Vec::new(), ..self.clone() };
+        if !dead.is_empty() {
+            router.dead = vec![false; self.peers.len()];
+            for &port in dead {
+                router.dead[port as usize] = true;
+            }
+            for links in router.overrides.values_mut() {
+                links.retain(|link| !dead.contains(&link.port));
+            }
+            router.overrides.retain(|_, links| !links.is_empty());
+        }
+        router
+    }
+
+    /// Whether the link of `port` is up.
+    pub fn alive(&self, port: PortId) -> bool {
+        self.dead.is_empty() || !self.dead[port as usize]
+    }
+
+    /// The cube, if its addresses tell the distances: not with links down.
+    fn whole_cube(&self) -> Option<&Cube> {
+        self.cube.as_ref().filter(|_| self.dead.is_empty())
+    }
+
     fn links(&self, node: NodeId) -> &[Link] {
         let node = node as usize;
         &self.links[self.first[node] as usize..self.first[node + 1] as usize]
@@ -271,7 +304,7 @@ impl Router {
             }
             _ => Target { to, root: to, extra: 0 },
         };
-        if self.cube.is_none() && self.distances[target.root as usize].is_none() {
+        if self.whole_cube().is_none() && self.distances[target.root as usize].is_none() {
             self.distances[target.root as usize] = Some(self.search(target.root));
         }
         target
@@ -290,7 +323,7 @@ impl Router {
             }
             let beyond = distances[node as usize] + 1;
             for link in self.links(node) {
-                if distances[link.to as usize] == UNREACHED {
+                if distances[link.to as usize] == UNREACHED && self.alive(link.port) {
                     distances[link.to as usize] = beyond;
                     queue.push(link.to);
                 }
@@ -304,7 +337,7 @@ impl Router {
         if node == target.to {
             return 0;
         }
-        if let Some(cube) = &self.cube {
+        if let Some(cube) = self.whole_cube() {
             return cube.distance(node, target.to);
         }
         let table = self.distances[target.root as usize].as_ref().expect("target() has searched");
@@ -341,6 +374,7 @@ impl Router {
         self.links(at).iter().filter(move |link| {
             (link.to == to || self.relays[link.to as usize])
                 && distance_to(link.to) == distance - 1
+                && self.alive(link.port)
                 && self.in_order(at, to, link.to)
         })
     }

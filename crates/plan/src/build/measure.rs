@@ -70,7 +70,8 @@ pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> R
     Err(cx.doc.error(key, message, help))
 }
 
-fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
+/// The port called `name`, which the scenario names at `path`.
+pub(super) fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
     let Some((node, index)) = name.rsplit_once(':') else {
         return Err(cx.doc.error(
             path,

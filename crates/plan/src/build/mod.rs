@@ -2,12 +2,14 @@
 //! wrong with the scenario as a whole is found here, before anything runs.
 
 mod effects;
+mod faults;
 mod files;
 mod flow_control;
 mod lanes;
 mod measure;
 mod memory;
 mod offered;
+mod reroute;
 mod routes;
 mod sizes;
 
@@ -102,7 +104,10 @@ pub(crate) fn plan(
     let mut routes = Routes::new(&cx, &topology, &slow)?;
     let offers = offered::generate(&mut cx, &topology, &mut routes, &packet, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
-    let flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
+    let mut flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
+    let faults = faults::read(&mut cx, &topology, end, &packet)?;
+    let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
+    faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     let transport = transport(&mut cx, &routes, &packet)?;
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     if let Some(packets) = u64::from(transport.ack_every).checked_mul(u64::from(packet.mtu))
@@ -152,6 +157,7 @@ pub(crate) fn plan(
         receivers,
         end,
         measure,
+        faults: planned,
     };
     Ok(Built { plan, saturation: offers.saturation, warnings: cx.warnings })
 }

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::plan::{Flow, PacketFormat};
 use crate::scenario::{FlowFile, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, Traffic};
 use std::collections::BTreeMap;
+use xoff_kernel::random::mix;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::error::SpecError;
 use xoff_net::routing::{Route, Saturation, host_capacity, saturation, uniform};
@@ -28,6 +29,12 @@ pub(super) struct Offer {
     pub(super) pace: u64,
     /// 802.1p priority of its data.
     pub(super) priority: u8,
+}
+
+/// What the ECMP hashes see of a flow's packets from one host to another: data, or ACKs.
+pub(super) fn flow_key(offer: &Offer, from: NodeId, to: NodeId) -> u64 {
+    let pair = u64::from(from) << 32 | u64::from(to);
+    mix(mix(pair) ^ mix((u64::from(offer.class) << 48) ^ offer.position))
 }
 
 /// All flows, in the order of start, table and position.

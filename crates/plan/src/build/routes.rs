@@ -1,11 +1,10 @@
 //! Routes of flows and, from them, the flows' ideal completion times.
 
-use super::{Context, LAST, Slow, hop, host, node, offered::Offers};
+use super::{Context, LAST, Slow, hop, host, node, offered::Offers, offered::flow_key};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
 use std::collections::BTreeMap;
-use xoff_kernel::random::mix;
 use xoff_kernel::time::Time;
 use xoff_net::routing::{Ends, Override, Route, RouteError, Router, RoutingKind, RoutingSpec, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
@@ -17,9 +16,9 @@ pub(super) struct Routes {
     /// The static routes, and which of them a flow has met.
     overrides: Vec<(Override, bool)>,
     /// ACKs return over the same nodes.
-    mirrored: bool,
+    pub(super) mirrored: bool,
     /// Inner port and its rate of each slow host.
-    inner: BTreeMap<NodeId, (PortId, u64)>,
+    pub(super) inner: BTreeMap<NodeId, (PortId, u64)>,
     /// All routes; see [`crate::plan::Plan::hops`].
     pub(super) hops: Vec<u32>,
     /// Rate of the fastest sender's port in use, in bits per second.
@@ -85,10 +84,7 @@ impl Routes {
         let (mut data, mut ack): (Vec<Hop>, Vec<Hop>) = (Vec::new(), Vec::new());
         for o in &offers.offers {
             let table = usize::from(o.class);
-            let key = |from: NodeId, to: NodeId| {
-                let pair = u64::from(from) << 32 | u64::from(to);
-                mix(mix(pair) ^ mix((u64::from(o.class) << 48) ^ o.position))
-            };
+            let key = |from: NodeId, to: NodeId| flow_key(o, from, to);
             let fail = |e: RouteError| unroutable(cx, table, &e);
             let explicit = offers.explicit.get(&o.class);
             let there = match explicit {

@@ -1,10 +1,12 @@
 //! The scenario: what a user writes. Every key is documented here, and nowhere
 //! else: the JSON Schema is made from these types.
 
+mod faults;
 mod flow_control;
 mod text;
 mod traffic;
 
+pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
 pub use traffic::{
     FlowFile, FlowFormat, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic,
@@ -34,6 +36,12 @@ pub struct Scenario {
     /// Hosts that read slowly, or stop reading for a while.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_receiver: Vec<SlowReceiver>,
+    /// Links and switches that fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure: Vec<Failure>,
+    /// Links that lose or corrupt frames.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss: Vec<Loss>,
     /// Priorities that differ from the default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priority: Vec<Priority>,
@@ -73,6 +81,9 @@ pub struct Routing {
     /// Static routes, each for one switch and one destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
+    /// From a failure or a recovery until routes follow; at once if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconvergence: Option<Span>,
 }
 
 /// A static route: at switch `at`, packets for host `to` leave towards `via`.

@@ -296,6 +296,34 @@ impl FlowControl {
         }
     }
 
+    /// Both halves: the link of `port` has failed. Pauses of its lanes end (the
+    /// device sends nothing there all the same), and no frame is sent to the peer
+    /// until it recovers.
+    pub fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        match self {
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => {}
+            Self::Pfc(pfc) => pfc.link_failed(device, port, lane),
+        }
+    }
+
+    /// Both halves: the link of `port` is up again, and the peer has forgotten
+    /// everything. `over` tells whether the account of (`port`, `lane`), a
+    /// lossless one, is over its threshold now; at `settled`, and its own
+    /// serialisation later, a frame that the peer sends at once has taken effect.
+    pub fn link_recovered(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        over: bool,
+        settled: Time,
+    ) {
+        match self {
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => {}
+            Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
+        }
+    }
+
     /// Both halves: `timer` went off.
     pub fn timer(&mut self, device: &mut impl Device, timer: u32) {
         match self {
