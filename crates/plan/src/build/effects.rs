@@ -18,16 +18,6 @@ pub(super) fn warn(
     readers(cx, topology);
     stops(cx);
     tiers(cx, lanes);
-    losses(cx, topology);
-}
-
-/// Links of a file that lose frames.
-fn losses(cx: &mut Context<'_>, topology: &Topology) {
-    let lossy = topology.ports.iter().filter(|p| p.loss > 0.0).count() / 2;
-    if lossy > 0 {
-        let message = format!("the error rates of {lossy} links had no effect: links lose no frame");
-        cx.warn("topology.file".into(), message);
-    }
 }
 
 fn unused_buffers(
