@@ -440,11 +440,13 @@ fn the_files_of_the_hpcc_simulator_give_links_flows_and_priorities() {
     assert_eq!(l.plan.flows[1].ack_lane, 1);
     assert_eq!(route(&l.plan, l.plan.flows[0].path).0, ["H2:0", "S3:0", "S0:0"]);
     assert_eq!(l.plan.topology.ports.iter().filter(|p| p.long && p.loss == 0.001).count(), 2);
-    // The error rate, the flow at 9 s, the table's own priority.
+    let losses: Vec<_> =
+        l.plan.faults.losses.iter().map(|f| (l.plan.topology.port_name(f.port), f.probability)).collect();
+    assert_eq!(losses, [("S0:1".to_string(), 0.001), ("S3:0".to_string(), 0.001)]);
+    assert!(l.plan.faults.losses.iter().all(|f| !f.per_bit && !f.corrupts));
+    // The flow at 9 s, the table's own priority, and the short timeout.
     let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
-    for key in ["topology.file", "traffic[0].file", "traffic[0].priority"] {
-        assert!(keys.contains(&key), "{:?}", l.warnings);
-    }
+    assert_eq!(keys, ["traffic[0].priority", "traffic[0].file", "transport.rto"]);
 }
 
 #[test]

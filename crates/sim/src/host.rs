@@ -331,6 +331,7 @@ impl Core<'_> {
                 return if notifies { Some(self.send_cnp(flow, path, lane)) } else { None };
             }
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
+            Reply::Nack(n) if self.irn_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
         // The answer takes the data packet's place.

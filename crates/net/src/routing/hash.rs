@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_flow_is_addresses_and_ports_in_network_order() {
-        let flow = Tuple::new(0x0102_03, 1_999_999, 0xffff_0000_0000_8001);
+        let flow = Tuple::new(0x01_0203, 1_999_999, 0xffff_0000_0000_8001);
         assert_eq!(flow.bytes, [10, 1, 2, 3, 10, 0x1e, 0x84, 0x7f, 0xc0, 0x01, 0x12, 0xb7]);
     }
 

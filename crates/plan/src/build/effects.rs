@@ -1,7 +1,7 @@
 //! Keys that are written and cannot have an effect, whatever happens in the run.
 
 use super::{Context, Slow};
-use crate::plan::Buffer;
+use crate::plan::{Buffer, Lane};
 use crate::scenario::{Host, Traffic};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Topology};
@@ -12,22 +12,12 @@ pub(super) fn warn(
     topology: &Topology,
     slow: &BTreeMap<NodeId, Slow>,
     buffers: &[Buffer],
-    used: &[u8],
+    lanes: &[Lane],
 ) {
     unused_buffers(cx, topology, slow, buffers);
     readers(cx, topology);
     stops(cx);
-    tiers(cx, used);
-    losses(cx, topology);
-}
-
-/// Links of a file that lose frames.
-fn losses(cx: &mut Context<'_>, topology: &Topology) {
-    let lossy = topology.ports.iter().filter(|p| p.loss > 0.0).count() / 2;
-    if lossy > 0 {
-        let message = format!("the error rates of {lossy} links had no effect: links lose no frame");
-        cx.warn("topology.file".into(), message);
-    }
+    tiers(cx, lanes);
 }
 
 fn unused_buffers(
@@ -88,9 +78,9 @@ fn stops(cx: &mut Context<'_>) {
 }
 
 /// Tiers of a priority that is alone.
-fn tiers(cx: &mut Context<'_>, used: &[u8]) {
+fn tiers(cx: &mut Context<'_>, lanes: &[Lane]) {
     for (i, p) in cx.scenario.priority.iter().enumerate() {
-        if p.tier.is_some() && used.iter().all(|&u| u == p.id) {
+        if p.tier.is_some() && lanes.iter().all(|l| l.priority == p.id) {
             let message = "had no effect: no other priority is in use";
             cx.warn(format!("priority[{i}].tier"), message.into());
         }

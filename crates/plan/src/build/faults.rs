@@ -181,7 +181,7 @@ fn losses(
     packet: &PacketFormat,
     named: &mut Vec<(String, Vec<PortId>)>,
 ) -> Result<Vec<Loss>, Error> {
-    let mut out = Vec::new();
+    let mut out = of_topology(cx, topology, end)?;
     for (i, loss) in cx.scenario.loss.iter().enumerate() {
         let at = |key: &str| format!("loss[{i}].{key}");
         let ports = link(cx, topology, &at("link"), &loss.link)?;
@@ -228,6 +228,24 @@ fn losses(
     // In the order of the scenario at each port.
     out.sort_by_key(|l: &Loss| l.port);
     Ok(out)
+}
+
+/// The losses that the topology's own file gives its links.
+fn of_topology(cx: &Context<'_>, topology: &Topology, end: Option<Time>) -> Result<Vec<Loss>, Error> {
+    let lossy: Vec<Loss> = (0..)
+        .zip(&topology.ports)
+        .filter(|(_, p)| p.loss > 0.0)
+        .map(|(port, p)| Loss { port, probability: p.loss, per_bit: false, corrupts: false })
+        .collect();
+    if let Some(worst) = lossy.iter().find(|l| end.is_none() && 1.0 - l.probability < LEAST) {
+        let message = format!(
+            "on the link of {} next to nothing gets through (error rate {}), in a run without an end",
+            topology.port_name(worst.port),
+            worst.probability
+        );
+        return Err(cx.doc.error("topology.file", message, "lower the error rate, or add run.duration"));
+    }
+    Ok(lossy)
 }
 
 /// `base` to the power of `exponent`, by squaring: the same on every platform.

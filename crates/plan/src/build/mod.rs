@@ -122,7 +122,7 @@ pub(crate) fn plan(
             cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: nothing is sent to {}", s.host));
         }
     }
-    effects::warn(&mut cx, &topology, &slow, &buffers, &used);
+    effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
