@@ -242,11 +242,10 @@ mod tests {
         assert_eq!(variants.len(), KEYS.len());
         for (variant, (name, keys)) in variants.iter().zip(KEYS) {
             assert_eq!(variant["properties"]["scheme"]["const"], name);
-            let def =
-                variant["$ref"].as_str().map(|r| &schema["$defs"][r.rsplit('/').next().expect("a name")]);
-            let mut known: Vec<&str> = def
-                .and_then(|d| d["properties"].as_object())
-                .map_or(Vec::new(), |p| p.keys().map(String::as_str).collect());
+            let named = variant["$ref"].as_str().and_then(|r| r.rsplit('/').next());
+            let table = named.map_or(variant, |name| &schema["$defs"][name]);
+            let properties = table["properties"].as_object().into_iter().flat_map(|p| p.keys());
+            let mut known: Vec<&str> = properties.map(String::as_str).filter(|k| *k != "scheme").collect();
             let mut keys = keys.to_vec();
             keys.sort_unstable();
             known.sort_unstable();

@@ -1,7 +1,6 @@
 //! What right scenarios become.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;

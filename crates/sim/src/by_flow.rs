@@ -1,5 +1,8 @@
 //! What happens at leaves, told to the flow control: packets that enter and leave
 //! them, and a host's queue pairs that get ready or have nothing to send.
+//!
+//! The entries are marked cold: that keeps them out of the way of runs that do
+//! not queue by flow.
 
 use crate::core::Core;
 use crate::leaves::Newcomer;
@@ -47,6 +50,8 @@ impl Core<'_> {
 
 /// Puts a packet into its leaf of `port`; it is charged to its ingress already.
 /// The caller then kicks the port.
+#[cold]
+#[inline(never)]
 pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
     core.packets[id].set_counted(false);
     let mut passing = core.passing(port, id);
@@ -74,6 +79,8 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
 }
 
 /// Takes the packet to send from a group that is ready.
+#[cold]
+#[inline(never)]
 pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
     let lanes = core.lanes;
     if queue > lanes {
@@ -127,6 +134,7 @@ pub fn own_left(core: &mut Core, flow_control: &mut FlowControl, flow: u32) {
 }
 
 /// Tells the scheme of a newcomer, which goes into its leaf. The caller then kicks the port.
+#[cold]
 #[inline(never)]
 pub fn settle_newcomer(core: &mut Core, flow_control: &mut FlowControl) {
     match std::mem::replace(&mut core.newcomer, Newcomer::None) {

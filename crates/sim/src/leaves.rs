@@ -178,6 +178,7 @@ impl Leaves {
     }
 
     /// The list of the leaf whose turn it is.
+    #[cold]
     pub fn serving(&self, port: u32, queue: usize) -> usize {
         self.list(self.ring(port, queue).head)
     }
@@ -241,6 +242,8 @@ impl Leaves {
 
     /// The leaf to serve in a ring that is not empty, and the size of its first
     /// packet, which `size` tells. Asking again changes nothing.
+    #[cold]
+    #[inline(never)]
     pub fn settle(
         &mut self,
         port: u32,

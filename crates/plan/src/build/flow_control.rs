@@ -95,22 +95,19 @@ pub(super) fn per_flow_queue(
     };
     for (id, port) in topology.ports.iter().enumerate() {
         let xoff = pfq.xoff.resolve(port.rate, port.delay);
-        let xon = pfq.xon.resolve(port.rate, port.delay);
-        if xon > xoff {
+        let xon = pfq.xon.map_or(xoff / 2, |t| t.resolve(port.rate, port.delay));
+        // Nothing comes through the inner ports of a slow host.
+        let inner = topology.neighbour(id as PortId) == port.node;
+        if let Some(given) = pfq.xon.filter(|_| xon > xoff && !inner) {
             let message = format!(
                 "xon = {} is above xoff = {} on the link of {} ({}, {})",
-                shown(pfq.xon, xon),
+                shown(given, xon),
                 shown(pfq.xoff, xoff),
                 topology.port_name(id as PortId),
                 Bandwidth(port.rate),
                 Span(port.delay)
             );
-            let key = if cx.doc.get("flow_control.xon").is_some() { "xon" } else { "xoff" };
-            return Err(cx.doc.error(
-                &format!("flow_control.{key}"),
-                message,
-                "choose `xon` no larger than `xoff`",
-            ));
+            return Err(cx.doc.error("flow_control.xon", message, "choose `xon` no larger than `xoff`"));
         }
         params.pause.push(xoff.max(least));
         params.resume.push(xon);

@@ -64,9 +64,9 @@ pub struct PerFlowQueue {
     /// at least one largest packet is meant in any case.
     #[serde(default = "two_bdp")]
     pub xoff: Threshold,
-    /// It is resumed when its queue holds no more than this.
-    #[serde(default = "one_bdp")]
-    pub xon: Threshold,
+    /// It is resumed when its queue holds no more than this. Default: half of `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xon: Option<Threshold>,
     /// From the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
@@ -88,10 +88,6 @@ fn two_bdp() -> Threshold {
     "2bdp".parse().expect("a threshold")
 }
 
-fn one_bdp() -> Threshold {
-    "1bdp".parse().expect("a threshold")
-}
-
 impl Default for Bfc {
     fn default() -> Self {
         Bfc {
@@ -109,6 +105,6 @@ impl Default for Bfc {
 
 impl Default for PerFlowQueue {
     fn default() -> Self {
-        PerFlowQueue { xoff: two_bdp(), xon: one_bdp(), response_time: defaults::zero_time() }
+        PerFlowQueue { xoff: two_bdp(), xon: None, response_time: defaults::zero_time() }
     }
 }
