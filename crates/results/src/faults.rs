@@ -30,7 +30,9 @@ fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let Some(worst) = faults().rev().max_by_key(|d| d.packets) else { return };
     let parts: Vec<String> = by_reason
         .iter()
-        .map(|(&reason, &packets)| format!("{} because {}", human::count(packets), crate::notes::reason(reason)))
+        .map(|(&reason, &packets)| {
+            format!("{} because {}", human::count(packets), crate::notes::reason(reason))
+        })
         .collect();
     let text = format!(
         "The faults of the scenario cost {}: {}. Most at {}: {}.",
@@ -67,7 +69,9 @@ fn cut_off(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             let (flow, result) = (&plan.flows[i as usize], &outcome.flows[i as usize]);
             let route = routes.binary_search_by_key(&i, |r| r.flow).map(|at| routes[at]);
             let (path, ack_path) = route.map_or((flow.path, flow.ack_path), |r| (r.path, r.ack_path));
-            statistics::started(flow, outcome) && result.completed.is_none() && !(open(path) && open(ack_path))
+            statistics::started(flow, outcome)
+                && result.completed.is_none()
+                && !(open(path) && open(ack_path))
         })
         .collect();
     if cut.is_empty() {

@@ -213,7 +213,8 @@ fn losses(
         }
         let bits = if loss.ber.is_some() { 8 * u64::from(packet.largest()) } else { 1 };
         if end.is_none() && power(1.0 - probability, bits) < LEAST {
-            let message = format!("with {key} = {probability} next to nothing gets through, in a run without an end");
+            let message =
+                format!("with {key} = {probability} next to nothing gets through, in a run without an end");
             return Err(cx.doc.error(&at(key), message, "write less, or add run.duration"));
         }
         out.extend(senders.iter().map(|&port| Loss {

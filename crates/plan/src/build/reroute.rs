@@ -62,7 +62,11 @@ fn states(faults: &Faults) -> Vec<(Time, BTreeSet<PortId>)> {
         .into_iter()
         .map(|(at, ports)| {
             for (port, fails) in ports {
-                if fails { dead.insert(port) } else { dead.remove(&port) };
+                if fails {
+                    dead.insert(port)
+                } else {
+                    dead.remove(&port)
+                };
             }
             (at, dead.clone())
         })
@@ -85,8 +89,12 @@ pub(super) fn plan(
     }
     let fates = routes.hops.len() as u32;
     routes.hops.extend([LINK_DOWN, FRAME_LOST, FRAME_CORRUPTED]);
-    let mut out =
-        plan::Faults { down: faults.down.clone(), losses: faults.losses.clone(), fates, ..Default::default() };
+    let mut out = plan::Faults {
+        down: faults.down.clone(),
+        losses: faults.losses.clone(),
+        fates,
+        ..Default::default()
+    };
     if faults.down.is_empty() {
         return Ok(out);
     }
@@ -130,14 +138,16 @@ pub(super) fn plan(
         };
         let held: usize = out.tables.iter().map(|t| t.positions.len() + 2 * t.flows.len()).sum();
         if rerouter.hops.len() > (u32::MAX / 2) as usize || held as u64 * 8 > MEMORY {
-            let message = format!("the routes of {} flows around the failures are too many to hold", flows.len());
+            let message =
+                format!("the routes of {} flows around the failures are too many to hold", flows.len());
             return Err(cx.doc.error("failure", message, "send fewer flows, or let less fail"));
         }
         out.reroutes.push(Reroute { at, table });
     }
     let cut = rerouter.cut_off(offers, flows, &ways, timeline[timeline.len() - 1].1, &last);
     if cut > 0 && end.is_none() {
-        let message = format!("the failures cut off {cut} of {} flows for ever: the run might never end", flows.len());
+        let message =
+            format!("the failures cut off {cut} of {} flows for ever: the run might never end", flows.len());
         let help = "add run.duration, or `until` to the failure";
         return Err(cx.doc.error("failure", message, help).with_key("run.duration"));
     }

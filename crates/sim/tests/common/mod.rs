@@ -40,10 +40,7 @@ pub fn run(plan: &Plan) -> Outcome {
         }
     }
     for drop in &outcome.drops {
-        assert!(
-            !drop.lossless || !drop.reason.for_want_of_room(),
-            "a lossless lane lost packets: {drop:?}"
-        );
+        assert!(!drop.lossless || !drop.reason.for_want_of_room(), "a lossless lane lost packets: {drop:?}");
     }
     outcome
 }
