@@ -396,7 +396,7 @@ fn a_fat_tree_locks_up_with_two_failed_links_and_never_intact() {
     let intact = text.split("[[failure]]").next().expect("the failures come last").to_owned();
     let mut pauses = 0;
     for seed in 0..100 {
-        let plan = plan_with(&intact, &[("run.seed", &seed.to_string()), ("run.duration", "500us")]);
+        let plan = plan_with(&intact, &[("run.seed", &seed.to_string()), ("run.duration", "1200us")]);
         let outcome = run(&plan);
         assert!(outcome.deadlock.is_none(), "seed {seed}");
         pauses += outcome.pauses.len();
