@@ -11,6 +11,7 @@ pub mod data;
 pub mod directory;
 pub mod effects;
 mod faults;
+pub mod grid;
 pub mod human;
 pub mod names;
 pub mod network;

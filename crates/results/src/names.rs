@@ -75,11 +75,13 @@ pub fn network(plan: &Plan) -> String {
     format!("{hosts}, {switches}, {}", human::listed(&links))
 }
 
-/// The flow control as the literature calls it: `pfc` or `none`.
+/// The flow control as scenarios call it.
 pub fn flow_control(plan: &Plan) -> &'static str {
     match plan.flow_control {
         FlowControlParams::None => "none",
         FlowControlParams::Pfc(_) => "pfc",
+        FlowControlParams::Bfc(_) => "bfc",
+        FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
     }
 }
 

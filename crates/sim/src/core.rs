@@ -4,14 +4,16 @@
 use crate::buffer::{Account, Memory, Profile};
 use crate::faults::Faults;
 use crate::host::{ReceiverState, SenderState};
+use crate::leaves::{Leaves, Newcomer};
 use crate::observe::Observed;
 use crate::packet::{Arena, Kind, NONE, Packet};
+use crate::partition::Partition;
 use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
-use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams};
+use xoff_schemes::flow_control::{ControlFrame, Device, Target};
 
 /// How many events ahead of the current one what it names is fetched …
 const FETCH_FIRST: usize = 10;
@@ -41,9 +43,28 @@ pub mod kind {
     pub const FLOWS: u8 = 8;
 }
 
-/// Everything but the flow control's own state.
+/// What leaves for a device that another thread runs: an event to come there.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter {
+    /// When its event comes, as [`kind::ARRIVAL`] or [`kind::CONTROL`] …
+    pub time: Time,
+    kind: u8,
+    /// … at this port.
+    port: u32,
+    packet: Packet,
+    /// What a control packet says.
+    frame: Option<ControlFrame>,
+}
+
+/// Everything but the flow control's own state. All arrays are those of the
+/// whole plan; a part of a run uses what belongs to its devices.
 pub struct Core<'a> {
     pub plan: &'a Plan,
+    pub partition: &'a Partition,
+    /// Which part of the run this is.
+    pub part: usize,
+    /// What leaves for each other part.
+    pub outbox: Vec<Vec<Letter>>,
     pub now: Time,
     pub wheel: Wheel,
     pub packets: Arena,
@@ -54,6 +75,9 @@ pub struct Core<'a> {
     pub ports: Vec<Port>,
     pub queues: Vec<Queue>,
     pub rounds: Rounds,
+    /// Queues by flow, if the flow control wants them.
+    pub leaves: Leaves,
+    pub newcomer: Newcomer,
     pub discipline: Discipline,
     pub lanes: usize,
     /// By lane.
@@ -97,8 +121,8 @@ pub struct Egress {
 }
 
 impl<'a> Core<'a> {
-    /// The devices of a plan, idle at time 0.
-    pub fn new(plan: &'a Plan, timers: usize) -> Self {
+    /// The devices of a plan, idle at time 0, of which `part` will run its own.
+    pub fn new(plan: &'a Plan, partition: &'a Partition, part: usize, timers: usize) -> Self {
         let lanes = plan.lanes.len();
         let topology = &plan.topology;
         let queues_per_port = 1 + 2 * lanes;
@@ -113,7 +137,16 @@ impl<'a> Core<'a> {
             .iter()
             .enumerate()
             .map(|(i, p)| {
-                let wire = if inner[i] { Wire::Inner } else { faults.wire(i as u32) };
+                let wire = match () {
+                    () if inner[i] => Wire::Inner,
+                    () if faults.is_faulty(i as u32) => Wire::Faulty,
+                    () if partition.of(p.node) == part
+                        && partition.of(topology.ports[p.peer as usize].node) != part =>
+                    {
+                        Wire::Away
+                    }
+                    () => Wire::Link,
+                };
                 Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, wire)
             })
             .collect();
@@ -133,6 +166,7 @@ impl<'a> Core<'a> {
                 Account::new(topology.ports[i / lanes].node, kind)
             })
             .collect();
+        let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         Self {
             now: 0,
@@ -141,7 +175,9 @@ impl<'a> Core<'a> {
             frames: Vec::new(),
             free_frames: Vec::new(),
             hops: &plan.hops,
-            queues: vec![Queue::default(); ports.len() * queues_per_port],
+            queues: vec![Queue::default(); ports.len() * queues_per_port + leaves.len()],
+            leaves,
+            newcomer: Newcomer::None,
             rounds: discipline.rounds(ports.len()),
             discipline,
             lanes,
@@ -162,13 +198,60 @@ impl<'a> Core<'a> {
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             timers: vec![0; timers],
             faults,
-            response_time: match &plan.flow_control {
-                FlowControlParams::None => 0,
-                FlowControlParams::Pfc(p) => p.response_time,
-            },
+            response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
             ports,
             plan,
+            partition,
+            part,
+            outbox: vec![Vec::new(); partition.parts],
+        }
+    }
+
+    /// Whether this part runs `node`.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        self.partition.of(node) == self.part
+    }
+
+    /// A packet leaves for `port`, which another part may run.
+    #[cold]
+    pub fn send_over(&mut self, time: Time, kind: u8, port: u32, id: u32) {
+        let part = self.partition.of(self.plan.topology.ports[port as usize].node);
+        if part == self.part {
+            return self.post(time, kind, port, id);
+        }
+        let packet = self.packets[id];
+        let frame = if packet.kind == Kind::Control {
+            Some(self.take_frame(id))
+        } else {
+            self.packets.remove(id);
+            None
+        };
+        self.outbox[part].push(Letter { time, kind, port, packet, frame });
+    }
+
+    /// Takes in what another part has sent.
+    pub fn receive(&mut self, letter: &Letter) {
+        let mut packet = letter.packet;
+        if let Some(frame) = letter.frame {
+            packet.number = self.keep_frame(frame);
+        }
+        let id = self.packets.insert(packet);
+        self.post(letter.time, letter.kind, letter.port, id);
+    }
+
+    /// Stores what a control packet says; answers its slot.
+    fn keep_frame(&mut self, frame: ControlFrame) -> u32 {
+        match self.free_frames.pop() {
+            Some(slot) => {
+                self.frames[slot as usize] = frame;
+                slot
+            }
+            None => {
+                self.frames.push(frame);
+                (self.frames.len() - 1) as u32
+            }
         }
     }
 
@@ -316,22 +399,29 @@ impl Device for Core<'_> {
         }
     }
 
+    fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.pause_leaves(port, lane, target);
+    }
+
+    fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.resume_leaves(port, lane, target);
+    }
+
+    fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
+        self.leaf_is_paused(port, lane, queue)
+    }
+
+    fn active_queues(&self, port: u32, lane: u8) -> u32 {
+        self.active_leaves(port, lane)
+    }
+
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
         // A frame of this kind that still waits says this, too.
         let waiting = self.queues[self.ports[port as usize].first_queue as usize].tail;
         if waiting != NONE && self.frames[self.packets[waiting].number as usize].merge(&frame) {
             return;
         }
-        let slot = match self.free_frames.pop() {
-            Some(slot) => {
-                self.frames[slot as usize] = frame;
-                slot
-            }
-            None => {
-                self.frames.push(frame);
-                (self.frames.len() - 1) as u32
-            }
-        };
+        let slot = self.keep_frame(frame);
         let id = self.packets.insert(Packet {
             next: NONE,
             hop: NONE,
@@ -342,6 +432,8 @@ impl Device for Core<'_> {
             kind: Kind::Control,
             lane: 0,
             marked: false,
+            upstream: 0,
+            counted: false,
         });
         self.enqueue(port, 0, id);
         self.post_decision(port);

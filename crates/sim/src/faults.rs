@@ -18,7 +18,7 @@ use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, LINK_DOWN, Plan};
 use xoff_schemes::flow_control::FlowControl;
 
 /// The element of a change of routes, behind the ports that fail or recover at that time.
-const ROUTES: u32 = ELEMENTS - 1;
+pub const ROUTES: u32 = ELEMENTS - 1;
 
 /// The faulty ports of a run; nothing in a healthy network.
 #[derive(Default)]
@@ -89,12 +89,9 @@ impl Faults {
         faults
     }
 
-    /// What a port sends over, if it is a link.
-    pub fn wire(&self, port: u32) -> Wire {
-        match self.numbers.get(port as usize) {
-            None | Some(&NONE) => Wire::Link,
-            Some(_) => Wire::Faulty,
-        }
+    /// Whether what a port sends can be lost.
+    pub fn is_faulty(&self, port: u32) -> bool {
+        self.numbers.get(port as usize).is_some_and(|&number| number != NONE)
     }
 
     fn line(&self, port: u32) -> &Line {
@@ -161,6 +158,9 @@ impl Core<'_> {
     /// Posts what the plan has in store.
     pub fn post_faults(&mut self) {
         for down in &self.plan.faults.down {
+            if !self.owns(self.plan.topology.ports[down.port as usize].node) {
+                continue;
+            }
             for &(from, until) in &down.spans {
                 self.post(from, kind::FAULT, down.port, 1);
                 if until < Time::MAX {

@@ -7,6 +7,7 @@
 //! pause of the lane stops the ring.
 
 use crate::core::{Core, kind};
+use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE, Packet};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, FlowRoute, Plan};
@@ -25,7 +26,7 @@ pub struct SenderState {
     /// Its NIC's port.
     port: u32,
     /// Behind it in the ring.
-    ring_next: u32,
+    pub ring_next: u32,
     retransmitted: u32,
     lane: u8,
     in_ring: bool,
@@ -81,6 +82,11 @@ impl SenderState {
         (u64::from(self.transport.highest) + repeats, repeats)
     }
 
+    /// It stands in its ring: it may send.
+    pub fn ready(&self) -> bool {
+        self.in_ring
+    }
+
     /// All of it is acknowledged.
     pub fn complete(&self) -> bool {
         self.transport.complete()
@@ -119,6 +125,10 @@ impl Core<'_> {
         }
         sender.in_ring = true;
         sender.ring_next = NONE;
+        if self.leaves.used() {
+            self.newcomer = Newcomer::Flow(flow);
+            return;
+        }
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
         let p = &mut self.ports[port as usize];
         let ring = &mut self.queues[p.first_queue as usize + queue];
@@ -131,19 +141,23 @@ impl Core<'_> {
         }
     }
 
-    /// Takes a flow that has nothing more to send out of its ring.
+    /// Takes a flow that has nothing more to send out of its ring. Answers the
+    /// port to kick, if the flow control is to be told.
     #[cold]
-    fn leave_ring(&mut self, flow: u32) {
+    fn leave_ring(&mut self, flow: u32) -> Option<u32> {
         let sender = &self.senders[flow as usize];
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
-        let p = &mut self.ports[port as usize];
-        let ring = &mut self.queues[p.first_queue as usize + queue];
         let after = sender.ring_next;
+        let at = match self.leaves.used() {
+            true => self.leaves.list_of(flow),
+            false => self.ports[port as usize].first_queue as usize + queue,
+        };
+        let ring = &mut self.queues[at];
         if ring.head == flow {
             ring.head = after;
             if after == NONE {
                 ring.tail = NONE;
-                p.ready &= !(1 << queue);
+                self.ring_emptied(port, queue, at);
             }
         } else {
             let mut before = ring.head;
@@ -156,6 +170,24 @@ impl Core<'_> {
             }
         }
         self.senders[flow as usize].in_ring = false;
+        if !self.leaves.used() {
+            return None;
+        }
+        self.newcomer = Newcomer::Gone(flow);
+        Some(port)
+    }
+
+    /// Writes down what the ends of this part's flows know of them.
+    pub fn tell_flows(&mut self) {
+        for (i, flow) in self.plan.flows.iter().enumerate() {
+            let told = &mut self.observed.flows[i];
+            if self.partition.of(flow.src) == self.part {
+                (told.packets_sent, told.retransmitted) = self.senders[i].sent();
+            }
+            if self.partition.of(flow.dst) == self.part {
+                told.delivered_bytes = self.receivers[i].delivered_bytes(flow.size, self.plan.packet.mtu);
+            }
+        }
     }
 
     /// A flow begins. Answers the port to kick.
@@ -167,8 +199,11 @@ impl Core<'_> {
     /// Makes the next packet of the flow at the head of a ring.
     #[inline]
     pub fn serve_ring(&mut self, port: u32, queue: usize) -> u32 {
-        let p = &mut self.ports[port as usize];
-        let ring = &mut self.queues[p.first_queue as usize + queue];
+        let at = match self.leaves.used() {
+            true => self.leaves.serving(port, queue),
+            false => self.ports[port as usize].first_queue as usize + queue,
+        };
+        let ring = &mut self.queues[at];
         let flow = ring.head;
         let sender = &mut self.senders[flow as usize];
         ring.data_packets += 1;
@@ -205,7 +240,7 @@ impl Core<'_> {
                 self.senders[tail as usize].ring_next = flow;
             } else if next == NONE {
                 ring.tail = NONE;
-                p.ready &= !(1 << queue);
+                self.ring_emptied(port, queue, at);
             }
         }
         self.observed.counters.sent += 1;
@@ -219,6 +254,8 @@ impl Core<'_> {
             kind: Kind::Data,
             lane,
             marked: false,
+            upstream: 0,
+            counted: false,
         })
     }
 
@@ -264,9 +301,15 @@ impl Core<'_> {
             kind,
             lane,
             marked: false,
+            upstream: 0,
+            counted: false,
         };
         let port = self.hops[path as usize];
-        self.enqueue(port, 1 + usize::from(lane), id);
+        if self.leaves.used() {
+            self.newcomer = Newcomer::Answer(id);
+        } else {
+            self.enqueue(port, 1 + usize::from(lane), id);
+        }
         Some(port)
     }
 
@@ -291,10 +334,7 @@ impl Core<'_> {
             if sender.complete() {
                 self.observed.completed(flow, self.now);
                 // Gone back for packets that had arrived after all.
-                if sender.in_ring {
-                    self.leave_ring(flow);
-                }
-                return None;
+                return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
         }
         if sender.in_ring {

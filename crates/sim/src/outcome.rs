@@ -12,7 +12,7 @@ pub struct Outcome {
     pub stop: Stop,
     /// By flow, as in the plan.
     pub flows: Vec<FlowOutcome>,
-    /// Every pause of a queue, in the order of their beginning.
+    /// Every pause of a queue, in the order of their beginning (then of port and lane).
     pub pauses: Vec<Pause>,
     /// Samples, in the order of time.
     pub series: Vec<Sample>,
@@ -72,13 +72,47 @@ pub struct FlowOutcome {
     pub dropped: u64,
 }
 
+impl FlowOutcome {
+    /// Adds what another part of the run saw of the same flow.
+    pub(crate) fn add(&mut self, other: &Self) {
+        // Named one by one, so that a new field cannot be forgotten here.
+        let Self {
+            first_sent,
+            delivered,
+            completed,
+            delivered_bytes,
+            packets_sent,
+            retransmitted,
+            timeouts,
+            nacks,
+            out_of_order,
+            marked,
+            dropped,
+        } = *other;
+        self.first_sent = self.first_sent.or(first_sent);
+        self.delivered = self.delivered.or(delivered);
+        self.completed = self.completed.or(completed);
+        self.delivered_bytes += delivered_bytes;
+        self.packets_sent += packets_sent;
+        self.retransmitted += retransmitted;
+        self.timeouts += timeouts;
+        self.nacks += nacks;
+        self.out_of_order += out_of_order;
+        self.marked += marked;
+        self.dropped += dropped;
+    }
+}
+
 /// A queue's pause, from the moment it took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// The egress port that stopped.
     pub port: PortId,
-    /// The lane that stopped.
+    /// The lane that stopped, or a part of it.
     pub lane: u8,
+    /// The part that stopped, where flows have queues: the number of a queue
+    /// (BFC) or of a flow (per-flow queues). `None` if all of the lane stopped.
+    pub queue: Option<u32>,
     /// When it took effect.
     pub from: Time,
     /// When it ended; `None` if it stood at the end of the run.
@@ -261,4 +295,18 @@ pub struct Counters {
     pub dropped: u64,
     /// Data packets still in queues or on wires at the end.
     pub in_flight: u64,
+}
+
+impl Counters {
+    /// Adds those of another part of the run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { events, packet_hops, data_hops, sent, delivered, dropped, in_flight } = *other;
+        self.events += events;
+        self.packet_hops += packet_hops;
+        self.data_hops += data_hops;
+        self.sent += sent;
+        self.delivered += delivered;
+        self.dropped += dropped;
+        self.in_flight += in_flight;
+    }
 }

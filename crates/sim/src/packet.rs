@@ -42,6 +42,10 @@ pub struct Packet {
     pub lane: u8,
     /// It carries an ECN mark.
     pub marked: bool,
+    /// Number of the leaf that it left the neighbour from (see [`crate::leaves`]).
+    pub upstream: u16,
+    /// The flow control's own bit.
+    pub counted: bool,
 }
 
 /// All packets.
@@ -103,5 +107,13 @@ impl std::ops::IndexMut<u32> for Arena {
     #[inline]
     fn index_mut(&mut self, id: u32) -> &mut Packet {
         &mut self.slots[id as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_packet_fills_half_a_cache_line() {
+        assert_eq!(size_of::<super::Packet>(), 32);
     }
 }

@@ -49,7 +49,9 @@ pub enum Wire {
     Inner,
     /// A link.
     Link,
-    /// A link that fails, loses or corrupts: see [`crate::faults`].
+    /// A link to a device that another thread runs.
+    Away,
+    /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
     Faulty,
 }
 
@@ -165,7 +167,7 @@ impl Discipline {
         eligible: u64,
         port: u32,
         rounds: &mut Rounds,
-        head_size: impl Fn(u32) -> u32,
+        head_size: impl FnMut(u32) -> u32,
     ) -> u32 {
         let first = eligible.trailing_zeros();
         if first == 0 || eligible.is_power_of_two() {
@@ -175,7 +177,7 @@ impl Discipline {
         self.contend(eligible, &mut rounds.0[port as usize * words..][..words], head_size)
     }
 
-    fn contend(&self, eligible: u64, rounds: &mut [u32], head_size: impl Fn(u32) -> u32) -> u32 {
+    fn contend(&self, eligible: u64, rounds: &mut [u32], mut head_size: impl FnMut(u32) -> u32) -> u32 {
         let (tier, members) = self
             .tiers
             .iter()

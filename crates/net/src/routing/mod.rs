@@ -11,12 +11,12 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-pub use hash::{HashKind, crc32};
+pub use hash::{HashKind, Tuple, crc32, toeplitz, xor};
 pub use load::{Saturation, host_capacity, saturation, uniform};
 pub use route::{Ends, Route, RouteError};
 
 use crate::error::SpecError;
-use crate::topology::{Cube, NodeId, NodeKind, PortId, Topology};
+use crate::topology::{Cube, NodeId, NodeKind, PortId, Topology, Torus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,11 +56,15 @@ pub enum RoutingKind {
     /// the flow, the order in which the differing digits of the addresses are
     /// corrected; each correction is a hop over one switch to the next host.
     Bcube,
+    /// For tori only: along the row to the destination's column, then along the
+    /// column, each the shorter way around. Where both ways are equally long
+    /// (half of an even dimension), the hash of the flow chooses.
+    DimensionOrder,
 }
 
 impl RoutingKind {
     /// The values of the key `kind`.
-    pub const NAMES: [&str; 2] = ["shortest-path", "bcube"];
+    pub const NAMES: [&str; 3] = ["shortest-path", "bcube", "dimension-order"];
 }
 
 /// A static route: at node `at`, packets to `to` leave by the links to the
@@ -100,6 +104,8 @@ pub struct Router {
     /// By node, for its hash.
     seeds: Vec<u64>,
     cube: Option<Cube>,
+    /// Set where dimensions are kept in order.
+    torus: Option<Torus>,
     /// By destination, then by node.
     overrides: BTreeMap<(NodeId, NodeId), Vec<Link>>,
     /// By root, where it was needed: each node's distance in links.
@@ -123,8 +129,8 @@ impl Router {
     /// A router for `topology`.
     ///
     /// # Errors
-    /// If BCube routing is asked for without an NDC or together with overrides;
-    /// or if an override's `via` is no neighbour of `at`, or a host that neither
+    /// If BCube routing is asked for without an NDC or together with overrides,
+    /// or dimension-order routing without a torus; or if an override's `via` is no neighbour of `at`, or a host that neither
     /// relays nor is the destination, its `to` is a switch, or its `at` and `to`
     /// are the same. The key is `kind`, or `overrides[i].via` (`.at`, `.to`).
     pub fn new(topology: &Topology, spec: &RoutingSpec, overrides: &[Override]) -> Result<Self, SpecError> {
@@ -157,6 +163,7 @@ impl Router {
             rates: topology.ports.iter().map(|port| port.rate).collect(),
             seeds: (0..nodes as u64).map(|node| Stream::new(spec.seed, "ECMP seeds", node).bits()).collect(),
             cube: topology.cube,
+            torus: topology.torus.filter(|_| spec.kind == RoutingKind::DimensionOrder),
             overrides: BTreeMap::new(),
             distances: vec![None; nodes],
             dead: Vec::new(),
@@ -176,6 +183,13 @@ impl Router {
                     "write kind = \"shortest-path\", or leave the overrides out",
                 ));
             }
+        }
+        if spec.kind == RoutingKind::DimensionOrder && router.torus.is_none() {
+            return Err(SpecError::new(
+                "kind",
+                "dimension-order routing needs rows and columns",
+                "use it with the topology `torus-2d`, or write kind = \"shortest-path\"",
+            ));
         }
         for (i, entry) in overrides.iter().enumerate() {
             if topology.nodes[entry.to as usize].kind == NodeKind::Switch {
@@ -361,7 +375,16 @@ impl Router {
             (link.to == to || self.relays[link.to as usize])
                 && distance_to(link.to) == distance - 1
                 && self.alive(link.port)
+                && self.in_order(at, to, link.to)
         })
+    }
+
+    /// Whether dimension order allows the step from `at` to `next`: while the
+    /// column is not that of `to`, a packet stays in its row.
+    fn in_order(&self, at: NodeId, to: NodeId, next: NodeId) -> bool {
+        let Some(torus) = &self.torus else { return true };
+        let [here, goal, there] = [at, to, next].map(|node| torus.position(node));
+        here.0 == goal.0 || here.1 == there.1
     }
 
     fn has_overrides(&self, to: NodeId) -> bool {

@@ -1,6 +1,6 @@
 //! The route of one flow.
 
-use super::{Link, Router, RoutingKind};
+use super::{Link, Router, RoutingKind, Tuple};
 use crate::topology::{Cube, NodeId, PortId};
 use std::fmt;
 
@@ -112,6 +112,7 @@ impl Router {
         max_hops: usize,
     ) -> Result<Route, RouteError> {
         let target = self.target(dst);
+        let flow = Tuple::new(src, dst, flow_key);
         let (mut at, mut ports) = (src, Vec::with_capacity(8));
         let mut links: Vec<Link> = Vec::new();
         // Only overrides can lead in a circle.
@@ -134,7 +135,7 @@ impl Router {
                 return Err(RouteError::NoPath { from: self.name(src), to: self.name(dst) });
             }
             let seed = self.seeds[at as usize];
-            let link = links[self.hash.choose(flow_key, seed, links.len() as u64) as usize];
+            let link = links[self.hash.choose(&flow, seed, links.len() as u64) as usize];
             ports.push(link.port);
             at = link.to;
         }
@@ -158,9 +159,10 @@ impl Router {
         }
         // At most 20 digits fit the largest network, and 20! fits 64 bits.
         let orders: u64 = (1..=differing.len() as u64).product();
-        let chosen = self.hash.choose(flow_key, self.seeds[src as usize], orders);
+        let flow = Tuple::new(src, dst, flow_key);
+        let chosen = self.hash.choose(&flow, self.seeds[src as usize], orders);
         for try_no in 0..orders.min(MOST_ORDERS) {
-            let ports = self.in_order(cube, src, dst, differing.clone(), (chosen + try_no) % orders);
+            let ports = self.correcting(cube, src, dst, differing.clone(), (chosen + try_no) % orders);
             if ports.iter().all(|&port| self.alive(port)) {
                 return Ok(Some(Route { ports, ends: Ends::Deliver }));
             }
@@ -169,7 +171,7 @@ impl Router {
     }
 
     /// The ports that correct the digits `layers` in the order of that number.
-    fn in_order(
+    fn correcting(
         &self,
         cube: &Cube,
         src: NodeId,

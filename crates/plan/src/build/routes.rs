@@ -6,7 +6,6 @@ use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
-use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{Ends, Override, Route, RouteError, Router, RoutingKind, RoutingSpec, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_net::units::Span;
@@ -37,9 +36,10 @@ impl Routes {
         slow: &BTreeMap<NodeId, Slow>,
     ) -> Result<Self, Error> {
         let routing = &cx.scenario.routing;
-        let kind = routing.kind.unwrap_or(match cx.scenario.topology {
-            TopologySpec::Ndc(_) if routing.overrides.is_empty() => RoutingKind::Bcube,
-            _ => RoutingKind::ShortestPath,
+        let kind = routing.kind.unwrap_or(match topology.cube {
+            None => RoutingKind::ShortestPath,
+            Some(_) if routing.overrides.is_empty() => RoutingKind::Bcube,
+            Some(_) => RoutingKind::ShortestPath,
         });
         let mut overrides = Vec::new();
         for (i, o) in routing.overrides.iter().enumerate() {
@@ -144,15 +144,14 @@ impl Routes {
                 };
                 self.longest = self.longest.max(trip);
             }
-            let priority = cx.scenario.traffic[table].priority();
             flows.push(Flow {
                 src: o.src,
                 dst: o.dst,
                 size: o.size,
                 start: o.start,
                 class: o.class,
-                lane: lane_of(priority),
-                ack_lane: lane_of(transport.ack_priority.unwrap_or(priority)),
+                lane: lane_of(o.priority),
+                ack_lane: lane_of(transport.ack_priority.unwrap_or(o.priority)),
                 path,
                 ack_path,
                 pace: o.pace,

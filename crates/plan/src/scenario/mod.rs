@@ -2,11 +2,15 @@
 //! else: the JSON Schema is made from these types.
 
 mod faults;
+mod flow_control;
 mod text;
 mod traffic;
 
 pub use faults::{Failure, Loss, LossKind};
-pub use traffic::{FlowFile, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic};
+pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
+pub use traffic::{
+    FlowFile, FlowFormat, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,7 +68,8 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Routing {
-    /// If not given: `bcube` in an `ndc` topology without `overrides`, else `shortest-path`.
+    /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
+    /// many domains as hosts in one, without `overrides`; else `shortest-path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
@@ -182,6 +187,13 @@ pub struct Ecn {
 pub enum FlowControl {
     /// Priority-based flow control, IEEE 802.1Qbb.
     Pfc(Pfc),
+    /// Backpressure flow control (NSDI 2022): flows are assigned to a limited
+    /// number of queues, and a queue that grows pauses the upstream queues that
+    /// fill it. Nothing is reserved: what does not fit is dropped.
+    Bfc(Bfc),
+    /// A queue of its own for every flow on every port, paused flow by flow: the
+    /// ideal without head-of-line blocking. Nothing is reserved.
+    PerFlowQueue(PerFlowQueue),
     /// None: what does not fit is dropped.
     None,
 }

@@ -26,7 +26,15 @@ fn connect(topology: &mut Topology, a: u32, b: u32, rate: u64) {
         let ports = &mut topology.nodes[node as usize].ports;
         let index = ports.len() as u16;
         ports.push(first + offset);
-        topology.ports.push(Port { node, peer: first + 1 - offset, index, rate, delay: US });
+        topology.ports.push(Port {
+            node,
+            peer: first + 1 - offset,
+            index,
+            rate,
+            delay: US,
+            long: false,
+            loss: 0.0,
+        });
     }
 }
 
@@ -194,6 +202,7 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
         outcome.pauses.push(Pause {
             port,
             lane: LOSSLESS,
+            queue: None,
             from: 300 * US + u64::from(port),
             until: None,
             cause: port ^ 1,
@@ -208,9 +217,10 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
         goodput(601 * US, 0, 0),
         goodput(601 * US, 1, 0),
     ]);
-    outcome
-        .pauses
-        .insert(0, Pause { port: 6, lane: LOSSLESS, from: 100 * US, until: Some(104 * US), cause: 7 });
+    outcome.pauses.insert(
+        0,
+        Pause { port: 6, lane: LOSSLESS, queue: None, from: 100 * US, until: Some(104 * US), cause: 7 },
+    );
     outcome.ports[7].resume_frames = 1;
     outcome.deadlock = Some(Deadlock {
         closed: 301_234_567,

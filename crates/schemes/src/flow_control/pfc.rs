@@ -177,39 +177,8 @@ fn pause_time(quanta: u16, rate: u64) -> Time {
 
 #[cfg(test)]
 mod tests {
+    use super::super::notes::Notes;
     use super::*;
-
-    /// A device that writes down what is asked of it.
-    #[derive(Default)]
-    struct Notes {
-        now: Time,
-        log: Vec<String>,
-    }
-
-    impl Device for Notes {
-        fn now(&self) -> Time {
-            self.now
-        }
-        fn rate(&self, _: u32) -> u64 {
-            100_000_000_000
-        }
-        fn pause(&mut self, port: u32, lane: u8) {
-            self.log.push(format!("pause {port}/{lane}"));
-        }
-        fn resume(&mut self, port: u32, lane: u8) {
-            self.log.push(format!("resume {port}/{lane}"));
-        }
-        fn send_control(&mut self, port: u32, frame: ControlFrame) {
-            let ControlFrame::Pfc(frame) = frame;
-            self.log.push(format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()));
-        }
-        fn arm(&mut self, timer: u32, at: Time) {
-            self.log.push(format!("arm {timer} {at}"));
-        }
-        fn cancel(&mut self, timer: u32) {
-            self.log.push(format!("cancel {timer}"));
-        }
-    }
 
     fn pfc() -> Pfc {
         Pfc::new(PfcParams { quanta: 1000, response_time: 0 }, 4, &[3, 5])
