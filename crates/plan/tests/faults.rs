@@ -123,9 +123,9 @@ fn faults_without_effect_are_named() {
     let found: Vec<String> = loaded(&[lonely, FLOW, unused]).warnings.into_iter().map(|w| w.key).collect();
     assert_eq!(found, ["failure[0]", "loss[0]"]);
     assert_eq!(keys("[routing]\nreconvergence = \"1us\"\n"), ["routing.reconvergence"]);
-    let always = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"0us\"\n[routing]\nreconvergence = \"1us\"\n";
+    let always = "[[failure]]\nlink = \"S0.0-S1.1\"\nat = \"0us\"\n[routing]\nreconvergence = \"1us\"\n";
     assert_eq!(keys(always), ["routing.reconvergence"]);
-    let late = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"2ms\"\n[run]\nduration = \"1ms\"\n";
+    let late = "[[failure]]\nlink = \"S0.0-S1.1\"\nat = \"2ms\"\n[run]\nduration = \"1ms\"\n";
     assert_eq!(keys(late), ["failure[0].at"]);
     assert!(plan(&[RACKS, FLOW, late]).faults.down.is_empty());
 }
