@@ -4,6 +4,7 @@ use crate::Loaded;
 use crate::plan::{Limit, Plan};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
+use xoff_kernel::time::Time;
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
@@ -25,7 +26,8 @@ pub fn describe(loaded: &Loaded) -> String {
         .and_then(|()| lanes(&mut out, loaded))
         .and_then(|()| memory(&mut out, plan))
         .and_then(|()| headroom(&mut out, plan))
-        .and_then(|()| traffic(&mut out, loaded));
+        .and_then(|()| traffic(&mut out, loaded))
+        .and_then(|()| faults(&mut out, plan));
     out
 }
 
@@ -323,6 +325,46 @@ fn traffic(out: &mut String, loaded: &Loaded) -> fmt::Result {
     }
     for (i, (name, (flows, bytes))) in plan.classes.iter().zip(totals).enumerate() {
         writeln!(out, "  {name}: {}, {bytes} B{}", count(flows, "flow"), saturation(loaded, i))?;
+    }
+    Ok(())
+}
+
+/// Links that fail or lose, in a network that has such.
+fn faults(out: &mut String, plan: &Plan) -> fmt::Result {
+    let faults = &plan.faults;
+    if faults.down.is_empty() && faults.losses.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "faults")?;
+    let peer = |port: PortId| plan.topology.ports[port as usize].peer;
+    let once: Vec<_> = faults.down.iter().filter(|d| d.port < peer(d.port)).collect();
+    for down in once.iter().take(SAMPLE) {
+        let ends =
+            format!("{} - {}", plan.topology.port_name(down.port), plan.topology.port_name(peer(down.port)));
+        let (from, until) = down.spans[0];
+        let until = if until == Time::MAX { "on".to_string() } else { format!("to {}", Span(until)) };
+        let again = match down.spans.len() {
+            1 => String::new(),
+            n => format!(", {} in all", count(n as u64, "time")),
+        };
+        writeln!(out, "  {ends} is down from {} {until}{again}", Span(from))?;
+    }
+    if once.len() > SAMPLE {
+        writeln!(out, "  and {} more are", once.len() - SAMPLE)?;
+    }
+    if !faults.reroutes.is_empty() {
+        let most = faults.tables.iter().map(|t| t.flows.len()).max().unwrap_or(0) as u64;
+        let changes = faults.reroutes.len() as u64;
+        writeln!(out, "  {} of routes, of up to {}", count(changes, "change"), count(most, "flow"))?;
+    }
+    for loss in faults.losses.iter().take(SAMPLE) {
+        let what = if loss.corrupts { "corrupts" } else { "loses" };
+        let of = if loss.per_bit { "bits" } else { "frames" };
+        let port = plan.topology.port_name(loss.port);
+        writeln!(out, "  the link {what} {} of the {of} that {port} sends", loss.probability)?;
+    }
+    if faults.losses.len() > SAMPLE {
+        writeln!(out, "  and {} more do", faults.losses.len() - SAMPLE)?;
     }
     Ok(())
 }

@@ -17,9 +17,10 @@ const NAMED: usize = 4;
 /// Remarks about faults.
 pub fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     lost(plan, outcome, notes);
-    cut_off(plan, outcome, notes);
+    isolated(plan, outcome, notes);
 }
 
+/// What the faults cost, by reason.
 fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut by_reason: BTreeMap<DropReason, u64> = BTreeMap::new();
     let faults = || outcome.drops.iter().filter(|d| d.reason.by_fault());
@@ -52,40 +53,47 @@ fn down(plan: &Plan, port: PortId, at: Time) -> bool {
         .is_ok_and(|i| faults[i].spans.iter().any(|&(from, until)| from <= at && at < until))
 }
 
-/// Flows that could not finish, for there was no way at the end.
-fn cut_off(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    if plan.faults.down.is_empty() {
-        return;
-    }
-    let now = plan.faults.reroutes.iter().rfind(|r| r.at <= outcome.end);
-    let routes = now.map_or(&[][..], |r| &plan.faults.tables[r.table as usize].flows);
+/// Where the routes of a flow and of its ACKs start in the plan's hops at the end of the run.
+pub fn last_routes(plan: &Plan, outcome: &Outcome, flow: u32) -> (u32, u32) {
+    let last = plan.faults.reroutes.iter().rfind(|r| r.at <= outcome.end);
+    let changed = last.and_then(|r| {
+        let routes = &plan.faults.tables[r.table as usize].flows;
+        routes.binary_search_by_key(&flow, |r| r.flow).ok().map(|at| routes[at])
+    });
+    let planned = &plan.flows[flow as usize];
+    changed.map_or((planned.path, planned.ack_path), |r| (r.path, r.ack_path))
+}
+
+/// Whether a flow that did not finish had no working path at the end, or its ACKs had none.
+pub fn cut_off(plan: &Plan, outcome: &Outcome, flow: u32) -> bool {
     let open = |start: u32| {
         let tail = &plan.hops[start as usize..];
         let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
         tail[end] == DELIVER && !tail[..end].iter().any(|&p| down(plan, p, outcome.end))
     };
-    let cut: Vec<u32> = (0..plan.flows.len() as u32)
-        .filter(|&i| {
-            let (flow, result) = (&plan.flows[i as usize], &outcome.flows[i as usize]);
-            let route = routes.binary_search_by_key(&i, |r| r.flow).map(|at| routes[at]);
-            let (path, ack_path) = route.map_or((flow.path, flow.ack_path), |r| (r.path, r.ack_path));
-            statistics::started(result) && result.completed.is_none() && !(open(path) && open(ack_path))
-        })
-        .collect();
+    let (path, ack_path) = last_routes(plan, outcome, flow);
+    !plan.faults.down.is_empty()
+        && statistics::started(&outcome.flows[flow as usize])
+        && outcome.flows[flow as usize].completed.is_none()
+        && !(open(path) && open(ack_path))
+}
+
+fn isolated(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let cut: Vec<u32> = (0..plan.flows.len() as u32).filter(|&i| cut_off(plan, outcome, i)).collect();
     if cut.is_empty() {
         return;
     }
     let mut note = Note::new(
         Level::Warning,
         format!(
-            "{} did not finish and had no working path at the end: a link on it was down, and no other led there.",
+            "{} did not finish and had no working path at the end: a link on it was down, and no route led around.",
             human::counted(cut.len() as u64, "flow"),
         ),
     )
     .help("See failure: let the link recover (until), or give routing.reconvergence less time.");
     note.details = cut.iter().take(NAMED).map(|&i| names::flow(plan, i)).collect();
     if cut.len() > NAMED {
-        note.details.push(format!("and {}", human::counted((cut.len() - NAMED) as u64, "other")));
+        note.details.push(format!("and {} more", human::count((cut.len() - NAMED) as u64)));
     }
     notes.push(note);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::faults;
 use crate::human;
 use crate::names;
 use crate::notes::{Level, Note};
@@ -173,8 +174,8 @@ fn verb(n: u64, one: &str, many: &str) -> String {
 
 fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let stuck = stuck_accounts(plan, outcome);
-    let (mut left, mut all, mut locked, mut looping) = (0u64, 0u64, 0u64, 0u64);
-    for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
+    let (mut left, mut all, mut locked, mut looping, mut cut) = (0u64, 0u64, 0u64, 0u64, 0u64);
+    for (index, (flow, result)) in (0..).zip(plan.flows.iter().zip(&outcome.flows)) {
         if !started(result) {
             continue;
         }
@@ -183,9 +184,12 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             continue;
         }
         left += 1;
-        let (data, data_loops) = names::route(plan, flow.path);
-        let (acks, acks_loop) = names::route(plan, flow.ack_path);
-        if data_loops || acks_loop {
+        let (path, ack_path) = faults::last_routes(plan, outcome, index);
+        let (data, data_loops) = names::route(plan, path);
+        let (acks, acks_loop) = names::route(plan, ack_path);
+        if faults::cut_off(plan, outcome, index) {
+            cut += 1;
+        } else if data_loops || acks_loop {
             looping += 1;
         } else if crosses(plan, &stuck, data, flow.lane) || crosses(plan, &stuck, acks, flow.ack_lane) {
             locked += 1;
@@ -194,13 +198,16 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if left == 0 {
         return;
     }
-    let other = left - locked - looping;
+    let other = left - locked - looping - cut;
     let mut reasons = Vec::new();
     if locked > 0 {
         reasons.push(format!("{} through the deadlock", verb(locked, "leads", "lead")));
     }
     if looping > 0 {
         reasons.push(format!("{} in a routing loop", verb(looping, "runs", "run")));
+    }
+    if cut > 0 {
+        reasons.push(format!("{} no working path at the end", verb(cut, "had", "had")));
     }
     if other > 0 {
         reasons.push(format!(

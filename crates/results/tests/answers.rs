@@ -4,7 +4,7 @@
 mod common;
 
 use common::{LANES, LOSSLESS, LOSSY, US, deadlocked, healthy, plan};
-use xoff_plan::plan::{EXPIRE, Limit, Plan, Receiver, Red};
+use xoff_plan::plan::{Down, ENDS, EXPIRE, Limit, Plan, Receiver, Red};
 use xoff_results::notes::{Level, Note, notes};
 use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
@@ -304,4 +304,27 @@ fn a_routing_loop_is_shown() {
     assert_eq!(note.details, ["flow 0: H0 -> H2 (websearch): S0.0 -> S0.1 -> S0.0"]);
     assert!(notes.iter().any(|n| n.text.contains("1 runs in a routing loop")));
     assert!(notes.iter().all(|n| n.level != Level::Error));
+}
+
+#[test]
+fn faults_are_counted_and_break_no_promise() {
+    let mut plan = plan();
+    let mut outcome = healthy(&plan);
+    for reason in
+        [DropReason::LinkDown, DropReason::Unreachable, DropReason::FrameLost, DropReason::FrameCorrupted]
+    {
+        outcome.drops.push(drops(reason, LOSSLESS));
+    }
+    let summary = summarise("ring", &plan, &outcome);
+    assert_eq!((summary.drops.fault_packets, summary.drops.lossless_packets), (48, 0));
+    assert!(rendered(&summary).contains("48 by faults"));
+    assert!(says(&plan, &outcome, "The faults of the scenario cost 48 packets"));
+    assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
+    // Flow 0 has lost its last link for good.
+    let route: Vec<u32> =
+        plan.hops[plan.flows[0].path as usize..].iter().copied().take_while(|&h| h < ENDS).collect();
+    plan.faults.down = vec![Down { port: route[route.len() - 1], spans: vec![(0, u64::MAX)] }];
+    outcome.flows[0].completed = None;
+    assert!(says(&plan, &outcome, "1 flow did not finish and had no working path"));
+    assert!(says(&plan, &outcome, "1 had no working path at the end"));
 }

@@ -405,3 +405,65 @@ fn bcube_loads_average_over_all_orders_of_digits() {
         assert!((a - b).abs() < 1e-12);
     }
 }
+
+/// The topology without some links: as a new one, for comparison.
+fn damaged(t: &Topology, dead: &BTreeSet<PortId>) -> Topology {
+    let mut left = Topology { relay_hosts: t.relay_hosts, ..Topology::default() };
+    for node in &t.nodes {
+        left.add(node.name.clone(), node.kind);
+    }
+    for (id, port) in t.ports.iter().enumerate() {
+        if (id as PortId) < port.peer && !dead.contains(&(id as PortId)) {
+            left.link(port.node, t.neighbour(id as PortId), LINK);
+        }
+    }
+    left
+}
+
+proptest! {
+    /// Around dead links routes are as short as those of the network that has
+    /// never had these links, and use none of them; where there is none, the
+    /// network without them is not connected. BCube sources keep to their
+    /// shortest routes while one of those is alive.
+    #[test]
+    fn routes_avoid_dead_links(
+        kind in 0usize..4, source_routed in any::<bool>(),
+        broken in prop::collection::vec(any::<prop::sample::Index>(), 1..7), key in any::<u64>(),
+    ) {
+        let t = match kind {
+            0 => leaf_spine(3, 2, 2, 2),
+            1 => FatTree { k: 4, tiers: 3, oversubscription: 1, link: LINK, fabric_link: None }.build().unwrap(),
+            2 => Ring { switches: 5, hosts_per_switch: 1, link: LINK, fabric_link: None }.build().unwrap(),
+            _ => ndc(3, 1),
+        };
+        let dead: BTreeSet<PortId> = broken
+            .iter()
+            .map(|i| i.index(t.ports.len()) as PortId)
+            .flat_map(|p| [p, t.ports[p as usize].peer])
+            .collect();
+        let source_routed = source_routed && kind == 3;
+        let whole = if source_routed { bcube(&t) } else { router(&t) };
+        let mut router = whole.without(&dead);
+        let expected = all_distances(&damaged(&t, &dead));
+        for src in t.hosts() {
+            for dst in t.hosts().filter(|&d| d != src) {
+                let distance = expected[src as usize][dst as usize];
+                match router.route(src, dst, key, TTL) {
+                    Ok(route) => {
+                        prop_assert_eq!(*nodes(&t, src, &route).last().unwrap(), dst);
+                        prop_assert!(route.ports.iter().all(|p| !dead.contains(p)));
+                        prop_assert_eq!(route.ports.len() as u32, distance);
+                    }
+                    Err(e) => {
+                        prop_assert!(matches!(e, RouteError::NoPath { .. }), "{e}");
+                        prop_assert!(distance >= u32::MAX / 4);
+                    }
+                }
+            }
+        }
+        // Nothing dead: the same routes as before.
+        let mut again = router.without(&BTreeSet::new());
+        let mut whole = whole;
+        prop_assert_eq!(again.route(0, 1, key, TTL), whole.route(0, 1, key, TTL));
+    }
+}
