@@ -3,7 +3,7 @@
 use super::{Context, LONGEST, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
-use crate::plan::{EXPIRE, Flow, IrnFlow, PacketFormat};
+use crate::plan::{ENDS, Flow, IrnFlow, PacketFormat};
 use crate::scenario::TransportKind as Kind;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::Topology;
@@ -161,7 +161,7 @@ fn irn(
 
 /// The links of a route of the pool. (A slow receiver's inner port is none.)
 fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {
-    let route = hops[start as usize..].iter().take_while(|&&h| h < EXPIRE);
+    let route = hops[start as usize..].iter().take_while(|&&h| h < ENDS);
     out.clear();
     out.extend(route.filter(|&&p| (p as usize) < topology.ports.len()).map(|&p| hop(topology, p)));
 }
