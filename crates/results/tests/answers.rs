@@ -177,7 +177,9 @@ fn options_without_effect_are_named() {
         assert_eq!(texts.len(), quiet + 1, "{texts:?}");
     };
     check(
-        &|p| p.lanes[0].ecn = Some(Red { k_min: 40_000, k_max: 80_000, p_max: 0.1 }),
+        &|p| {
+            p.lanes[0].ecn = Some(Red { k_min: 40_000, k_max: 80_000, p_max: 0.1, per: 0, at_dequeue: false })
+        },
         "ECN never marked a packet: the longest queues, of S0.0:1, reached 34 kB, and marking begins above 40 kB",
     );
     check(&|p| p.transport.window = Some(2_000_000), "transport.window (2 MB) had no effect");
@@ -193,7 +195,7 @@ fn options_without_effect_are_named() {
     let mut marked = outcome.clone();
     marked.ports[6].marks = 5;
     let mut plan = base.clone();
-    plan.lanes[0].ecn = Some(Red { k_min: 1, k_max: 2, p_max: 1.0 });
+    plan.lanes[0].ecn = Some(Red { k_min: 1, k_max: 2, p_max: 1.0, per: 0, at_dequeue: false });
     assert!(says(&plan, &marked, "5 ECN marks set, and nothing reacts to them"));
 }
 
