@@ -59,7 +59,7 @@ same-bytes:
 
 # pandas, Polars and DuckDB read the run directories that same-bytes has left.
 read-run: $(VENV)/ready
-	$(VENV)/bin/python tests/read_run.py $(TARGET)/same-bytes/release/*
+	$(VENV)/bin/python tests/read_run.py $(TARGET)/same-bytes/release/* $(TARGET)/same-bytes/grids/release-1
 
 $(VENV)/ready: tests/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)

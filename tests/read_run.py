@@ -1,6 +1,7 @@
-"""Reads run directories with pandas, Polars and DuckDB and compares what they see.
+"""Reads run directories, and those of grids, with pandas, Polars and DuckDB and
+compares what they see.
 
-Usage: read_run.py RUN_DIRECTORY...
+Usage: read_run.py DIRECTORY...
 """
 
 import json
@@ -83,8 +84,28 @@ def check(run):
     print(f"read by pandas, Polars and DuckDB: {run} ({len(flows)} flows, {len(tables)} tables)")
 
 
+def check_grid(grid):
+    manifest = json.loads((grid / "grid.json").read_text())
+    assert manifest["format"] == "xoff grid" and manifest["complete"]
+    rows = table(grid / "grid.parquet")
+    runs = manifest["runs"]
+    assert list(rows.name) == [run["name"] for run in runs]
+    for axis in manifest["axes"]:
+        # Written once for the points and once for the runs.
+        assert list(rows[axis["key"]]) == [run["values"][axis["key"]] for run in runs]
+    for run, row in zip(runs, rows.to_dict("records")):
+        flows = pandas.read_parquet(grid / run["path"] / "flows.parquet")
+        assert (row["seed"], row["flows"]) == (run["seed"], len(flows[flows.start_ps <= row["simulated_ps"]]))
+        assert row["finished"] == flows.completed_ps.notna().sum()
+        mean = flows.slowdown.mean()
+        if row["finished"]:
+            assert abs(row["slowdown_mean"] - mean) <= 1e-12 * mean, f"{run['name']}: another mean slowdown"
+        assert row["pauses"] == len(pandas.read_parquet(grid / run["path"] / "pauses.parquet"))
+    print(f"read by pandas, Polars and DuckDB: {grid} ({len(rows)} runs)")
+
+
 if __name__ == "__main__":
     runs = [Path(argument) for argument in sys.argv[1:]]
     assert runs, __doc__
     for run in runs:
-        check(run)
+        check_grid(run) if (run / "grid.json").exists() else check(run)

@@ -1,8 +1,9 @@
 //! From a path on the command line to a plan.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use miette::{Report, miette};
 use xoff_plan::Loaded;
@@ -12,14 +13,42 @@ use crate::ScenarioArgs;
 /// No scenario has more bytes: more is a file of another kind, named by mistake.
 const LARGEST: u64 = 64 << 20;
 
+/// The text of a scenario, read once.
+pub struct Source {
+    path: PathBuf,
+    text: Vec<u8>,
+}
+
+impl Source {
+    /// Reads a scenario's file.
+    pub fn read(path: &Path) -> miette::Result<Self> {
+        let text = read(path).map_err(|e| unreadable(path, &e))?;
+        Ok(Self { path: path.into(), text })
+    }
+
+    /// Works the scenario out under some overrides. `seen` is shown every file
+    /// that it names: its path as written, and its contents.
+    pub fn load(
+        &self,
+        overrides: &[(String, String)],
+        seen: &mut dyn FnMut(&Path, &[u8]),
+    ) -> miette::Result<Loaded> {
+        // Files that the scenario names lie beside it.
+        let base = self.path.parent().unwrap_or(Path::new(""));
+        let seen = RefCell::new(seen);
+        let files = |path: &Path| {
+            let contents = read(&base.join(path))?;
+            (*seen.borrow_mut())(path, &contents);
+            Ok(contents)
+        };
+        Ok(xoff_plan::load(&self.path.display().to_string(), &self.text, overrides, &files)?)
+    }
+}
+
 /// Reads a scenario and works it out. `more` overrides come after the given ones.
 pub fn load(args: &ScenarioArgs, more: &[(String, String)]) -> miette::Result<Loaded> {
-    let text = read(&args.path).map_err(|e| unreadable(&args.path, &e))?;
     let overrides: Vec<(String, String)> = args.set.iter().chain(more).cloned().collect();
-    // Files that the scenario names lie beside it.
-    let base = args.path.parent().unwrap_or(Path::new(""));
-    let files = |path: &Path| read(&base.join(path));
-    Ok(xoff_plan::load(&args.path.display().to_string(), &text, &overrides, &files)?)
+    Source::read(&args.path)?.load(&overrides, &mut |_, _| {})
 }
 
 /// The scenario's name: its file's, without the ending.

@@ -1,18 +1,28 @@
 //! The command line of xoff: arguments, progress, printing. Everything else
 //! happens in the crates beneath; each verb is a file here.
 
+mod grid;
+mod grid_progress;
+mod interrupt;
 mod load;
 mod output;
+mod pool;
 mod progress;
 mod run;
 mod schema;
 mod schemes;
 mod topo;
+mod vary;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use xoff_results::grid::Axis;
+use xoff_results::grid::interval::Interval;
+
+use vary::Seeds;
 
 /// Exit status: wrong input, or output that cannot be written.
 const FAILED: u8 = 1;
@@ -23,7 +33,8 @@ Exit status:
   1    wrong input, or output that cannot be written
   2    wrong usage
   3    the run lost packets in a lossless priority
-  130  interrupted by Ctrl-C; the results up to then are written";
+  130  interrupted by Ctrl-C or a signal to end; the results up to then are written
+Of a grid: 1 if a run failed, else 3 if one lost packets in a lossless priority.";
 
 /// Simulates lossless datacenter fabrics packet by packet.
 #[derive(Parser)]
@@ -35,7 +46,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run a scenario and say what happened
+    /// Run a scenario, or a grid of variants of it, and say what happened
     #[command(after_help = EXIT_STATUS)]
     Run(RunArgs),
     /// Show what a scenario builds: devices, links, buffers and headroom
@@ -47,10 +58,11 @@ enum Verb {
 }
 
 #[derive(clap::Args)]
+#[command(group = ArgGroup::new("grid").args(["vary", "seeds"]).multiple(true))]
 struct RunArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Directory of the results [default: xoff-runs/ and the scenario's name]
+    /// Directory of the results [default: xoff-runs/ and the scenario's name, of a grid with -grid]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write no results, only print them
@@ -65,6 +77,51 @@ struct RunArgs {
     /// The run's seed, short for --set run.seed=N
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Threads of the run; the results are the same for any number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+    /// Run a grid: this key with each of the values; repeated, every combination
+    #[arg(long, value_name = "KEY=A,B,...", value_parser = vary::axis, help_heading = "Grids of runs")]
+    vary: Vec<Axis>,
+    /// Run each point of the grid under these seeds, such as 1..5 or 1,3,9
+    #[arg(long, value_name = "SEEDS", value_parser = vary::seeds, conflicts_with = "seed",
+        help_heading = "Grids of runs")]
+    seeds: Option<Seeds>,
+    /// Runs made at a time, each with its plan in memory [default: the number of cores over --threads]
+    #[arg(long, value_name = "N", requires = "grid", help_heading = "Grids of runs")]
+    jobs: Option<NonZeroUsize>,
+    /// What stands beside a mean over seeds [default: range]
+    #[arg(long, value_enum, requires = "grid", help_heading = "Grids of runs")]
+    interval: Option<IntervalArg>,
+    /// Go on with an interrupted grid: same arguments, same directory
+    #[arg(long, requires = "grid", conflicts_with = "no_out", help_heading = "Grids of runs")]
+    resume: bool,
+}
+
+impl RunArgs {
+    /// `--set` and `--seed` as overrides, in this order.
+    fn overrides(&self) -> Vec<(String, String)> {
+        let seed = self.seed.iter().map(|s| ("run.seed".to_string(), s.to_string()));
+        self.scenario.set.iter().cloned().chain(seed).collect()
+    }
+}
+
+/// A choice of [`Interval`].
+#[derive(Clone, Copy, ValueEnum)]
+enum IntervalArg {
+    /// The least and the greatest value
+    Range,
+    /// The 95% confidence interval of the mean (Student's t)
+    Ci95,
+}
+
+impl From<IntervalArg> for Interval {
+    fn from(arg: IntervalArg) -> Self {
+        match arg {
+            IntervalArg::Range => Interval::Range,
+            IntervalArg::Ci95 => Interval::Ci95,
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -99,6 +156,7 @@ fn main() -> ExitCode {
     miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
         .expect("the hook is set once");
     let done = match Cli::parse().verb {
+        Verb::Run(args) if !args.vary.is_empty() || args.seeds.is_some() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
         Verb::Schemes => schemes::schemes(),

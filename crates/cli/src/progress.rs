@@ -11,12 +11,12 @@ use xoff_sim::Progress;
 
 use crate::output;
 
-/// Steps of the bar.
-const STEPS: u64 = 1000;
+/// Steps of a bar.
+pub const STEPS: u64 = 1000;
 /// Distance of lines where there is no terminal.
 const LINES: Duration = Duration::from_secs(5);
 /// Distance of updates on a terminal.
-const REDRAWS: Duration = Duration::from_millis(100);
+pub const REDRAWS: Duration = Duration::from_millis(100);
 
 /// Shows how far a run is.
 pub struct Meter {
@@ -24,6 +24,13 @@ pub struct Meter {
     quiet: bool,
     began: Instant,
     shown: Instant,
+    goal: Goal,
+}
+
+/// When a run is over.
+#[derive(Clone, Copy)]
+pub struct Goal {
+    /// The end in simulated time, if the plan has one.
     end: Option<u64>,
     flows: usize,
 }
@@ -37,7 +44,7 @@ impl Meter {
             ProgressBar::new(STEPS).with_style(style)
         });
         let now = Instant::now();
-        Self { bar, quiet, began: now, shown: now, end: plan.end, flows: plan.flows.len() }
+        Self { bar, quiet, began: now, shown: now, goal: Goal::new(plan) }
     }
 
     /// Shows the state if the last one has stood long enough.
@@ -47,8 +54,8 @@ impl Meter {
             return;
         }
         self.shown = Instant::now();
-        let done = self.fraction(progress);
-        let text = self.text(progress, done);
+        let done = self.goal.fraction(progress);
+        let text = self.goal.text(progress, self.began.elapsed().as_secs_f64());
         match &self.bar {
             Some(bar) => {
                 bar.set_message(text);
@@ -65,35 +72,43 @@ impl Meter {
         }
         self.began.elapsed().as_secs_f64()
     }
+}
+
+impl Goal {
+    /// The goal of running `plan`.
+    pub fn new(plan: &Plan) -> Self {
+        Self { end: plan.end, flows: plan.flows.len() }
+    }
 
     /// How much of the run is done, 0 to 1: in simulated time, or in flows if
     /// the run lasts until they have finished.
-    fn fraction(&self, progress: &Progress) -> f64 {
+    pub fn fraction(&self, progress: &Progress) -> f64 {
         match self.end {
             Some(end) => (progress.now as f64 / end.max(1) as f64).min(1.0),
             None => progress.flows_done as f64 / self.flows.max(1) as f64,
         }
     }
 
-    fn text(&self, progress: &Progress, done: f64) -> String {
-        let elapsed = self.began.elapsed().as_secs_f64();
+    /// The state of a run in a line, after `elapsed` seconds of wall time.
+    pub fn text(&self, progress: &Progress, elapsed: f64) -> String {
         let of = match self.end {
             Some(end) => format!(" of {}", human::time(end)),
             None => format!(", {} of {} flows", progress.flows_done, self.flows),
         };
         let speed = progress.counters.packet_hops as f64 / elapsed.max(1e-9);
-        let left = if done > 0.0 {
-            format!(", {} left", seconds(elapsed * (1.0 - done) / done))
-        } else {
-            String::new()
-        };
+        let left = left(elapsed, self.fraction(progress));
         let deadlock = if progress.deadlocked { ", DEADLOCK" } else { "" };
         format!("{}{of}, {} packet-hops/s{left}{deadlock}", human::time(progress.now), human::short(speed))
     }
 }
 
+/// How long it will still take: `, 2 min 5 s left`; nothing as long as nothing is done.
+pub fn left(elapsed: f64, done: f64) -> String {
+    if done > 0.0 { format!(", {} left", seconds(elapsed * (1.0 - done) / done)) } else { String::new() }
+}
+
 /// Wall time as people read it: `3 s`, `2 min 5 s`, `1 h 2 min`.
-fn seconds(s: f64) -> String {
+pub fn seconds(s: f64) -> String {
     let s = s.round() as u64;
     match s {
         0..60 => format!("{s} s"),

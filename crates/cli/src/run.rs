@@ -2,29 +2,30 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use miette::{IntoDiagnostic, Report, WrapErr, miette};
+use miette::{IntoDiagnostic, Report, miette};
+use xoff_plan::Loaded;
 use xoff_results::directory::{self, About};
 use xoff_results::human;
 use xoff_results::notes::{Level, Note};
-use xoff_results::{summary, table};
-use xoff_sim::outcome::Stop;
+use xoff_results::summary::{self, Summary};
+use xoff_results::table;
+use xoff_sim::outcome::{Outcome, Stop};
 
+use crate::load::{self, Source};
 use crate::progress::Meter;
-use crate::{RunArgs, load, output};
+use crate::{RunArgs, interrupt, output};
 
 /// Exit status: packets were lost in a lossless priority.
-const LOST: u8 = 3;
-/// Exit status: interrupted, as shells say it for SIGINT.
-const INTERRUPTED: u8 = 130;
+pub const LOST: u8 = 3;
+/// Version of the program, as results name it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs a scenario.
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
-    let seed: Vec<(String, String)> =
-        args.seed.iter().map(|s| ("run.seed".to_string(), s.to_string())).collect();
-    let loaded = load::load(&args.scenario, &seed)?;
+    let overrides = args.overrides();
+    let loaded = Source::read(&args.scenario.path)?.load(&overrides, &mut |_, _| {})?;
     let plan = &loaded.plan;
     let name = load::name(&args.scenario.path);
 
@@ -36,28 +37,21 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         Some(directory::prepare(&out).map_err(report)?)
     };
 
-    let interrupted = on_interrupt()?;
+    let interrupted = interrupt::flag()?;
     let mut meter = Meter::new(plan, args.quiet);
-    let outcome = xoff_sim::run(plan, &mut |progress| {
+    let outcome = xoff_sim::run_on(plan, args.threads.into(), &mut |progress| {
         meter.update(progress);
         !interrupted.load(Ordering::Relaxed)
     });
     let wall_seconds = meter.finish();
 
-    let mut summary = summary::summarise(&name, plan, &outcome);
-    let warnings = loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}.")));
-    summary.add_notes(warnings);
+    let summary = summarise(&name, &loaded, &outcome);
 
     // The answer is printed even if it cannot be stored.
     let written: miette::Result<Option<PathBuf>> = match writer {
         None => Ok(None),
         Some(writer) => {
-            let about = About {
-                scenario: serde_json::to_value(&loaded.scenario).into_diagnostic()?,
-                overrides: args.scenario.set.iter().chain(&seed).map(|(k, v)| format!("{k}={v}")).collect(),
-                version: env!("CARGO_PKG_VERSION").into(),
-                wall_seconds,
-            };
+            let about = about(&loaded, &overrides, wall_seconds)?;
             writer.write(&about, plan, &outcome, &summary).map(Some).map_err(report)
         }
     };
@@ -81,7 +75,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         }
     }
     Ok(if outcome.stop == Stop::Interrupted {
-        ExitCode::from(INTERRUPTED)
+        ExitCode::from(interrupt::INTERRUPTED)
     } else if summary.lost_lossless() {
         ExitCode::from(LOST)
     } else {
@@ -89,20 +83,29 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// A flag that the first Ctrl-C sets; the second one ends the process.
-fn on_interrupt() -> miette::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&flag);
-    ctrlc::set_handler(move || {
-        if set.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-    })
-    .into_diagnostic()
-    .wrap_err("Ctrl-C cannot be handled")?;
-    Ok(flag)
+/// Sums a run up, with what its scenario was warned of.
+pub fn summarise(name: &str, loaded: &Loaded, outcome: &Outcome) -> Summary {
+    let mut summary = summary::summarise(name, &loaded.plan, outcome);
+    summary.add_notes(loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}."))));
+    summary
 }
 
-fn report(error: directory::Error) -> Report {
+/// What a run's directory says of it beyond plan and outcome.
+pub fn about(loaded: &Loaded, overrides: &[(String, String)], wall_seconds: f64) -> miette::Result<About> {
+    Ok(About {
+        scenario: serde_json::to_value(&loaded.scenario).into_diagnostic()?,
+        overrides: written(overrides),
+        version: VERSION.into(),
+        wall_seconds,
+    })
+}
+
+/// Overrides as they were given: `key=value`.
+pub fn written(overrides: &[(String, String)]) -> Vec<String> {
+    overrides.iter().map(|(k, v)| format!("{k}={v}")).collect()
+}
+
+/// An error about a directory, for people.
+pub fn report(error: directory::Error) -> Report {
     miette!(help = error.help.clone(), "{error}")
 }

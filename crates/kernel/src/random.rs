@@ -59,6 +59,13 @@ impl Stream {
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
+
+    /// How many trials of the given probability of success fail before the first
+    /// that succeeds (a geometric number), at most `u64::MAX`. The integer part of
+    /// an exponential number has that distribution exactly.
+    pub fn geometric(&mut self, probability: f64) -> u64 {
+        (self.exponential(1.0) / -libm::log1p(-probability)) as u64
+    }
 }
 
 /// The finaliser of SplitMix64: a bijection of 64 bits that spreads every input bit.
@@ -96,6 +103,21 @@ mod tests {
         let variance = squares / f64::from(n) - mean * mean;
         assert!((mean - 3.0).abs() < 0.02, "{mean}");
         assert!((variance - 9.0).abs() < 0.25, "{variance}");
+    }
+
+    /// P(k) = p (1 - p)^k, for k up to 3 against the expected counts.
+    #[test]
+    fn the_geometric_has_its_distribution() {
+        let mut s = Stream::new(7, "test", 2);
+        let (n, p) = (200_000, 0.3);
+        let draws: Vec<u64> = (0..n).map(|_| s.geometric(p)).collect();
+        let mut expected = p * f64::from(n);
+        for k in 0..4 {
+            let count = draws.iter().filter(|&&d| d == k).count() as f64;
+            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{k}: {count} for {expected}");
+            expected *= 1.0 - p;
+        }
+        assert_eq!(s.geometric(1.0), 0);
     }
 
     #[test]

@@ -307,44 +307,80 @@ impl Wheel {
     }
 
     /// Takes the first event of the total order.
-    #[inline]
     pub fn pop(&mut self) -> Option<Event> {
+        self.pop_before(Time::MAX)
+    }
+
+    /// Takes the first event of the total order if it comes before `limit`. If
+    /// not, events may still be pushed for any time from `limit` on.
+    #[inline]
+    pub fn pop_before(&mut self, limit: Time) -> Option<Event> {
         let ready = self.current.len() - self.cursor;
         if ready < LOW && ready < self.len {
-            self.refill();
+            self.refill(limit.saturating_sub(1) >> self.tick_bits);
         }
         let event = *self.current.get(self.cursor)?;
+        if event.time >= limit {
+            return None;
+        }
         self.cursor += 1;
         self.len -= 1;
         Some(event)
     }
 
-    /// Brings in the next buckets until enough coming events are in order. But
-    /// the horizon does not run far ahead of what is left to come: pushes before
-    /// it must be sorted in one by one.
-    fn refill(&mut self) {
+    /// When the first event comes. Looks through a bucket: not for every event.
+    pub fn next_time(&self) -> Option<Time> {
+        if let Some(event) = self.current.get(self.cursor) {
+            return Some(event.time);
+        }
+        let first = |level: &Level, here: usize| {
+            let slot = level.next(here + 1).or_else(|| level.next(0))?;
+            let mut least = Time::MAX;
+            let mut at = level.slots[slot];
+            while let Some(chunk) = self.lists.chunks.get(at as usize) {
+                let times = chunk.events[..chunk.len as usize].iter().map(|e| e.time);
+                least = times.min().map_or(least, |t| t.min(least));
+                at = chunk.next;
+            }
+            Some(least)
+        };
+        let near = first(&self.near, self.horizon as usize % SLOTS);
+        let coarse = first(&self.coarse, (self.horizon >> SLOT_BITS) as usize % SLOTS);
+        let beyond = self.beyond.peek().map(|e| e.0.time);
+        near.into_iter().chain(coarse).chain(beyond).min()
+    }
+
+    /// Brings in the next buckets, up to the one numbered `last`, until enough
+    /// coming events are in order. But the horizon does not run far ahead of what
+    /// is left to come: pushes before it must be sorted in one by one.
+    fn refill(&mut self, last: u64) {
         self.current.drain(..self.cursor);
         self.cursor = 0;
         while self.current.len() < HIGH && self.current.len() < self.len {
             let offset = self.horizon as usize % SLOTS;
             let next = self.near.next(offset + 1);
-            if let Some(first) = self.current.first() {
-                let reach = (first.time >> self.tick_bits) + REACH;
-                if next.is_none_or(|slot| self.horizon + (slot - offset) as u64 > reach) {
+            let first = self.current.first().map(|e| (e.time >> self.tick_bits) + REACH);
+            if let Some(slot) = next {
+                let bucket = self.horizon + (slot - offset) as u64;
+                if bucket > last || first.is_some_and(|reach| bucket > reach) {
                     return;
                 }
-            }
-            if let Some(slot) = next {
                 self.take(slot);
                 continue;
+            }
+            if first.is_some() {
+                return;
             }
             // Nothing left in this epoch: enter the next one that has something.
             // Events of the very next one may already lie in the near level.
             let epoch = self.horizon >> SLOT_BITS;
             let next = if self.near.next(0).is_some() { epoch + 1 } else { self.next_epoch(epoch) };
+            if next << SLOT_BITS > last {
+                return;
+            }
             self.enter(next);
-            if let Some(slot) = self.near.next(0) {
-                self.take(slot);
+            if self.near.next(0) == Some(0) {
+                self.take(0);
             }
         }
     }
@@ -467,10 +503,21 @@ mod tests {
                     wheel.push(event);
                     heap.push(Reverse(event));
                 } else {
-                    let expected = heap.pop().map(|e| e.0);
-                    let got = wheel.pop();
+                    assert_eq!(wheel.next_time(), heap.peek().map(|e| e.0.time));
+                    let limit = match random.below(3) {
+                        0 => now + random.below(50_000_000),
+                        _ => Time::MAX,
+                    };
+                    let expected = heap.peek().map(|e| e.0).filter(|e| e.time < limit);
+                    let got = wheel.pop_before(limit);
                     assert_eq!(got, expected, "seed {seed}");
-                    now = got.map_or(now, |e| e.time);
+                    match got {
+                        Some(event) => {
+                            heap.pop();
+                            now = event.time;
+                        }
+                        None => now = now.max(limit),
+                    }
                 }
                 assert_eq!(wheel.len(), heap.len());
                 if serial % 64 == 0 {

@@ -11,12 +11,19 @@ pub struct SpecError {
     pub message: String,
     /// What to write instead.
     pub help: String,
+    /// If the value names a file and the fault is in it: its line there, from 1.
+    pub line: Option<usize>,
 }
 
 impl SpecError {
     /// An error about `key`.
     pub fn new(key: impl Into<String>, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { key: key.into(), message: message.into(), help: help.into() }
+        Self { key: key.into(), message: message.into(), help: help.into(), line: None }
+    }
+
+    /// The same, in line `line` of the file that the key names.
+    pub fn in_line(self, line: usize) -> Self {
+        Self { line: Some(line), ..self }
     }
 }
 

@@ -46,6 +46,12 @@ pub struct Port {
     pub rate: u64,
     /// Propagation delay of the link, one way, in picoseconds.
     pub delay: Time,
+    /// Whether the link leads from one site to another, so that the settings for
+    /// traffic between datacenters hold on it. Both ends say the same.
+    pub long: bool,
+    /// Probability that a frame is lost on the link, 0 to 1, in each direction.
+    /// Both ends say the same.
+    pub loss: f64,
 }
 
 /// Rate and delay of a link as a scenario writes them: `{ rate = "100Gbps", delay = "1us" }`.
@@ -97,6 +103,27 @@ impl Cube {
     }
 }
 
+/// The shape of a two-dimensional torus: hosts in the order of their switches,
+/// then the switches row by row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Torus {
+    /// Switches of a row, at least 3.
+    pub width: u32,
+    /// Rows, at least 3.
+    pub height: u32,
+    /// Hosts at each switch, at least 1.
+    pub hosts_per_switch: u32,
+}
+
+impl Torus {
+    /// Column and row of a switch, or of the switch that a host is at.
+    pub fn position(&self, node: NodeId) -> (u32, u32) {
+        let hosts = self.width * self.height * self.hosts_per_switch;
+        let switch = if node < hosts { node / self.hosts_per_switch } else { node - hosts };
+        (switch % self.width, switch / self.width)
+    }
+}
+
 /// Nodes, ports and links.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
@@ -109,6 +136,8 @@ pub struct Topology {
     /// Set where the nodes are laid out as an NDC: hosts in the order of their
     /// addresses, then the switches layer by layer.
     pub cube: Option<Cube>,
+    /// Set where the nodes are laid out as a torus.
+    pub torus: Option<Torus>,
 }
 
 impl Topology {
@@ -134,9 +163,51 @@ impl Topology {
                 index,
                 rate: spec.rate.0,
                 delay: spec.delay.0,
+                long: false,
+                loss: 0.0,
             });
         }
         (first, first + 1)
+    }
+
+    /// Makes the link of `port` one between sites.
+    pub fn set_long(&mut self, port: PortId) {
+        for end in [port, self.ports[port as usize].peer] {
+            self.ports[end as usize].long = true;
+        }
+    }
+
+    /// Sets the probability (0 to 1) that a frame is lost on the link of `port`.
+    pub fn set_loss(&mut self, port: PortId, probability: f64) {
+        for end in [port, self.ports[port as usize].peer] {
+            self.ports[end as usize].loss = probability;
+        }
+    }
+
+    /// The site of each node: what hangs together without long links is one
+    /// site. Sites are numbered from 0, in the order of their first nodes.
+    pub fn sites(&self) -> Vec<u32> {
+        const NONE: u32 = u32::MAX;
+        let mut sites = vec![NONE; self.nodes.len()];
+        let mut count = 0;
+        for first in 0..sites.len() {
+            if sites[first] != NONE {
+                continue;
+            }
+            sites[first] = count;
+            let mut found = vec![first as NodeId];
+            while let Some(node) = found.pop() {
+                for &port in &self.nodes[node as usize].ports {
+                    let to = self.neighbour(port);
+                    if !self.ports[port as usize].long && sites[to as usize] == NONE {
+                        sites[to as usize] = count;
+                        found.push(to);
+                    }
+                }
+            }
+            count += 1;
+        }
+        sites
     }
 
     /// The node at the far end of `port`'s link.

@@ -77,7 +77,8 @@ fn place(node: &Node) -> String {
 
 fn links(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "links")?;
-    let mut kinds: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
+    // Frame losses are probabilities, whose bits sort as they do.
+    let mut kinds: BTreeMap<(String, u64, u64, bool, u64), u64> = BTreeMap::new();
     for node in &plan.topology.nodes {
         for p in outer_ports(plan, node) {
             let port = &plan.topology.ports[p as usize];
@@ -86,13 +87,40 @@ fn links(out: &mut String, plan: &Plan) -> fmt::Result {
                 let mut ends = [place(node), place(far)];
                 // Tiers read S0, S1, …, and sort before hosts.
                 ends.sort_by_key(|e| (*e != "host", e.clone()));
-                *kinds.entry((ends.join(" - "), port.rate, port.delay)).or_default() += 1;
+                let key = (ends.join(" - "), port.rate, port.delay, port.long, port.loss.to_bits());
+                *kinds.entry(key).or_default() += 1;
             }
         }
     }
-    for ((ends, rate, delay), count) in kinds {
+    for ((ends, rate, delay, long, loss), count) in kinds {
         let bdp = u128::from(rate) * u128::from(delay) / 8_000_000_000_000;
-        writeln!(out, "  {count:>8} {ends}: {}, {} (one-hop BDP {bdp} B)", Bandwidth(rate), Span(delay))?;
+        let long = if long { ", long" } else { "" };
+        let loss = match f64::from_bits(loss) {
+            0.0 => String::new(),
+            loss => format!(", frame loss {loss}"),
+        };
+        let (rate, delay) = (Bandwidth(rate), Span(delay));
+        writeln!(out, "  {count:>8} {ends}: {rate}, {delay} (one-hop BDP {bdp} B){long}{loss}")?;
+    }
+    sites(out, plan)
+}
+
+/// What long links keep apart, if there are any.
+fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
+    if plan.topology.ports.iter().all(|p| !p.long) {
+        return Ok(());
+    }
+    let mut hosts: Vec<Vec<&str>> = Vec::new();
+    for (node, site) in plan.topology.nodes.iter().zip(plan.topology.sites()) {
+        let site = site as usize;
+        hosts.resize(hosts.len().max(site + 1), Vec::new());
+        if node.kind == NodeKind::Host {
+            hosts[site].push(&node.name);
+        }
+    }
+    writeln!(out, "sites, which long links join")?;
+    for (site, hosts) in hosts.iter().enumerate() {
+        writeln!(out, "  {site:>8} {}: {}", count(hosts.len() as u64, "host"), sample(hosts))?;
     }
     Ok(())
 }
@@ -150,13 +178,37 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
+/// The least and the most of `values` (not none), or the one that they all are.
+fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String {
+    match (values.iter().min(), values.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{} to {}", show(least), show(most)),
+        (Some(one), _) => show(one),
+        (None, _) => String::new(),
+    }
+}
+
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
+    // The inner ports of slow hosts come behind the scenario's own.
+    let own = plan.topology.ports.len() - 2 * plan.receivers.len();
     let scheme = match &plan.flow_control {
         FlowControlParams::None => "none".to_string(),
         FlowControlParams::Pfc(p) => {
             format!("pfc ({} quanta, response time {})", p.quanta, Span(p.response_time))
         }
+        FlowControlParams::Bfc(p) => format!(
+            "bfc ({} queues, {} virtual flows, hop round trip {}, response time {})",
+            p.queues,
+            p.virtual_flows,
+            range(&p.hop_rtt[..own], |&t| Span(t).to_string()),
+            Span(p.response_time)
+        ),
+        FlowControlParams::PerFlowQueue(p) => format!(
+            "per-flow-queue (xoff {}, xon {}, response time {})",
+            range(&p.pause[..own], |&b| Bytes(b).to_string()),
+            range(&p.resume[..own], |&b| Bytes(b).to_string()),
+            Span(p.response_time)
+        ),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;

@@ -6,12 +6,14 @@ use crate::scenario::{FlowControl, Pfc, Scenario, Traffic};
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 16] = [
     "topology",
     "routing",
     "switch",
     "host",
     "slow_receiver",
+    "failure",
+    "loss",
     "priority",
     "ecn",
     "flow_control",
@@ -22,9 +24,43 @@ const TABLES: [&str; 14] = [
     "run",
     "measure",
 ];
-const LISTS: [&str; 3] = ["slow_receiver", "priority", "traffic"];
+const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
 const TRAFFIC: [&str; 5] = ["poisson", "incast", "permutation", "flow", "flows"];
-const SCHEMES: [&str; 2] = ["pfc", "none"];
+const SCHEMES: [&str; 4] = ["pfc", "bfc", "per-flow-queue", "none"];
+
+/// The keys of `[flow_control]` by scheme.
+const KEYS: [(&str, &[&str]); 4] = [
+    (
+        "pfc",
+        &[
+            "xoff",
+            "xon",
+            "alpha",
+            "xon_offset",
+            "cap",
+            "reserve",
+            "headroom",
+            "response_time",
+            "quanta",
+            "priorities",
+        ],
+    ),
+    (
+        "bfc",
+        &[
+            "queues",
+            "virtual_flows",
+            "hop_rtt",
+            "keep",
+            "reuse_kept",
+            "resume_interval",
+            "acks",
+            "response_time",
+        ],
+    ),
+    ("per-flow-queue", &["xoff", "xon", "response_time"]),
+    ("none", &[]),
+];
 
 /// Reads the whole scenario; the first error ends it.
 pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<Scenario, Error> {
@@ -68,6 +104,8 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         switch: table(doc, "switch")?,
         host: table(doc, "host")?,
         slow_receiver: table(doc, "slow_receiver")?,
+        failure: table(doc, "failure")?,
+        loss: table(doc, "loss")?,
         priority: table(doc, "priority")?,
         ecn: doc.read("ecn", &[])?,
         flow_control,
@@ -126,6 +164,11 @@ fn topology(doc: &Document<'_>) -> Result<TopologySpec, Error> {
         "dumbbell" => TopologySpec::Dumbbell(rest(doc, "topology", kind)?),
         "line" => TopologySpec::Line(rest(doc, "topology", kind)?),
         "ring" => TopologySpec::Ring(rest(doc, "topology", kind)?),
+        "rail-only" => TopologySpec::RailOnly(rest(doc, "topology", kind)?),
+        "full-mesh" => TopologySpec::FullMesh(rest(doc, "topology", kind)?),
+        "torus-2d" => TopologySpec::Torus2d(rest(doc, "topology", kind)?),
+        "dci" => TopologySpec::Dci(rest(doc, "topology", kind)?),
+        "hpcc" => TopologySpec::Hpcc(rest(doc, "topology", kind)?),
         _ => TopologySpec::Custom(rest(doc, "topology", kind)?),
     })
 }
@@ -142,19 +185,56 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
     })
 }
 
-/// Under `none`, the keys of PFC are still read, so that one scenario serves
-/// with and without it; each is named as having no effect.
+/// One scenario serves with several schemes: keys that belong to other schemes
+/// than the chosen one are passed over, and each is named as having no effect.
 fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowControl, Error> {
     let scheme = choice(doc, "flow_control", "scheme", &SCHEMES)?.unwrap_or("pfc");
-    let pfc: Option<Pfc> = doc.read("flow_control", &["scheme"])?;
-    if scheme == "none" {
-        for key in doc.keys("flow_control").into_iter().filter(|k| k != "scheme") {
-            warnings.push(Warning {
-                key: format!("flow_control.{key}"),
-                message: "had no effect: it belongs to the scheme `pfc`, and this run has `none`".to_string(),
-            });
-        }
-        return Ok(FlowControl::None);
+    let has = |keys: &[&str], key: &str| keys.contains(&key);
+    let own = KEYS.iter().find(|(name, _)| *name == scheme).map_or(&[] as &[&str], |k| k.1);
+    let mut passed = vec!["scheme"];
+    for key in doc.keys("flow_control") {
+        let owners: Vec<String> =
+            KEYS.iter().filter(|(_, keys)| has(keys, &key)).map(|(name, _)| format!("`{name}`")).collect();
+        let known = KEYS.iter().flat_map(|(_, keys)| keys.iter()).find(|k| **k == key);
+        let Some(known) = known.filter(|k| !has(own, k)) else { continue };
+        passed.push(known);
+        let message =
+            format!("had no effect: it belongs to {}, and this run has `{scheme}`", owners.join(" and "));
+        warnings.push(Warning { key: format!("flow_control.{key}"), message });
     }
-    Ok(FlowControl::Pfc(pfc.unwrap_or_default()))
+    Ok(match scheme {
+        "pfc" => FlowControl::Pfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
+        "bfc" => FlowControl::Bfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
+        "per-flow-queue" => FlowControl::PerFlowQueue(doc.read("flow_control", &passed)?.unwrap_or_default()),
+        _ => {
+            // The keys of PFC, the default, are checked even where they do nothing.
+            passed.retain(|key| !has(KEYS[0].1, key));
+            doc.read::<Pfc>("flow_control", &passed)?;
+            FlowControl::None
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_of_each_scheme_are_those_of_its_type() {
+        let schema = serde_json::to_value(crate::schema::schema()).expect("JSON");
+        let variants = schema["$defs"]["FlowControl"]["oneOf"].as_array().expect("schemes");
+        assert_eq!(variants.len(), KEYS.len());
+        for (variant, (name, keys)) in variants.iter().zip(KEYS) {
+            assert_eq!(variant["properties"]["scheme"]["const"], name);
+            let def =
+                variant["$ref"].as_str().map(|r| &schema["$defs"][r.rsplit('/').next().expect("a name")]);
+            let mut known: Vec<&str> = def
+                .and_then(|d| d["properties"].as_object())
+                .map_or(Vec::new(), |p| p.keys().map(String::as_str).collect());
+            let mut keys = keys.to_vec();
+            keys.sort_unstable();
+            known.sort_unstable();
+            assert_eq!(keys, known, "{name}");
+        }
+    }
 }

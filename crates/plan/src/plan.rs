@@ -14,6 +14,17 @@ pub const DELIVER: u32 = u32::MAX;
 /// In [`Plan::hops`]: the packet's time to live ends here (its route loops).
 pub const EXPIRE: u32 = u32::MAX - 1;
 
+/// In [`Plan::hops`]: no path leads on from here; the packet is dropped.
+pub const UNREACHABLE: u32 = u32::MAX - 2;
+/// In [`Plan::hops`]: the link failed while the packet was on it.
+pub const LINK_DOWN: u32 = u32::MAX - 3;
+/// In [`Plan::hops`]: the link lost the packet.
+pub const FRAME_LOST: u32 = u32::MAX - 4;
+/// In [`Plan::hops`]: the link corrupted the packet.
+pub const FRAME_CORRUPTED: u32 = u32::MAX - 5;
+/// From this number on an entry of [`Plan::hops`] is an end, below it a port.
+pub const ENDS: u32 = FRAME_CORRUPTED;
+
 /// A scenario, worked out.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -34,7 +45,7 @@ pub struct Plan {
     /// Every flow, ordered by start time (then by position in the scenario).
     pub flows: Vec<Flow>,
     /// Pool of routes. A route is a run of egress ports, from the sender's NIC
-    /// on, that ends in [`DELIVER`] or [`EXPIRE`].
+    /// on, that ends in [`DELIVER`], [`EXPIRE`] or [`UNREACHABLE`].
     pub hops: Vec<u32>,
     /// Sizes of packets.
     pub packet: PacketFormat,
@@ -52,6 +63,8 @@ pub struct Plan {
     pub end: Option<Time>,
     /// What is recorded besides flows.
     pub measure: Measure,
+    /// Links that fail, lose or corrupt, and how routes follow.
+    pub faults: Faults,
 }
 
 /// A priority in use and how egress queues treat it.
@@ -160,14 +173,14 @@ pub struct Flow {
     pub lane: u8,
     /// Lane of its ACKs.
     pub ack_lane: u8,
-    /// Start of its route in [`Plan::hops`].
+    /// Start of its route in [`Plan::hops`]; [`Faults::reroutes`] may change it.
     pub path: u32,
     /// Start of its ACKs' route in [`Plan::hops`].
     pub ack_path: u32,
     /// Paced at this many bits per second; 0 is line rate.
     pub pace: u64,
     /// Completion time (last ACK at the sender) of the same packets alone in
-    /// the network, in picoseconds; stalls and the window not considered. 0 if
+    /// the intact network, in picoseconds; stalls and the window not considered. 0 if
     /// its packets or ACKs expire on their way, so that it cannot complete.
     pub ideal: Time,
 }
@@ -232,6 +245,81 @@ pub struct Measure {
     pub interval: Option<Time>,
     /// Ports whose egress queue and throughput are sampled.
     pub ports: Vec<PortId>,
+    /// Whether the head-of-line blocking oracle watches.
+    pub blocking: bool,
     /// Flows whose rate is sampled, by index into [`Plan::flows`].
     pub flows: Vec<u32>,
+}
+
+/// What goes wrong with links, and how routes follow. Empty in a healthy network.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Faults {
+    /// Ports whose link fails, by port; both ends of a link are there.
+    pub down: Vec<Down>,
+    /// Ports whose frames are hit on their way, by port.
+    pub losses: Vec<Loss>,
+    /// Changes of routes, in the order of time, all after time 0. (What is down
+    /// at time 0 is not in the flows' routes.)
+    pub reroutes: Vec<Reroute>,
+    /// What the changes of routes do; one may serve several.
+    pub tables: Vec<Rerouting>,
+    /// Where [`Plan::hops`] holds the ends of packets that a link did not
+    /// deliver: [`LINK_DOWN`], [`FRAME_LOST`], [`FRAME_CORRUPTED`]. Never 0 if
+    /// there are faults.
+    pub fates: u32,
+}
+
+/// When the link of a port is down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Down {
+    /// The port.
+    pub port: PortId,
+    /// Spans `[from, until)`, in order, with a gap between each two; the last
+    /// one may end at `Time::MAX`: never.
+    pub spans: Vec<(Time, Time)>,
+}
+
+/// Random loss or corruption of what a port sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// The sending port.
+    pub port: PortId,
+    /// Probability for each frame, or for each bit; above 0, up to 1.
+    pub probability: f64,
+    /// Whether it is for each bit.
+    pub per_bit: bool,
+    /// Whether the frame arrives and is discarded, rather than vanishes.
+    pub corrupts: bool,
+}
+
+/// A change of routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reroute {
+    /// When it takes place, at all devices.
+    pub at: Time,
+    /// Index into [`Faults::tables`].
+    pub table: u32,
+}
+
+/// What a change of routes does.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Rerouting {
+    /// Routes of flows and of their ACKs from now on, by flow.
+    pub flows: Vec<FlowRoute>,
+    /// For packets under way: positions in [`Plan::hops`], old and new, ordered
+    /// by the old one. A position that is not listed stays. The new one names the
+    /// same port (which the packet waits at, or was last sent from); what comes
+    /// behind it leads to the destination by the new routes.
+    pub positions: Vec<(u32, u32)>,
+}
+
+/// The routes of a flow after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRoute {
+    /// Index into [`Plan::flows`].
+    pub flow: u32,
+    /// As [`Flow::path`].
+    pub path: u32,
+    /// As [`Flow::ack_path`].
+    pub ack_path: u32,
 }

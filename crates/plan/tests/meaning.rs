@@ -1,6 +1,7 @@
 //! What right scenarios become.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
@@ -332,6 +333,50 @@ fn options_without_effect_are_named() {
 }
 
 #[test]
+fn keys_of_another_scheme_are_passed_over_and_named() {
+    let keys = "[flow_control]\nxoff = \"8bdp\"\nxon = \"2bdp\"\nalpha = 0.5\nqueues = 64\nkeep = 0\nreuse_kept = true\n";
+    let of = |scheme: &str| {
+        let l = set(&[LINE, FLOW, keys], &[("flow_control.scheme", scheme)]);
+        let named: Vec<String> = l
+            .warnings
+            .iter()
+            .map(|w| format!("{}: {}", w.key, w.message.split(':').next().unwrap_or_default()))
+            .collect();
+        (l.plan, named)
+    };
+    let (bfc, named) = of("bfc");
+    let FlowControlParams::Bfc(params) = &bfc.flow_control else { panic!("{:?}", bfc.flow_control) };
+    assert_eq!((params.queues, params.virtual_flows, params.keep), (64, 16_384, 0));
+    // Twice 1 us, on every port.
+    assert!(
+        params.hop_rtt.len() == bfc.topology.ports.len() && params.hop_rtt.iter().all(|&t| t == 2_000_000)
+    );
+    let expected = ["xoff", "xon", "alpha", "reuse_kept"].map(|k| format!("flow_control.{k}: had no effect"));
+    assert_eq!(named.iter().collect::<BTreeSet<_>>(), expected.iter().collect());
+    assert!(bfc.lanes.iter().all(|l| !l.lossless && l.egress_limit == Limit::Unlimited));
+    let (ideal, named) = of("per-flow-queue");
+    let FlowControlParams::PerFlowQueue(params) = &ideal.flow_control else { panic!() };
+    // A hop's BDP is 12.5 kB.
+    assert!(params.pause.iter().all(|&b| b == 100_000) && params.resume.iter().all(|&b| b == 25_000));
+    let expected =
+        ["alpha", "queues", "keep", "reuse_kept"].map(|k| format!("flow_control.{k}: had no effect"));
+    assert_eq!(named.iter().collect::<BTreeSet<_>>(), expected.iter().collect());
+}
+
+#[test]
+fn a_scheme_without_reservation_has_no_lossless_priority() {
+    let l = loaded(&[
+        LINE,
+        FLOW,
+        "[flow_control]\nscheme = \"bfc\"\n[[priority]]\nid = 3\nlossless = true\nalpha = 0.25\n",
+    ]);
+    let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(keys, ["priority[0].lossless"]);
+    assert!(!l.plan.lanes[0].lossless);
+    assert_eq!(l.plan.lanes[0].egress_limit, Limit::Dynamic { alpha_q16: 16_384, cap: u64::MAX });
+}
+
+#[test]
 fn a_timeout_shorter_than_the_round_trip_is_named() {
     // Out over three links of 1 us and back: 2 x 3 us, 3 packets of 1,062 B and
     // 3 ACKs of 66 B at 80 ps per byte.
@@ -365,6 +410,80 @@ fn the_scenario_survives_its_own_text() {
     assert_eq!(text, toml::to_string(&second.scenario).unwrap());
     assert_eq!(first.plan.flows, second.plan.flows);
     assert_eq!(first.plan.accounts, second.plan.accounts);
+}
+
+/// As the HPCC simulator's files, with hosts and switches mixed.
+fn hpcc_files(path: &Path) -> io::Result<Vec<u8>> {
+    match path.to_str() {
+        Some("topology.txt") => {
+            Ok(b"4 2 3\n0 3\n1 0 100Gbps 1000ns 0\n0 3 100Gbps 5ms 0.001\n3 2 100Gbps 1000ns 0\n".to_vec())
+        }
+        Some("flow.txt") => Ok(b"3\n1 2 3 100 4000 2\n2 1 5 100 50 1.5\n1 2 3 100 9 9\n".to_vec()),
+        _ => Err(io::Error::other("no such file")),
+    }
+}
+
+const HPCC: &str = "[topology]\nkind = \"hpcc\"\nfile = \"topology.txt\"\nlong_delay = \"1ms\"\n\
+                    [[traffic]]\nkind = \"flows\"\nformat = \"hpcc\"\nfile = \"flow.txt\"\n";
+
+#[test]
+fn the_files_of_the_hpcc_simulator_give_links_flows_and_priorities() {
+    let text = format!("{HPCC}priority = 4\n[switch]\nbuffer = \"1GB\"\n[run]\nduration = \"3s\"\n");
+    let l =
+        load("test.toml", text.as_bytes(), &[], &hpcc_files).unwrap_or_else(|e| panic!("{}", e.one_line()));
+    let lanes: Vec<u8> = l.plan.lanes.iter().map(|l| l.priority).collect();
+    assert_eq!(lanes, [5, 3], "those of the file alone");
+    let name = |node: u32| l.plan.topology.nodes[node as usize].name.as_str();
+    let flows: Vec<_> =
+        l.plan.flows.iter().map(|f| (name(f.src), name(f.dst), f.size, f.start, f.lane)).collect();
+    assert_eq!(flows, [("H2", "H1", 50, 1_500_000_000_000, 0), ("H1", "H2", 4_000, 2_000_000_000_000, 1)]);
+    assert_eq!(l.plan.flows[1].ack_lane, 1);
+    assert_eq!(route(&l.plan, l.plan.flows[0].path).0, ["H2:0", "S3:0", "S0:0"]);
+    assert_eq!(l.plan.topology.ports.iter().filter(|p| p.long && p.loss == 0.001).count(), 2);
+    // The error rate, the flow at 9 s, the table's own priority.
+    let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
+    for key in ["topology.file", "traffic[0].file", "traffic[0].priority"] {
+        assert!(keys.contains(&key), "{:?}", l.warnings);
+    }
+}
+
+#[test]
+fn rails_are_routed_as_a_bcube_where_they_are_one() {
+    let rails = |domains: u32| {
+        let topology = format!(
+            "[topology]\nkind = \"rail-only\"\nn = 4\ndomains = {domains}\n\
+             domain_link = {{ rate = \"160Gbps\", delay = \"1us\" }}\nrail_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n"
+        );
+        plan(&[&topology, "[[traffic]]\nkind = \"permutation\"\nsize = \"1kB\"\n"])
+    };
+    // BCube's ACKs return by the data's nodes.
+    let mirrored = |plan: &Plan| {
+        let nodes = |start: u32| -> Vec<String> {
+            route(plan, start).0.iter().map(|p| p.split(':').next().unwrap().to_string()).collect()
+        };
+        plan.flows.iter().all(|f| {
+            let (mut there, back) = (nodes(f.path), nodes(f.ack_path));
+            there.remove(0);
+            there.reverse();
+            there == back[1..]
+        })
+    };
+    assert!(mirrored(&rails(4)) && !mirrored(&rails(8)));
+    assert!(rails(8).flows.iter().all(|f| matches!(route(&rails(8), f.path).0.len(), 2 | 4)));
+}
+
+#[test]
+fn a_dci_switch_has_headroom_for_its_long_link() {
+    let text = "[topology]\nkind = \"dci\"\nk = 4\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                long_link = { rate = \"400Gbps\", length = \"600km\" }\nlong_links = 2\n[switch]\nbuffer = \"1GB\"\n";
+    let plan = plan(&[text, "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H16\"\nsize = \"1kB\"\n"]);
+    for (port, account) in plan.topology.ports.iter().zip(&plan.accounts) {
+        // 400 Gbit/s for 6 ms, a pause frame, a packet at each end.
+        let expected = if port.long { 300_000_000 } else { 25_000 } + 64 + 2 * 1_062;
+        assert_eq!(account.headroom.as_ref().unwrap().total, expected);
+    }
+    // Up three tiers, over both DCI switches, down again.
+    assert_eq!(route(&plan, plan.flows[0].path).0.len(), 9);
 }
 
 /// Two datacenters, a long link between them: 100 us one way.

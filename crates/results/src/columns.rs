@@ -62,14 +62,14 @@ impl Column {
 ///
 /// # Errors
 /// What the sink reports, or an integer above 2^63 - 1.
-pub fn write<W: Write + Send>(
+pub fn write<W: Write + Send, N: AsRef<str>>(
     sink: W,
     rows: usize,
-    columns: impl Fn(std::ops::Range<usize>) -> Vec<(&'static str, Column)>,
+    columns: impl Fn(std::ops::Range<usize>) -> Vec<(N, Column)>,
 ) -> Result<W> {
     let fields = columns(0..0)
         .iter()
-        .map(|(name, column)| column.schema(name).map(Arc::new))
+        .map(|(name, column)| column.schema(name.as_ref()).map(Arc::new))
         .collect::<Result<Vec<_>>>()?;
     let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
     let properties = WriterProperties::builder()
@@ -81,6 +81,7 @@ pub fn write<W: Write + Send>(
         let range = first..rows.min(first + ROWS_PER_GROUP);
         let mut group = file.next_row_group()?;
         for (name, column) in columns(range.clone()) {
+            let name = name.as_ref();
             assert_eq!(column.len(), range.len(), "column {name} has a value per row");
             let mut writer = group
                 .next_column()?

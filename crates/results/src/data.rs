@@ -155,6 +155,7 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
     vec![
         ("port", port(&|p| p.port)),
         ("priority", Column::Int(priorities)),
+        ("queue", Column::MaybeInt(pauses.iter().map(|p| p.queue.map(u64::from)).collect())),
         ("from_ps", Column::Int(pauses.iter().map(|p| p.from).collect())),
         ("until_ps", Column::MaybeInt(pauses.iter().map(|p| p.until).collect())),
         ("duration_ps", Column::Int(pauses.iter().map(|p| pause_length(p, outcome)).collect())),

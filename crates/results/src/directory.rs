@@ -224,13 +224,13 @@ fn replaceable(target: &Path) -> Result<(), Error> {
 }
 
 /// A directory under a temporary name, removed unless it is renamed.
-struct Partial {
-    path: PathBuf,
+pub(crate) struct Partial {
+    pub(crate) path: PathBuf,
     armed: bool,
 }
 
 impl Partial {
-    fn create(target: &Path) -> Result<Self, Error> {
+    pub(crate) fn create(target: &Path) -> Result<Self, Error> {
         let path = beside(target, "partial");
         fs::create_dir(&path).map_err(|e| failed(&path, "cannot be made a directory", &e))?;
         Ok(Self { path, armed: true })
@@ -238,7 +238,7 @@ impl Partial {
 
     /// Puts the directory at `target`. An older run there is moved aside before
     /// and removed after; if the second move fails, the first is undone.
-    fn rename(&mut self, target: &Path) -> Result<(), Error> {
+    pub(crate) fn rename(&mut self, target: &Path) -> Result<(), Error> {
         let old = beside(target, "old");
         let replaces = target.is_dir();
         if replaces {
@@ -270,14 +270,14 @@ impl Drop for Partial {
 
 /// `dir/name` becomes `dir/.name.kind-PID`: on the same file system, hidden, and
 /// not another process's.
-fn beside(target: &Path, kind: &str) -> PathBuf {
+pub(crate) fn beside(target: &Path, kind: &str) -> PathBuf {
     let name = target.file_name().map_or_else(Default::default, |n| n.to_string_lossy());
     target.with_file_name(format!(".{name}.{kind}-{}", std::process::id()))
 }
 
 /// Creates a file, lets `fill` write it, and makes sure that it has arrived:
 /// some file systems report a full disk no sooner. Returns its size.
-fn store(
+pub(crate) fn store(
     path: &Path,
     fill: impl FnOnce(BufWriter<fs::File>) -> io::Result<BufWriter<fs::File>>,
 ) -> Result<u64, Error> {
@@ -292,7 +292,7 @@ fn store(
 }
 
 /// The file system's own error, where the Parquet writer wrapped one.
-fn unwrapped(error: ParquetError) -> io::Error {
+pub(crate) fn unwrapped(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(io) => *io,
@@ -310,7 +310,7 @@ fn store_json(path: &Path, value: &impl Serialize) -> Result<u64, Error> {
     })
 }
 
-fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
+pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
     let help = match error.kind() {
         io::ErrorKind::StorageFull => {
             "The disk is full. Nothing half written was left; free some room, or choose \

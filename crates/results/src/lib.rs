@@ -10,6 +10,8 @@ pub mod columns;
 pub mod data;
 pub mod directory;
 pub mod effects;
+mod faults;
+pub mod grid;
 pub mod human;
 pub mod names;
 pub mod network;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::human;
 use xoff_net::topology::{NodeId, NodeKind, PortId};
-use xoff_plan::plan::{DELIVER, EXPIRE, Plan};
+use xoff_plan::plan::{ENDS, EXPIRE, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
@@ -49,8 +49,7 @@ pub fn is_inner(plan: &Plan, port: PortId) -> bool {
 /// it loops instead of ending at its destination.
 pub fn route(plan: &Plan, start: u32) -> (&[PortId], bool) {
     let tail = &plan.hops[start as usize..];
-    let end =
-        tail.iter().position(|&h| h == DELIVER || h == EXPIRE).expect("a route ends in DELIVER or EXPIRE");
+    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
     (&tail[..end], tail[end] == EXPIRE)
 }
 
@@ -77,11 +76,13 @@ pub fn network(plan: &Plan) -> String {
     format!("{hosts}, {switches}, {}", human::listed(&links))
 }
 
-/// The flow control as the literature calls it: `pfc` or `none`.
+/// The flow control as scenarios call it.
 pub fn flow_control(plan: &Plan) -> &'static str {
     match plan.flow_control {
         FlowControlParams::None => "none",
         FlowControlParams::Pfc(_) => "pfc",
+        FlowControlParams::Bfc(_) => "bfc",
+        FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
     }
 }
 

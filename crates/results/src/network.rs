@@ -46,6 +46,10 @@ pub struct LinkEntry {
     pub rate_bps: u64,
     /// One-way delay in picoseconds.
     pub delay_ps: Time,
+    /// Leads from one site to another.
+    pub long: bool,
+    /// Probability that a frame is lost, in each direction.
+    pub loss: f64,
     /// Lossless priorities' headroom at the ingress of `a`, in bytes, by priority.
     pub headroom_a: Vec<u64>,
     /// The same at the ingress of `b`.
@@ -120,6 +124,8 @@ pub fn network(plan: &Plan) -> Network {
                 b: names::port(plan, port.peer),
                 rate_bps: port.rate,
                 delay_ps: port.delay,
+                long: port.long,
+                loss: port.loss,
                 headroom_a: headroom(id),
                 headroom_b: headroom(port.peer),
             })

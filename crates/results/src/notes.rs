@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::{effects, stuck};
+use crate::{effects, faults, stuck};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
@@ -61,6 +61,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     lossless_drops(plan, outcome, &mut notes);
     lossy_drops(plan, outcome, &mut notes);
     expired(plan, outcome, &mut notes);
+    faults::notes(plan, outcome, &mut notes);
     stuck::notes(plan, outcome, &mut notes);
     effects::notes(plan, outcome, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
@@ -68,9 +69,10 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
 }
 
 /// A drop that breaks the promise of a lossless priority. A packet whose time to
-/// live ended in a routing loop is not one: no buffer could have kept it.
+/// live ended in a routing loop, or whose link failed, is not one: no buffer
+/// could have kept it.
 pub fn breaks_losslessness(drops: &Drops) -> bool {
-    drops.lossless && drops.reason != DropReason::Expired
+    drops.lossless && drops.reason.for_want_of_room()
 }
 
 fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
@@ -127,7 +129,7 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                     "Remove egress_limit from priority {priority}: a limit on a lossless queue loses packets."
                 ),
             ),
-            DropReason::Expired => unreachable!("filtered by breaks_losslessness"),
+            _ => unreachable!("filtered by breaks_losslessness"),
         };
         notes.push(
             Note::new(
@@ -166,6 +168,9 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
     let needed = headroom(&link, pfc.response_time).total;
     if size < needed {
         format!("Leave flow_control.headroom out, or set it to \"auto\": this link needs {needed} B.")
+    } else if plan.faults.losses.iter().any(|l| l.port == ingress) {
+        // The pause frames leave by this port.
+        "This link loses pause frames as well ([[loss]]): a pause that is lost comes too late.".into()
     } else {
         format!(
             "The formula asks for {needed} B here, so this drop is a fault of the simulator: please report it."
@@ -175,7 +180,7 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
 
 fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let lossy: Vec<&Drops> =
-        outcome.drops.iter().filter(|d| !d.lossless && d.reason != DropReason::Expired).collect();
+        outcome.drops.iter().filter(|d| !d.lossless && d.reason.for_want_of_room()).collect();
     // The first of those that lost most.
     let Some(worst) = lossy.iter().rev().max_by_key(|d| d.packets) else {
         return;
@@ -245,5 +250,9 @@ pub fn reason(reason: DropReason) -> &'static str {
         DropReason::BufferFull => "the buffer was full",
         DropReason::QueueLimit => "the queue was at its limit",
         DropReason::Expired => "the time to live ended",
+        DropReason::LinkDown => "the link was down",
+        DropReason::Unreachable => "no path led on",
+        DropReason::FrameLost => "the link lost the frame",
+        DropReason::FrameCorrupted => "the link corrupted the frame",
     }
 }

@@ -60,12 +60,15 @@ pub struct Summary {
 /// Packets lost, by place and reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DropSummary {
-    /// Packets lost in lossless priorities, expired ones not counted.
+    /// Packets lost in lossless priorities for want of room.
     pub lossless_packets: u64,
-    /// Packets lost in lossy priorities, expired ones not counted.
+    /// Packets lost in lossy priorities for want of room.
     pub lossy_packets: u64,
     /// Packets whose time to live ended in a routing loop.
     pub expired_packets: u64,
+    /// Packets lost because a link was down, lost or corrupted them, or because
+    /// no path led on. Control frames on such a link are among them.
+    pub fault_packets: u64,
     /// Each place and reason.
     pub places: Vec<DropPlace>,
 }
@@ -79,7 +82,8 @@ pub struct DropPlace {
     pub priority: u8,
     /// Whether the priority is lossless.
     pub lossless: bool,
-    /// `headroom-full`, `buffer-full`, `queue-limit` or `expired`.
+    /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
+    /// `unreachable`, `frame-lost` or `frame-corrupted`.
     pub reason: &'static str,
     /// How many.
     pub packets: u64,
@@ -276,8 +280,9 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
     };
     DropSummary {
         lossless_packets: sum(&notes::breaks_losslessness),
-        lossy_packets: sum(&|d| !d.lossless && d.reason != DropReason::Expired),
+        lossy_packets: sum(&|d| !d.lossless && d.reason.for_want_of_room()),
         expired_packets: sum(&|d| d.reason == DropReason::Expired),
+        fault_packets: sum(&|d| d.reason.by_fault()),
         places: outcome
             .drops
             .iter()
@@ -290,6 +295,10 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::BufferFull => "buffer-full",
                     DropReason::QueueLimit => "queue-limit",
                     DropReason::Expired => "expired",
+                    DropReason::LinkDown => "link-down",
+                    DropReason::Unreachable => "unreachable",
+                    DropReason::FrameLost => "frame-lost",
+                    DropReason::FrameCorrupted => "frame-corrupted",
                 },
                 packets: d.packets,
                 bytes: d.bytes,

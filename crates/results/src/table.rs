@@ -146,12 +146,16 @@ fn totals(s: &Summary) -> String {
     let mut rows = Vec::new();
     let mut row = |name: &str, text: String| rows.push((name.to_string(), text));
     row("drops", {
-        let lost = d.lossless_packets + d.lossy_packets + d.expired_packets;
+        let lost = d.lossless_packets + d.lossy_packets + d.expired_packets + d.fault_packets;
+        let faults = match d.fault_packets {
+            0 => String::new(),
+            n => format!(", {} by faults", human::count(n)),
+        };
         if lost == 0 {
             format!("none in {}", human::counted(s.counters.sent, "data packet"))
         } else {
             format!(
-                "{} lossless, {} lossy, {} expired packets, ACKs included",
+                "{} lossless, {} lossy, {} expired packets{faults}, ACKs included",
                 human::count(d.lossless_packets),
                 human::count(d.lossy_packets),
                 human::count(d.expired_packets)

@@ -5,7 +5,7 @@
 //! the rate changes; the next one is of the rate that holds then.
 
 use crate::core::Core;
-use crate::packet::{Kind, NONE, Packet};
+use crate::packet::{Kind, Packet};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::CongestionControlParams;
@@ -67,18 +67,7 @@ impl Core<'_> {
     pub fn send_cnp(&mut self, flow: u32, path: u32, ack_lane: u8) -> u32 {
         let params = params(self.plan).expect("only a congestion control notifies");
         let lane = params.cnp_lane.unwrap_or(ack_lane);
-        let id = self.packets.insert(Packet {
-            next: NONE,
-            hop: path,
-            flow,
-            number: 0,
-            account: NONE,
-            size: params.cnp_size,
-            kind: Kind::Cnp,
-            lane,
-            marked: false,
-            ahead: [0; 3],
-        });
+        let id = self.packets.insert(Packet::new(Kind::Cnp, flow, 0, params.cnp_size, lane, path));
         let port = self.hops[path as usize];
         self.enqueue(port, 1 + usize::from(lane), id);
         port

@@ -1,19 +1,24 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
+use crate::blocking::{Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{notification_points, reaction_points};
+use crate::faults::Faults;
 use crate::host::{ReceiverState, SenderState};
 use crate::irn::IrnSender;
+use crate::leaves::{Leaves, Newcomer};
 use crate::observe::Observed;
+use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE, Packet};
-use crate::port::{Discipline, Port, Queue, Rounds, lane_mask};
+use crate::partition::Partition;
+use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
-use xoff_plan::plan::{DELIVER, EXPIRE, Limit, Plan, Red};
+use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::{NotificationPoint, ReactionPoint};
-use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams};
+use xoff_schemes::flow_control::{ControlFrame, Device, Target};
 use xoff_schemes::transport::irn;
 
 /// How many events ahead of the current one what it names is fetched …
@@ -23,27 +28,51 @@ const FETCH_SECOND: usize = 4;
 
 /// Kinds of events; their order is that of events at one time.
 pub mod kind {
+    /// A port's link fails (data 1) or recovers (0). Element: port. Data 2:
+    /// routes change; element: the change.
+    pub const FAULT: u8 = 0;
     /// A port's wire is free and something waits: choose it. Element: port.
-    pub const DECISION: u8 = 0;
+    pub const DECISION: u8 = 1;
     /// A packet's last bit arrives. Element: the receiving port. Data: packet.
-    pub const ARRIVAL: u8 = 1;
+    pub const ARRIVAL: u8 = 2;
     /// A control frame takes effect. Element: the receiving port. Data: packet.
-    pub const CONTROL: u8 = 2;
+    pub const CONTROL: u8 = 3;
     /// A timer of the flow control. Element: timer. Data: generation.
-    pub const TIMER: u8 = 3;
+    pub const TIMER: u8 = 4;
     /// A retransmission timer. Element: flow.
-    pub const TIMEOUT: u8 = 4;
+    pub const TIMEOUT: u8 = 5;
     /// A paced flow may send again. Element: flow.
-    pub const PACE: u8 = 5;
+    pub const PACE: u8 = 6;
     /// A slow receiver stops (data 1) or goes on (0). Element: receiver.
-    pub const STALL: u8 = 6;
+    pub const STALL: u8 = 7;
     /// The next flows of the plan begin.
-    pub const FLOWS: u8 = 7;
+    pub const FLOWS: u8 = 8;
 }
 
-/// Everything but the flow control's own state.
+/// What leaves for a device that another thread runs: an event to come there.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter {
+    /// When its event comes, as [`kind::ARRIVAL`] or [`kind::CONTROL`] …
+    pub time: Time,
+    kind: u8,
+    /// … at this port.
+    port: u32,
+    packet: Packet,
+    /// What a control packet says …
+    frame: Option<ControlFrame>,
+    /// … and what it carries for the blocking oracle.
+    roots: Option<Roots>,
+}
+
+/// Everything but the flow control's own state. All arrays are those of the
+/// whole plan; a part of a run uses what belongs to its devices.
 pub struct Core<'a> {
     pub plan: &'a Plan,
+    pub partition: &'a Partition,
+    /// Which part of the run this is.
+    pub part: usize,
+    /// What leaves for each other part.
+    pub outbox: Vec<Vec<Letter>>,
     pub now: Time,
     pub wheel: Wheel,
     pub packets: Arena,
@@ -54,6 +83,9 @@ pub struct Core<'a> {
     pub ports: Vec<Port>,
     pub queues: Vec<Queue>,
     pub rounds: Rounds,
+    /// Queues by flow, if the flow control wants them.
+    pub leaves: Leaves,
+    pub newcomer: Newcomer,
     pub discipline: Discipline,
     pub lanes: usize,
     /// By lane.
@@ -77,9 +109,13 @@ pub struct Core<'a> {
     pub notifications: Vec<NotificationPoint>,
     /// Generation of each timer of the flow control.
     timers: Vec<u32>,
+    /// Links that fail or lose.
+    pub faults: Faults,
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
+    /// The head-of-line blocking oracle, if the plan asks for it.
+    pub blocking: Option<Box<Oracle>>,
 }
 
 /// Width of the wheel's buckets: shorter where more happens at once.
@@ -105,8 +141,8 @@ pub struct Egress {
 }
 
 impl<'a> Core<'a> {
-    /// The devices of a plan, idle at time 0.
-    pub fn new(plan: &'a Plan, timers: usize) -> Self {
+    /// The devices of a plan, idle at time 0, of which `part` will run its own.
+    pub fn new(plan: &'a Plan, partition: &'a Partition, part: usize, timers: usize) -> Self {
         let lanes = plan.lanes.len();
         let topology = &plan.topology;
         let queues_per_port = 1 + 2 * lanes;
@@ -115,11 +151,24 @@ impl<'a> Core<'a> {
             inner[receiver.rx as usize] = true;
             inner[topology.ports[receiver.rx as usize].peer as usize] = true;
         }
+        let faults = Faults::new(plan);
         let ports: Vec<Port> = topology
             .ports
             .iter()
             .enumerate()
-            .map(|(i, p)| Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, !inner[i]))
+            .map(|(i, p)| {
+                let wire = match () {
+                    () if inner[i] => Wire::Inner,
+                    () if faults.is_faulty(i as u32) => Wire::Faulty,
+                    () if partition.of(p.node) == part
+                        && partition.of(topology.ports[p.peer as usize].node) != part =>
+                    {
+                        Wire::Away
+                    }
+                    () => Wire::Link,
+                };
+                Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, wire)
+            })
             .collect();
         let discipline = Discipline::new(&plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>());
         let mut profiles: Vec<Profile> = Vec::new();
@@ -137,6 +186,7 @@ impl<'a> Core<'a> {
                 Account::new(topology.ports[i / lanes].node, kind)
             })
             .collect();
+        let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
@@ -149,7 +199,9 @@ impl<'a> Core<'a> {
             frames: Vec::new(),
             free_frames: Vec::new(),
             hops: &plan.hops,
-            queues: vec![Queue::default(); ports.len() * queues_per_port],
+            queues: vec![Queue::default(); ports.len() * queues_per_port + leaves.len()],
+            leaves,
+            newcomer: Newcomer::None,
             rounds: discipline.rounds(ports.len()),
             discipline,
             lanes,
@@ -181,13 +233,67 @@ impl<'a> Core<'a> {
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             timers: vec![0; timers],
-            response_time: match &plan.flow_control {
-                FlowControlParams::None => 0,
-                FlowControlParams::Pfc(p) => p.response_time,
-            },
+            faults,
+            response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
+            blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan))),
             ports,
             plan,
+            partition,
+            part,
+            outbox: vec![Vec::new(); partition.parts],
+        }
+    }
+
+    /// Whether this part runs `node`.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        self.partition.of(node) == self.part
+    }
+
+    /// A packet leaves for `port`, which another part may run.
+    #[cold]
+    pub fn send_over(&mut self, time: Time, kind: u8, port: u32, id: u32) {
+        let part = self.partition.of(self.plan.topology.ports[port as usize].node);
+        if part == self.part {
+            return self.post(time, kind, port, id);
+        }
+        let packet = self.packets[id];
+        let mut roots = None;
+        let frame = if packet.kind == Kind::Control {
+            roots = self.blocking.as_ref().map(|oracle| oracle.roots_of(packet.number));
+            Some(self.take_frame(id))
+        } else {
+            self.packets.remove(id);
+            None
+        };
+        self.outbox[part].push(Letter { time, kind, port, packet, frame, roots });
+    }
+
+    /// Takes in what another part has sent.
+    pub fn receive(&mut self, letter: &Letter) {
+        let mut packet = letter.packet;
+        if let Some(frame) = letter.frame {
+            packet.number = self.keep_frame(frame);
+            if let (Some(oracle), Some(roots)) = (&mut self.blocking, letter.roots) {
+                oracle.keep(packet.number, roots);
+            }
+        }
+        let id = self.packets.insert(packet);
+        self.post(letter.time, letter.kind, letter.port, id);
+    }
+
+    /// Stores what a control packet says; answers its slot.
+    fn keep_frame(&mut self, frame: ControlFrame) -> u32 {
+        match self.free_frames.pop() {
+            Some(slot) => {
+                self.frames[slot as usize] = frame;
+                slot
+            }
+            None => {
+                self.frames.push(frame);
+                (self.frames.len() - 1) as u32
+            }
         }
     }
 
@@ -221,7 +327,7 @@ impl<'a> Core<'a> {
                 kind::ARRIVAL => {
                     let packet = &self.packets[event.data];
                     let next = self.hops[packet.hop as usize + 1];
-                    if next < EXPIRE {
+                    if next < ENDS {
                         prefetch(&self.ports, next as usize);
                         let queue = next as usize * (1 + 2 * self.lanes) + 1 + usize::from(packet.lane);
                         prefetch(&self.queues, queue);
@@ -245,6 +351,9 @@ impl<'a> Core<'a> {
         let q = &mut self.queues[p.first_queue as usize + queue];
         let packet = &mut self.packets[id];
         packet.next = NONE;
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_joins(id, p.paused >> queue & 1 == 1, self.now);
+        }
         q.bytes += u64::from(packet.size);
         q.peak = q.peak.max(q.bytes);
         let tail = std::mem::replace(&mut q.tail, id);
@@ -315,6 +424,22 @@ impl<'a> Core<'a> {
         }
     }
 
+    /// A pause of a lane, or of one of its queues, that begins now.
+    pub fn new_pause(&mut self, port: u32, lane: u8, queue: Option<u32>) -> Pause {
+        let priority = self.plan.lanes[usize::from(lane)].priority;
+        let root = self.blocking.as_mut().map(|oracle| oracle.pause_begins(port, priority));
+        Pause {
+            port,
+            lane,
+            queue,
+            from: self.now,
+            until: None,
+            cause: self.ports[port as usize].peer,
+            root: root.filter(|&root| root != NONE),
+            named_root: None,
+        }
+    }
+
     /// Notes that a control packet leaves.
     pub fn note_control(&mut self, port: u32, id: u32) {
         let frame = &self.frames[self.packets[id].number as usize];
@@ -350,8 +475,8 @@ impl Device for Core<'_> {
         let p = &mut self.ports[port as usize];
         if p.paused & mask == 0 {
             p.paused |= mask;
-            let cause = p.peer;
-            self.observed.pause_begins(self.now, port, lane, cause);
+            let pause = self.new_pause(port, lane, None);
+            self.observed.pause_begins(pause);
         }
     }
 
@@ -360,39 +485,48 @@ impl Device for Core<'_> {
         let p = &mut self.ports[port as usize];
         if p.paused & mask != 0 {
             p.paused &= !mask;
+            if self.blocking.is_some() {
+                self.charge_lane(port, lane, self.now);
+            }
             self.observed.pause_ends(self.now, port, lane);
             self.post_decision(port);
         }
     }
 
+    fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.pause_leaves(port, lane, target);
+    }
+
+    fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.resume_leaves(port, lane, target);
+    }
+
+    fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
+        self.leaf_is_paused(port, lane, queue)
+    }
+
+    fn active_queues(&self, port: u32, lane: u8) -> u32 {
+        self.active_leaves(port, lane)
+    }
+
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
+        let roots = self.blocking.is_some().then(|| self.roots(port, &frame));
         // A frame of this kind that still waits says this, too.
         let waiting = self.queues[self.ports[port as usize].first_queue as usize].tail;
-        if waiting != NONE && self.frames[self.packets[waiting].number as usize].merge(&frame) {
-            return;
+        if waiting != NONE {
+            let slot = self.packets[waiting].number;
+            if self.frames[slot as usize].merge(&frame) {
+                if let (Some(oracle), Some(later)) = (&mut self.blocking, roots) {
+                    oracle.merge(slot, &later);
+                }
+                return;
+            }
         }
-        let slot = match self.free_frames.pop() {
-            Some(slot) => {
-                self.frames[slot as usize] = frame;
-                slot
-            }
-            None => {
-                self.frames.push(frame);
-                (self.frames.len() - 1) as u32
-            }
-        };
-        let id = self.packets.insert(Packet {
-            next: NONE,
-            hop: NONE,
-            flow: NONE,
-            number: slot,
-            account: NONE,
-            size: frame.length(),
-            kind: Kind::Control,
-            lane: 0,
-            marked: false,
-            ahead: [0; 3],
-        });
+        let slot = self.keep_frame(frame);
+        if let (Some(oracle), Some(roots)) = (&mut self.blocking, roots) {
+            oracle.keep(slot, roots);
+        }
+        let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, frame.length(), 0, NONE));
         self.enqueue(port, 0, id);
         self.post_decision(port);
     }

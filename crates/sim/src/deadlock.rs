@@ -9,10 +9,13 @@
 //! What is left when nothing more can be struck out (the greatest fixpoint) can
 //! never resume: it is deadlocked. A cycle of pauses that still drains is struck
 //! out entirely.
+//!
+//! Where queues are paused one by one, [`deadlock_by_flow`] does the same.
 
-use crate::core::Core;
+use crate::deadlock_by_flow;
 use crate::outcome::{Deadlock, Held, Wait};
 use crate::packet::NONE;
+use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
 
@@ -31,11 +34,11 @@ type Stuck = BTreeMap<u32, Vec<Hold>>;
 
 /// Whether an account's pause has reached its upstream and nothing that was
 /// under way then can still arrive.
-fn settled(core: &Core, account: u32, since: Time, now: Time) -> bool {
-    let (port, lane) = (account / core.lanes as u32, (account % core.lanes as u32) as u8);
-    let link = &core.plan.topology.ports[port as usize];
-    core.observed.standing(link.peer, lane).is_some_and(|pause| {
-        let last = serialisation(u64::from(core.plan.packet.largest()), link.rate) + link.delay;
+fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
+    let (port, lane) = (account / world.lanes(), (account % world.lanes()) as u8);
+    let link = &world.plan.topology.ports[port as usize];
+    world.standing(link.peer, lane).is_some_and(|pause| {
+        let last = serialisation(u64::from(world.plan.packet.largest()), link.rate) + link.delay;
         pause.from >= since && now >= pause.from + last
     })
 }
@@ -45,37 +48,33 @@ fn settled(core: &Core, account: u32, since: Time, now: Time) -> bool {
 pub type Snapshot = BTreeMap<u32, u64>;
 
 /// Takes a snapshot of the accounts that are over.
-pub fn snapshot(core: &Core) -> Snapshot {
-    let held = |account: u32| core.accounts[account as usize].held();
-    core.observed.over_since.keys().map(|&account| (account, held(account))).collect()
+pub fn snapshot(world: &World) -> Snapshot {
+    world.over_since().map(|(account, _)| (account, world.account(account).held())).collect()
 }
 
 /// The greatest fixpoint among the accounts that hold what they did at `last`;
 /// with `stalls` a host that has stopped reading holds its queue as well.
-fn stuck(core: &Core, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
-    let same = snapshot(core);
-    let mut set: Stuck = core
-        .observed
-        .over_since
-        .iter()
-        .filter(|&(account, _)| last.get(account) == same.get(account))
-        .filter(|&(&account, &since)| settled(core, account, since, now))
-        .map(|(&account, _)| (account, Vec::new()))
+fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
+    let mut set: Stuck = world
+        .over_since()
+        .filter(|&(account, _)| last.get(&account) == Some(&world.account(account).held()))
+        .filter(|&(account, since)| settled(world, account, since, now))
+        .map(|(account, _)| (account, Vec::new()))
         .collect();
     // Which bytes of the set's accounts lie in queues that the set (or a stall) holds.
-    let lanes = core.lanes as u32;
-    let stalled = core.plan.receivers.iter().map(|r| r.rx).filter(|&rx| core.ports[rx as usize].paused != 0);
+    let lanes = world.lanes();
+    let stalled = world.plan.receivers.iter().map(|r| r.rx).filter(|&rx| world.port(rx).paused != 0);
     let mut queues: Vec<(u32, u32, u32)> = if stalls {
         stalled.flat_map(|rx| (0..lanes).map(move |l| (rx, l, NONE))).collect()
     } else {
         Vec::new()
     };
-    queues
-        .extend(set.keys().map(|&by| (core.plan.topology.ports[(by / lanes) as usize].peer, by % lanes, by)));
+    queues.extend(
+        set.keys().map(|&by| (world.plan.topology.ports[(by / lanes) as usize].peer, by % lanes, by)),
+    );
     for (port, lane, by) in queues {
         let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
-        for id in queued(core, port, lane) {
-            let packet = &core.packets[id];
+        for packet in world.queued(port, lane) {
             *bytes.entry(packet.account).or_default() += u64::from(packet.size);
         }
         for (account, bytes) in bytes {
@@ -90,13 +89,7 @@ fn stuck(core: &Core, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
             .filter(|(account, holds)| {
                 let kept =
                     holds.iter().filter(|h| h.by == NONE || set.contains_key(&h.by)).map(|h| h.bytes).sum();
-                let a = &core.accounts[**account as usize];
-                kept == 0
-                    || a.could_resume(
-                        kept,
-                        &core.memories[a.node as usize],
-                        &core.profiles[usize::from(a.profile)],
-                    )
+                kept == 0 || world.could_resume(**account, kept)
             })
             .map(|(&account, _)| account)
             .collect();
@@ -116,20 +109,12 @@ fn stuck(core: &Core, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
     set
 }
 
-/// The packets in a forwarding queue.
-fn queued<'c>(core: &'c Core, port: u32, lane: u32) -> impl Iterator<Item = u32> + 'c {
-    let queue = core.ports[port as usize].first_queue + 1 + lane;
-    let mut next = core.queues[queue as usize].head;
-    std::iter::from_fn(move || {
-        let id = (next != NONE).then_some(next)?;
-        next = core.packets[id].next;
-        Some(id)
-    })
-}
-
 /// Looks for a deadlock at time `now`.
-pub fn look(core: &Core, now: Time, last: &Snapshot) -> Option<Deadlock> {
-    let set = stuck(core, now, last, false);
+pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
+    if world.cores[0].leaves.used() {
+        return deadlock_by_flow::look(world, now);
+    }
+    let set = stuck(world, now, last, false);
     // From any member, what holds most of it, and so on, runs into a cycle.
     let mut order = Vec::new();
     let mut account = *set.keys().next()?;
@@ -139,22 +124,19 @@ pub fn look(core: &Core, now: Time, last: &Snapshot) -> Option<Deadlock> {
     }
     let start = order.iter().position(|&a| a == account).unwrap_or(0);
     let members = &order[start..];
-    let lanes = core.lanes as u32;
+    let lanes = world.lanes();
     let cycle = members
         .iter()
         .map(|&member| {
             let (port, lane) = (set[&member][0].port, member % lanes);
-            let flows: BTreeSet<u32> = queued(core, port, lane)
-                .map(|id| &core.packets[id])
-                .filter(|p| p.account == member)
-                .map(|p| p.flow)
-                .collect();
-            let bytes = queued(core, port, lane).map(|id| u64::from(core.packets[id].size)).sum();
+            let flows: BTreeSet<u32> =
+                world.queued(port, lane).filter(|p| p.account == member).map(|p| p.flow).collect();
+            let bytes = world.queued(port, lane).map(|p| u64::from(p.size)).sum();
             Held { port, lane: lane as u8, bytes, flows: flows.into_iter().collect() }
         })
         .collect();
     Some(Deadlock {
-        closed: members.iter().map(|a| core.observed.over_since[a]).max().unwrap_or(now),
+        closed: world.over_since().filter(|(a, _)| members.contains(a)).map(|(_, t)| t).max().unwrap_or(now),
         seen: now,
         cycle,
         stuck: set.keys().map(|&a| (a / lanes, (a % lanes) as u8)).collect(),
@@ -163,22 +145,25 @@ pub fn look(core: &Core, now: Time, last: &Snapshot) -> Option<Deadlock> {
 
 /// Who waits for whom and will not move: in a deadlock, behind one, or behind a
 /// host that has stopped reading. Empty if every flow is done.
-pub fn waiting(core: &Core, now: Time, last: &Snapshot) -> Vec<Wait> {
-    if core.observed.flows_done == core.plan.flows.len() {
+pub fn waiting(world: &World, now: Time, last: &Snapshot) -> Vec<Wait> {
+    if world.flows_done() == world.plan.flows.len() {
         return Vec::new();
     }
-    let set = stuck(core, now, last, true);
-    let lanes = core.lanes as u32;
+    if world.cores[0].leaves.used() {
+        return deadlock_by_flow::waiting(world);
+    }
+    let set = stuck(world, now, last, true);
+    let lanes = world.lanes();
     set.keys()
         .map(|&account| {
             let (ingress, lane) = (account / lanes, account % lanes);
-            let port = core.plan.topology.ports[ingress as usize].peer;
+            let port = world.plan.topology.ports[ingress as usize].peer;
             let mut seen = BTreeSet::new();
             let mut at = account;
             let root = loop {
                 let held = set[&at][0];
                 if held.by == NONE {
-                    break Some(core.ports[held.port as usize].node);
+                    break Some(world.port(held.port).node);
                 }
                 if !seen.insert(at) {
                     break None;
@@ -188,8 +173,8 @@ pub fn waiting(core: &Core, now: Time, last: &Snapshot) -> Vec<Wait> {
             Wait {
                 port,
                 lane: lane as u8,
-                bytes: queued(core, port, lane).map(|id| u64::from(core.packets[id].size)).sum(),
-                since: core.observed.standing(port, lane as u8).map_or(now, |p| p.from),
+                bytes: world.queued(port, lane).map(|p| u64::from(p.size)).sum(),
+                since: world.standing(port, lane as u8).map_or(now, |p| p.from),
                 waits_for: ingress,
                 root,
             }

@@ -1,47 +1,35 @@
-//! The event loop: what happens to packets and ports, in order.
+//! What happens to packets and ports, in order: the event loop of the devices
+//! that one thread runs.
 
-use crate::Progress;
 use crate::buffer::Refusal;
+use crate::by_flow;
 use crate::core::{Core, kind};
-use crate::deadlock;
-use crate::observe;
-use crate::outcome::{AccountPeak, Counters, DropReason, Drops, Outcome, Stop};
+use crate::faults;
+use crate::leaves::Newcomer;
+use crate::outcome::{DropReason, Drops};
 use crate::packet::{Kind, NONE};
-use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
+use crate::partition::Partition;
+use crate::port::{Queue, Wire};
+use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
-use xoff_plan::plan::{DELIVER, EXPIRE, Plan};
+use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{Crossing, FlowControl};
 
-/// How often the deadlock oracle looks.
-const LOOK: Time = 100 * MICROSECOND;
-/// Without an end time, a run is given up when no data packet has moved for
-/// this long and four retransmission timeouts, and nothing but timers is pending.
-const QUIET: Time = 10 * MILLISECOND;
-/// Events between two calls of the watcher.
-const WATCH: u64 = 1 << 16;
-
-/// A run.
+/// A part of a run.
 pub struct Engine<'a> {
-    core: Core<'a>,
+    pub core: Core<'a>,
     flow_control: FlowControl,
     next_flow: usize,
-    next_sample: Time,
-    next_look: Time,
-    /// Data packet-hops at the last look, and since when they have not changed.
-    moved: (u64, Time),
-    /// For the deadlock oracle: what the accounts that are over held at the last look.
-    held: deadlock::Snapshot,
 }
 
 impl<'a> Engine<'a> {
-    pub fn new(plan: &'a Plan) -> Self {
+    /// The devices of `part`, before anything has happened.
+    pub fn new(plan: &'a Plan, partition: &'a Partition, part: usize) -> Self {
         let priorities: Vec<u8> = plan.lanes.iter().map(|l| l.priority).collect();
         let flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &priorities);
-        let mut core = Core::new(plan, flow_control.timers());
-        if let Some(flow) = plan.flows.first() {
-            core.post(flow.start, kind::FLOWS, 0, 0);
-        }
-        for (i, receiver) in plan.receivers.iter().enumerate() {
+        let mut core = Core::new(plan, partition, part, flow_control.timers());
+        core.post_faults();
+        for (i, receiver) in plan.receivers.iter().enumerate().filter(|(_, r)| partition.of(r.host) == part) {
             for &(from, until) in &receiver.stalls {
                 core.post(from, kind::STALL, i as u32, 1);
                 if until < Time::MAX {
@@ -49,39 +37,15 @@ impl<'a> Engine<'a> {
                 }
             }
         }
-        Self {
-            core,
-            flow_control,
-            next_flow: 0,
-            next_sample: plan.measure.interval.unwrap_or(Time::MAX),
-            next_look: LOOK,
-            moved: (0, 0),
-            held: deadlock::Snapshot::new(),
-        }
+        let mut engine = Self { core, flow_control, next_flow: 0 };
+        engine.await_flows();
+        engine
     }
 
-    pub fn run(mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-        let end = self.core.plan.end.unwrap_or(Time::MAX);
-        let flows = self.core.plan.flows.len();
-        let mut events = 0u64;
-        let mut halt = self.next_sample.min(self.next_look).min(end);
-        let stop = loop {
-            let next = self.core.wheel.pop();
-            // Without any more events there is still the series, up to the end.
-            let time = next.map_or(if end < Time::MAX { end } else { 0 }, |e| e.time);
-            while time >= halt && halt < end {
-                if let Some(stop) = self.pause_to_observe(halt, time, next) {
-                    return self.finish(stop, halt, events);
-                }
-                halt = self.next_sample.min(self.next_look).min(end);
-            }
-            let Some(event) = next.filter(|e| e.time < end) else {
-                break match self.core.observed.flows_done == flows {
-                    true => Stop::AllDone,
-                    false if end < Time::MAX => Stop::EndTime,
-                    false => Stop::Starved,
-                };
-            };
+    /// Lets everything happen that comes before `until`. Answers the number of events.
+    pub fn advance(&mut self, until: Time) -> u64 {
+        let mut events = 0;
+        while let Some(event) = self.core.wheel.pop_before(until) {
             events += 1;
             self.core.now = event.time;
             self.core.fetch_ahead();
@@ -93,8 +57,17 @@ impl<'a> Engine<'a> {
                 }
                 kind::ARRIVAL => self.arrive(element, event.data),
                 kind::CONTROL => {
+                    if let Some(oracle) = &mut self.core.blocking {
+                        oracle.takes_effect(self.core.packets[event.data].number);
+                    }
                     let frame = self.core.take_frame(event.data);
-                    self.flow_control.received(&mut self.core, element, &frame);
+                    let faulty = self.core.ports[element as usize].wire == Wire::Faulty;
+                    if !(faulty && self.core.reset_since_arrival(element)) {
+                        self.flow_control.received(&mut self.core, element, &frame);
+                    }
+                    if let Some(oracle) = &mut self.core.blocking {
+                        oracle.effect_ends();
+                    }
                 }
                 kind::TIMER => {
                     if self.core.timer_is_current(element, event.data) {
@@ -111,71 +84,48 @@ impl<'a> Engine<'a> {
                     self.kick(port);
                 }
                 kind::STALL => self.stall(element, event.data == 1),
-                _ => self.begin_flows(),
-            }
-            if events.is_multiple_of(WATCH) && !watch(&self.progress(events)) {
-                break Stop::Interrupted;
-            }
-            if self.core.observed.flows_done == flows && self.core.plan.end.is_none() {
-                break Stop::AllDone;
-            }
-        };
-        let at = if stop != Stop::Interrupted && end < Time::MAX { end } else { self.core.now };
-        self.finish(stop, at, events)
-    }
-
-    fn progress(&self, events: u64) -> Progress {
-        Progress {
-            now: self.core.now,
-            counters: Counters { events, ..self.core.observed.counters },
-            flows_done: self.core.observed.flows_done,
-            deadlocked: self.core.observed.deadlock.is_some(),
-        }
-    }
-
-    /// Samples and oracles that are due at `at`, before the event `popped`, which
-    /// (or else the end) comes at `next`.
-    #[cold]
-    fn pause_to_observe(&mut self, at: Time, next: Time, popped: Option<Event>) -> Option<Stop> {
-        if at == self.next_sample {
-            observe::sample(&mut self.core, at);
-            self.next_sample += self.core.plan.measure.interval.unwrap_or(Time::MAX);
-        }
-        if at == self.next_look {
-            // Until the next event there is nothing new to see.
-            self.next_look = (next / LOOK).saturating_add(1).saturating_mul(LOOK);
-            if self.core.observed.deadlock.is_none() {
-                self.core.observed.deadlock = deadlock::look(&self.core, at, &self.held);
-            }
-            self.held = deadlock::snapshot(&self.core);
-            let hops = self.core.observed.counters.data_hops;
-            if hops != self.moved.0 {
-                self.moved = (hops, at);
-            } else if self.core.plan.end.is_none() && popped.is_none_or(|e| is_timer(&e)) && self.starved(at)
-            {
-                return Some(Stop::Starved);
+                kind::FAULT => {
+                    // A change of routes happens in every part.
+                    events -= u64::from(element == faults::ROUTES);
+                    faults::happens(&mut self.core, &mut self.flow_control, element, event.data);
+                }
+                // Flows count one by one: how many begin together depends on the part.
+                _ => events += self.begin_flows() - 1,
             }
         }
-        None
+        self.core.observed.counters.events += events;
+        events
     }
 
-    /// Whether nothing will ever move again: no data packet has for long, and
-    /// all that is pending are timers and the pause frames that they send.
-    fn starved(&self, at: Time) -> bool {
-        at - self.moved.1 > QUIET + 4 * self.core.plan.transport.rto && !self.core.wheel.any(|e| !is_timer(e))
-    }
-
-    fn begin_flows(&mut self) {
-        let plan = self.core.plan;
-        while let Some(flow) = plan.flows.get(self.next_flow) {
-            if flow.start > self.core.now {
+    /// Posts the beginning of the next flow of this part's hosts.
+    fn await_flows(&mut self) {
+        let flows = &self.core.plan.flows;
+        while let Some(flow) = flows.get(self.next_flow) {
+            if self.core.owns(flow.src) {
                 self.core.post(flow.start, kind::FLOWS, 0, 0);
                 break;
             }
-            let port = self.core.begin_flow(self.next_flow as u32);
             self.next_flow += 1;
-            self.kick(port);
         }
+    }
+
+    /// Begins the flows that are due. Answers how many.
+    fn begin_flows(&mut self) -> u64 {
+        let plan = self.core.plan;
+        let mut begun = 0;
+        while let Some(flow) = plan.flows.get(self.next_flow) {
+            if self.core.owns(flow.src) {
+                if flow.start > self.core.now {
+                    break;
+                }
+                let port = self.core.begin_flow(self.next_flow as u32);
+                self.kick(port);
+                begun += 1;
+            }
+            self.next_flow += 1;
+        }
+        self.await_flows();
+        begun
     }
 
     fn stall(&mut self, receiver: u32, stops: bool) {
@@ -187,8 +137,14 @@ impl<'a> Engine<'a> {
     /// Something was given to `port`: it starts if it can.
     #[inline]
     fn kick(&mut self, port: u32) {
+        if self.core.newcomer != Newcomer::None {
+            by_flow::settle_newcomer(&mut self.core, &mut self.flow_control);
+        }
         let p = &mut self.core.ports[port as usize];
         if p.pending || p.eligible() == 0 {
+            if self.core.is_down(port) {
+                faults::purge(&mut self.core, &mut self.flow_control, port);
+            }
             return;
         }
         if p.free_at <= self.core.now {
@@ -213,13 +169,28 @@ impl<'a> Engine<'a> {
         let lanes = core.lanes;
         let queue = core.discipline.select(eligible, port, &mut core.rounds, |q| {
             let queue = &core.queues[first_queue + q as usize];
+            if core.leaves.used() && queue.head == NONE {
+                let size = |list: &Queue| match q as usize > lanes {
+                    true => core.senders[list.head as usize].next_size(),
+                    false => core.packets[list.head].size,
+                };
+                return core.leaves.settle(port, q as usize, &core.queues, size).1;
+            }
             if q as usize > lanes {
                 core.senders[queue.head as usize].next_size()
             } else {
                 core.packets[queue.head].size
             }
         }) as usize;
-        let id = if queue > lanes { core.serve_ring(port, queue) } else { core.dequeue(port, queue) };
+        let id = if core.leaves.used() && queue > 0 {
+            // Whatever the scheme sends meanwhile waits for what is chosen below.
+            core.ports[port as usize].pending = true;
+            by_flow::serve(core, &mut self.flow_control, port, queue)
+        } else if queue > lanes {
+            core.serve_ring(port, queue)
+        } else {
+            core.dequeue(port, queue)
+        };
         if core.marks_at_dequeue && (1..=lanes).contains(&queue) {
             core.mark_leaving(port, queue, id);
         }
@@ -232,10 +203,10 @@ impl<'a> Engine<'a> {
         p.free_at = done;
         p.bytes += u64::from(size);
         p.packets += 1;
-        let (peer, arrival) = (p.peer, done + p.delay);
+        let (peer, arrival, wire) = (p.peer, done + p.delay, p.wire);
         let more = p.eligible() != 0;
         p.pending = more;
-        if p.is_link {
+        if wire != Wire::Inner {
             core.observed.counters.packet_hops += 1;
             core.observed.counters.data_hops += u64::from(kind_of == Kind::Data);
         }
@@ -244,29 +215,25 @@ impl<'a> Engine<'a> {
         }
         if kind_of == Kind::Control {
             core.note_control(port, id);
-            let effect = arrival + core.response_time;
-            core.post(effect, kind::CONTROL, peer, id);
+        }
+        let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
+        let (at, what) = if kind_of == Kind::Control && !lost {
+            (arrival + core.response_time, kind::CONTROL)
         } else {
-            core.post(arrival, kind::ARRIVAL, peer, id);
+            (arrival, kind::ARRIVAL)
+        };
+        if matches!(wire, Wire::Inner | Wire::Link) {
+            core.post(at, what, peer, id);
+        } else {
+            core.send_over(at, what, peer, id);
         }
         if account != NONE {
-            let a = &mut core.accounts[account as usize];
-            let profile = &core.profiles[usize::from(a.profile)];
-            let memory = &mut core.memories[a.node as usize];
-            if let Some(crossing) = a.release(u64::from(size), memory, profile) {
-                self.crossed(account, crossing);
-            }
+            release(core, &mut self.flow_control, account, port, size);
         }
     }
 
-    #[cold]
     fn crossed(&mut self, account: u32, crossing: Crossing) {
-        let (port, lane) = (account / self.core.lanes as u32, account % self.core.lanes as u32);
-        match crossing {
-            Crossing::Over => drop(self.core.observed.over_since.insert(account, self.core.now)),
-            Crossing::Under => drop(self.core.observed.over_since.remove(&account)),
-        }
-        self.flow_control.crossed(&mut self.core, port, lane as u8, crossing);
+        crossed(&mut self.core, &mut self.flow_control, account, crossing);
     }
 
     /// A packet's last bit arrived at `port`.
@@ -276,13 +243,12 @@ impl<'a> Engine<'a> {
         let packet = &mut core.packets[id];
         packet.hop += 1;
         let next = core.hops[packet.hop as usize];
-        if next < EXPIRE {
+        if next < ENDS {
             return self.forward(port, id, next);
         }
-        if next == EXPIRE {
-            return self.discard(port, id, DropReason::Expired, 0);
+        if next != DELIVER {
+            return discard(core, port, id, faults::reason(next), 0);
         }
-        debug_assert_eq!(next, DELIVER);
         let kick = if packet.kind == Kind::Data { core.receive_data(id) } else { core.receive_answer(id) };
         if let Some(port) = kick {
             self.kick(port);
@@ -293,6 +259,9 @@ impl<'a> Engine<'a> {
     #[inline]
     fn forward(&mut self, port: u32, id: u32, egress: u32) {
         let core = &mut self.core;
+        if core.is_down(egress) {
+            return discard(core, port, id, DropReason::LinkDown, 0);
+        }
         let packet = &mut core.packets[id];
         let (size, lane) = (u64::from(packet.size), usize::from(packet.lane));
         let at = port as usize * core.lanes + lane;
@@ -303,15 +272,18 @@ impl<'a> Engine<'a> {
         if rule.limit != xoff_plan::plan::Limit::Unlimited {
             let room = memory.egress_share(rule.limit);
             if queued + size > room {
-                return self.discard(port, id, DropReason::QueueLimit, queued + size - room);
+                return discard(core, port, id, DropReason::QueueLimit, queued + size - room);
             }
         }
         let crossing = match a.admit(size, memory, &core.profiles[usize::from(a.profile)]) {
             Ok(crossing) => crossing,
-            Err(Refusal::Headroom(by)) => return self.discard(port, id, DropReason::HeadroomFull, by),
-            Err(Refusal::Memory(by)) => return self.discard(port, id, DropReason::BufferFull, by),
+            Err(Refusal::Headroom(by)) => return discard(core, port, id, DropReason::HeadroomFull, by),
+            Err(Refusal::Memory(by)) => return discard(core, port, id, DropReason::BufferFull, by),
         };
         packet.account = at as u32;
+        if let Some(oracle) = &mut core.blocking {
+            oracle.charged(at as u32, core.plan.topology.ports[egress as usize].index, size);
+        }
         if let Some(red) = rule.ecn
             && queued > red.k_min
             && !red.at_dequeue
@@ -321,79 +293,68 @@ impl<'a> Engine<'a> {
             core.packets[id].marked = true;
             core.observed.control[egress as usize][2] += 1;
         }
-        core.enqueue(egress, 1 + lane, id);
+        if core.leaves.used() {
+            by_flow::enqueue(core, &mut self.flow_control, egress, id);
+        } else {
+            core.enqueue(egress, 1 + lane, id);
+        }
         if let Some(crossing) = crossing {
             self.crossed(at as u32, crossing);
         }
         self.kick(egress);
     }
+}
 
-    #[cold]
-    fn discard(&mut self, ingress: u32, id: u32, reason: DropReason, shortfall: u64) {
-        let core = &mut self.core;
-        let packet = core.packets[id];
+/// Drops a packet that arrived at `ingress`, in no queue any more.
+#[cold]
+pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, shortfall: u64) {
+    let packet = core.packets[id];
+    if packet.kind == Kind::Control {
+        core.take_frame(id);
+    } else {
         core.packets.remove(id);
-        let drop = Drops {
-            ingress,
-            lane: packet.lane,
-            lossless: core.egress[usize::from(packet.lane)].lossless,
-            reason,
-            packets: 1,
-            bytes: u64::from(packet.size),
-            first: core.now,
-            shortfall,
-        };
-        core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
     }
+    let drop = Drops {
+        ingress,
+        lane: packet.lane,
+        lossless: core.egress[usize::from(packet.lane)].lossless,
+        reason,
+        packets: 1,
+        bytes: u64::from(packet.size),
+        first: core.now,
+        shortfall,
+    };
+    core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
+}
 
-    fn finish(mut self, stop: Stop, at: Time, events: u64) -> Outcome {
-        if self.core.plan.measure.interval.is_some() {
-            observe::sample(&mut self.core, at);
-        }
-        let core = &mut self.core;
-        // The last look examines every account, however short the run was.
-        let everything = deadlock::snapshot(core);
-        if core.observed.deadlock.is_none() {
-            core.observed.deadlock = deadlock::look(core, at, &everything);
-        }
-        let waiting = deadlock::waiting(core, at, &everything);
-        let ports = observe::port_outcomes(core);
-        let observed = &mut core.observed;
-        for (i, flow) in observed.flows.iter_mut().enumerate() {
-            (flow.packets_sent, flow.retransmitted) = core.senders[i].sent();
-            flow.delivered_bytes =
-                core.receivers[i].delivered_bytes(core.plan.flows[i].size, core.plan.packet.mtu);
-        }
-        let counters = &mut observed.counters;
-        counters.events = events;
-        counters.in_flight = core.packets.slots().iter().filter(|p| p.kind == Kind::Data).count() as u64;
-        assert_eq!(
-            counters.sent,
-            counters.delivered + counters.dropped + counters.in_flight,
-            "packets are conserved"
-        );
-        Outcome {
-            end: at,
-            stop,
-            flows: std::mem::take(&mut observed.flows),
-            pauses: std::mem::take(&mut observed.pauses),
-            series: std::mem::take(&mut observed.series),
-            ports,
-            buffer_peaks: core.memories.iter().map(|m| m.peak).collect(),
-            accounts: core
-                .accounts
-                .iter()
-                .map(|a| AccountPeak { main: a.main_peak, headroom: a.headroom_peak() })
-                .collect(),
-            drops: std::mem::take(&mut observed.drops).into_values().collect(),
-            deadlock: observed.deadlock.take(),
-            waiting,
-            counters: observed.counters,
-        }
+/// Gives back what a packet of `size` bytes, which waited at `egress`, was charged.
+#[inline]
+pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
+    if let Some(oracle) = &mut core.blocking {
+        oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());
+    }
+    let a = &mut core.accounts[account as usize];
+    let profile = &core.profiles[usize::from(a.profile)];
+    let memory = &mut core.memories[a.node as usize];
+    if let Some(crossing) = a.release(u64::from(size), memory, profile) {
+        crossed(core, flow_control, account, crossing);
+    }
+}
+
+/// An account crossed a threshold. Over a link that is down nobody is told.
+#[cold]
+fn crossed(core: &mut Core, flow_control: &mut FlowControl, account: u32, crossing: Crossing) {
+    let (port, lane) = (account / core.lanes as u32, account % core.lanes as u32);
+    match crossing {
+        Crossing::Over => drop(core.observed.over_since.insert(account, core.now)),
+        Crossing::Under => drop(core.observed.over_since.remove(&account)),
+    }
+    if !core.is_down(port) {
+        flow_control.crossed(core, port, lane as u8, crossing);
     }
 }
 
 /// Whether an event is a timer, or the effect of a frame that a timer sent.
-fn is_timer(event: &Event) -> bool {
+pub fn is_timer(event: &Event) -> bool {
     matches!(event.kind(), kind::TIMER | kind::TIMEOUT | kind::CONTROL)
 }

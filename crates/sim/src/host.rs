@@ -8,9 +8,10 @@
 
 use crate::congestion::{CONTROLLED, gap};
 use crate::core::{Core, kind};
+use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE, Packet};
 use xoff_kernel::time::{Time, serialisation};
-use xoff_plan::plan::{Flow, Plan};
+use xoff_plan::plan::{Flow, FlowRoute, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
 
@@ -27,7 +28,7 @@ pub struct SenderState {
     /// Its NIC's port.
     port: u32,
     /// Behind it in the ring.
-    ring_next: u32,
+    pub ring_next: u32,
     retransmitted: u32,
     lane: u8,
     pub in_ring: bool,
@@ -90,6 +91,16 @@ impl SenderState {
         (u64::from(self.transport.highest) + repeats, repeats)
     }
 
+    /// Start of its route in the plan's hops.
+    pub fn path(&self) -> u32 {
+        self.path
+    }
+
+    /// It stands in its ring: it may send.
+    pub fn ready(&self) -> bool {
+        self.in_ring
+    }
+
     /// All of it is acknowledged.
     pub fn complete(&self) -> bool {
         self.transport.complete()
@@ -128,8 +139,15 @@ impl Core<'_> {
         }
         sender.in_ring = true;
         sender.ring_next = NONE;
+        if self.leaves.used() {
+            self.newcomer = Newcomer::Flow(flow);
+            return;
+        }
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
         let p = &mut self.ports[port as usize];
+        if let Some(oracle) = &mut self.blocking {
+            oracle.pair_joins(flow, p.paused >> queue & 1 == 1, self.now);
+        }
         let ring = &mut self.queues[p.first_queue as usize + queue];
         let tail = std::mem::replace(&mut ring.tail, flow);
         if tail == NONE {
@@ -140,19 +158,23 @@ impl Core<'_> {
         }
     }
 
-    /// Takes a flow that has nothing more to send out of its ring.
+    /// Takes a flow that has nothing more to send out of its ring. Answers the
+    /// port to kick, if the flow control is to be told.
     #[cold]
-    fn leave_ring(&mut self, flow: u32) {
+    fn leave_ring(&mut self, flow: u32) -> Option<u32> {
         let sender = &self.senders[flow as usize];
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
-        let p = &mut self.ports[port as usize];
-        let ring = &mut self.queues[p.first_queue as usize + queue];
         let after = sender.ring_next;
+        let at = match self.leaves.used() {
+            true => self.leaves.list_of(flow),
+            false => self.ports[port as usize].first_queue as usize + queue,
+        };
+        let ring = &mut self.queues[at];
         if ring.head == flow {
             ring.head = after;
             if after == NONE {
                 ring.tail = NONE;
-                p.ready &= !(1 << queue);
+                self.ring_emptied(port, queue, at);
             }
         } else {
             let mut before = ring.head;
@@ -165,6 +187,24 @@ impl Core<'_> {
             }
         }
         self.senders[flow as usize].in_ring = false;
+        if !self.leaves.used() {
+            return None;
+        }
+        self.newcomer = Newcomer::Gone(flow);
+        Some(port)
+    }
+
+    /// Writes down what the ends of this part's flows know of them.
+    pub fn tell_flows(&mut self) {
+        for (i, flow) in self.plan.flows.iter().enumerate() {
+            let told = &mut self.observed.flows[i];
+            if self.partition.of(flow.src) == self.part {
+                (told.packets_sent, told.retransmitted) = self.senders[i].sent();
+            }
+            if self.partition.of(flow.dst) == self.part {
+                told.delivered_bytes = self.receivers[i].delivered_bytes(flow.size, self.plan.packet.mtu);
+            }
+        }
     }
 
     /// A flow begins. Answers the port to kick.
@@ -176,8 +216,11 @@ impl Core<'_> {
     /// Makes the next packet of the flow at the head of a ring.
     #[inline]
     pub fn serve_ring(&mut self, port: u32, queue: usize) -> u32 {
-        let p = &mut self.ports[port as usize];
-        let ring = &mut self.queues[p.first_queue as usize + queue];
+        let at = match self.leaves.used() {
+            true => self.leaves.serving(port, queue),
+            false => self.ports[port as usize].first_queue as usize + queue,
+        };
+        let ring = &mut self.queues[at];
         let flow = ring.head;
         let sender = &mut self.senders[flow as usize];
         ring.data_packets += 1;
@@ -222,22 +265,11 @@ impl Core<'_> {
                 self.senders[tail as usize].ring_next = flow;
             } else if next == NONE {
                 ring.tail = NONE;
-                p.ready &= !(1 << queue);
+                self.ring_emptied(port, queue, at);
             }
         }
         self.observed.counters.sent += 1;
-        self.packets.insert(Packet {
-            next: NONE,
-            hop: path,
-            flow,
-            number: psn,
-            account: NONE,
-            size,
-            kind: Kind::Data,
-            lane,
-            marked: false,
-            ahead: [0; 3],
-        })
+        self.packets.insert(Packet::new(Kind::Data, flow, psn, size, lane, path))
     }
 
     /// A data packet reached its receiver, which may answer. Answers the port to kick.
@@ -285,20 +317,16 @@ impl Core<'_> {
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
         // The answer takes the data packet's place.
-        *packet = Packet {
-            next: NONE,
-            hop: path,
-            flow,
-            number,
-            account: NONE,
-            size: self.plan.packet.ack,
-            kind,
-            lane,
-            marked: self.notifications.get_mut(flow as usize).is_some_and(|n| n.on_answer()),
-            ahead,
-        };
+        let marked = self.notifications.get_mut(flow as usize).is_some_and(|n| n.on_answer());
+        let answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
+        *packet = answer;
+        (packet.marked, packet.ahead) = (marked, ahead);
         let port = self.hops[path as usize];
-        self.enqueue(port, 1 + usize::from(lane), id);
+        if self.leaves.used() {
+            self.newcomer = Newcomer::Answer(id);
+        } else {
+            self.enqueue(port, 1 + usize::from(lane), id);
+        }
         if notifies {
             self.send_cnp(flow, path, lane);
         }
@@ -337,10 +365,7 @@ impl Core<'_> {
             if sender.complete() {
                 self.observed.completed(flow, self.now);
                 // Gone back for packets that had arrived after all.
-                if sender.in_ring {
-                    self.leave_ring(flow);
-                }
-                return None;
+                return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
         }
         if sender.in_ring {
@@ -384,6 +409,27 @@ impl Core<'_> {
         self.post(deadline, kind::TIMEOUT, flow, 0);
         self.join_ring(flow);
         Some(port)
+    }
+
+    /// A flow and its ACKs go over to other routes. Answers the port where it now
+    /// waits to send, if that is another one than before.
+    pub fn reroute_flow(&mut self, route: &FlowRoute) -> Option<u32> {
+        self.receivers[route.flow as usize].ack_path = route.ack_path;
+        let port = self.hops[route.path as usize];
+        let sender = &mut self.senders[route.flow as usize];
+        sender.path = route.path;
+        if sender.port == port {
+            return None;
+        }
+        let waited = sender.in_ring;
+        if waited {
+            self.leave_ring(route.flow);
+        }
+        self.senders[route.flow as usize].port = port;
+        if waited {
+            self.join_ring(route.flow);
+        }
+        waited.then_some(port)
     }
 
     /// A paced flow may send again. Answers the port to kick.

@@ -5,19 +5,28 @@
 //! transmission decision pending, always for the time when its wire is free,
 //! and only if something that may go waits: so an idle or paused port costs
 //! nothing, and which queue is served is chosen when the wire is free, never
-//! when a packet comes.
+//! when a packet comes. Several threads may each run a part of the devices; the
+//! result has the same bytes.
 
+mod blocking;
 mod buffer;
+mod by_flow;
 mod congestion;
 mod core;
 mod deadlock;
+mod deadlock_by_flow;
 mod engine;
+mod executor;
+mod faults;
 mod host;
 mod irn;
+mod leaves;
 mod observe;
 pub mod outcome;
 mod packet;
+mod partition;
 mod port;
+mod world;
 
 use outcome::{Counters, Outcome};
 use xoff_kernel::time::Time;
@@ -36,11 +45,20 @@ pub struct Progress {
     pub deadlocked: bool,
 }
 
-/// Runs a plan to its end, or until `watch` answers `false`.
+/// Runs a plan on one thread: see [`run_on`].
+///
+/// # Panics
+/// As [`run_on`] does.
+pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+    executor::run(plan, 1, watch)
+}
+
+/// Runs a plan on at most `threads` threads to its end, or until `watch` answers `false`. The number of threads changes nothing in the
+/// outcome of a run that is not cut short.
 ///
 /// # Panics
 /// If packets are not conserved (sent ≠ delivered + dropped + in flight): a
 /// fault of the simulator, never of a plan.
-pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-    engine::Engine::new(plan).run(watch)
+pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+    executor::run(plan, threads, watch)
 }

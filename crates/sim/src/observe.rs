@@ -1,9 +1,7 @@
 //! What a run writes down. Nothing here decides anything.
 
-use crate::core::Core;
-use crate::outcome::{
-    Counters, Deadlock, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample,
-};
+use crate::outcome::{Counters, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample};
+use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_plan::plan::Plan;
@@ -30,12 +28,8 @@ pub struct Observed {
     pub drops: BTreeMap<(u32, u8, DropReason), Drops>,
     /// By port: pause frames, resume frames, ECN marks.
     pub control: Vec<[u64; 3]>,
-    pub series: Vec<Sample>,
-    /// At the last sample: bytes by class, bytes by measured port.
-    last_classes: Vec<u64>,
-    last_ports: Vec<u64>,
-    last_at: Time,
-    pub deadlock: Option<Deadlock>,
+    /// When the last flow completed, so far.
+    pub last_done: Time,
 }
 
 impl Observed {
@@ -52,11 +46,7 @@ impl Observed {
             class_bytes: vec![0; plan.classes.len()],
             drops: BTreeMap::new(),
             control: vec![[0; 3]; ports],
-            series: Vec::new(),
-            last_classes: vec![0; plan.classes.len()],
-            last_ports: vec![0; plan.measure.ports.len()],
-            last_at: 0,
-            deadlock: None,
+            last_done: 0,
         }
     }
 
@@ -69,22 +59,37 @@ impl Observed {
     pub fn completed(&mut self, flow: u32, now: Time) {
         self.flows[flow as usize].completed = Some(now);
         self.flows_done += 1;
+        self.last_done = now;
     }
 
     pub fn control_sent(&mut self, port: u32, frame: &ControlFrame) {
         self.control[port as usize][usize::from(!frame.pauses())] += 1;
     }
 
-    pub fn pause_begins(&mut self, now: Time, port: u32, lane: u8, cause: u32) {
+    pub fn pause_begins(&mut self, pause: Pause) {
         let index = self.pauses.len() as u32;
-        self.standing[port as usize * self.lanes + usize::from(lane)] = index;
+        self.standing[pause.port as usize * self.lanes + usize::from(pause.lane)] = index;
         self.open.push(index);
-        self.pauses.push(Pause { port, lane, from: now, until: None, cause });
+        self.pauses.push(pause);
     }
 
     pub fn pause_ends(&mut self, now: Time, port: u32, lane: u8) {
         let standing = &mut self.standing[port as usize * self.lanes + usize::from(lane)];
         let index = std::mem::replace(standing, NOT_PAUSED);
+        self.pauses[index as usize].until = Some(now);
+        let at = self.open.iter().rposition(|&i| i == index).expect("a standing pause is open");
+        self.open.swap_remove(at);
+    }
+
+    /// A leaf (or flow) of a lane stops; the answer ends it.
+    pub fn leaf_pause_begins(&mut self, pause: Pause) -> u32 {
+        let index = self.pauses.len() as u32;
+        self.open.push(index);
+        self.pauses.push(pause);
+        index
+    }
+
+    pub fn leaf_pause_ends(&mut self, now: Time, index: u32) {
         self.pauses[index as usize].until = Some(now);
         let at = self.open.iter().rposition(|&i| i == index).expect("a standing pause is open");
         self.open.swap_remove(at);
@@ -113,51 +118,76 @@ impl Observed {
     }
 }
 
-/// Samples everything that the plan measures, at time `now`.
-pub fn sample(core: &mut Core, now: Time) {
-    let plan = core.plan;
-    let observed = &mut core.observed;
-    let span = now - observed.last_at;
-    if span == 0 {
-        return;
-    }
-    let rate = |bytes: u64| (u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(span)) as u64;
-    let mut note = |what, value| observed.series.push(Sample { at: now, what, value });
-    for (class, bytes) in observed.class_bytes.iter().enumerate() {
-        note(Quantity::Goodput(class as u16), rate(bytes - observed.last_classes[class]));
-    }
-    note(Quantity::PausedQueues, observed.open.len() as u64);
-    for (i, &port) in plan.measure.ports.iter().enumerate() {
-        let p = &core.ports[port as usize];
-        let queues = &core.queues[p.first_queue as usize..][..1 + core.lanes];
-        note(Quantity::Throughput(port), rate(p.bytes - observed.last_ports[i]));
-        note(Quantity::Queue(port), queues.iter().map(|q| q.bytes).sum());
-        let paused = (0..core.lanes as u8)
-            .filter(|&lane| observed.standing[port as usize * core.lanes + usize::from(lane)] != NOT_PAUSED);
-        note(Quantity::PausedLanes(port), paused.count() as u64);
-        observed.last_ports[i] = p.bytes;
-    }
-    if let CongestionControlParams::Dcqcn(params) = &plan.congestion_control {
-        for &flow in &plan.measure.flows {
-            note(Quantity::Rate(flow), core.reactions[flow as usize].rate_at(params, now));
+/// The series of a run, over all of its parts.
+#[derive(Default)]
+pub struct Series {
+    /// Samples, in the order of time.
+    pub samples: Vec<Sample>,
+    /// At the last sample: bytes by class, bytes by measured port.
+    last_classes: Vec<u64>,
+    last_ports: Vec<u64>,
+    last_at: Time,
+}
+
+impl Series {
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            last_classes: vec![0; plan.classes.len()],
+            last_ports: vec![0; plan.measure.ports.len()],
+            ..Self::default()
         }
     }
-    for (node, memory) in core.memories.iter().enumerate() {
-        // A device that never held anything has nothing to show.
-        if memory.peak > 0 {
-            note(Quantity::Buffered(node as u32), memory.used());
+
+    /// Samples everything that the plan measures, at time `now`.
+    pub fn sample(&mut self, world: &World, now: Time) {
+        let plan = world.plan;
+        let span = now - self.last_at;
+        if span == 0 {
+            return;
         }
+        let rate = |bytes: u64| (u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(span)) as u64;
+        let mut note = |what, value| self.samples.push(Sample { at: now, what, value });
+        for (class, last) in self.last_classes.iter_mut().enumerate() {
+            let bytes = world.cores.iter().map(|core| core.observed.class_bytes[class]).sum();
+            note(Quantity::Goodput(class as u16), rate(bytes - *last));
+            *last = bytes;
+        }
+        let paused = world.cores.iter().map(|core| core.observed.open.len() as u64).sum();
+        note(Quantity::PausedQueues, paused);
+        for (&port, last) in plan.measure.ports.iter().zip(&mut self.last_ports) {
+            let p = world.port(port);
+            let lanes = plan.lanes.len();
+            note(Quantity::Throughput(port), rate(p.bytes - *last));
+            note(Quantity::Queue(port), world.queues(port)[..1 + lanes].iter().map(|q| q.bytes).sum());
+            let paused = (0..lanes as u8).filter(|&lane| world.standing(port, lane).is_some());
+            note(Quantity::PausedLanes(port), paused.count() as u64);
+            *last = p.bytes;
+        }
+        if let CongestionControlParams::Dcqcn(params) = &plan.congestion_control {
+            for &flow in &plan.measure.flows {
+                let home = world.home(plan.flows[flow as usize].src);
+                note(Quantity::Rate(flow), home.reactions[flow as usize].rate_at(params, now));
+            }
+        }
+        for node in 0..plan.topology.nodes.len() as u32 {
+            let memory = world.memory(node);
+            // A device that never held anything has nothing to show.
+            if memory.peak > 0 {
+                note(Quantity::Buffered(node), memory.used());
+            }
+        }
+        self.last_at = now;
     }
-    observed.last_classes.clone_from(&observed.class_bytes);
-    observed.last_at = now;
 }
 
 /// Totals of each port.
-pub fn port_outcomes(core: &Core) -> Vec<PortOutcome> {
-    let per_port = core.ports.iter().zip(&core.observed.control);
-    per_port
-        .map(|(p, &[pause_frames, resume_frames, marks])| {
-            let queues = &core.queues[p.first_queue as usize..][..1 + 2 * core.lanes];
+pub fn port_outcomes(world: &World) -> Vec<PortOutcome> {
+    (0..world.plan.topology.ports.len() as u32)
+        .map(|port| {
+            let core = world.home_of_port(port);
+            let p = &core.ports[port as usize];
+            let [pause_frames, resume_frames, marks] = core.observed.control[port as usize];
+            let queues = world.queues(port);
             PortOutcome {
                 packets: p.packets,
                 bytes: p.bytes,

@@ -12,7 +12,7 @@ pub struct Outcome {
     pub stop: Stop,
     /// By flow, as in the plan.
     pub flows: Vec<FlowOutcome>,
-    /// Every pause of a queue, in the order of their beginning.
+    /// Every pause of a queue, in the order of their beginning (then of port and lane).
     pub pauses: Vec<Pause>,
     /// Samples, in the order of time.
     pub series: Vec<Sample>,
@@ -28,6 +28,8 @@ pub struct Outcome {
     pub deadlock: Option<Deadlock>,
     /// Who waited for whom at the end, if flows were left that could not move.
     pub waiting: Vec<Wait>,
+    /// Who was held up by whose congestion, if the plan asks for it.
+    pub blocking: Option<Blocking>,
     /// Totals.
     pub counters: Counters,
 }
@@ -77,19 +79,121 @@ pub struct FlowOutcome {
     pub cnps: u64,
 }
 
+impl FlowOutcome {
+    /// Adds what another part of the run saw of the same flow.
+    pub(crate) fn add(&mut self, other: &Self) {
+        // Named one by one, so that a new field cannot be forgotten here.
+        let Self {
+            first_sent,
+            delivered,
+            completed,
+            delivered_bytes,
+            packets_sent,
+            retransmitted,
+            timeouts,
+            nacks,
+            out_of_order,
+            marked,
+            dropped,
+            spurious,
+            cnps,
+        } = *other;
+        self.first_sent = self.first_sent.or(first_sent);
+        self.delivered = self.delivered.or(delivered);
+        self.completed = self.completed.or(completed);
+        self.delivered_bytes += delivered_bytes;
+        self.packets_sent += packets_sent;
+        self.retransmitted += retransmitted;
+        self.timeouts += timeouts;
+        self.nacks += nacks;
+        self.out_of_order += out_of_order;
+        self.marked += marked;
+        self.dropped += dropped;
+        self.spurious += spurious;
+        self.cnps += cnps;
+    }
+}
+
 /// A queue's pause, from the moment it took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// The egress port that stopped.
     pub port: PortId,
-    /// The lane that stopped.
+    /// The lane that stopped, or a part of it.
     pub lane: u8,
+    /// The part that stopped, where flows have queues: the number of a queue
+    /// (BFC) or of a flow (per-flow queues). `None` if all of the lane stopped.
+    pub queue: Option<u32>,
     /// When it took effect.
     pub from: Time,
     /// When it ended; `None` if it stood at the end of the run.
     pub until: Option<Time>,
     /// The ingress port whose frame caused it.
     pub cause: PortId,
+    /// The congested port at the end of the chain of pauses that this one is part
+    /// of: what the head-of-line blocking oracle has found. `None` without it, and
+    /// for a pause that no frame caused (a link that has just recovered).
+    pub root: Option<PortId>,
+    /// The congested port that the frame itself names. `None` if its scheme does
+    /// not name one: PFC, BFC and queues per flow do not.
+    pub named_root: Option<PortId>,
+}
+
+/// What the head-of-line blocking oracle has found out.
+///
+/// Times are sums over packets (or queue pairs) in paused queues, in picoseconds:
+/// *own* where the root of the pause is on the rest of the packet's way,
+/// *innocent* where it is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blocking {
+    /// By flow, as in the plan.
+    pub flows: Vec<FlowBlame>,
+    /// By (paused port, root of its pauses), in order.
+    pub places: Vec<((PortId, PortId), Blame)>,
+}
+
+/// How long a flow's packets (data and ACKs) waited in paused queues, and how long
+/// its queue pair did in its NIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowBlame {
+    /// Packets, for a port on their way.
+    pub own: Time,
+    /// Packets, for a port off their way.
+    pub innocent: Time,
+    /// The queue pair, for a port on its way.
+    pub source_own: Time,
+    /// The queue pair, for a port off its way.
+    pub source_innocent: Time,
+}
+
+/// How long a root had packets and queue pairs wait at a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blame {
+    /// Pauses that began.
+    pub pauses: u64,
+    /// As [`FlowBlame::own`].
+    pub own: Time,
+    /// As [`FlowBlame::innocent`].
+    pub innocent: Time,
+    /// As [`FlowBlame::source_own`].
+    pub source_own: Time,
+    /// As [`FlowBlame::source_innocent`].
+    pub source_innocent: Time,
+}
+
+impl Blocking {
+    /// Adds what another part of the run has found out.
+    pub(crate) fn add(&mut self, other: Self) {
+        for (sum, part) in self.flows.iter_mut().zip(&other.flows) {
+            sum.own += part.own;
+            sum.innocent += part.innocent;
+            sum.source_own += part.source_own;
+            sum.source_innocent += part.source_innocent;
+        }
+        // A port belongs to one part.
+        self.places.extend(other.places);
+        self.places.sort_by_key(|place| place.0);
+    }
 }
 
 /// One sample of a series.
@@ -161,14 +265,36 @@ pub enum DropReason {
     QueueLimit,
     /// The route loops, and the time to live ended.
     Expired,
+    /// Its link was down: it was on the wire, waited for it, or was sent there.
+    LinkDown,
+    /// No path led on.
+    Unreachable,
+    /// The link lost it.
+    FrameLost,
+    /// The link corrupted it; the receiver found that by the checksum.
+    FrameCorrupted,
+}
+
+impl DropReason {
+    /// Whether there was no room for the packet: what a lossless lane promises
+    /// never to happen. No buffer keeps packets from the other reasons.
+    pub fn for_want_of_room(self) -> bool {
+        matches!(self, Self::HeadroomFull | Self::BufferFull | Self::QueueLimit)
+    }
+
+    /// Whether the scenario's failures and losses are the reason.
+    pub fn by_fault(self) -> bool {
+        matches!(self, Self::LinkDown | Self::Unreachable | Self::FrameLost | Self::FrameCorrupted)
+    }
 }
 
 /// Packets dropped in one place for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drops {
-    /// The port that the packet arrived at.
+    /// The port that the packet arrived at (or was to arrive at, if its link did
+    /// not deliver it); for a host's own packet the port that it waited for.
     pub ingress: PortId,
-    /// Its lane.
+    /// Its lane; the first one for control frames, which only links lose.
     pub lane: u8,
     /// Whether that lane promised not to lose it.
     pub lossless: bool,
@@ -246,4 +372,18 @@ pub struct Counters {
     pub dropped: u64,
     /// Data packets still in queues or on wires at the end.
     pub in_flight: u64,
+}
+
+impl Counters {
+    /// Adds those of another part of the run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { events, packet_hops, data_hops, sent, delivered, dropped, in_flight } = *other;
+        self.events += events;
+        self.packet_hops += packet_hops;
+        self.data_hops += data_hops;
+        self.sent += sent;
+        self.delivered += delivered;
+        self.dropped += dropped;
+        self.in_flight += in_flight;
+    }
 }

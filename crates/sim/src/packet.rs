@@ -45,11 +45,55 @@ pub struct Packet {
     pub lane: u8,
     /// Data carries an ECN mark; an ACK or NACK says that marks have come.
     pub marked: bool,
+    /// Number of the leaf that it left the neighbour from (see [`crate::leaves`]),
+    /// below 2^15; and in the highest bit the flow control's own.
+    upstream: u16,
     /// See [`Kind::Nack`]; else 0. Three bytes, so that a packet keeps its size.
     pub ahead: [u8; 3],
 }
 
+/// The flow control's bit of [`Packet::upstream`].
+const COUNTED: u16 = 1 << 15;
+
 impl Packet {
+    /// A packet of `kind` that waits nowhere yet.
+    pub fn new(kind: Kind, flow: u32, number: u32, size: u32, lane: u8, hop: u32) -> Self {
+        Self {
+            next: NONE,
+            hop,
+            flow,
+            number,
+            account: NONE,
+            size,
+            kind,
+            lane,
+            marked: false,
+            upstream: 0,
+            ahead: [0; 3],
+        }
+    }
+
+    /// Number of the leaf that it left the neighbour from.
+    pub fn upstream(&self) -> u16 {
+        self.upstream & !COUNTED
+    }
+
+    /// It leaves from that leaf. The flow control's bit is cleared.
+    pub fn set_upstream(&mut self, number: u16) {
+        debug_assert!(number < COUNTED, "the plan bounds queues");
+        self.upstream = number;
+    }
+
+    /// The flow control's own bit.
+    pub fn counted(&self) -> bool {
+        self.upstream & COUNTED != 0
+    }
+
+    /// Sets the flow control's own bit.
+    pub fn set_counted(&mut self, counted: bool) {
+        self.upstream = self.upstream & !COUNTED | if counted { COUNTED } else { 0 };
+    }
+
     /// [`Packet::ahead`] as a number.
     pub fn sacked(&self) -> u32 {
         let [low, middle, high] = self.ahead;
@@ -98,6 +142,11 @@ impl Arena {
         slot.kind = Kind::Free;
         slot.next = self.free;
         self.free = id;
+    }
+
+    /// Every slot, the free ones included, to be changed.
+    pub fn slots_mut(&mut self) -> &mut [Packet] {
+        &mut self.slots
     }
 
     /// Every slot, the free ones included (their kind says so).

@@ -37,13 +37,27 @@ pub struct Port {
     byte_time: u16,
     /// A transmission decision is pending, at `free_at` or now.
     pub pending: bool,
-    /// A link, not the inner port of a slow receiver.
-    pub is_link: bool,
+    /// What it sends over.
+    pub wire: Wire,
+}
+
+/// What a port sends over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Wire {
+    /// The inside of a slow receiver.
+    Inner,
+    /// A link.
+    Link,
+    /// A link to a device that another thread runs.
+    Away,
+    /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
+    Faulty,
 }
 
 impl Port {
     /// An idle port.
-    pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, is_link: bool) -> Self {
+    pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, wire: Wire) -> Self {
         let exact = (8 * SECOND).is_multiple_of(rate);
         let byte_time = if exact { u16::try_from(8 * SECOND / rate).unwrap_or(0) } else { 0 };
         Self {
@@ -58,7 +72,7 @@ impl Port {
             node,
             byte_time,
             pending: false,
-            is_link,
+            wire,
         }
     }
 
@@ -153,7 +167,7 @@ impl Discipline {
         eligible: u64,
         port: u32,
         rounds: &mut Rounds,
-        head_size: impl Fn(u32) -> u32,
+        head_size: impl FnMut(u32) -> u32,
     ) -> u32 {
         let first = eligible.trailing_zeros();
         if first == 0 || eligible.is_power_of_two() {
@@ -163,7 +177,7 @@ impl Discipline {
         self.contend(eligible, &mut rounds.0[port as usize * words..][..words], head_size)
     }
 
-    fn contend(&self, eligible: u64, rounds: &mut [u32], head_size: impl Fn(u32) -> u32) -> u32 {
+    fn contend(&self, eligible: u64, rounds: &mut [u32], mut head_size: impl FnMut(u32) -> u32) -> u32 {
         let (tier, members) = self
             .tiers
             .iter()

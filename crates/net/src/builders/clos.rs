@@ -2,12 +2,12 @@
 
 use super::{Estimate, add_tier, at_least, with_hosts};
 use crate::error::SpecError;
-use crate::topology::{LinkSpec, Topology};
+use crate::topology::{LinkSpec, NodeId, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The value of a multiplicity that is not written.
-fn one() -> u32 {
+pub(super) fn one() -> u32 {
     1
 }
 
@@ -101,8 +101,32 @@ pub struct FatTree {
 }
 
 /// The usual number of tiers.
-fn three() -> u32 {
+pub(super) fn three() -> u32 {
     3
+}
+
+/// A fat-tree's counts, found to be sound.
+pub(super) struct Shape {
+    /// Uplinks of an edge switch, `k / 2`.
+    half: u32,
+    /// Hosts of an edge switch.
+    per_edge: u32,
+    /// Switches by tier, from the edge.
+    pub(super) switches: Vec<u32>,
+    /// What the tree needs.
+    pub(super) estimate: Estimate,
+}
+
+impl Shape {
+    /// Hosts of the tree.
+    pub(super) fn hosts(&self) -> u32 {
+        self.switches[0] * self.per_edge
+    }
+
+    /// Switches of the highest tier.
+    pub(super) fn tops(&self) -> u32 {
+        self.switches[self.switches.len() - 1]
+    }
 }
 
 impl FatTree {
@@ -112,6 +136,19 @@ impl FatTree {
     /// If `k` is odd or zero, `tiers` is neither 2 nor 3, `oversubscription` is
     /// zero, or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
+        let shape = self.shape()?;
+        let mut topology = with_hosts(shape.hosts());
+        let first: Vec<NodeId> =
+            (0..).zip(&shape.switches).map(|(tier, &count)| add_tier(&mut topology, tier, count)).collect();
+        self.link_up(&shape, &mut topology, 0, &first);
+        Ok(topology)
+    }
+
+    /// The counts, if the tree can be built.
+    ///
+    /// # Errors
+    /// See [`Self::build`].
+    pub(super) fn shape(&self) -> Result<Shape, SpecError> {
         let &Self { k, tiers, oversubscription, .. } = self;
         at_least("k", k, 2)?;
         if !k.is_multiple_of(2) {
@@ -135,7 +172,7 @@ impl FatTree {
             (pods * half, (pods * half).saturating_mul(half).saturating_mul(u64::from(tiers) - 1));
         let per_edge = half * u64::from(oversubscription);
         let hosts = edges.saturating_mul(per_edge);
-        Estimate {
+        let estimate = Estimate {
             key: if oversubscription > 1 && per_edge > MANY_HOSTS_PER_EDGE {
                 "oversubscription"
             } else {
@@ -144,40 +181,47 @@ impl FatTree {
             hosts,
             links: hosts.saturating_add(fabric),
             radix: u64::from(k).max(half + per_edge),
-        }
-        .admit()?;
+        };
+        estimate.admit()?;
+        let (edges, half) = (edges as u32, half as u32);
+        let switches = if tiers == 2 { vec![edges, half] } else { vec![edges, edges, half * half] };
+        Ok(Shape { half, per_edge: per_edge as u32, switches, estimate })
+    }
 
+    /// Links the hosts from `first_host` on and the switches from `first` on, by
+    /// tier, which are all there.
+    pub(super) fn link_up(
+        &self,
+        shape: &Shape,
+        topology: &mut Topology,
+        first_host: NodeId,
+        first: &[NodeId],
+    ) {
         let fabric_link = self.fabric_link.unwrap_or(self.link);
-        let (half, pods, per_edge) = (k / 2, pods as u32, per_edge as u32);
-        let edges = pods * half;
-        let mut topology = with_hosts(edges * per_edge);
-        let first_edge = add_tier(&mut topology, 0, edges);
-        for host in 0..edges * per_edge {
-            topology.link(host, first_edge + host / per_edge, self.link);
+        let (half, edges) = (shape.half, shape.switches[0]);
+        for host in 0..shape.hosts() {
+            topology.link(first_host + host, first[0] + host / shape.per_edge, self.link);
         }
-        if tiers == 2 {
-            let first_spine = add_tier(&mut topology, 1, half);
+        if let &[edge_tier, spines] = first {
             for edge in 0..edges {
                 for spine in 0..half {
-                    topology.link(first_edge + edge, first_spine + spine, fabric_link);
+                    topology.link(edge_tier + edge, spines + spine, fabric_link);
                 }
             }
-            return Ok(topology);
+            return;
         }
-        let first_aggregation = add_tier(&mut topology, 1, edges);
-        let first_core = add_tier(&mut topology, 2, half * half);
+        let (aggregations, cores) = (first[1], first[2]);
         for edge in 0..edges {
             for j in 0..half {
-                topology.link(first_edge + edge, first_aggregation + edge / half * half + j, fabric_link);
+                topology.link(first[0] + edge, aggregations + edge / half * half + j, fabric_link);
             }
         }
         for aggregation in 0..edges {
             for j in 0..half {
                 let core = aggregation % half * half + j;
-                topology.link(first_aggregation + aggregation, first_core + core, fabric_link);
+                topology.link(aggregations + aggregation, cores + core, fabric_link);
             }
         }
-        Ok(topology)
     }
 }
 

@@ -36,6 +36,10 @@ pub struct CustomLink {
     pub rate: Bandwidth,
     /// One-way propagation delay; a length such as `"80km"` counts 5 us per km.
     pub delay: Span,
+    /// Whether it leads from one site to another, so that the settings for
+    /// traffic between datacenters hold on it.
+    #[serde(default)]
+    pub long: bool,
 }
 
 impl Custom {
@@ -102,7 +106,10 @@ impl Custom {
                     "link two different nodes",
                 ));
             }
-            topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
+            let (port, _) = topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
+            if link.long {
+                topology.set_long(port);
+            }
         }
         for (i, name) in self.hosts.iter().enumerate() {
             if topology.nodes[i].ports.is_empty() {

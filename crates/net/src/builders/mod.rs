@@ -8,6 +8,10 @@ mod chain;
 mod clos;
 mod cube;
 mod custom;
+mod dci;
+mod direct;
+mod hpcc;
+mod rail;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +19,10 @@ pub use chain::{Dumbbell, Line, Ring};
 pub use clos::{FatTree, LeafSpine};
 pub use cube::Ndc;
 pub use custom::{Custom, CustomLink};
+pub use dci::{Dci, LongLink};
+pub use direct::{FullMesh, Torus2d};
+pub use hpcc::{Hpcc, host_name};
+pub use rail::RailOnly;
 
 use crate::error::SpecError;
 use crate::topology::{NodeId, NodeKind, Topology};
@@ -44,13 +52,37 @@ pub enum TopologySpec {
     Line(Line),
     /// Switches in a circle.
     Ring(Ring),
+    /// High-bandwidth domains joined by rails.
+    RailOnly(RailOnly),
+    /// Switches that are all linked to each other.
+    FullMesh(FullMesh),
+    /// Switches in a grid that closes on itself in both directions.
+    #[serde(rename = "torus-2d")]
+    Torus2d(Torus2d),
+    /// Two fat-trees with long links between them.
+    Dci(Dci),
+    /// A topology file of the HPCC simulator and its descendants.
+    Hpcc(Hpcc),
     /// Nodes and links written out.
     Custom(Custom),
 }
 
 impl TopologySpec {
     /// The values of the key `kind`.
-    pub const KINDS: [&str; 7] = ["ndc", "leaf-spine", "fat-tree", "dumbbell", "line", "ring", "custom"];
+    pub const KINDS: [&str; 12] = [
+        "ndc",
+        "leaf-spine",
+        "fat-tree",
+        "dumbbell",
+        "line",
+        "ring",
+        "rail-only",
+        "full-mesh",
+        "torus-2d",
+        "dci",
+        "hpcc",
+        "custom",
+    ];
 
     /// The value of the key `kind` for this topology.
     pub fn kind(&self) -> &'static str {
@@ -61,17 +93,31 @@ impl TopologySpec {
             TopologySpec::Dumbbell(_) => "dumbbell",
             TopologySpec::Line(_) => "line",
             TopologySpec::Ring(_) => "ring",
+            TopologySpec::RailOnly(_) => "rail-only",
+            TopologySpec::FullMesh(_) => "full-mesh",
+            TopologySpec::Torus2d(_) => "torus-2d",
+            TopologySpec::Dci(_) => "dci",
+            TopologySpec::Hpcc(_) => "hpcc",
             TopologySpec::Custom(_) => "custom",
         }
     }
 
-    /// Builds the topology.
+    /// The file that the topology is read from, where it is not written out.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            TopologySpec::Hpcc(spec) => Some(&spec.file),
+            _ => None,
+        }
+    }
+
+    /// Builds the topology. `text` is what [`Self::file`] contains; where there
+    /// is no file it is not looked at.
     ///
     /// # Errors
     /// If a count is out of its range, the whole would be larger than
     /// [`MAX_HOSTS`] or [`MAX_PORTS`] (found out before anything is allocated),
-    /// or a custom topology contradicts itself.
-    pub fn build(&self) -> Result<Topology, SpecError> {
+    /// or a custom topology or a file contradicts itself.
+    pub fn build(&self, text: &str) -> Result<Topology, SpecError> {
         match self {
             TopologySpec::Ndc(spec) => spec.build(),
             TopologySpec::LeafSpine(spec) => spec.build(),
@@ -79,6 +125,11 @@ impl TopologySpec {
             TopologySpec::Dumbbell(spec) => spec.build(),
             TopologySpec::Line(spec) => spec.build(),
             TopologySpec::Ring(spec) => spec.build(),
+            TopologySpec::RailOnly(spec) => spec.build(),
+            TopologySpec::FullMesh(spec) => spec.build(),
+            TopologySpec::Torus2d(spec) => spec.build(),
+            TopologySpec::Dci(spec) => spec.build(),
+            TopologySpec::Hpcc(spec) => spec.build(text),
             TopologySpec::Custom(spec) => spec.build(),
         }
     }

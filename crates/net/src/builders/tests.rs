@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 fn build(toml: &str) -> Result<Topology, SpecError> {
     let spec: TopologySpec = toml::from_str(toml).unwrap_or_else(|e| panic!("{toml}\n{e}"));
     assert!(TopologySpec::KINDS.contains(&spec.kind()));
-    let topology = spec.build()?;
+    let topology = spec.build("")?;
     check(&topology);
     Ok(topology)
 }

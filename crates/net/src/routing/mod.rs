@@ -11,15 +11,15 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-pub use hash::{HashKind, crc32};
+pub use hash::{HashKind, Tuple, crc32, toeplitz, xor};
 pub use load::{Saturation, host_capacity, saturation, uniform};
 pub use route::{Ends, Route, RouteError};
 
 use crate::error::SpecError;
-use crate::topology::{Cube, NodeId, NodeKind, PortId, Topology};
+use crate::topology::{Cube, NodeId, NodeKind, PortId, Topology, Torus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::random::Stream;
 
 /// Time to live of a packet in links, as IPv4 stacks commonly set it. A packet
@@ -56,11 +56,15 @@ pub enum RoutingKind {
     /// the flow, the order in which the differing digits of the addresses are
     /// corrected; each correction is a hop over one switch to the next host.
     Bcube,
+    /// For tori only: along the row to the destination's column, then along the
+    /// column, each the shorter way around. Where both ways are equally long
+    /// (half of an even dimension), the hash of the flow chooses.
+    DimensionOrder,
 }
 
 impl RoutingKind {
     /// The values of the key `kind`.
-    pub const NAMES: [&str; 2] = ["shortest-path", "bcube"];
+    pub const NAMES: [&str; 3] = ["shortest-path", "bcube", "dimension-order"];
 }
 
 /// A static route: at node `at`, packets to `to` leave by the links to the
@@ -100,10 +104,14 @@ pub struct Router {
     /// By node, for its hash.
     seeds: Vec<u64>,
     cube: Option<Cube>,
+    /// Set where dimensions are kept in order.
+    torus: Option<Torus>,
     /// By destination, then by node.
     overrides: BTreeMap<(NodeId, NodeId), Vec<Link>>,
     /// By root, where it was needed: each node's distance in links.
     distances: Vec<Option<Box<[u32]>>>,
+    /// By port, whether its link is down; empty in the intact network.
+    dead: Vec<bool>,
 }
 
 /// A destination: every path to `to` ends with `root`, `extra` links before.
@@ -121,8 +129,8 @@ impl Router {
     /// A router for `topology`.
     ///
     /// # Errors
-    /// If BCube routing is asked for without an NDC or together with overrides;
-    /// or if an override's `via` is no neighbour of `at`, or a host that neither
+    /// If BCube routing is asked for without an NDC or together with overrides,
+    /// or dimension-order routing without a torus; or if an override's `via` is no neighbour of `at`, or a host that neither
     /// relays nor is the destination, its `to` is a switch, or its `at` and `to`
     /// are the same. The key is `kind`, or `overrides[i].via` (`.at`, `.to`).
     pub fn new(topology: &Topology, spec: &RoutingSpec, overrides: &[Override]) -> Result<Self, SpecError> {
@@ -155,8 +163,10 @@ impl Router {
             rates: topology.ports.iter().map(|port| port.rate).collect(),
             seeds: (0..nodes as u64).map(|node| Stream::new(spec.seed, "ECMP seeds", node).bits()).collect(),
             cube: topology.cube,
+            torus: topology.torus.filter(|_| spec.kind == RoutingKind::DimensionOrder),
             overrides: BTreeMap::new(),
             distances: vec![None; nodes],
+            dead: Vec::new(),
         };
         if spec.kind == RoutingKind::Bcube {
             if router.cube.is_none() {
@@ -173,6 +183,13 @@ impl Router {
                     "write kind = \"shortest-path\", or leave the overrides out",
                 ));
             }
+        }
+        if spec.kind == RoutingKind::DimensionOrder && router.torus.is_none() {
+            return Err(SpecError::new(
+                "kind",
+                "dimension-order routing needs rows and columns",
+                "use it with the topology `torus-2d`, or write kind = \"shortest-path\"",
+            ));
         }
         for (i, entry) in overrides.iter().enumerate() {
             if topology.nodes[entry.to as usize].kind == NodeKind::Switch {
@@ -240,6 +257,36 @@ impl Router {
         (distance != UNREACHED).then_some(distance)
     }
 
+    /// The same router where the links of the ports in `dead` (both ends of each)
+    /// are down: distances are those of what is left, a choice among equal next
+    /// hops is made among the live ones, and an override whose links are all
+    /// dead does not hold. Under BCube routing the source takes its flow's next
+    /// order of digits whose links live, or without one a shortest path.
+    pub fn without(&self, dead: &BTreeSet<PortId>) -> Self {
+        let mut router = Self { distances: vec![None; self.names.len()], dead: Vec::new(), ..self.clone() };
+        if !dead.is_empty() {
+            router.dead = vec![false; self.peers.len()];
+            for &port in dead {
+                router.dead[port as usize] = true;
+            }
+            for links in router.overrides.values_mut() {
+                links.retain(|link| !dead.contains(&link.port));
+            }
+            router.overrides.retain(|_, links| !links.is_empty());
+        }
+        router
+    }
+
+    /// Whether the link of `port` is up.
+    pub fn alive(&self, port: PortId) -> bool {
+        self.dead.is_empty() || !self.dead[port as usize]
+    }
+
+    /// The cube, if its addresses tell the distances: not with links down.
+    fn whole_cube(&self) -> Option<&Cube> {
+        self.cube.as_ref().filter(|_| self.dead.is_empty())
+    }
+
     fn links(&self, node: NodeId) -> &[Link] {
         let node = node as usize;
         &self.links[self.first[node] as usize..self.first[node + 1] as usize]
@@ -257,7 +304,7 @@ impl Router {
             }
             _ => Target { to, root: to, extra: 0 },
         };
-        if self.cube.is_none() && self.distances[target.root as usize].is_none() {
+        if self.whole_cube().is_none() && self.distances[target.root as usize].is_none() {
             self.distances[target.root as usize] = Some(self.search(target.root));
         }
         target
@@ -276,7 +323,7 @@ impl Router {
             }
             let beyond = distances[node as usize] + 1;
             for link in self.links(node) {
-                if distances[link.to as usize] == UNREACHED {
+                if distances[link.to as usize] == UNREACHED && self.alive(link.port) {
                     distances[link.to as usize] = beyond;
                     queue.push(link.to);
                 }
@@ -290,7 +337,7 @@ impl Router {
         if node == target.to {
             return 0;
         }
-        if let Some(cube) = &self.cube {
+        if let Some(cube) = self.whole_cube() {
             return cube.distance(node, target.to);
         }
         let table = self.distances[target.root as usize].as_ref().expect("target() has searched");
@@ -325,8 +372,19 @@ impl Router {
         distance_to: impl Fn(NodeId) -> u32,
     ) -> impl Iterator<Item = &Link> {
         self.links(at).iter().filter(move |link| {
-            (link.to == to || self.relays[link.to as usize]) && distance_to(link.to) == distance - 1
+            (link.to == to || self.relays[link.to as usize])
+                && distance_to(link.to) == distance - 1
+                && self.alive(link.port)
+                && self.in_order(at, to, link.to)
         })
+    }
+
+    /// Whether dimension order allows the step from `at` to `next`: while the
+    /// column is not that of `to`, a packet stays in its row.
+    fn in_order(&self, at: NodeId, to: NodeId, next: NodeId) -> bool {
+        let Some(torus) = &self.torus else { return true };
+        let [here, goal, there] = [at, to, next].map(|node| torus.position(node));
+        here.0 == goal.0 || here.1 == there.1
     }
 
     fn has_overrides(&self, to: NodeId) -> bool {

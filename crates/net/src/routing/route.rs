@@ -1,8 +1,11 @@
 //! The route of one flow.
 
-use super::{Link, Router, RoutingKind};
+use super::{Link, Router, RoutingKind, Tuple};
 use crate::topology::{Cube, NodeId, PortId};
 use std::fmt;
+
+/// Most orders of digits that a BCube source tries when links are down.
+const MOST_ORDERS: u64 = 1_000;
 
 /// A route: the egress ports that a packet leaves by, from the sender's NIC on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +94,10 @@ impl Router {
         }
         match (self.kind, self.cube) {
             (RoutingKind::Bcube, Some(cube)) if src < cube.hosts() && dst < cube.hosts() => {
-                self.source_route(&cube, src, dst, flow_key, max_hops)
+                match self.source_route(&cube, src, dst, flow_key, max_hops)? {
+                    Some(route) => Ok(route),
+                    None => self.shortest(src, dst, flow_key, max_hops),
+                }
             }
             _ => self.shortest(src, dst, flow_key, max_hops),
         }
@@ -106,6 +112,7 @@ impl Router {
         max_hops: usize,
     ) -> Result<Route, RouteError> {
         let target = self.target(dst);
+        let flow = Tuple::new(src, dst, flow_key);
         let (mut at, mut ports) = (src, Vec::with_capacity(8));
         let mut links: Vec<Link> = Vec::new();
         // Only overrides can lead in a circle.
@@ -128,14 +135,15 @@ impl Router {
                 return Err(RouteError::NoPath { from: self.name(src), to: self.name(dst) });
             }
             let seed = self.seeds[at as usize];
-            let link = links[self.hash.choose(flow_key, seed, links.len() as u64) as usize];
+            let link = links[self.hash.choose(&flow, seed, links.len() as u64) as usize];
             ports.push(link.port);
             at = link.to;
         }
         Ok(Route { ports, ends: Ends::Deliver })
     }
 
-    /// BCube: corrects the differing digits in an order that the flow's hash picks.
+    /// BCube: corrects the differing digits in an order that the flow's hash
+    /// picks, or in the next order whose links are all up; `None` if there is none.
     fn source_route(
         &self,
         cube: &Cube,
@@ -143,15 +151,34 @@ impl Router {
         dst: NodeId,
         flow_key: u64,
         max_hops: usize,
-    ) -> Result<Route, RouteError> {
-        let mut layers: Vec<u32> =
+    ) -> Result<Option<Route>, RouteError> {
+        let differing: Vec<u32> =
             (0..=cube.k).filter(|&l| cube.digit(src, l) != cube.digit(dst, l)).collect();
-        if 2 * layers.len() > max_hops {
+        if 2 * differing.len() > max_hops {
             return Err(self.too_long(src, dst, max_hops));
         }
         // At most 20 digits fit the largest network, and 20! fits 64 bits.
-        let orders = (1..=layers.len() as u64).product();
-        let mut order = self.hash.choose(flow_key, self.seeds[src as usize], orders);
+        let orders: u64 = (1..=differing.len() as u64).product();
+        let flow = Tuple::new(src, dst, flow_key);
+        let chosen = self.hash.choose(&flow, self.seeds[src as usize], orders);
+        for try_no in 0..orders.min(MOST_ORDERS) {
+            let ports = self.correcting(cube, src, dst, differing.clone(), (chosen + try_no) % orders);
+            if ports.iter().all(|&port| self.alive(port)) {
+                return Ok(Some(Route { ports, ends: Ends::Deliver }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The ports that correct the digits `layers` in the order of that number.
+    fn correcting(
+        &self,
+        cube: &Cube,
+        src: NodeId,
+        dst: NodeId,
+        mut layers: Vec<u32>,
+        mut order: u64,
+    ) -> Vec<PortId> {
         let (mut at, mut ports) = (src, Vec::with_capacity(2 * layers.len()));
         while !layers.is_empty() {
             // The order as a number in the factorial base, digit by digit.
@@ -163,7 +190,7 @@ impl Router {
             ports.extend([up.port, down.port]);
             at = down.to;
         }
-        Ok(Route { ports, ends: Ends::Deliver })
+        ports
     }
 
     /// The path along the given nodes; of parallel links, that with the lowest port.

@@ -1,6 +1,7 @@
 //! Flows from a CSV file.
 
 use super::Demand;
+use crate::text::shown;
 use crate::topology::{NodeId, NodeKind, Topology};
 use crate::units::Span;
 use std::collections::BTreeMap;
@@ -172,10 +173,4 @@ fn host(field: &str, topology: &Topology, names: &BTreeMap<&str, NodeId>) -> Res
             Err(format!("there is no host `{}`: write a name or an index from 0 to {last}", shown(field)))
         }
     }
-}
-
-/// Foreign text, cut to what an error can show.
-fn shown(text: &str) -> String {
-    let cut: String = text.chars().take(40).collect();
-    if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }

@@ -5,10 +5,12 @@
 //! traffic table: tables do not disturb each other either.
 
 mod csv;
+mod hpcc;
 #[cfg(test)]
 mod tests;
 
 pub use csv::{CsvError, flows_csv};
+pub use hpcc::flows_hpcc;
 
 use crate::error::SpecError;
 use crate::sizes::SizeDistribution;

@@ -143,3 +143,26 @@ proptest! {
         let _ = text.parse::<Threshold>();
     }
 }
+
+#[test]
+fn lengths_are_exact_and_take_five_microseconds_per_kilometre() {
+    for (text, mm, ps) in [
+        ("600km", 600_000_000, 3_000_000_000),
+        ("80 km", 80_000_000, 400_000_000),
+        ("1.5m", 1_500, 7_500),
+        ("0.000001km", 1, 5),
+        ("0mm", 0, 0),
+        ("18446744073709551615mm", u64::MAX, u64::MAX),
+    ] {
+        let length: Length = text.parse().unwrap();
+        assert_eq!((length.0, length.delay().0), (mm, ps), "{text}");
+    }
+    assert_eq!(problem::<Length>("600"), Problem::MissingUnit);
+    assert_eq!(problem::<Length>("3ms"), Problem::UnknownUnit("ms".to_string()));
+    assert_eq!(problem::<Length>("0.5mm"), Problem::TooFine);
+    for text in ["600km", "80m", "7mm", "1500m", "0mm"] {
+        assert_eq!(text.parse::<Length>().unwrap().to_string(), text);
+    }
+    // A time that is written as a length prints as a time.
+    assert_eq!("80km".parse::<Span>().unwrap().to_string(), "400us");
+}

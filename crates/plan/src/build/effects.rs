@@ -12,11 +12,22 @@ pub(super) fn warn(
     topology: &Topology,
     slow: &BTreeMap<NodeId, Slow>,
     buffers: &[Buffer],
+    used: &[u8],
 ) {
     unused_buffers(cx, topology, slow, buffers);
     readers(cx, topology);
     stops(cx);
-    tiers(cx);
+    tiers(cx, used);
+    losses(cx, topology);
+}
+
+/// Links of a file that lose frames.
+fn losses(cx: &mut Context<'_>, topology: &Topology) {
+    let lossy = topology.ports.iter().filter(|p| p.loss > 0.0).count() / 2;
+    if lossy > 0 {
+        let message = format!("the error rates of {lossy} links had no effect: links lose no frame");
+        cx.warn("topology.file".into(), message);
+    }
 }
 
 fn unused_buffers(
@@ -70,9 +81,7 @@ fn stops(cx: &mut Context<'_>) {
 }
 
 /// Tiers of a priority that is alone.
-fn tiers(cx: &mut Context<'_>) {
-    let mut used: Vec<u8> = cx.scenario.traffic.iter().map(Traffic::priority).collect();
-    used.extend(cx.scenario.transport.ack_priority);
+fn tiers(cx: &mut Context<'_>, used: &[u8]) {
     for (i, p) in cx.scenario.priority.iter().enumerate() {
         if p.tier.is_some() && used.iter().all(|&u| u == p.id) {
             let message = "had no effect: no other priority is in use";

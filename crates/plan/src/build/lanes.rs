@@ -67,6 +67,7 @@ pub(super) fn build(cx: &mut Context<'_>, used: &[u8], packet: &PacketFormat) ->
         check_ecn(cx, "ecn", ecn)?;
     }
     let covered = covered(cx, used)?;
+    let by_flow = matches!(cx.scenario.flow_control, FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_));
     let mut lanes = Vec::new();
     for &id in used {
         let table = declared.get(&id).copied();
@@ -78,6 +79,7 @@ pub(super) fn build(cx: &mut Context<'_>, used: &[u8], packet: &PacketFormat) ->
         let egress_limit = match table.and_then(|(_, p)| p.egress_limit) {
             _ if lossless => Limit::Unlimited,
             Some(limit) => Limit::Static(limit.0),
+            None if by_flow && alpha.is_none() => Limit::Unlimited,
             None => Limit::Dynamic { alpha_q16: alpha_q16(cx, &path, alpha.unwrap_or(1.0))?, cap: u64::MAX },
         };
         if let Limit::Static(limit) = egress_limit
@@ -153,10 +155,14 @@ fn lossless(
     let Some((i, p)) = table else { return Ok(covered) };
     let pfc = match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => pfc,
-        FlowControl::None => {
+        other => {
             if p.lossless == Some(true) {
-                let message = "had no effect: without flow control no priority is lossless";
-                cx.warn(format!("priority[{i}].lossless"), message.to_string());
+                let why = match other {
+                    FlowControl::None => "without flow control",
+                    _ => "under a flow control that reserves no headroom",
+                };
+                let message = format!("had no effect: {why} no priority is lossless");
+                cx.warn(format!("priority[{i}].lossless"), message);
             }
             return Ok(false);
         }

@@ -52,7 +52,23 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
             return Err(cx.doc.error(&format!("measure.{key}"), message, help));
         }
     };
-    Ok(Measure { interval, ports, flows: Vec::new() })
+    if m.blocking {
+        check_oracle(cx, topology)?;
+    }
+    Ok(Measure { interval, ports, flows: Vec::new(), blocking: m.blocking })
+}
+
+/// Refuses the blocking oracle where its table (for each ingress, priority and
+/// egress of a device 8 B) does not fit; each priority in use counts.
+fn check_oracle(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let pairs: u64 = topology.nodes.iter().map(|node| (node.ports.len() as u64).pow(2)).sum();
+    let need = pairs.saturating_mul(8 * 8);
+    if need <= MEMORY {
+        return Ok(());
+    }
+    let message = format!("the blocking oracle would need up to {} GiB for this network", need >> 30);
+    let help = format!("{} GiB are the most: remove the key, or choose a smaller network", MEMORY >> 30);
+    Err(cx.doc.error("measure.blocking", message, help))
 }
 
 /// The flows whose rate is sampled, of `flows` in the run.
@@ -99,7 +115,8 @@ pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> R
     Err(cx.doc.error(key, message, help))
 }
 
-fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
+/// The port called `name`, which the scenario names at `path`.
+pub(super) fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
     let Some((node, index)) = name.rsplit_once(':') else {
         return Err(cx.doc.error(
             path,

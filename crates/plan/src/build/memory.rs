@@ -94,7 +94,7 @@ pub(super) fn build(
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
     let pfc = match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => Some(pfc),
-        FlowControl::None => None,
+        FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_) | FlowControl::None => None,
     };
     // Links are few in kind: each kind's account is worked out once.
     let mut kinds: BTreeMap<(u64, u64), Account> = BTreeMap::new();

@@ -3,10 +3,14 @@
 
 mod congestion;
 mod effects;
+mod faults;
+mod files;
+mod flow_control;
 mod lanes;
 mod measure;
 mod memory;
 mod offered;
+mod reroute;
 mod routes;
 mod sizes;
 mod transport;
@@ -24,7 +28,6 @@ use xoff_kernel::time::{SECOND, Time};
 use xoff_net::routing::Saturation;
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
-use xoff_schemes::flow_control::FlowControlParams;
 
 /// Most memory that a plan may need: 16 GiB.
 const MEMORY: u64 = 16 << 30;
@@ -86,26 +89,29 @@ pub(crate) fn plan(
     if let FlowControl::Pfc(pfc) = &scenario.flow_control {
         memory::check_pfc(&cx, pfc, &packet)?;
     }
-    let mut topology = scenario
-        .topology
-        .build()
-        .map_err(|e| doc.error(&format!("topology.{}", e.key), e.message, e.help))?;
+    flow_control::check(&mut cx)?;
+    let mut topology = files::topology(&cx)?;
     check_links(&cx, &topology)?;
-    let used = used_priorities(&cx)?;
+    let listed = files::flows(&cx, &topology)?;
+    let used = used_priorities(&cx, &listed)?;
     let lanes = lanes::build(&mut cx, &used, &packet)?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
+    flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
     let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
-    let offers = offered::generate(&mut cx, &topology, &mut routes, &packet)?;
+    let offers = offered::generate(&mut cx, &topology, &mut routes, &packet, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
-    let flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
+    let mut flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
     let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
     let congestion_control = congestion::build(&mut cx, &packet, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
+    let faults = faults::read(&mut cx, &topology, end, &packet)?;
+    let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
+    faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
         let host = topology.find(&s.host).expect("checked above");
@@ -113,7 +119,7 @@ pub(crate) fn plan(
             cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: nothing is sent to {}", s.host));
         }
     }
-    effects::warn(&mut cx, &topology, &slow, &buffers);
+    effects::warn(&mut cx, &topology, &slow, &buffers, &used);
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
@@ -123,6 +129,7 @@ pub(crate) fn plan(
         accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
     }
     buffers.shrink_to_fit();
+    let flow_control = flow_control::params(&cx, &topology, &packet)?;
     let plan = Plan {
         seed: scenario.run.seed,
         topology,
@@ -133,16 +140,14 @@ pub(crate) fn plan(
         flows,
         hops,
         packet,
-        flow_control: match &scenario.flow_control {
-            FlowControl::Pfc(pfc) => FlowControlParams::Pfc(memory::params(pfc)),
-            FlowControl::None => FlowControlParams::None,
-        },
+        flow_control,
         transport,
         irn,
         congestion_control,
         receivers,
         end,
         measure,
+        faults: planned,
     };
     Ok(Built { plan, saturation: offers.saturation, warnings: cx.warnings })
 }
@@ -192,11 +197,14 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
 }
 
 /// Priorities of data and ACKs, in descending order.
-fn used_priorities(cx: &Context<'_>) -> Result<Vec<u8>, Error> {
+fn used_priorities(cx: &Context<'_>, listed: &files::Listed) -> Result<Vec<u8>, Error> {
     let mut used = Vec::new();
     for (i, t) in cx.scenario.traffic.iter().enumerate() {
         lanes::check_priority(cx, &format!("traffic[{i}].priority"), t.priority())?;
-        used.push(t.priority());
+        match listed.get(&i) {
+            Some(flows) => used.extend(flows.iter().map(|(_, priority)| priority)),
+            None => used.push(t.priority()),
+        }
     }
     if let Some(p) = cx.scenario.transport.ack_priority {
         lanes::check_priority(cx, "transport.ack_priority", p)?;

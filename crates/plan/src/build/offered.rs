@@ -1,10 +1,11 @@
 //! What is offered to the network: every flow of every `[[traffic]]` table.
 
-use super::{Context, MEMORY, host, routes::Routes, routes::unroutable, sizes};
+use super::{Context, MEMORY, files::Listed, host, routes::Routes, routes::unroutable, sizes};
 use crate::error::Error;
 use crate::plan::{Flow, PacketFormat};
 use crate::scenario::{FlowFile, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, Traffic};
 use std::collections::BTreeMap;
+use xoff_kernel::random::mix;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::error::SpecError;
 use xoff_net::routing::{Route, Saturation, host_capacity, saturation, uniform};
@@ -26,6 +27,14 @@ pub(super) struct Offer {
     pub(super) size: u64,
     /// Bits per second; 0 is line rate.
     pub(super) pace: u64,
+    /// 802.1p priority of its data.
+    pub(super) priority: u8,
+}
+
+/// What the ECMP hashes see of a flow's packets from one host to another: data, or ACKs.
+pub(super) fn flow_key(offer: &Offer, from: NodeId, to: NodeId) -> u64 {
+    let pair = u64::from(from) << 32 | u64::from(to);
+    mix(mix(pair) ^ mix((u64::from(offer.class) << 48) ^ offer.position))
 }
 
 /// All flows, in the order of start, table and position.
@@ -50,6 +59,7 @@ pub(super) fn generate(
     topology: &Topology,
     routes: &mut Routes,
     packet: &PacketFormat,
+    mut listed: Listed,
 ) -> Result<Offers, Error> {
     let tables = &cx.scenario.traffic;
     if tables.len() > usize::from(u16::MAX) {
@@ -70,6 +80,8 @@ pub(super) fn generate(
     let mut limits = vec![None; tables.len()];
     for (i, table) in tables.iter().enumerate() {
         let mut pace = 0;
+        // Of each flow, where the table's flows have priorities of their own.
+        let mut priorities = Vec::new();
         let demands = match table {
             Traffic::Poisson(t) => {
                 let (demands, limit) = poisson(cx, topology, routes, packet, i, t, &hosts)?;
@@ -87,7 +99,11 @@ pub(super) fn generate(
                 }
                 vec![demand]
             }
-            Traffic::Flows(t) => from_file(cx, topology, i, t)?,
+            Traffic::Flows(t) => {
+                let demands;
+                (demands, priorities) = from_file(cx, topology, i, t, listed.remove(&i))?;
+                demands
+            }
         };
         if demands.is_empty() {
             cx.warn(format!("traffic[{i}]"), "had no effect: no flow starts within the run".to_string());
@@ -100,6 +116,7 @@ pub(super) fn generate(
             dst: d.dst,
             size: d.size,
             pace,
+            priority: priorities.get(position as usize).copied().unwrap_or(table.priority()),
         }));
     }
     check_count(cx, "traffic", offers.len() as f64, "send fewer flows in all")?;
@@ -401,15 +418,28 @@ fn from_file(
     topology: &Topology,
     i: usize,
     t: &FlowFile,
-) -> Result<Vec<Demand>, Error> {
+    listed: Option<Vec<(Demand, u8)>>,
+) -> Result<(Vec<Demand>, Vec<u8>), Error> {
     let path = format!("traffic[{i}].file");
-    let text = cx.file(&path, &t.file)?;
-    let mut demands = traffic::flows_csv(&text, topology).map_err(|e| {
-        let help =
-            "the first line is `src,dst,bytes,start`; then a line per flow, such as `H0,H1,1000000,10us`";
-        Error::new(&t.file, &text, Some(sizes::line_span(&text, e.line)), e.message).with_help(help)
-    })?;
+    let (mut demands, priorities): (Vec<Demand>, Vec<u8>) = match listed {
+        Some(flows) => {
+            let key = format!("traffic[{i}].priority");
+            if cx.doc.get(&key).is_some() {
+                cx.warn(key, "had no effect: the file has a priority for each flow".to_string());
+            }
+            flows.into_iter().unzip()
+        }
+        None => {
+            let text = cx.file(&path, &t.file)?;
+            let demands = traffic::flows_csv(&text, topology).map_err(|e| {
+                let help = "the first line is `src,dst,bytes,start`; then a line per flow, such as `H0,H1,1000000,10us`";
+                Error::new(&t.file, &text, Some(sizes::line_span(&text, e.line)), e.message).with_help(help)
+            })?;
+            (demands, Vec::new())
+        }
+    };
     let all = demands.len();
+    // In the order of time: what is left out are the last ones.
     if let Some(duration) = cx.scenario.run.duration {
         demands.retain(|d| d.start < duration.0);
     }
@@ -418,5 +448,5 @@ fn from_file(
             format!("{} of its {all} flows start after run.duration and are left out", all - demands.len());
         cx.warn(path, message);
     }
-    Ok(demands)
+    Ok((demands, priorities))
 }

@@ -1,13 +1,11 @@
 //! Routes of flows and, from them, the flows' ideal completion times.
 
-use super::{Context, LAST, Slow, hop, host, node, offered::Offers};
+use super::{Context, LAST, Slow, hop, host, node, offered::Offers, offered::flow_key};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
 use std::collections::BTreeMap;
-use xoff_kernel::random::mix;
 use xoff_kernel::time::Time;
-use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{Ends, Override, Route, RouteError, Router, RoutingKind, RoutingSpec, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_net::units::Span;
@@ -18,9 +16,9 @@ pub(super) struct Routes {
     /// The static routes, and which of them a flow has met.
     overrides: Vec<(Override, bool)>,
     /// ACKs return over the same nodes.
-    mirrored: bool,
+    pub(super) mirrored: bool,
     /// Inner port and its rate of each slow host.
-    inner: BTreeMap<NodeId, (PortId, u64)>,
+    pub(super) inner: BTreeMap<NodeId, (PortId, u64)>,
     /// All routes; see [`crate::plan::Plan::hops`].
     pub(super) hops: Vec<u32>,
     /// Rate of the fastest sender's port in use, in bits per second.
@@ -38,9 +36,10 @@ impl Routes {
         slow: &BTreeMap<NodeId, Slow>,
     ) -> Result<Self, Error> {
         let routing = &cx.scenario.routing;
-        let kind = routing.kind.unwrap_or(match cx.scenario.topology {
-            TopologySpec::Ndc(_) if routing.overrides.is_empty() => RoutingKind::Bcube,
-            _ => RoutingKind::ShortestPath,
+        let kind = routing.kind.unwrap_or(match topology.cube {
+            None => RoutingKind::ShortestPath,
+            Some(_) if routing.overrides.is_empty() => RoutingKind::Bcube,
+            Some(_) => RoutingKind::ShortestPath,
         });
         let mut overrides = Vec::new();
         for (i, o) in routing.overrides.iter().enumerate() {
@@ -85,10 +84,7 @@ impl Routes {
         let (mut data, mut ack): (Vec<Hop>, Vec<Hop>) = (Vec::new(), Vec::new());
         for o in &offers.offers {
             let table = usize::from(o.class);
-            let key = |from: NodeId, to: NodeId| {
-                let pair = u64::from(from) << 32 | u64::from(to);
-                mix(mix(pair) ^ mix((u64::from(o.class) << 48) ^ o.position))
-            };
+            let key = |from: NodeId, to: NodeId| flow_key(o, from, to);
             let fail = |e: RouteError| unroutable(cx, table, &e);
             let explicit = offers.explicit.get(&o.class);
             let there = match explicit {
@@ -148,15 +144,14 @@ impl Routes {
                 };
                 self.longest = self.longest.max(trip);
             }
-            let priority = cx.scenario.traffic[table].priority();
             flows.push(Flow {
                 src: o.src,
                 dst: o.dst,
                 size: o.size,
                 start: o.start,
                 class: o.class,
-                lane: lane_of(priority),
-                ack_lane: lane_of(transport.ack_priority.unwrap_or(priority)),
+                lane: lane_of(o.priority),
+                ack_lane: lane_of(transport.ack_priority.unwrap_or(o.priority)),
                 path,
                 ack_path,
                 pace: o.pace,

@@ -1,11 +1,17 @@
 //! The scenario: what a user writes. Every key is documented here, and nowhere
 //! else: the JSON Schema is made from these types.
 
+mod faults;
+mod flow_control;
 mod text;
 mod traffic;
 mod transport;
 
-pub use traffic::{FlowFile, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic};
+pub use faults::{Failure, Loss, LossKind};
+pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
+pub use traffic::{
+    FlowFile, FlowFormat, Incast, LoadOf, Permutation, Poisson, SingleFlow, Sizes, SizesTable, Traffic,
+};
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter};
 
 use schemars::JsonSchema;
@@ -32,6 +38,12 @@ pub struct Scenario {
     /// Hosts that read slowly, or stop reading for a while.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_receiver: Vec<SlowReceiver>,
+    /// Links and switches that fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure: Vec<Failure>,
+    /// Links that lose or corrupt frames.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss: Vec<Loss>,
     /// Priorities that differ from the default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priority: Vec<Priority>,
@@ -65,7 +77,8 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Routing {
-    /// If not given: `bcube` in an `ndc` topology without `overrides`, else `shortest-path`.
+    /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
+    /// many domains as hosts in one, without `overrides`; else `shortest-path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
@@ -77,6 +90,9 @@ pub struct Routing {
     /// Static routes, each for one switch and one destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
+    /// From a failure or a recovery until routes follow; at once if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconvergence: Option<Span>,
 }
 
 /// A static route: at switch `at`, packets for host `to` leave towards `via`.
@@ -199,6 +215,13 @@ pub enum MarkAt {
 pub enum FlowControl {
     /// Priority-based flow control, IEEE 802.1Qbb.
     Pfc(Pfc),
+    /// Backpressure flow control (NSDI 2022): flows are assigned to a limited
+    /// number of queues, and a queue that grows pauses the upstream queues that
+    /// fill it. Nothing is reserved: what does not fit is dropped.
+    Bfc(Bfc),
+    /// A queue of its own for every flow on every port, paused flow by flow: the
+    /// ideal without head-of-line blocking. Nothing is reserved.
+    PerFlowQueue(PerFlowQueue),
     /// None: what does not fit is dropped.
     None,
 }
@@ -353,6 +376,11 @@ pub struct Measure {
     /// `"switches"` (their ports) or `"none"`.
     #[serde(default)]
     pub ports: PortSet,
+    /// Whether the head-of-line blocking oracle watches: for each pause it finds
+    /// the congested port at the end of the chain, and charges the time that
+    /// packets wait in paused queues to ports on their way, or off it.
+    #[serde(default)]
+    pub blocking: bool,
     /// Flows whose rate is sampled, by their `id` in results: the rate that the
     /// congestion control grants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -17,7 +17,7 @@ pub enum Traffic {
     Permutation(Permutation),
     /// One flow.
     Flow(SingleFlow),
-    /// Flows from a CSV file.
+    /// Flows from a file.
     Flows(FlowFile),
 }
 
@@ -192,7 +192,7 @@ pub struct SingleFlow {
     pub priority: u8,
 }
 
-/// Flows from a CSV file with the columns `src,dst,bytes,start`.
+/// Flows from a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowFile {
@@ -201,10 +201,26 @@ pub struct FlowFile {
     pub name: Option<String>,
     /// Path of the file, relative to the scenario.
     pub file: String,
-    /// 802.1p priority.
+    /// What the file looks like.
+    #[serde(default)]
+    pub format: FlowFormat,
+    /// 802.1p priority; a file in the format `hpcc` has one for each flow instead.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
+}
+
+/// What a file of flows looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowFormat {
+    /// Comma-separated values under the header `src,dst,bytes,start`.
+    #[default]
+    Csv,
+    /// As the HPCC simulator and its descendants read it: the number of flows,
+    /// then lines `src dst pg dport size start`, `start` in seconds. Id `i` is
+    /// the host `H<i>`, and the priority group `pg` is the 802.1p priority.
+    Hpcc,
 }
 
 /// Flow sizes: a known distribution (`"websearch"`), one size (`"1MB"`), a range

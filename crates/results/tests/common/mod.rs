@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use xoff_net::topology::{Node, NodeKind, Port, PortId, Topology};
-use xoff_plan::plan::{Account, Buffer, DELIVER, Flow, Lane, Limit, Measure, PacketFormat, Plan};
+use xoff_plan::plan::{Account, Buffer, DELIVER, Faults, Flow, Lane, Limit, Measure, PacketFormat, Plan};
 use xoff_schemes::flow_control::pfc::PfcParams;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -26,7 +26,15 @@ fn connect(topology: &mut Topology, a: u32, b: u32, rate: u64) {
         let ports = &mut topology.nodes[node as usize].ports;
         let index = ports.len() as u16;
         ports.push(first + offset);
-        topology.ports.push(Port { node, peer: first + 1 - offset, index, rate, delay: US });
+        topology.ports.push(Port {
+            node,
+            peer: first + 1 - offset,
+            index,
+            rate,
+            delay: US,
+            long: false,
+            loss: 0.0,
+        });
     }
 }
 
@@ -128,6 +136,7 @@ pub fn plan() -> Plan {
         receivers: Vec::new(),
         end: Some(1_000 * US),
         measure: Measure::default(),
+        faults: Faults::default(),
     }
 }
 
@@ -166,6 +175,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         accounts: vec![AccountPeak { main: 2_000, headroom: 0 }; ports * LANES],
         drops: Vec::new(),
         deadlock: None,
+        blocking: None,
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,
@@ -195,9 +205,12 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
         outcome.pauses.push(Pause {
             port,
             lane: LOSSLESS,
+            queue: None,
             from: 300 * US + u64::from(port),
             until: None,
             cause: port ^ 1,
+            root: None,
+            named_root: None,
         });
         outcome.ports[port as usize ^ 1].pause_frames = 12;
         outcome.accounts[(port as usize ^ 1) * LANES].headroom = 6_000;
@@ -209,9 +222,19 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
         goodput(601 * US, 0, 0),
         goodput(601 * US, 1, 0),
     ]);
-    outcome
-        .pauses
-        .insert(0, Pause { port: 6, lane: LOSSLESS, from: 100 * US, until: Some(104 * US), cause: 7 });
+    outcome.pauses.insert(
+        0,
+        Pause {
+            port: 6,
+            lane: LOSSLESS,
+            queue: None,
+            from: 100 * US,
+            until: Some(104 * US),
+            cause: 7,
+            root: None,
+            named_root: None,
+        },
+    );
     outcome.ports[7].resume_frames = 1;
     outcome.deadlock = Some(Deadlock {
         closed: 301_234_567,

@@ -7,11 +7,17 @@
 //! its own device. Ports are named by the device's own numbers; a lane is the
 //! dense index of a priority in use.
 
+pub mod bfc;
+pub mod per_flow_queue;
 pub mod pfc;
 
+use bfc::{Bfc, BfcParams};
+use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
+use xoff_wire::queue_pause::QueuePauseFrame;
+pub use xoff_wire::queue_pause::Target;
 
 /// The flow control of a run, with its resolved parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +26,80 @@ pub enum FlowControlParams {
     None,
     /// IEEE 802.1Qbb.
     Pfc(PfcParams),
+    /// Backpressure flow control: pauses queues that flows are assigned to.
+    Bfc(BfcParams),
+    /// A queue and a pause of its own for every flow.
+    PerFlowQueue(PerFlowQueueParams),
+}
+
+impl FlowControlParams {
+    /// From the arrival of a control frame's last bit until it takes effect.
+    pub fn response_time(&self) -> Time {
+        match self {
+            Self::None => 0,
+            Self::Pfc(p) => p.response_time,
+            Self::Bfc(p) => p.response_time,
+            Self::PerFlowQueue(p) => p.response_time,
+        }
+    }
+
+    /// How the packets of a lane lie in the queues of a port.
+    pub fn queueing(&self) -> Queueing {
+        match self {
+            Self::None | Self::Pfc(_) => Queueing::PerLane,
+            Self::Bfc(p) => Queueing::Numbered { queues: p.queues, acks: p.acks_in_queues },
+            Self::PerFlowQueue(_) => Queueing::PerFlow,
+        }
+    }
+}
+
+/// How the packets of a lane lie in the egress queues of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// One queue; the scheme is not asked.
+    PerLane,
+    /// The scheme chooses among queues 1 to `queues` − 1 for what is forwarded,
+    /// and among `queues` + 1 to 2 · `queues` − 1 for a host's own queue pairs.
+    /// Queue 0 is served first and never paused.
+    Numbered {
+        /// Queues for what is forwarded, number 0 included.
+        queues: u16,
+        /// ACKs lie in the scheme's queues, too, rather than in queue 0.
+        acks: bool,
+    },
+    /// One for each flow, besides a queue of ACKs, which is served first and
+    /// never paused; the device finds it, the scheme is not asked.
+    PerFlow,
+}
+
+/// A packet that entered or left one of the queues of a lane (or one of the
+/// host's own queue pairs, which has something to send, or no longer).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passing {
+    /// The egress port.
+    pub port: u32,
+    /// The lane.
+    pub lane: u8,
+    /// The queue's number, as [`Queueing`] counts them; 0 where each flow has one.
+    pub queue: u16,
+    /// It is one of the host's own queue pairs.
+    pub own: bool,
+    /// Bytes in the queue, this packet included when it enters and not when it
+    /// leaves; 0 for queue pairs.
+    pub queued: u64,
+    /// The flow; stands for its addresses and ports.
+    pub flow: u32,
+    /// An answer of the flow's receiver: it travels from there to the sender,
+    /// hence under exchanged addresses.
+    pub answer: bool,
+    /// The port that it came through; `None` if it began here.
+    pub ingress: Option<u32>,
+    /// Number of the queue that it left the neighbour from; 0 if it began here.
+    pub upstream: u16,
+    /// A bit of the packet that the scheme may write; cleared at each arrival.
+    pub counted: bool,
+    /// A bit of the queue that the scheme may write.
+    pub pausing: bool,
 }
 
 /// The facts of a link that headroom depends on.
@@ -47,6 +127,8 @@ pub struct Headroom {
 pub enum ControlFrame {
     /// 802.1Qbb.
     Pfc(PfcFrame),
+    /// Names one queue or one flow.
+    QueuePause(QueuePauseFrame),
 }
 
 impl ControlFrame {
@@ -54,13 +136,14 @@ impl ControlFrame {
     pub fn length(&self) -> u32 {
         match self {
             Self::Pfc(_) => PfcFrame::LENGTH,
+            Self::QueuePause(_) => QueuePauseFrame::LENGTH,
         }
     }
 
     /// Takes up what a `later` frame says, if one frame can say both: a PFC frame
     /// speaks of every priority, and the newest word on each is what counts. The
     /// device asks while this frame still waits for its wire, so that no frame
-    /// waits behind another of its kind.
+    /// waits behind another of its kind. A frame that names a queue keeps its place.
     pub fn merge(&mut self, later: &Self) -> bool {
         match (self, later) {
             (Self::Pfc(waiting), Self::Pfc(later)) => {
@@ -70,6 +153,7 @@ impl ControlFrame {
                 }
                 true
             }
+            (Self::Pfc(_) | Self::QueuePause(_), _) => false,
         }
     }
 
@@ -77,6 +161,7 @@ impl ControlFrame {
     pub fn pauses(&self) -> bool {
         match self {
             Self::Pfc(frame) => frame.entries().any(|(_, quanta)| quanta > 0),
+            Self::QueuePause(frame) => frame.pause,
         }
     }
 }
@@ -92,6 +177,16 @@ pub trait Device {
     fn pause(&mut self, port: u32, lane: u8);
     /// Lets the lane's queues on `port` go again.
     fn resume(&mut self, port: u32, lane: u8);
+    /// Stops one queue of `lane` on `port`, or the queue of one flow; the packet
+    /// on the wire finishes. Stopping twice changes nothing.
+    fn pause_queue(&mut self, port: u32, lane: u8, target: Target);
+    /// Lets that queue go again.
+    fn resume_queue(&mut self, port: u32, lane: u8, target: Target);
+    /// Whether queue `queue` of `lane` on `port` is stopped.
+    fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool;
+    /// How many queues of forwarded packets of `lane` on `port` hold something
+    /// and are not stopped.
+    fn active_queues(&self, port: u32, lane: u8) -> u32;
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     fn send_control(&mut self, port: u32, frame: ControlFrame);
@@ -119,6 +214,10 @@ pub enum FlowControl {
     None,
     /// 802.1Qbb.
     Pfc(Pfc),
+    /// Backpressure flow control.
+    Bfc(Bfc),
+    /// A queue for each flow.
+    PerFlowQueue(PerFlowQueue),
 }
 
 impl FlowControl {
@@ -127,14 +226,19 @@ impl FlowControl {
         match params {
             FlowControlParams::None => Self::None,
             FlowControlParams::Pfc(params) => Self::Pfc(Pfc::new(*params, ports, priorities)),
+            FlowControlParams::Bfc(params) => Self::Bfc(Bfc::new(params, ports, priorities)),
+            FlowControlParams::PerFlowQueue(params) => {
+                Self::PerFlowQueue(PerFlowQueue::new(params, priorities))
+            }
         }
     }
 
     /// Number of timers that it arms, counted from 0.
     pub fn timers(&self) -> usize {
         match self {
-            Self::None => 0,
+            Self::None | Self::PerFlowQueue(_) => 0,
             Self::Pfc(pfc) => pfc.timers(),
+            Self::Bfc(bfc) => bfc.timers(),
         }
     }
 
@@ -142,8 +246,38 @@ impl FlowControl {
     /// admission or a release.
     pub fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
         match self {
-            Self::None => {}
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
+        }
+    }
+
+    /// Egress half: the number of the queue that a packet (or queue pair) joins
+    /// next. Of `packet`, its queue and bytes are not known yet. Asked only under
+    /// [`Queueing::Numbered`]; [`FlowControl::enqueued`] follows at once.
+    pub fn classify(&mut self, device: &impl Device, packet: &Passing) -> u16 {
+        match self {
+            Self::Bfc(bfc) => bfc.classify(device, packet),
+            Self::None | Self::Pfc(_) | Self::PerFlowQueue(_) => 0,
+        }
+    }
+
+    /// Egress half: a packet (or queue pair) joined its queue. Not told under
+    /// [`Queueing::PerLane`].
+    pub fn enqueued(&mut self, device: &mut impl Device, packet: &mut Passing) {
+        match self {
+            Self::Bfc(bfc) => bfc.enqueued(device, packet),
+            Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
+            Self::None | Self::Pfc(_) => {}
+        }
+    }
+
+    /// Egress half: a packet left its queue for the wire, or a queue pair has
+    /// nothing to send for now. Not told under [`Queueing::PerLane`].
+    pub fn left(&mut self, device: &mut impl Device, packet: &mut Passing) {
+        match self {
+            Self::Bfc(bfc) => bfc.left(device, packet),
+            Self::PerFlowQueue(pfq) => pfq.left(device, packet),
+            Self::None | Self::Pfc(_) => {}
         }
     }
 
@@ -151,15 +285,120 @@ impl FlowControl {
     pub fn received(&mut self, device: &mut impl Device, port: u32, frame: &ControlFrame) {
         match (self, frame) {
             (Self::Pfc(pfc), ControlFrame::Pfc(frame)) => pfc.received(device, port, frame),
-            (Self::None, _) => {}
+            (Self::Bfc(bfc), ControlFrame::QueuePause(frame)) => {
+                obey(device, port, &bfc.priorities, frame);
+            }
+            (Self::PerFlowQueue(pfq), ControlFrame::QueuePause(frame)) => {
+                obey(device, port, &pfq.priorities, frame);
+            }
+            // A scheme understands its own frames alone.
+            (Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_), _) => {}
+        }
+    }
+
+    /// Both halves: the link of `port` has failed. Pauses of its lanes end (the
+    /// device sends nothing there all the same), and no frame is sent to the peer
+    /// until it recovers.
+    pub fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        match self {
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => {}
+            Self::Pfc(pfc) => pfc.link_failed(device, port, lane),
+        }
+    }
+
+    /// Both halves: the link of `port` is up again, and the peer has forgotten
+    /// everything. `over` tells whether the account of (`port`, `lane`), a
+    /// lossless one, is over its threshold now; at `settled`, and its own
+    /// serialisation later, a frame that the peer sends at once has taken effect.
+    pub fn link_recovered(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        over: bool,
+        settled: Time,
+    ) {
+        match self {
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => {}
+            Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
         }
     }
 
     /// Both halves: `timer` went off.
     pub fn timer(&mut self, device: &mut impl Device, timer: u32) {
         match self {
-            Self::None => {}
+            Self::None | Self::PerFlowQueue(_) => {}
             Self::Pfc(pfc) => pfc.timer(device, timer),
+            Self::Bfc(bfc) => bfc.timer(device, timer),
+        }
+    }
+}
+
+/// Does what a frame says about one queue or flow; `priorities` are those of the lanes.
+fn obey(device: &mut impl Device, port: u32, priorities: &[u8], frame: &QueuePauseFrame) {
+    // A priority that this device does not use has no queue to pause.
+    let Some(lane) = priorities.iter().position(|&p| p == frame.priority) else { return };
+    if frame.pause {
+        device.pause_queue(port, lane as u8, frame.target);
+    } else {
+        device.resume_queue(port, lane as u8, frame.target);
+    }
+}
+
+/// A device for tests, which writes down what is asked of it.
+#[cfg(test)]
+mod notes {
+    use super::{ControlFrame, Device};
+    use xoff_kernel::time::Time;
+    use xoff_wire::queue_pause::Target;
+
+    #[derive(Default)]
+    pub struct Notes {
+        pub now: Time,
+        pub log: Vec<String>,
+        /// Answers of `active_queues` and `is_paused`.
+        pub active: u32,
+        pub paused: Vec<u16>,
+    }
+
+    impl Device for Notes {
+        fn now(&self) -> Time {
+            self.now
+        }
+        fn rate(&self, _: u32) -> u64 {
+            100_000_000_000
+        }
+        fn pause(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("pause {port}/{lane}"));
+        }
+        fn resume(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("resume {port}/{lane}"));
+        }
+        fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
+            self.log.push(format!("pause {port}/{lane} {target:?}"));
+        }
+        fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
+            self.log.push(format!("resume {port}/{lane} {target:?}"));
+        }
+        fn is_paused(&self, _: u32, _: u8, queue: u16) -> bool {
+            self.paused.contains(&queue)
+        }
+        fn active_queues(&self, _: u32, _: u8) -> u32 {
+            self.active
+        }
+        fn send_control(&mut self, port: u32, frame: ControlFrame) {
+            self.log.push(match frame {
+                ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
+                ControlFrame::QueuePause(f) => {
+                    format!("{} {port} {:?}", if f.pause { "stop" } else { "go" }, f.target)
+                }
+            });
+        }
+        fn arm(&mut self, timer: u32, at: Time) {
+            self.log.push(format!("arm {timer} {at}"));
+        }
+        fn cancel(&mut self, timer: u32) {
+            self.log.push(format!("cancel {timer}"));
         }
     }
 }

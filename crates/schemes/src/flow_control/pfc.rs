@@ -133,6 +133,31 @@ impl Pfc {
         }
     }
 
+    /// Both halves forget: nobody is there to pause, and nobody who pauses.
+    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        device.cancel(self.timer_of(port, lane, Role::Refresh));
+        device.cancel(self.timer_of(port, lane, Role::Expiry));
+        device.resume(port, lane);
+    }
+
+    /// Begins afresh. An account that is over says so again; and until such a word
+    /// of the peer has come, nothing is sent.
+    pub(super) fn link_recovered(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        over: bool,
+        settled: Time,
+    ) {
+        if over {
+            self.pause_upstream(device, port, lane);
+        }
+        let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
+        device.arm(self.timer_of(port, lane, Role::Expiry), settled + frame);
+        device.pause(port, lane);
+    }
+
     pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
         let (place, role) = (timer / 2, timer % 2);
         let lanes = self.priorities.len() as u32;
@@ -152,39 +177,8 @@ fn pause_time(quanta: u16, rate: u64) -> Time {
 
 #[cfg(test)]
 mod tests {
+    use super::super::notes::Notes;
     use super::*;
-
-    /// A device that writes down what is asked of it.
-    #[derive(Default)]
-    struct Notes {
-        now: Time,
-        log: Vec<String>,
-    }
-
-    impl Device for Notes {
-        fn now(&self) -> Time {
-            self.now
-        }
-        fn rate(&self, _: u32) -> u64 {
-            100_000_000_000
-        }
-        fn pause(&mut self, port: u32, lane: u8) {
-            self.log.push(format!("pause {port}/{lane}"));
-        }
-        fn resume(&mut self, port: u32, lane: u8) {
-            self.log.push(format!("resume {port}/{lane}"));
-        }
-        fn send_control(&mut self, port: u32, frame: ControlFrame) {
-            let ControlFrame::Pfc(frame) = frame;
-            self.log.push(format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()));
-        }
-        fn arm(&mut self, timer: u32, at: Time) {
-            self.log.push(format!("arm {timer} {at}"));
-        }
-        fn cancel(&mut self, timer: u32) {
-            self.log.push(format!("cancel {timer}"));
-        }
-    }
 
     fn pfc() -> Pfc {
         Pfc::new(PfcParams { quanta: 1000, response_time: 0 }, 4, &[3, 5])
@@ -217,6 +211,26 @@ mod tests {
         pfc.timer(&mut device, 5);
         pfc.received(&mut device, 1, &PfcFrame::single(7, 10)); // not in use here
         let expected = ["arm 5 51200", "pause 1/0", "cancel 5", "resume 1/0", "resume 1/0"];
+        assert_eq!(device.log, expected);
+    }
+
+    #[test]
+    fn a_failed_link_is_forgotten_and_a_recovered_one_begins_afresh() {
+        let (mut pfc, mut device) = (pfc(), Notes::default());
+        pfc.link_failed(&mut device, 1, 0);
+        pfc.link_recovered(&mut device, 1, 0, false, 7);
+        pfc.link_recovered(&mut device, 2, 1, true, 9);
+        let expected = [
+            "cancel 4",
+            "cancel 5",
+            "resume 1/0",
+            "arm 5 5127",
+            "pause 1/0",
+            "send 2 [(5, 1000)]",
+            "arm 10 2560000",
+            "arm 11 5129",
+            "pause 2/1",
+        ];
         assert_eq!(device.log, expected);
     }
 

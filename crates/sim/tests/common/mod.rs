@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::{DropReason, Outcome};
+use xoff_sim::outcome::Outcome;
 
 /// The plan of a scenario without files.
 pub fn plan(text: &str) -> Plan {
@@ -31,17 +31,16 @@ pub fn run(plan: &Plan) -> Outcome {
         if let Some(completed) = result.completed {
             assert_eq!(result.delivered_bytes, flow.size);
             assert!(completed >= result.delivered.expect("delivered before it was complete"));
+            // A detour has more links, and may have faster ones.
+            let detours = !plan.faults.down.is_empty();
             assert!(
-                completed - flow.start >= flow.ideal || plan.transport.ack_every > 1,
+                completed - flow.start >= flow.ideal || plan.transport.ack_every > 1 || detours,
                 "faster than alone"
             );
         }
     }
     for drop in &outcome.drops {
-        assert!(
-            !drop.lossless || drop.reason == DropReason::Expired,
-            "a lossless lane lost packets: {drop:?}"
-        );
+        assert!(!drop.lossless || !drop.reason.for_want_of_room(), "a lossless lane lost packets: {drop:?}");
     }
     outcome
 }

@@ -1,0 +1,281 @@
+//! `xoff run` with `--vary` or `--seeds`: a grid of runs. Every plan is checked,
+//! then the runs are made side by side, then their points are compared.
+
+use std::any::Any;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use miette::{IntoDiagnostic, WrapErr, miette};
+use xoff_plan::Loaded;
+use xoff_results::directory;
+use xoff_results::grid::compare::{self, Entry, Status};
+use xoff_results::grid::directory::{self as place, About, Directory, RunAbout};
+use xoff_results::grid::metrics::Row;
+use xoff_results::grid::{Grid, fingerprint, table};
+use xoff_results::human;
+use xoff_sim::outcome::Stop;
+
+use crate::grid_progress::GridMeter;
+use crate::load::{self, Source};
+use crate::progress::Goal;
+use crate::run::{self, LOST, VERSION};
+use crate::{FAILED, RunArgs, interrupt, output, pool, vary};
+
+/// What all runs of a grid share.
+struct Work<'a> {
+    grid: &'a Grid,
+    source: Source,
+    /// The scenario's name.
+    name: String,
+    /// Overrides of every run.
+    overrides: Vec<(String, String)>,
+    /// Runs made at a time.
+    jobs: usize,
+    /// Threads of each run.
+    threads: usize,
+    quiet: bool,
+    /// Ctrl-C was pressed.
+    interrupted: &'a AtomicBool,
+    /// Results cannot be stored: to go on would be in vain.
+    broken: AtomicBool,
+}
+
+/// Runs a grid.
+pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
+    let overrides = args.overrides();
+    let grid = vary::grid(&overrides, &args.vary, args.seeds.as_ref())?;
+    // Each run keeps so many cores busy.
+    let threads = usize::from(args.threads);
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let interrupted = interrupt::flag()?;
+    let work = Work {
+        grid: &grid,
+        source: Source::read(&args.scenario.path)?,
+        name: load::name(&args.scenario.path),
+        overrides,
+        jobs: args.jobs.map_or((cores / threads).max(1), NonZeroUsize::get),
+        threads,
+        quiet: args.quiet,
+        interrupted: &interrupted,
+        broken: AtomicBool::new(false),
+    };
+    let Some(about) = work.check()? else {
+        output::complain("interrupted before anything ran");
+        return Ok(ExitCode::from(interrupt::INTERRUPTED));
+    };
+
+    let runs = about.runs.len();
+    let mut entries = vec![Entry::default(); runs];
+    let directory = if args.no_out {
+        None
+    } else {
+        let default = || Path::new("xoff-runs").join(format!("{}-grid", work.name));
+        let out = args.out.clone().unwrap_or_else(default);
+        let open = if args.resume { place::resume } else { place::create };
+        Some(open(&out, &grid, &about).map_err(run::report)?)
+    };
+    if let Some(directory) = directory.as_ref().filter(|_| args.resume) {
+        for (i, entry) in entries.iter_mut().enumerate() {
+            let found = directory.finished(&grid.name(i), &about, &about.runs[i]).map_err(run::report)?;
+            *entry = found.map_or_else(Entry::default, Entry::done);
+        }
+        let there = entries.iter().filter(|e| e.row.is_some()).count();
+        if !work.quiet {
+            output::complain(&format!("{there} of {} are there already", human::counted(runs as u64, "run")));
+        }
+    }
+
+    work.make(&about, directory.as_ref(), &mut entries);
+
+    // The comparison is printed even if it cannot be stored.
+    let stored = directory.as_ref().map_or(Ok(()), |d| d.write(&grid, &about, &entries).map_err(run::report));
+    let interval = args.interval.map_or_else(Default::default, Into::into);
+    let comparison = compare::compare(&work.name, &grid, &entries, interval);
+    let answer = if args.json {
+        serde_json::to_string_pretty(&comparison).into_diagnostic()? + "\n"
+    } else {
+        table::render(&grid, &comparison)
+    };
+    output::print(&answer)?;
+    stored?;
+    if let Some(directory) = directory.filter(|_| !args.quiet) {
+        output::complain(&format!("written to {}", directory.path().display()));
+    }
+    let any = |status| entries.iter().any(|e| e.status == status);
+    Ok(if interrupted.load(Ordering::Relaxed) && any(Status::Pending) {
+        ExitCode::from(interrupt::INTERRUPTED)
+    } else if any(Status::Failed) {
+        ExitCode::from(FAILED)
+    } else if any(Status::Lost) {
+        ExitCode::from(LOST)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+impl Work<'_> {
+    /// All overrides of a run.
+    fn overrides(&self, run: usize) -> Vec<(String, String)> {
+        self.overrides.iter().cloned().chain(self.grid.overrides(run)).collect()
+    }
+
+    /// A run in words, with its number.
+    fn label(&self, run: usize) -> String {
+        format!("run {} of {} ({})", run + 1, self.grid.runs().unwrap_or(0), self.grid.label(run))
+    }
+
+    /// Works a run's scenario out; returns it and what the grid notes of it.
+    fn load(&self, run: usize) -> miette::Result<(Loaded, serde_json::Value, RunAbout)> {
+        let mut files = Vec::new();
+        let loaded = self.source.load(&self.overrides(run), &mut |path, contents| {
+            files.push((path.display().to_string(), fingerprint::of_bytes(contents)));
+        })?;
+        let scenario = serde_json::to_value(&loaded.scenario).into_diagnostic()?;
+        let fingerprint = fingerprint::of_run(&scenario, &files);
+        let about = RunAbout { seed: loaded.plan.seed, fingerprint, files };
+        Ok((loaded, scenario, about))
+    }
+
+    /// Works out every plan and forgets it again: together they may not fit in
+    /// memory. `None` if it was interrupted.
+    fn check(&self) -> miette::Result<Option<About>> {
+        let runs = self.grid.runs().expect("a grid that was accepted has a number of runs");
+        let meter = GridMeter::new(runs, self.jobs, self.quiet);
+        // Runs begin in order, so whatever is before the first that is wrong gets checked.
+        let wrong = AtomicUsize::new(usize::MAX);
+        let stop = || self.interrupted.load(Ordering::Relaxed) || wrong.load(Ordering::Relaxed) < usize::MAX;
+        let checked = pool::each(self.jobs, runs, stop, |_, run| {
+            let result = self.load(run).map(|(_, scenario, about)| ((run == 0).then_some(scenario), about));
+            if result.is_err() {
+                wrong.fetch_min(run, Ordering::Relaxed);
+            }
+            meter.checked();
+            result
+        });
+        meter.finish();
+        let mut scenario = None;
+        let mut abouts: Vec<RunAbout> = Vec::new();
+        for (run, result) in checked.into_iter().enumerate() {
+            let Some(result) = result else { return Ok(None) };
+            let (first, about) = result.wrap_err_with(|| format!("{} is wrong", self.label(run)))?;
+            scenario = scenario.or(first);
+            abouts.push(about);
+        }
+        self.distinct(&abouts)?;
+        Ok(Some(About {
+            name: self.name.clone(),
+            version: VERSION.into(),
+            overrides: run::written(&self.overrides),
+            scenario: scenario.unwrap_or_default(),
+            runs: abouts,
+        }))
+    }
+
+    /// Refuses two runs of one and the same scenario, such as of 1us and 1000ns.
+    fn distinct(&self, runs: &[RunAbout]) -> miette::Result<()> {
+        let mut order: Vec<usize> = (0..runs.len()).collect();
+        order.sort_by_key(|&i| (&runs[i].fingerprint, i));
+        let same = |pair: &&[usize]| runs[pair[0]].fingerprint == runs[pair[1]].fingerprint;
+        match order.windows(2).filter(same).min() {
+            None => Ok(()),
+            Some(pair) => Err(miette!(
+                help = "leave out a value that says the same as another",
+                "{} and {} are the same",
+                self.label(pair[0]),
+                self.label(pair[1])
+            )),
+        }
+    }
+
+    /// Makes the runs that are not done.
+    fn make(&self, about: &About, directory: Option<&Directory>, entries: &mut [Entry]) {
+        let todo: Vec<usize> = (0..entries.len()).filter(|&i| entries[i].row.is_none()).collect();
+        let meter = GridMeter::new(todo.len(), self.jobs, self.quiet);
+        let made = pool::each(
+            self.jobs,
+            todo.len(),
+            || self.stopped(),
+            |worker, i| {
+                let run = todo[i];
+                // A fault of the simulator in one run leaves the others alone.
+                let made = catch_unwind(AssertUnwindSafe(|| {
+                    self.make_one(worker, run, &about.runs[run], directory, &meter)
+                }));
+                made.unwrap_or_else(|panic| Entry::failed(format!("a fault of xoff: {}", message(&*panic))))
+            },
+        );
+        let (wall, hops) = meter.finish();
+        let mut done = 0u64;
+        for (&run, entry) in todo.iter().zip(made) {
+            entries[run] = entry.unwrap_or_default();
+            done += u64::from(entries[run].row.is_some());
+        }
+        if !self.quiet && !todo.is_empty() {
+            let speed = human::short(hops as f64 / wall.max(1e-9));
+            let runs = human::counted(done, "run");
+            output::complain(&format!("{runs} in {wall:.2} s, {speed} packet-hops/s in all"));
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Makes one run and stores it. A run that is stopped leaves nothing behind.
+    fn make_one(
+        &self,
+        worker: usize,
+        run: usize,
+        expected: &RunAbout,
+        directory: Option<&Directory>,
+        meter: &GridMeter,
+    ) -> Entry {
+        let loaded = match self.load(run) {
+            Ok((loaded, _, about)) if about == *expected => loaded,
+            Ok(_) => return Entry::failed("a file that the scenario names has changed meanwhile".into()),
+            Err(e) => return Entry::failed(format!("a file that the scenario names has changed: {e}")),
+        };
+        let plan = &loaded.plan;
+        let mut meter = meter.begin(worker, self.grid.name(run), Goal::new(plan));
+        let outcome = xoff_sim::run_on(plan, self.threads, &mut |progress| {
+            meter.update(progress);
+            !self.stopped()
+        });
+        let wall_seconds = meter.elapsed();
+        if outcome.stop == Stop::Interrupted {
+            meter.finish(None, wall_seconds, "");
+            return Entry::default();
+        }
+        let summary = run::summarise(&self.name, &loaded, &outcome);
+        let stored = directory.map_or(Ok(()), |d| {
+            let about = run::about(&loaded, &self.overrides(run), wall_seconds).map_err(|e| e.to_string())?;
+            let write = |writer: directory::Writer| writer.write(&about, plan, &outcome, &summary);
+            directory::prepare(&d.run(&self.grid.name(run))).and_then(write).map_err(|e| {
+                self.broken.store(true, Ordering::Relaxed);
+                e.to_string()
+            })?;
+            Ok(())
+        });
+        let row =
+            stored.and_then(|()| Row::read(&serde_json::to_value(&summary).map_err(|e| e.to_string())?));
+        let entry = row.map_or_else(Entry::failed, Entry::done);
+        let what = match (&entry.status, summary.deadlock.is_some()) {
+            (Status::Failed, _) => ", FAILED",
+            (Status::Lost, _) => ", LOST PACKETS",
+            (_, true) => ", DEADLOCK",
+            _ => "",
+        };
+        meter.finish(Some(outcome.counters.packet_hops), wall_seconds, what);
+        entry
+    }
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
+}

@@ -1,0 +1,157 @@
+//! Progress of a grid on standard error: on a terminal a bar for each run under
+//! way and one for the whole, else a line for each run that is done.
+
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use xoff_results::human;
+use xoff_sim::Progress;
+
+use crate::output;
+use crate::progress::{Goal, REDRAWS, STEPS, left, seconds};
+
+/// Shows how far a grid is; several workers tell it.
+pub struct GridMeter {
+    bars: Option<Bars>,
+    quiet: bool,
+    began: Instant,
+    total: usize,
+    state: Mutex<State>,
+}
+
+struct Bars {
+    all: MultiProgress,
+    overall: ProgressBar,
+}
+
+#[derive(Default)]
+struct State {
+    done: usize,
+    /// Packet-hops of the runs that are done.
+    hops: u64,
+    /// Of the run under way, by worker: how much of it is done, and its packet-hops.
+    under_way: Vec<(f64, u64)>,
+}
+
+/// Shows how far one run of a grid is.
+pub struct RunMeter<'a> {
+    grid: &'a GridMeter,
+    worker: usize,
+    goal: Goal,
+    label: String,
+    began: Instant,
+    shown: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl GridMeter {
+    /// A meter for `total` steps of work, which begins now with up to `jobs`
+    /// workers; a `quiet` one shows nothing.
+    pub fn new(total: usize, jobs: usize, quiet: bool) -> Self {
+        let bars = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let all = MultiProgress::new();
+            let overall =
+                all.add(ProgressBar::new(STEPS).with_style(style("{bar:20} {percent:>3}%  {wide_msg}")));
+            Bars { all, overall }
+        });
+        let state = Mutex::new(State { under_way: vec![(0.0, 0); jobs], ..State::default() });
+        Self { bars, quiet, began: Instant::now(), total, state }
+    }
+
+    /// A plan was checked; nothing is shown of that but on a terminal.
+    pub fn checked(&self) {
+        let done = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.done += 1;
+            state.done
+        };
+        if let Some(bars) = &self.bars {
+            bars.overall.set_position(done as u64 * STEPS / self.total.max(1) as u64);
+            bars.overall.set_message(format!("{done} of {} plans checked", self.total));
+        }
+    }
+
+    /// A run begins at a worker.
+    pub fn begin(&self, worker: usize, label: String, goal: Goal) -> RunMeter<'_> {
+        let bar = self.bars.as_ref().map(|bars| {
+            let bar =
+                ProgressBar::new(STEPS).with_style(style("{bar:20} {percent:>3}%  {prefix}: {wide_msg}"));
+            bars.all.insert_before(&bars.overall, bar).with_prefix(label.clone())
+        });
+        let now = Instant::now();
+        RunMeter { grid: self, worker, goal, label, began: now, shown: now, bar }
+    }
+
+    /// Redraws the bar of the whole.
+    fn overall(&self, state: &State) {
+        let Some(bars) = &self.bars else { return };
+        let elapsed = self.began.elapsed().as_secs_f64();
+        let parts: f64 = state.under_way.iter().map(|(part, _)| part).sum();
+        let done = (state.done as f64 + parts) / self.total.max(1) as f64;
+        let hops = state.hops + state.under_way.iter().map(|(_, hops)| hops).sum::<u64>();
+        bars.overall.set_position((done * STEPS as f64) as u64);
+        bars.overall.set_message(format!(
+            "{} of {} runs, {} packet-hops/s{}",
+            state.done,
+            self.total,
+            human::short(hops as f64 / elapsed.max(1e-9)),
+            left(elapsed, done)
+        ));
+    }
+
+    /// Removes the bars; returns wall time since the beginning in seconds, and
+    /// the packet-hops of the runs that are done.
+    pub fn finish(self) -> (f64, u64) {
+        if let Some(bars) = &self.bars {
+            bars.overall.finish_and_clear();
+        }
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (self.began.elapsed().as_secs_f64(), state.hops)
+    }
+}
+
+impl RunMeter<'_> {
+    /// Shows the state if the last one has stood long enough.
+    pub fn update(&mut self, progress: &Progress) {
+        let Some(bar) = self.bar.as_ref().filter(|_| self.shown.elapsed() >= REDRAWS) else { return };
+        self.shown = Instant::now();
+        let part = self.goal.fraction(progress);
+        bar.set_position((part * STEPS as f64) as u64);
+        bar.set_message(self.goal.text(progress, self.began.elapsed().as_secs_f64()));
+        let mut state = self.grid.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.under_way[self.worker] = (part, progress.counters.packet_hops);
+        self.grid.overall(&state);
+    }
+
+    /// Seconds of wall time since the run began.
+    pub fn elapsed(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    /// The run is over, after so many packet-hops in so many seconds: `what`
+    /// is to be said of it (nothing if all went well). `None` if it was stopped.
+    pub fn finish(self, hops: Option<u64>, wall_seconds: f64, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        let mut state = self.grid.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.under_way[self.worker] = (0.0, 0);
+        let Some(hops) = hops else { return };
+        state.done += 1;
+        state.hops += hops;
+        self.grid.overall(&state);
+        if !self.grid.quiet && self.bar.is_none() {
+            let speed = human::short(hops as f64 / wall_seconds.max(1e-9));
+            let (done, total, label) = (state.done, self.grid.total, &self.label);
+            let took =
+                if wall_seconds < 10.0 { format!("{wall_seconds:.2} s") } else { seconds(wall_seconds) };
+            output::complain(&format!("[{done}/{total}] {label}: {took}, {speed} packet-hops/s{what}"));
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the template is well-formed")
+}

@@ -1,0 +1,76 @@
+//! Work on several cores. The results lie in the order of the items, however
+//! the items were spread.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Does `work(worker, item)` for the items 0 to `items`, at most `jobs` at a
+/// time; `worker` is below `jobs`. Items begin in order, and none begins once
+/// `stop` holds. Returns what each gave, `None` for those that did not begin.
+///
+/// # Panics
+/// If `work` does.
+pub fn each<T: Send>(
+    jobs: usize,
+    items: usize,
+    stop: impl Fn() -> bool + Sync,
+    work: impl Fn(usize, usize) -> T + Sync,
+) -> Vec<Option<T>> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<T>>> = Mutex::new((0..items).map(|_| None).collect());
+    thread::scope(|scope| {
+        for worker in 0..jobs.clamp(1, items.max(1)) {
+            let (next, results, stop, work) = (&next, &results, &stop, &work);
+            scope.spawn(move || {
+                while !stop() {
+                    let item = next.fetch_add(1, Ordering::Relaxed);
+                    if item >= items {
+                        break;
+                    }
+                    let result = work(worker, item);
+                    results.lock().unwrap_or_else(PoisonError::into_inner)[item] = Some(result);
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn results_lie_in_order_for_any_number_of_workers() {
+        for jobs in [0, 1, 2, 3, 50] {
+            let squares = each(
+                jobs,
+                20,
+                || false,
+                |worker, i| {
+                    assert!(worker < jobs.max(1));
+                    i * i
+                },
+            );
+            assert_eq!(squares, (0..20).map(|i| Some(i * i)).collect::<Vec<_>>());
+        }
+        assert!(each(4, 0, || false, |_, i| i).is_empty());
+    }
+
+    #[test]
+    fn nothing_begins_after_the_stop() {
+        let stop = AtomicBool::new(false);
+        let done = each(1, 10, || stop.load(Ordering::Relaxed), |_, i| stop.store(i == 3, Ordering::Relaxed));
+        assert_eq!(done.iter().filter(|d| d.is_some()).count(), 4);
+        assert!(done[4..].iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn workers_work_at_once() {
+        // Each waits for the other: one worker alone would never come back.
+        let both = std::sync::Barrier::new(2);
+        each(2, 2, || false, |_, _| both.wait());
+    }
+}

@@ -1,0 +1,218 @@
+//! What `--vary` and `--seeds` say, and what they may not.
+
+use miette::miette;
+use xoff_results::grid::{Axis, Grid};
+
+/// Most runs of a grid.
+pub const LARGEST: usize = 100_000;
+
+/// Seeds, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeds(pub Vec<u64>);
+
+/// Reads `key=a,b,c`. Commas in quotes and brackets belong to a value.
+pub fn axis(text: &str) -> Result<Axis, String> {
+    let example = "write KEY=VALUE,VALUE,..., such as traffic.0.load=0.4,0.8";
+    let (key, values) = text.split_once('=').ok_or(example)?;
+    if key.trim().is_empty() {
+        return Err(example.into());
+    }
+    let values = split(values)?;
+    if let Some(i) = values.iter().position(String::is_empty) {
+        return Err(format!("value {} is empty; write \"\" for an empty text", i + 1));
+    }
+    for (i, value) in values.iter().enumerate() {
+        if values[..i].contains(value) {
+            return Err(format!("{value} is there twice"));
+        }
+    }
+    Ok(Axis { key: plain(key), values })
+}
+
+/// A key in its plain form: `traffic[0].load` is `traffic.0.load`.
+fn plain(key: &str) -> String {
+    key.trim().replace('[', ".").replace(']', "")
+}
+
+/// Splits at commas outside of quotes and brackets; blanks around values go.
+fn split(text: &str) -> Result<Vec<String>, String> {
+    let mut values = vec![String::new()];
+    let mut open: Vec<char> = Vec::new(); // closing brackets that are awaited
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let value = values.last_mut().expect("begins with one");
+        match (quote, c) {
+            (None, ',') if open.is_empty() => {
+                values.push(String::new());
+                continue;
+            }
+            (Some('"'), '\\') => {
+                value.push(c);
+                value.extend(chars.next());
+                continue;
+            }
+            (Some(q), _) if q == c => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[') => open.push(']'),
+            (None, '{') => open.push('}'),
+            (None, ']' | '}') if open.pop() != Some(c) => {
+                return Err(format!("nothing is open that {c} closes"));
+            }
+            (None, _) => {}
+        }
+        value.push(c);
+    }
+    match (quote, open.pop()) {
+        (Some(q), _) => Err(format!("a quote {q} is not closed")),
+        (None, Some(c)) => Err(format!("a bracket is not closed: no {c}")),
+        (None, None) => Ok(values.into_iter().map(|v| v.trim().to_string()).collect()),
+    }
+}
+
+/// Reads `1..5` (both included), `1,3,9` or a mixture.
+pub fn seeds(text: &str) -> Result<Seeds, String> {
+    let number = |text: &str| {
+        text.trim().parse::<u64>().map_err(|_| format!("`{}` is no seed: write 1..5 or 1,3,9", text.trim()))
+    };
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = match part.split_once("..") {
+            // `..=` is how Rust writes a range with its end.
+            Some((from, to)) => (number(from)?, number(to.strip_prefix('=').unwrap_or(to))?),
+            None => (number(part)?, number(part)?),
+        };
+        if from > to {
+            return Err(format!("{from}..{to} is empty: the first is above the last"));
+        }
+        if (to - from) as usize >= LARGEST - all.len().min(LARGEST) {
+            return Err(format!("more than {LARGEST} seeds"));
+        }
+        all.extend(from..=to);
+    }
+    let mut sorted = all.clone();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|w| w[0] == w[1]) {
+        return Err(format!("seed {} is there twice", twice[0]));
+    }
+    Ok(Seeds(all))
+}
+
+/// The grid of `axes` and `seeds`, given beside the overrides `set`.
+///
+/// # Errors
+/// A key is given twice, so that one of its values would be without effect, or
+/// there are too many runs.
+pub fn grid(set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> miette::Result<Grid> {
+    let grid = Grid { axes: axes.to_vec(), seeds: seeds.map_or_else(Vec::new, |s| s.0.clone()) };
+    let mut given: Vec<(&str, String)> = set.iter().map(|(key, _)| ("--set", plain(key))).collect();
+    given.extend(axes.iter().map(|axis| ("--vary", axis.key.clone())));
+    given.extend(seeds.map(|_| ("--seeds", "run.seed".to_string())));
+    for (i, (by, key)) in given.iter().enumerate() {
+        if *by == "--set" {
+            continue; // a later --set of a key overrides an earlier one, as without a grid
+        }
+        let inside = |other: &str| other.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        if let Some((other, below)) = given[..i].iter().find(|(_, other)| other == key || inside(other)) {
+            let other = if *other == "--set" && below == "run.seed" { "--set or --seed" } else { other };
+            return Err(miette!(
+                help = "leave out one of them",
+                "`{key}` of {by} replaces `{below}` of {other}, which would be without effect"
+            ));
+        }
+    }
+    if grid.runs().is_none_or(|n| n > LARGEST) {
+        return Err(miette!(help = "vary less at a time", "the grid has more than {LARGEST} runs"));
+    }
+    Ok(grid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Vec<String> {
+        axis(text).unwrap().values
+    }
+
+    #[test]
+    fn values_are_split_at_commas_outside_of_quotes_and_brackets() {
+        assert_eq!(axis(" traffic[0].load =0.4, 0.8").unwrap().key, "traffic.0.load");
+        assert_eq!(values("k=0.4, 0.8 ,1"), ["0.4", "0.8", "1"]);
+        assert_eq!(values("k=one"), ["one"]);
+        assert_eq!(values("k=\"a,b\",'c,d',e"), ["\"a,b\"", "'c,d'", "e"]);
+        assert_eq!(
+            values("k=[1,2],[3,[4,5]],{ a = 1, b = \"]\" }"),
+            ["[1,2]", "[3,[4,5]]", "{ a = 1, b = \"]\" }"]
+        );
+        assert_eq!(values(r#"k="a\",b",c"#), [r#""a\",b""#, "c"]);
+        assert_eq!(values(r"k='a\',b"), [r"'a\'", "b"]);
+        assert_eq!(values("k=a=b,c"), ["a=b", "c"]);
+        assert_eq!(values("k=\"\",é"), ["\"\"", "é"]);
+    }
+
+    #[test]
+    fn what_is_no_list_of_values_is_refused() {
+        for (text, why) in [
+            ("k", "write KEY="),
+            ("=1", "write KEY="),
+            ("k=", "value 1 is empty"),
+            ("k=1,,2", "value 2 is empty"),
+            ("k=1,", "value 2 is empty"),
+            ("k=1,2, 1", "1 is there twice"),
+            ("k=\"a,b", "a quote \" is not closed"),
+            ("k=[1,2", "not closed: no ]"),
+            ("k=1],2", "nothing is open that ] closes"),
+            ("k={1]", "nothing is open that ] closes"),
+        ] {
+            let error = axis(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn seeds_are_ranges_and_lists() {
+        assert_eq!(seeds("1..5").unwrap().0, [1, 2, 3, 4, 5]);
+        assert_eq!(seeds("1..=2").unwrap().0, [1, 2]);
+        assert_eq!(seeds("9, 1,3").unwrap().0, [9, 1, 3]);
+        assert_eq!(seeds("7..7,1..2").unwrap().0, [7, 1, 2]);
+        for (text, why) in [
+            ("", "no seed"),
+            ("1..", "no seed"),
+            ("-1", "no seed"),
+            ("1.5", "no seed"),
+            ("5..1", "5..1 is empty"),
+            ("1..3,2", "seed 2 is there twice"),
+            ("0..18446744073709551615", "more than 100000 seeds"),
+            ("1..99999,200000..200001", "more than 100000 seeds"),
+        ] {
+            let error = seeds(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        assert_eq!(seeds("1..100000").unwrap().0.len(), LARGEST);
+    }
+
+    #[test]
+    fn no_key_is_given_twice() {
+        let set = |keys: &[&str]| keys.iter().map(|k| (k.to_string(), "1".to_string())).collect::<Vec<_>>();
+        let axes = |texts: &[&str]| texts.iter().map(|t| axis(t).unwrap()).collect::<Vec<_>>();
+        let one = Seeds(vec![1]);
+        let fine = |s: &[&str], a: &[&str], seeds: Option<&Seeds>| {
+            let made = grid(&set(s), &axes(a), seeds);
+            made.is_ok() || !made.unwrap_err().to_string().contains("without effect")
+        };
+        assert!(fine(&["a.b", "a.b"], &["a.c=1,2"], Some(&one)));
+        assert!(fine(&["a"], &["a.b=1,2"], None), "a part of what was set");
+        assert!(fine(&["ab"], &["a=1,2"], None));
+        assert!(fine(&[], &["run={},{ seed = 2 }"], Some(&one)));
+        assert!(!fine(&["a.0.b"], &["a[0].b=1,2"], None));
+        assert!(!fine(&["a.b"], &["a=1,2"], None), "the whole of what was set");
+        assert!(!fine(&[], &["a.b=1", "a.b=2"], None));
+        assert!(!fine(&["run.seed"], &[], Some(&one)));
+        assert!(!fine(&[], &["run.seed=1,2"], Some(&one)));
+        let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect() };
+        let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect() };
+        assert!(grid(&[], &[wide, more], None).unwrap_err().to_string().contains("more than 100000 runs"));
+    }
+}

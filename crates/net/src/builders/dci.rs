@@ -1,0 +1,140 @@
+//! Two datacenters and the long links between them.
+
+use super::clos::{FatTree, one, three};
+use super::{Estimate, add_tier, at_least, with_hosts};
+use crate::error::SpecError;
+use crate::topology::{LinkSpec, Topology};
+use crate::units::{Bandwidth, Length, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Two equal fat-trees, each with a datacenter-interconnect (DCI) switch that
+/// every switch of the top tier is linked to, and parallel long links between
+/// the two DCI switches (Bifrost, §VI-B).
+///
+/// The first half of the hosts, and of each tier of switches, is the first
+/// datacenter. The DCI switches are `DCI.0` and `DCI.1`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dci {
+    /// Ports of a fat-tree's switch: even, at least 2.
+    #[schemars(range(min = 2))]
+    pub k: u32,
+    /// Tiers of switches in a datacenter, 2 or 3, without its DCI switch.
+    #[serde(default = "three")]
+    #[schemars(range(min = 2, max = 3))]
+    pub tiers: u32,
+    /// Hosts per uplink of an edge switch, at least 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub oversubscription: u32,
+    /// Links of hosts.
+    pub link: LinkSpec,
+    /// Links between the switches of a fat-tree; like `link` if not written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fabric_link: Option<LinkSpec>,
+    /// Links between the top tier and the DCI switch; like `fabric_link` if not
+    /// written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dci_link: Option<LinkSpec>,
+    /// Each long link between the DCI switches.
+    pub long_link: LongLink,
+    /// Parallel long links, at least 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub long_links: u32,
+}
+
+/// A long link: `{ rate = "400Gbps", length = "600km" }`, or with a `delay`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LongLink {
+    /// Line rate, above zero.
+    pub rate: Bandwidth,
+    /// Length of the cable, at 5 us per km; or give `delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<Length>,
+    /// One-way propagation delay; or give `length`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+}
+
+impl LongLink {
+    /// Rate and delay.
+    ///
+    /// # Errors
+    /// If both or neither of length and delay are given.
+    fn resolve(&self) -> Result<LinkSpec, SpecError> {
+        let delay = match (self.length, self.delay) {
+            (Some(length), None) => length.delay(),
+            (None, Some(delay)) => delay,
+            (Some(_), Some(_)) => {
+                return Err(SpecError::new(
+                    "long_link.delay",
+                    "`length` and `delay` say the same thing twice",
+                    "remove one of the two (5 us per km)",
+                ));
+            }
+            (None, None) => {
+                return Err(SpecError::new(
+                    "long_link",
+                    "the long link has neither a length nor a delay",
+                    "add length = \"600km\" (5 us per km), or delay = \"3ms\"",
+                ));
+            }
+        };
+        Ok(LinkSpec { rate: self.rate, delay })
+    }
+}
+
+impl Dci {
+    /// Builds the topology.
+    ///
+    /// # Errors
+    /// As of a [`FatTree`]; if the long link's delay is not given exactly once,
+    /// there is no long link, or the network is too large.
+    pub fn build(&self) -> Result<Topology, SpecError> {
+        let tree = FatTree {
+            k: self.k,
+            tiers: self.tiers,
+            oversubscription: self.oversubscription,
+            link: self.link,
+            fabric_link: self.fabric_link,
+        };
+        let shape = tree.shape()?;
+        let long_link = self.long_link.resolve()?;
+        at_least("long_links", self.long_links, 1)?;
+        let tops = u64::from(shape.tops());
+        let tree_size = &shape.estimate;
+        let parallel = u64::from(self.long_links);
+        Estimate {
+            key: if parallel > tops { "long_links" } else { tree_size.key },
+            hosts: 2 * tree_size.hosts,
+            links: 2 * (tree_size.links + tops) + parallel,
+            radix: (tops + parallel).max(tree_size.radix),
+        }
+        .admit()?;
+
+        let mut topology = with_hosts(2 * shape.hosts());
+        let tiers: Vec<u32> =
+            (0..).zip(&shape.switches).map(|(t, &n)| add_tier(&mut topology, t, 2 * n)).collect();
+        let dci = topology.nodes.len() as u32;
+        for site in 0..2 {
+            topology.add(format!("DCI.{site}"), crate::topology::NodeKind::Switch);
+        }
+        let dci_link = self.dci_link.or(self.fabric_link).unwrap_or(self.link);
+        for site in 0..2 {
+            let first: Vec<u32> = tiers.iter().zip(&shape.switches).map(|(&t, &n)| t + site * n).collect();
+            tree.link_up(&shape, &mut topology, site * shape.hosts(), &first);
+            let top = first[first.len() - 1];
+            for switch in top..top + shape.tops() {
+                topology.link(switch, dci + site, dci_link);
+            }
+        }
+        for _ in 0..self.long_links {
+            let (port, _) = topology.link(dci, dci + 1, long_link);
+            topology.set_long(port);
+        }
+        Ok(topology)
+    }
+}

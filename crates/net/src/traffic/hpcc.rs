@@ -1,0 +1,122 @@
+//! Flow files of the HPCC simulator, which its descendants (ns-3 RDMA
+//! simulators) read as well.
+
+use super::{Demand, MAX_FLOWS};
+use crate::builders::host_name;
+use crate::error::SpecError;
+use crate::text::{count, lines, shown};
+use crate::topology::{NodeId, NodeKind, Topology};
+use crate::units::Span;
+use std::collections::BTreeMap;
+use xoff_kernel::time::Time;
+
+/// What a flow's line has to look like.
+const FORM: &str =
+    "write `src dst pg dport size start`, such as `0 5 3 100 1000000 2.000001` (bytes, seconds)";
+
+/// Reads a flow file: the number of flows, then a line for each of them with
+/// `src dst pg dport size start`: ids of hosts, priority group, destination
+/// port, payload bytes, and seconds with up to 12 decimals. All lines may lack
+/// `dport`, as those of ConWeave do; it has no meaning here. Empty lines, and
+/// those that begin with `#`, are skipped; so is prose behind the last flow, as
+/// in the simulator's own examples.
+///
+/// Id `i` is the host called `H<i>`; the priority group is the 802.1p priority.
+/// Returns the flows with their priorities in the order of time; those of one
+/// time in that of the file.
+///
+/// # Errors
+/// With the line: a number of flows that contradicts the header, unknown hosts,
+/// a flow to itself, a priority group above 7, no bytes, a time that cannot be
+/// read, no flows or too many.
+pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, SpecError> {
+    let mut rows = lines(text);
+    let form = "begin with the number of flows alone";
+    let Some((first, content)) = rows.next() else {
+        return Err(fault(1, "the file is empty", form));
+    };
+    let announced: u64 = match content.parse() {
+        Ok(0) => return Err(fault(first, "there are no flows", form)),
+        Ok(flows) if flows <= MAX_FLOWS => flows,
+        Ok(flows) => {
+            return Err(fault(first, format!("{flows} flows"), &format!("{MAX_FLOWS} flows are the most")));
+        }
+        Err(_) => return Err(fault(first, format!("`{}` is not a number of flows", shown(content)), form)),
+    };
+    let hosts = topology.names();
+    let header = || format!("the header (line {first}) announces {}", count(announced, "flow"));
+    let mut flows = Vec::new();
+    let mut width = None;
+    for (line, content) in rows {
+        let found = flows.len() as u64;
+        // Prose, which is fine behind the last flow.
+        if !content.starts_with(|c: char| c.is_ascii_digit()) {
+            if found == announced {
+                break;
+            }
+            return Err(fault(line, format!("{}, and {found} stand above this line", header()), FORM));
+        }
+        if found == announced {
+            let message = format!("{}, and here is one more", header());
+            return Err(fault(line, message, "correct the number, or remove the line"));
+        }
+        // A line that lacks its start must not pass for one without `dport`.
+        let fields = content.split_whitespace().count();
+        let before = *width.get_or_insert(fields);
+        if fields != before {
+            let message = format!("a flow with {fields} fields, after one with {before}");
+            return Err(fault(line, message, FORM));
+        }
+        flows.push(flow(line, content, topology, &hosts)?);
+    }
+    if (flows.len() as u64) < announced {
+        let message =
+            format!("the header announces {}, and {} follow", count(announced, "flow"), flows.len());
+        return Err(fault(first, message, "correct the number, or add the missing lines"));
+    }
+    flows.sort_by_key(|(flow, _)| flow.start);
+    Ok(flows)
+}
+
+fn flow(
+    line: usize,
+    content: &str,
+    topology: &Topology,
+    hosts: &BTreeMap<&str, NodeId>,
+) -> Result<(Demand, u8), SpecError> {
+    let fields: Vec<&str> = content.split_whitespace().collect();
+    let (&[src, dst, pg, size, start] | &[src, dst, pg, _, size, start]) = &fields[..] else {
+        return Err(fault(line, format!("a flow with {} fields", fields.len()), FORM));
+    };
+    let host = |field: &str| {
+        let id = field.parse().ok().and_then(|id: u64| hosts.get(host_name(id).as_str()).copied());
+        match id {
+            Some(id) if topology.nodes[id as usize].kind == NodeKind::Host => Ok(id),
+            _ => {
+                let message = format!("`{}` is not the id of a host", shown(field));
+                Err(fault(line, message, "id 5 is the host called H5 in the topology"))
+            }
+        }
+    };
+    let (src, dst) = (host(src)?, host(dst)?);
+    if src == dst {
+        let message = format!("a flow from {} to itself", topology.nodes[src as usize].name);
+        return Err(fault(line, message, "choose another receiver"));
+    }
+    let priority = pg.parse().ok().filter(|&pg: &u8| pg <= 7).ok_or_else(|| {
+        fault(line, format!("a priority group `{}`", shown(pg)), "write 0 to 7: it is the 802.1p priority")
+    })?;
+    let size = size.parse().ok().filter(|&size: &u64| size > 0).ok_or_else(|| {
+        fault(line, format!("`{}` is not a number of bytes", shown(size)), "write a whole number, 1 or above")
+    })?;
+    let start: Time = format!("{start}s").parse::<Span>().map(|span| span.0).map_err(|_| {
+        let message = format!("`{}` is not a time in seconds", shown(start));
+        fault(line, message, "write plain decimals, up to 12 behind the point, such as 2.000001")
+    })?;
+    Ok((Demand { src, dst, size, start }, priority))
+}
+
+/// An error in line `line` of the file.
+fn fault(line: usize, message: impl Into<String>, help: &str) -> SpecError {
+    SpecError::new("file", message, help).in_line(line)
+}

@@ -1,0 +1,338 @@
+//! Rail-only, full mesh, torus and two datacenters: their counts against closed
+//! forms, their distances against Floyd and Warshall, and a route for every pair.
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_net::builders::TopologySpec;
+use xoff_net::error::SpecError;
+use xoff_net::routing::{Ends, HashKind, Router, RoutingKind, RoutingSpec, TTL, saturation, uniform};
+use xoff_net::topology::{NodeId, NodeKind, Topology};
+
+const LINK: &str = "{ rate = \"100Gbps\", delay = \"1us\" }";
+
+fn try_build(toml: &str) -> Result<Topology, SpecError> {
+    let spec: TopologySpec = toml::from_str(toml).unwrap_or_else(|e| panic!("{toml}\n{e}"));
+    assert!(TopologySpec::KINDS.contains(&spec.kind()));
+    spec.build("")
+}
+
+fn build(toml: &str) -> Topology {
+    try_build(toml).unwrap_or_else(|e| panic!("{toml}\n{e}"))
+}
+
+fn rail_only(n: u32, domains: Option<u32>) -> Topology {
+    let domains = domains.map_or(String::new(), |d| format!("domains = {d}\n"));
+    build(&format!(
+        "kind = \"rail-only\"\nn = {n}\n{domains}domain_link = {{ rate = \"160Gbps\", delay = \"200ns\" }}\nrail_link = {LINK}"
+    ))
+}
+
+fn full_mesh(switches: u32, hosts: u32) -> Topology {
+    build(&format!("kind = \"full-mesh\"\nswitches = {switches}\nhosts_per_switch = {hosts}\nlink = {LINK}"))
+}
+
+fn torus(width: u32, height: u32, hosts: u32) -> Topology {
+    build(&format!(
+        "kind = \"torus-2d\"\nwidth = {width}\nheight = {height}\nhosts_per_switch = {hosts}\nlink = {LINK}"
+    ))
+}
+
+fn dci(k: u32, tiers: u32, oversubscription: u32, long_links: u32) -> Topology {
+    build(&format!(
+        "kind = \"dci\"\nk = {k}\ntiers = {tiers}\noversubscription = {oversubscription}\nlong_links = {long_links}\n\
+         link = {LINK}\nlong_link = {{ rate = \"400Gbps\", length = \"600km\" }}"
+    ))
+}
+
+fn router(t: &Topology, kind: RoutingKind, hash: HashKind) -> Router {
+    Router::new(t, &RoutingSpec { kind, hash, seed: 1 }, &[]).unwrap()
+}
+
+/// Distances in links between all nodes, of which only those that relay are
+/// passed through.
+fn floyd_warshall(t: &Topology) -> Vec<Vec<u32>> {
+    const FAR: u32 = 1 << 20;
+    let n = t.nodes.len();
+    let mut d = vec![vec![FAR; n]; n];
+    for (i, node) in t.nodes.iter().enumerate() {
+        d[i][i] = 0;
+        for &port in &node.ports {
+            d[i][t.neighbour(port) as usize] = 1;
+        }
+    }
+    for via in (0..n).filter(|&via| t.nodes[via].kind == NodeKind::Switch || t.relay_hosts) {
+        for a in 0..n {
+            for b in 0..n {
+                d[a][b] = d[a][b].min(d[a][via] + d[via][b]);
+            }
+        }
+    }
+    d
+}
+
+/// The nodes of a route between hosts, both ends included.
+fn nodes(t: &Topology, router: &mut Router, src: NodeId, dst: NodeId, key: u64) -> Vec<NodeId> {
+    let route = router.route(src, dst, key, TTL).unwrap();
+    assert_eq!(route.ends, Ends::Deliver);
+    let mut nodes = vec![src];
+    for &port in &route.ports {
+        assert_eq!(t.ports[port as usize].node, nodes[nodes.len() - 1]);
+        nodes.push(t.neighbour(port));
+    }
+    assert_eq!(nodes.last(), Some(&dst));
+    nodes
+}
+
+/// Ports are consistent, and every pair of hosts is routed on shortest paths,
+/// with each kind of routing that fits.
+fn check(t: &Topology) {
+    for (id, port) in t.ports.iter().enumerate() {
+        let peer = &t.ports[port.peer as usize];
+        assert_eq!((peer.peer as usize, peer.long, peer.loss), (id, port.long, port.loss));
+        assert_eq!((peer.rate, peer.delay), (port.rate, port.delay));
+        assert_ne!(peer.node, port.node);
+        assert_eq!(t.nodes[port.node as usize].ports[usize::from(port.index)] as usize, id);
+    }
+    let d = floyd_warshall(t);
+    let mut kinds = vec![RoutingKind::ShortestPath];
+    kinds.extend(t.cube.map(|_| RoutingKind::Bcube));
+    kinds.extend(t.torus.map(|_| RoutingKind::DimensionOrder));
+    let hosts: Vec<NodeId> = t.hosts().collect();
+    for kind in kinds {
+        let mut router = router(t, kind, HashKind::Toeplitz);
+        for &src in &hosts {
+            for &dst in hosts.iter().filter(|&&dst| dst != src) {
+                let links =
+                    nodes(t, &mut router, src, dst, u64::from(src) * 31 + u64::from(dst)).len() as u32 - 1;
+                assert_eq!(links, d[src as usize][dst as usize], "{kind:?} {src} {dst}");
+                assert_eq!(router.distance(src, dst), Some(links));
+            }
+        }
+    }
+}
+
+fn counts(t: &Topology) -> (u32, u32, u32) {
+    let hosts = t.hosts().count() as u32;
+    (hosts, t.nodes.len() as u32 - hosts, t.ports.len() as u32 / 2)
+}
+
+fn radix(t: &Topology, name: &str) -> u32 {
+    t.nodes[t.find(name).unwrap() as usize].ports.len() as u32
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rail_only_networks(n in 2u32..6, domains in 2u32..6) {
+        let t = rail_only(n, Some(domains));
+        check(&t);
+        prop_assert_eq!(counts(&t), (n * domains, n + domains, 2 * n * domains));
+        prop_assert!(t.relay_hosts && t.hosts().all(|h| t.nodes[h as usize].ports.len() == 2));
+        prop_assert_eq!((radix(&t, "S0.0"), radix(&t, "S1.0")), (n, domains));
+        prop_assert_eq!(t.cube.is_some(), n == domains);
+        // One switch away in the domain or on the rail, else two.
+        let d = floyd_warshall(&t);
+        for a in 0..n * domains {
+            for b in 0..n * domains {
+                let steps = u32::from(a / n != b / n) + u32::from(a % n != b % n);
+                prop_assert_eq!(d[a as usize][b as usize], 2 * steps);
+            }
+        }
+    }
+
+    #[test]
+    fn full_meshes(switches in 2u32..9, hosts in 1u32..4) {
+        let t = full_mesh(switches, hosts);
+        check(&t);
+        prop_assert_eq!(
+            counts(&t),
+            (switches * hosts, switches, switches * hosts + switches * (switches - 1) / 2)
+        );
+        prop_assert!(t.nodes.iter().skip((switches * hosts) as usize)
+            .all(|s| s.ports.len() as u32 == hosts + switches - 1));
+    }
+
+    #[test]
+    fn tori(width in 3u32..7, height in 3u32..6, hosts in 1u32..3) {
+        let t = torus(width, height, hosts);
+        check(&t);
+        let switches = width * height;
+        prop_assert_eq!(counts(&t), (switches * hosts, switches, switches * (hosts + 2)));
+        prop_assert!(t.nodes.iter().skip((switches * hosts) as usize).all(|s| s.ports.len() as u32 == hosts + 4));
+        // Distance by the definition: around each ring the shorter way.
+        let around = |a: u32, b: u32, size: u32| (a + size - b) % size;
+        let ring = |a: u32, b: u32, size: u32| around(a, b, size).min(around(b, a, size));
+        let mut in_order = router(&t, RoutingKind::DimensionOrder, HashKind::Mix64);
+        for src in 0..switches * hosts {
+            for dst in (0..switches * hosts).filter(|&dst| dst / hosts != src / hosts) {
+                let (a, b) = (src / hosts, dst / hosts);
+                let expected = ring(a % width, b % width, width) + ring(a / width, b / width, height) + 2;
+                prop_assert_eq!(in_order.distance(src, dst), Some(expected));
+                // First the column is corrected, then the row.
+                let route = nodes(&t, &mut in_order, src, dst, u64::from(src ^ dst));
+                let place = |node: NodeId| ((node - switches * hosts) % width, (node - switches * hosts) / width);
+                let mut turned = false;
+                for pair in route[1..route.len() - 1].windows(2) {
+                    let vertical = place(pair[0]).0 == place(pair[1]).0;
+                    prop_assert!(vertical || !turned, "{:?}", route);
+                    turned |= vertical;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_datacenters(half in 1u32..3, tiers in 2u32..4, oversubscription in 1u32..3, long_links in 1u32..4) {
+        let k = 2 * half;
+        let t = dci(k, tiers, oversubscription, long_links);
+        check(&t);
+        let (edges, tops) = if tiers == 3 { (k * half, half * half) } else { (k, half) };
+        let switches = if tiers == 3 { 2 * edges + tops } else { edges + tops };
+        let hosts = edges * half * oversubscription;
+        let links = hosts + edges * half * (tiers - 1) + tops;
+        prop_assert_eq!(counts(&t), (2 * hosts, 2 * switches + 2, 2 * links + long_links));
+        prop_assert_eq!((radix(&t, "DCI.0"), radix(&t, "DCI.1")), (tops + long_links, tops + long_links));
+        // The long links, and no others, divide the network into its halves.
+        let long: Vec<_> = t.ports.iter().filter(|p| p.long).collect();
+        prop_assert_eq!(long.len() as u32, 2 * long_links);
+        prop_assert!(long.iter().all(|p| (p.rate, p.delay) == (400_000_000_000, 3_000_000_000)));
+        let sites = t.sites();
+        let mut groups: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (node, &site) in t.nodes.iter().zip(&sites) {
+            groups.entry(node.name.split_once('.').map_or("H", |(tier, _)| tier)).or_default().push(site);
+        }
+        for (group, sites) in groups {
+            let (first, second) = sites.split_at(sites.len() / 2);
+            prop_assert!(first.iter().all(|&s| s == 0) && second.iter().all(|&s| s == 1), "{}", group);
+        }
+        // Between the sites: up to the top tier, over both DCI switches, and down.
+        let mut router = router(&t, RoutingKind::ShortestPath, HashKind::Mix64);
+        prop_assert_eq!(router.distance(0, hosts), Some(2 * tiers + 3));
+    }
+}
+
+#[test]
+fn rail_only_is_the_ndc_of_the_paper_with_unequal_layers() {
+    let t = rail_only(4, None);
+    let ndc = build(&format!("kind = \"ndc\"\nn = 4\nk = 1\nlink = {LINK}"));
+    let ends = |t: &Topology| {
+        let port = |p: &xoff_net::topology::Port| (p.node, p.peer, p.index);
+        t.ports.iter().map(port).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(&t), ends(&ndc));
+    assert_eq!(t.cube, ndc.cube);
+    let names = |t: &Topology| t.nodes.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&t), names(&ndc));
+    for host in t.hosts() {
+        let facts = |index: usize| {
+            let port = &t.ports[t.nodes[host as usize].ports[index] as usize];
+            (
+                t.nodes[t.neighbour(t.ports[port.peer as usize].peer) as usize].name.clone(),
+                port.rate,
+                port.delay,
+            )
+        };
+        assert_eq!(facts(0), (format!("S0.{}", host / 4), 160_000_000_000, 200_000));
+        assert_eq!(facts(1), (format!("S1.{}", host % 4), 100_000_000_000, 1_000_000));
+    }
+}
+
+#[test]
+fn both_ways_around_a_torus_are_used_where_they_are_equal() {
+    let t = torus(4, 4, 1);
+    let mut router = router(&t, RoutingKind::DimensionOrder, HashKind::Mix64);
+    // Two columns away: over either neighbour in the row, and no other.
+    let first: BTreeSet<NodeId> = (0..64).map(|key| nodes(&t, &mut router, 0, 2, key)[2]).collect();
+    assert_eq!(first, [16 + 1, 16 + 3].into());
+    // Both dimensions half way: two ways around each, and in any order six times
+    // as many.
+    let paths: BTreeSet<Vec<NodeId>> = (0..400).map(|key| nodes(&t, &mut router, 0, 10, key)).collect();
+    assert_eq!(paths.len(), 4);
+    let mut any = self::router(&t, RoutingKind::ShortestPath, HashKind::Mix64);
+    let paths: BTreeSet<Vec<NodeId>> = (0..4_000).map(|key| nodes(&t, &mut any, 0, 10, key)).collect();
+    assert_eq!(paths.len(), 24);
+}
+
+#[test]
+fn saturation_has_its_closed_forms() {
+    let of = |t: &Topology, kind: RoutingKind| {
+        let hosts: Vec<NodeId> = t.hosts().collect();
+        let mut router = router(t, kind, HashKind::Mix64);
+        saturation(&mut router, &hosts, &hosts, &uniform(&hosts, &hosts)).unwrap().unwrap().rate / 1e9
+    };
+    let close = |got: f64, expected: f64| assert!((got / expected - 1.0).abs() < 1e-9, "{got} {expected}");
+    // In a ring of 5, a place is (0 + 1 + 1 + 2 + 2)/5 = 1.2 links away on average,
+    // and there are two directed links per switch. With n hosts, n - 1 of them
+    // others, a link carries n/(n - 1) · 1.2/2 of what a switch's hosts send. One
+    // host at each: its own link is full first.
+    let t = torus(5, 5, 1);
+    close(of(&t, RoutingKind::DimensionOrder), 25.0 * 100.0);
+    // Ten at each: a link of a row is.
+    let t = torus(5, 5, 10);
+    close(of(&t, RoutingKind::DimensionOrder), 250.0 * 100.0 / (10.0 * 250.0 / 249.0 * 0.6));
+    // A mesh link carries what the hosts of one switch send to those of another.
+    let t = full_mesh(4, 6);
+    close(of(&t, RoutingKind::ShortestPath), 24.0 * 100.0 / (6.0 * 6.0 / 23.0));
+    // 16 + 16 hosts: 16/31 of the traffic leaves its site, half in each direction.
+    let t = dci(4, 3, 1, 1);
+    close(of(&t, RoutingKind::ShortestPath), 400.0 / (16.0 / 31.0) * 2.0);
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_at_its_key() {
+    let link = format!("link = {LINK}");
+    let rails = format!("domain_link = {LINK}\nrail_link = {LINK}");
+    let long = "long_link = { rate = \"400Gbps\", delay = \"3ms\" }";
+    for (toml, key) in [
+        (format!("kind = \"rail-only\"\nn = 1\n{rails}"), "n"),
+        (format!("kind = \"rail-only\"\nn = 4\ndomains = 1\n{rails}"), "domains"),
+        (format!("kind = \"rail-only\"\nn = 8\ndomains = 4000000000\n{rails}"), "domains"),
+        (format!("kind = \"rail-only\"\nn = 4000000000\n{rails}"), "n"),
+        (format!("kind = \"full-mesh\"\nswitches = 1\nhosts_per_switch = 1\n{link}"), "switches"),
+        (format!("kind = \"full-mesh\"\nswitches = 4294967295\nhosts_per_switch = 1\n{link}"), "switches"),
+        (
+            format!("kind = \"full-mesh\"\nswitches = 4\nhosts_per_switch = 4294967295\n{link}"),
+            "hosts_per_switch",
+        ),
+        (format!("kind = \"torus-2d\"\nwidth = 2\nheight = 3\nhosts_per_switch = 1\n{link}"), "width"),
+        (format!("kind = \"torus-2d\"\nwidth = 3\nheight = 2\nhosts_per_switch = 1\n{link}"), "height"),
+        (
+            format!(
+                "kind = \"torus-2d\"\nwidth = 4294967295\nheight = 4294967295\nhosts_per_switch = 4294967295\n{link}"
+            ),
+            "hosts_per_switch",
+        ),
+        (
+            format!("kind = \"torus-2d\"\nwidth = 3\nheight = 4294967295\nhosts_per_switch = 1\n{link}"),
+            "height",
+        ),
+        (format!("kind = \"dci\"\nk = 5\n{link}\n{long}"), "k"),
+        (format!("kind = \"dci\"\nk = 4\nlong_links = 0\n{link}\n{long}"), "long_links"),
+        (format!("kind = \"dci\"\nk = 4\nlong_links = 4294967295\n{link}\n{long}"), "long_links"),
+        (format!("kind = \"dci\"\nk = 4\noversubscription = 100000\n{link}\n{long}"), "oversubscription"),
+        (format!("kind = \"dci\"\nk = 180\n{link}\n{long}"), "k"),
+        (format!("kind = \"dci\"\nk = 4\n{link}\nlong_link = {{ rate = \"400Gbps\" }}"), "long_link"),
+        (
+            format!(
+                "kind = \"dci\"\nk = 4\n{link}\nlong_link = {{ rate = \"400Gbps\", length = \"1km\", delay = \"5us\" }}"
+            ),
+            "long_link.delay",
+        ),
+    ] {
+        let error = try_build(&toml).map(|_| ()).expect_err(&toml);
+        assert_eq!(error.key, key, "{toml}\n{error}");
+    }
+}
+
+#[test]
+fn a_custom_link_can_be_long() {
+    let t = build(
+        "kind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"M\", \"N\"]\nlinks = [\
+         { a = \"A\", b = \"M\", rate = \"100Gbps\", delay = \"1us\" },\
+         { a = \"M\", b = \"N\", rate = \"100Gbps\", delay = \"80km\", long = true },\
+         { a = \"N\", b = \"B\", rate = \"100Gbps\", delay = \"1us\" }]",
+    );
+    assert_eq!(t.ports.iter().map(|p| p.long).collect::<Vec<_>>(), [false, false, true, true, false, false]);
+    assert_eq!(t.sites(), [0, 1, 0, 1]);
+}

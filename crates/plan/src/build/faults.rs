@@ -1,0 +1,294 @@
+//! Failures and losses: which links are down when, and what frames are lost.
+//! How routes follow is in `reroute.rs`.
+
+use super::{Context, LAST, LONGEST, measure, node};
+use crate::error::Error;
+use crate::plan::{Down, Loss, PacketFormat};
+use crate::scenario::LossKind;
+use std::collections::BTreeMap;
+use xoff_kernel::time::Time;
+use xoff_net::topology::{NodeKind, PortId, Topology};
+use xoff_net::units::Span;
+
+/// Most failures of one table.
+const MOST: u64 = 10_000;
+/// Without an end, at least this share of the largest packets must get through.
+const LEAST: f64 = 0.001;
+
+/// What is down when, and what is lost, both by port.
+pub(super) struct Faults {
+    pub(super) down: Vec<Down>,
+    pub(super) losses: Vec<Loss>,
+    /// From a change until routes follow.
+    pub(super) reconvergence: Time,
+    /// The key of each table, and one of the ports that it names, for warnings.
+    named: Vec<(String, Vec<PortId>)>,
+}
+
+/// Reads `[[failure]]` and `[[loss]]` of a run that ends at `end`.
+pub(super) fn read(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    end: Option<Time>,
+    packet: &PacketFormat,
+) -> Result<Faults, Error> {
+    let mut named = Vec::new();
+    let mut spans: BTreeMap<PortId, Vec<(Time, Time)>> = BTreeMap::new();
+    for i in 0..cx.scenario.failure.len() {
+        let ports = failing(cx, topology, i)?;
+        let times = times(cx, i, end)?;
+        let end = end.unwrap_or(Time::MAX);
+        if times[0].0 >= end {
+            let message = "had no effect: the run is over by then";
+            cx.warn(format!("failure[{i}].at"), message.to_string());
+        }
+        for &port in &ports {
+            spans.entry(port).or_default().extend(times.iter().filter(|span| span.0 < end));
+        }
+        named.push((format!("failure[{i}]"), ports));
+    }
+    let down: Vec<Down> = spans
+        .into_iter()
+        .filter(|(_, spans)| !spans.is_empty())
+        .map(|(port, spans)| Down { port, spans: merged(spans) })
+        .collect();
+    let losses = losses(cx, topology, end, packet, &mut named)?;
+    let reconvergence = reconvergence(cx, &down)?;
+    Ok(Faults { down, losses, reconvergence, named })
+}
+
+fn reconvergence(cx: &mut Context<'_>, down: &[Down]) -> Result<Time, Error> {
+    let key = "routing.reconvergence";
+    let Some(span) = cx.scenario.routing.reconvergence else { return Ok(0) };
+    if span.0 > LONGEST {
+        let message = format!("{span} are out of range");
+        return Err(cx.doc.error(key, message, format!("{} are the most", Span(LONGEST))));
+    }
+    // What is down from the start, and for ever, changes nothing later.
+    if down.iter().all(|d| d.spans == [(0, Time::MAX)]) {
+        cx.warn(key.to_string(), "had no effect: no link fails or recovers during the run".to_string());
+    }
+    Ok(span.0)
+}
+
+/// The ports (both ends of each link) that `failure[i]` takes down.
+fn failing(cx: &Context<'_>, topology: &Topology, i: usize) -> Result<Vec<PortId>, Error> {
+    let failure = &cx.scenario.failure[i];
+    let at = |key: &str| format!("failure[{i}].{key}");
+    match (&failure.link, &failure.switch) {
+        (Some(name), None) => {
+            let ports = link(cx, topology, &at("link"), name)?;
+            Ok(ports.into_iter().flat_map(|p| [p, topology.ports[p as usize].peer]).collect())
+        }
+        (None, Some(name)) => {
+            let switch = node(cx, topology, &at("switch"), name)?;
+            let node = &topology.nodes[switch as usize];
+            if node.kind != NodeKind::Switch {
+                let message = format!("`{name}` is a host");
+                let help = "only links and switches fail: name the host's links with `link`";
+                return Err(cx.doc.error(&at("switch"), message, help));
+            }
+            Ok(node.ports.iter().flat_map(|&p| [p, topology.ports[p as usize].peer]).collect())
+        }
+        (Some(_), Some(_)) => {
+            let message = "`link` and `switch` exclude each other";
+            Err(cx.doc.error(&at("switch"), message, "write a table for each"))
+        }
+        (None, None) => Err(cx.doc.error(
+            &format!("failure[{i}]"),
+            "nothing is said to fail",
+            "add link = \"S0.0-S1.0\", or switch = \"S1.0\"",
+        )),
+    }
+}
+
+/// When `failure[i]` is down, in order; at least one span, and no two overlap.
+fn times(cx: &mut Context<'_>, i: usize, end: Option<Time>) -> Result<Vec<(Time, Time)>, Error> {
+    let failure = &cx.scenario.failure[i];
+    let at = |key: &str| format!("failure[{i}].{key}");
+    let keys = [("at", Some(failure.at)), ("until", failure.until), ("every", failure.every)];
+    for (key, span) in keys {
+        if let Some(span) = span.filter(|s| s.0 > LAST) {
+            let message = format!("{span} is out of range");
+            return Err(cx.doc.error(&at(key), message, format!("{} is the last time", Span(LAST))));
+        }
+    }
+    let from = failure.at.0;
+    if let Some(until) = failure.until.filter(|u| u.0 <= from) {
+        let message = format!("the failure ends at {until}, before it begins at {}", failure.at);
+        return Err(cx.doc.error(&at("until"), message, "choose it above `at`, or leave it out"));
+    }
+    let Some(every) = failure.every else {
+        if failure.times.is_some_and(|t| t != 1) {
+            let message = "without `every` it fails once";
+            return Err(cx.doc.error(&at("times"), message, "add `every`, or leave `times` out"));
+        }
+        return Ok(vec![(from, failure.until.map_or(Time::MAX, |u| u.0))]);
+    };
+    let Some(until) = failure.until else {
+        let message = "what fails again must recover before";
+        return Err(cx.doc.error(&at("every"), message, "add `until`"));
+    };
+    let length = until.0 - from;
+    if every.0 <= length {
+        let message = format!("it fails again after {every}, before it is up again after {}", Span(length));
+        return Err(cx.doc.error(&at("every"), message, "choose it above the length of a failure"));
+    }
+    let times = match (failure.times, end) {
+        (Some(0), _) => {
+            return Err(cx.doc.error(&at("times"), "a failure that never happens", "write 1 or more"));
+        }
+        (Some(times), _) => u64::from(times),
+        (None, Some(end)) => end.saturating_sub(from).div_ceil(every.0).max(1),
+        (None, None) => {
+            let message = "it would fail for ever, in a run without an end";
+            return Err(cx.doc.error(&at("every"), message, "add `times`, or run.duration"));
+        }
+    };
+    if times > MOST {
+        let message = format!("{times} failures are too many");
+        return Err(cx.doc.error(&at("every"), message, format!("{MOST} are the most")));
+    }
+    let last = u128::from(until.0) + u128::from(every.0) * u128::from(times - 1);
+    if end.is_none() && last > u128::from(LAST) {
+        let message = format!("the last of {times} failures ends after {}, the last time", Span(LAST));
+        return Err(cx.doc.error(&at("times"), message, "write less"));
+    }
+    let end = end.unwrap_or(Time::MAX);
+    Ok((0..times)
+        .map_while(|k| every.0.checked_mul(k).map(|after| (from + after, until.0 + after)))
+        .take_while(|span| span.0 == from || span.0 < end)
+        .collect())
+}
+
+/// The same spans, in order, those that overlap or touch made one.
+fn merged(mut spans: Vec<(Time, Time)>) -> Vec<(Time, Time)> {
+    spans.sort_unstable();
+    let mut out: Vec<(Time, Time)> = Vec::with_capacity(spans.len());
+    for (from, until) in spans {
+        match out.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(until),
+            _ => out.push((from, until)),
+        }
+    }
+    out
+}
+
+fn losses(
+    cx: &Context<'_>,
+    topology: &Topology,
+    end: Option<Time>,
+    packet: &PacketFormat,
+    named: &mut Vec<(String, Vec<PortId>)>,
+) -> Result<Vec<Loss>, Error> {
+    let mut out = Vec::new();
+    for (i, loss) in cx.scenario.loss.iter().enumerate() {
+        let at = |key: &str| format!("loss[{i}].{key}");
+        let ports = link(cx, topology, &at("link"), &loss.link)?;
+        let mut senders: Vec<PortId> =
+            ports.iter().flat_map(|&p| [p, topology.ports[p as usize].peer]).collect();
+        if let Some(name) = &loss.from {
+            let from = node(cx, topology, &at("from"), name)?;
+            senders.retain(|&p| topology.ports[p as usize].node == from);
+            if senders.is_empty() {
+                let message = format!("{name} is at neither end of the link {}", loss.link);
+                return Err(cx.doc.error(&at("from"), message, "name the end that sends the frames"));
+            }
+        }
+        let (key, probability) = match (loss.rate, loss.ber) {
+            (Some(rate), None) => ("rate", rate),
+            (None, Some(ber)) => ("ber", ber),
+            (Some(_), Some(_)) => {
+                let message = "`rate` and `ber` exclude each other";
+                return Err(cx.doc.error(&at("ber"), message, "write a table for each"));
+            }
+            (None, None) => {
+                let help = "add rate = 1e-4 (for each frame), or ber = 1e-9 (for each bit)";
+                return Err(cx.doc.error(&at("link"), "it is not said how much is lost", help));
+            }
+        };
+        if !(probability > 0.0 && probability <= 1.0) {
+            let message = format!("{key} = {probability} is not a probability above 0");
+            return Err(cx.doc.error(&at(key), message, "write a number above 0, up to 1, such as 1e-4"));
+        }
+        let bits = if loss.ber.is_some() { 8 * u64::from(packet.largest()) } else { 1 };
+        if end.is_none() && power(1.0 - probability, bits) < LEAST {
+            let message =
+                format!("with {key} = {probability} next to nothing gets through, in a run without an end");
+            return Err(cx.doc.error(&at(key), message, "write less, or add run.duration"));
+        }
+        out.extend(senders.iter().map(|&port| Loss {
+            port,
+            probability,
+            per_bit: loss.ber.is_some(),
+            corrupts: loss.kind == LossKind::Corruption,
+        }));
+        named.push((format!("loss[{i}]"), senders));
+    }
+    // In the order of the scenario at each port.
+    out.sort_by_key(|l: &Loss| l.port);
+    Ok(out)
+}
+
+/// `base` to the power of `exponent`, by squaring: the same on every platform.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut out = 1.0;
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            out *= base;
+        }
+        base *= base;
+        exponent /= 2;
+    }
+    out
+}
+
+/// A port of each link that `name` means: `A-B`, or the port `A:3`.
+fn link(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<Vec<PortId>, Error> {
+    if name.contains(':') {
+        return Ok(vec![measure::port(cx, topology, path, name)?]);
+    }
+    // Names may hold hyphens themselves.
+    let pairs = || name.match_indices('-').map(|(i, _)| (&name[..i], &name[i + 1..]));
+    let known = pairs().find_map(|(a, b)| Some((topology.find(a)?, topology.find(b)?)));
+    let (a, b) = match (known, pairs().next()) {
+        (Some(pair), _) => pair,
+        (None, Some((a, b))) => (node(cx, topology, path, a)?, node(cx, topology, path, b)?),
+        (None, None) => {
+            let message = format!("`{name}` is not a link");
+            let help = "write its two ends, \"S0.0-S1.0\", or the port at one of them, \"S0.0:3\"";
+            return Err(cx.doc.error(path, message, help));
+        }
+    };
+    let ports: Vec<PortId> =
+        topology.nodes[a as usize].ports.iter().copied().filter(|&p| topology.neighbour(p) == b).collect();
+    if ports.is_empty() {
+        let mut near: Vec<&str> = topology.nodes[a as usize]
+            .ports
+            .iter()
+            .map(|&p| topology.nodes[topology.neighbour(p) as usize].name.as_str())
+            .collect();
+        near.dedup();
+        near.truncate(16);
+        let a = &topology.nodes[a as usize].name;
+        let message = format!("there is no link between {a} and {}", topology.nodes[b as usize].name);
+        return Err(cx.doc.error(path, message, format!("the neighbours of {a} are {}", near.join(", "))));
+    }
+    Ok(ports)
+}
+
+/// Names the tables whose links no route leads over; `hops` are all routes.
+pub(super) fn warn_of_unused(cx: &mut Context<'_>, ports: usize, faults: &Faults, hops: &[u32]) {
+    if faults.named.is_empty() {
+        return;
+    }
+    let mut used = vec![false; ports];
+    for &hop in hops.iter().filter(|&&h| (h as usize) < ports) {
+        used[hop as usize] = true;
+    }
+    for (key, named) in &faults.named {
+        if !named.iter().any(|&p| used[p as usize]) {
+            cx.warn(key.clone(), "had no effect: no flow or ACK comes by".to_string());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Schemes that queue by flow: their parameters, resolved for every port.
+
+use super::{Context, LONGEST, MEMORY, bytes};
+use crate::error::Error;
+use crate::plan::PacketFormat;
+use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue};
+use xoff_net::topology::{PortId, Topology};
+use xoff_net::units::{Bandwidth, Span, Threshold};
+use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::bfc::BfcParams;
+use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
+
+/// Refuses values out of range, and keys that contradict each other.
+pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
+    match &cx.scenario.flow_control {
+        FlowControl::Bfc(bfc) => check_bfc(cx, bfc),
+        FlowControl::PerFlowQueue(pfq) => time(cx, "response_time", pfq.response_time),
+        FlowControl::Pfc(_) | FlowControl::None => Ok(()),
+    }
+}
+
+fn time(cx: &Context<'_>, key: &str, value: Span) -> Result<(), Error> {
+    if value.0 <= LONGEST {
+        return Ok(());
+    }
+    let message = format!("{key} = {value} is out of range");
+    Err(cx.doc.error(&format!("flow_control.{key}"), message, format!("{} are the most", Span(LONGEST))))
+}
+
+fn check_bfc(cx: &mut Context<'_>, bfc: &Bfc) -> Result<(), Error> {
+    for (key, value, least, most) in [
+        ("queues", bfc.queues, 2, 1_024),
+        ("virtual_flows", bfc.virtual_flows, 1, 1 << 24),
+        ("keep", bfc.keep, 0, 1_000),
+    ] {
+        if !(least..=most).contains(&value) {
+            let message = format!("{key} = {value} is out of range");
+            let help = format!("write a whole number from {least} to {most}");
+            return Err(cx.doc.error(&format!("flow_control.{key}"), message, help));
+        }
+    }
+    for (key, value) in [("resume_interval", bfc.resume_interval), ("response_time", bfc.response_time)] {
+        time(cx, key, value)?;
+    }
+    if let Some(hop_rtt) = bfc.hop_rtt {
+        time(cx, "hop_rtt", hop_rtt)?;
+    }
+    if bfc.keep == 0 && bfc.reuse_kept {
+        cx.warn("flow_control.reuse_kept".into(), "had no effect: with keep = 0 no queue is kept".into());
+    }
+    Ok(())
+}
+
+/// Refuses more queues than fit in memory.
+pub(super) fn check_queues(cx: &Context<'_>, topology: &Topology, lanes: usize) -> Result<(), Error> {
+    let FlowControl::Bfc(bfc) = &cx.scenario.flow_control else { return Ok(()) };
+    // Lists and states of a port's queues and of its host's, and counters against its neighbour's.
+    let each = 2 * (32 + 32 + 24 + 8);
+    let queues = u64::from(bfc.queues) * (topology.ports.len() * lanes) as u64;
+    if queues * each <= MEMORY {
+        return Ok(());
+    }
+    let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
+    let help = format!("{} GiB are the most: use fewer queues, or a smaller network", MEMORY >> 30);
+    Err(cx.doc.error("flow_control.queues", message, help).with_key("flow_control.queues"))
+}
+
+/// The parameters of BFC on the ports of `topology`.
+pub(super) fn bfc(bfc: &Bfc, topology: &Topology) -> BfcParams {
+    let hop_rtt = |delay: u64| bfc.hop_rtt.map_or(2 * delay, |t| t.0);
+    BfcParams {
+        queues: bfc.queues as u16,
+        virtual_flows: bfc.virtual_flows,
+        hop_rtt: topology.ports.iter().map(|p| hop_rtt(p.delay)).collect(),
+        keep: bfc.keep,
+        reuse_kept: bfc.reuse_kept,
+        resume_interval: bfc.resume_interval.0,
+        acks_in_queues: bfc.acks == BfcAcks::Queues,
+        response_time: bfc.response_time.0,
+    }
+}
+
+/// The parameters of per-flow queues on the ports of `topology`.
+pub(super) fn per_flow_queue(
+    cx: &Context<'_>,
+    pfq: &PerFlowQueue,
+    topology: &Topology,
+    packet: &PacketFormat,
+) -> Result<PerFlowQueueParams, Error> {
+    let least = u64::from(packet.largest());
+    let mut params = PerFlowQueueParams { pause: vec![], resume: vec![], response_time: pfq.response_time.0 };
+    let shown = |t: Threshold, resolved: u64| match t {
+        Threshold::Bytes(b) => b.to_string(),
+        bdp => format!("{bdp} ({})", bytes(resolved)),
+    };
+    for (id, port) in topology.ports.iter().enumerate() {
+        let xoff = pfq.xoff.resolve(port.rate, port.delay);
+        let xon = pfq.xon.resolve(port.rate, port.delay);
+        if xon > xoff {
+            let message = format!(
+                "xon = {} is above xoff = {} on the link of {} ({}, {})",
+                shown(pfq.xon, xon),
+                shown(pfq.xoff, xoff),
+                topology.port_name(id as PortId),
+                Bandwidth(port.rate),
+                Span(port.delay)
+            );
+            let key = if cx.doc.get("flow_control.xon").is_some() { "xon" } else { "xoff" };
+            return Err(cx.doc.error(
+                &format!("flow_control.{key}"),
+                message,
+                "choose `xon` no larger than `xoff`",
+            ));
+        }
+        params.pause.push(xoff.max(least));
+        params.resume.push(xon);
+    }
+    Ok(params)
+}
+
+/// What is the plan's to keep of the flow control.
+pub(super) fn params(
+    cx: &Context<'_>,
+    topology: &Topology,
+    packet: &PacketFormat,
+) -> Result<FlowControlParams, Error> {
+    Ok(match &cx.scenario.flow_control {
+        FlowControl::Pfc(pfc) => FlowControlParams::Pfc(super::memory::params(pfc)),
+        FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology)),
+        FlowControl::PerFlowQueue(pfq) => {
+            FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet)?)
+        }
+        FlowControl::None => FlowControlParams::None,
+    })
+}

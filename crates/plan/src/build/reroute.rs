@@ -1,0 +1,339 @@
+//! How routes follow failures.
+//!
+//! The network goes through *states*, each a set of links that are down. At
+//! each change of routes a flow's sender goes over to its route in the new
+//! state. A packet under way stays on the port that it waits at or was last
+//! sent from, and goes on from that port's far end as the new state has it. So
+//! for every position on every segment of route that a packet of the flow may
+//! stand on, there is a new position, whose segment begins with the same port.
+//! Segments are shared: the new one is often the tail of one that exists, and a
+//! network that goes back and forth between two states soon needs no new ones.
+
+use super::faults::Faults;
+use super::offered::{Offers, flow_key};
+use super::routes::Routes;
+use super::{Context, MEMORY};
+use crate::error::Error;
+use crate::plan::{self, DELIVER, ENDS, EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
+use crate::plan::{Reroute, Rerouting, UNREACHABLE};
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_kernel::time::Time;
+use xoff_net::routing::{Ends, Router, TTL};
+use xoff_net::topology::{NodeId, PortId, Topology};
+
+/// The way of a flow's packets, or of its ACKs, and all segments of it that a
+/// packet may stand on.
+struct Way {
+    flow: u32,
+    from: NodeId,
+    to: NodeId,
+    /// Of the flow's hash, in this direction.
+    key: u64,
+    /// If it is the reverse of the other direction: that one's key.
+    mirrors: Option<u64>,
+    /// First port of the intact route, where what has no route leaves.
+    first: PortId,
+    /// Starts in the pool of routes.
+    segments: Vec<u32>,
+}
+
+/// The states, when routes follow them, and which ways they change.
+struct Rerouter<'a> {
+    topology: &'a Topology,
+    mirrored: bool,
+    inner: BTreeMap<NodeId, PortId>,
+    routers: Vec<Router>,
+    hops: &'a mut Vec<u32>,
+}
+
+/// Changes of state: times in order, the first at 0, and what is then down.
+fn states(faults: &Faults) -> Vec<(Time, BTreeSet<PortId>)> {
+    let mut changes: BTreeMap<Time, Vec<(PortId, bool)>> = BTreeMap::from([(0, Vec::new())]);
+    for down in &faults.down {
+        for &(from, until) in &down.spans {
+            changes.entry(from).or_default().push((down.port, true));
+            if until < Time::MAX {
+                changes.entry(until).or_default().push((down.port, false));
+            }
+        }
+    }
+    let mut dead = BTreeSet::new();
+    changes
+        .into_iter()
+        .map(|(at, ports)| {
+            for (port, fails) in ports {
+                if fails {
+                    dead.insert(port)
+                } else {
+                    dead.remove(&port)
+                };
+            }
+            (at, dead.clone())
+        })
+        .collect()
+}
+
+/// Routes `flows` around what is down at time 0, and works out every later
+/// change of routes. New routes are added to those of `routes`.
+pub(super) fn plan(
+    cx: &Context<'_>,
+    topology: &Topology,
+    routes: &mut Routes,
+    offers: &Offers,
+    flows: &mut [Flow],
+    faults: &Faults,
+    end: Option<Time>,
+) -> Result<plan::Faults, Error> {
+    if faults.down.is_empty() && faults.losses.is_empty() {
+        return Ok(plan::Faults::default());
+    }
+    let fates = routes.hops.len() as u32;
+    routes.hops.extend([LINK_DOWN, FRAME_LOST, FRAME_CORRUPTED]);
+    let mut out = plan::Faults {
+        down: faults.down.clone(),
+        losses: faults.losses.clone(),
+        fates,
+        ..Default::default()
+    };
+    if faults.down.is_empty() {
+        return Ok(out);
+    }
+    // Distinct states, and the timeline of routes in them.
+    let mut distinct: Vec<BTreeSet<PortId>> = Vec::new();
+    let mut timeline: Vec<(Time, usize)> = Vec::new();
+    for (at, dead) in states(faults) {
+        let state = distinct.iter().position(|d| *d == dead).unwrap_or_else(|| {
+            distinct.push(dead);
+            distinct.len() - 1
+        });
+        let at = if at == 0 { 0 } else { at.saturating_add(faults.reconvergence) };
+        if timeline.last().is_none_or(|last| last.1 != state) && end.is_none_or(|end| at < end) {
+            timeline.push((at, state));
+        }
+    }
+    let last = distinct[timeline.last().expect("it begins at time 0").1].clone();
+    check_memory(cx, topology, distinct.len())?;
+    let mut rerouter = Rerouter {
+        topology,
+        mirrored: routes.mirrored,
+        inner: routes.inner.iter().map(|(&host, &(rx, _))| (host, rx)).collect(),
+        routers: distinct.iter().map(|dead| routes.router.without(dead)).collect(),
+        hops: &mut routes.hops,
+    };
+    let mut ways = rerouter.ways(offers, flows, timeline[0].1);
+    // The same table serves whenever the same state comes after the same segments.
+    let mut made: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    for &(at, state) in &timeline[1..] {
+        let before = rerouter.hops.len();
+        let table = match made.get(&(state, before)) {
+            Some(&table) => table,
+            None => {
+                out.tables.push(rerouter.table(&mut ways, state));
+                let table = (out.tables.len() - 1) as u32;
+                if rerouter.hops.len() == before {
+                    made.insert((state, before), table);
+                }
+                table
+            }
+        };
+        let held: usize = out.tables.iter().map(|t| t.positions.len() + 2 * t.flows.len()).sum();
+        if rerouter.hops.len() > (u32::MAX / 2) as usize || held as u64 * 8 > MEMORY {
+            let message =
+                format!("the routes of {} flows around the failures are too many to hold", flows.len());
+            return Err(cx.doc.error("failure", message, "send fewer flows, or let less fail"));
+        }
+        out.reroutes.push(Reroute { at, table });
+    }
+    let cut = rerouter.cut_off(offers, flows, &ways, timeline[timeline.len() - 1].1, &last);
+    if cut > 0 && end.is_none() {
+        let message =
+            format!("the failures cut off {cut} of {} flows for ever: the run might never end", flows.len());
+        let help = "add run.duration, or `until` to the failure";
+        return Err(cx.doc.error("failure", message, help).with_key("run.duration"));
+    }
+    Ok(out)
+}
+
+/// Each state has tables of distances of its own.
+fn check_memory(cx: &Context<'_>, topology: &Topology, states: usize) -> Result<(), Error> {
+    let ports = topology.ports.len() as u64;
+    let places = topology.hosts().count().min(topology.nodes.len()) as u64;
+    let each = ports * 9 + places.min(ports) * 8;
+    let need = each.saturating_mul(states as u64);
+    if need <= MEMORY {
+        return Ok(());
+    }
+    let message = format!("{states} combinations of failed links would need {} GiB", need >> 30);
+    Err(cx.doc.error("failure", message, format!("{} GiB are the most: let less fail", MEMORY >> 30)))
+}
+
+impl Rerouter<'_> {
+    /// The ways that any state changes; `flows` get their routes of state `first`.
+    fn ways(&mut self, offers: &Offers, flows: &mut [Flow], first: usize) -> Vec<Way> {
+        let mut ways = Vec::new();
+        for (index, (flow, offer)) in flows.iter_mut().zip(&offers.offers).enumerate() {
+            if offers.explicit.contains_key(&flow.class) {
+                continue;
+            }
+            let (there, back) = (flow_key(offer, flow.src, flow.dst), flow_key(offer, flow.dst, flow.src));
+            let way = |from, to, key, mirrors, path: u32| Way {
+                flow: index as u32,
+                from,
+                to,
+                key,
+                mirrors,
+                first: self.hops[path as usize],
+                segments: vec![path],
+            };
+            let pair = [
+                way(flow.src, flow.dst, there, None, flow.path),
+                way(flow.dst, flow.src, back, self.mirrored.then_some(there), flow.ack_path),
+            ];
+            let changes = |way: &Way, this: &mut Self| {
+                (0..this.routers.len()).any(|state| this.whole(way, state) != this.segment(way.segments[0]))
+            };
+            if !(changes(&pair[0], self) || changes(&pair[1], self)) {
+                continue;
+            }
+            for (mut way, path) in pair.into_iter().zip([&mut flow.path, &mut flow.ack_path]) {
+                let whole = self.whole(&way, first);
+                *path = self.place(&mut way, &whole);
+                // No packet ever stands on the intact route if that does not hold at first.
+                way.segments = vec![*path];
+                ways.push(way);
+            }
+        }
+        ways
+    }
+
+    /// The route of a way in a state, with its end.
+    fn whole(&mut self, way: &Way, state: usize) -> Vec<u32> {
+        let found = match way.mirrors {
+            None => self.onward(way, state, way.from),
+            Some(key) => {
+                let router = &mut self.routers[state];
+                let other = router.route(way.to, way.from, key, TTL).ok();
+                match other.and_then(|route| router.reverse(&route)) {
+                    Some(route) => self.ended(route.ports, Ends::Deliver, way.to),
+                    None => self.onward(way, state, way.from),
+                }
+            }
+        };
+        if found == [UNREACHABLE] { vec![way.first, UNREACHABLE] } else { found }
+    }
+
+    /// The way on from a node in a state.
+    fn onward(&mut self, way: &Way, state: usize, at: NodeId) -> Vec<u32> {
+        if at == way.to {
+            return self.ended(Vec::new(), Ends::Deliver, way.to);
+        }
+        match self.routers[state].route(at, way.to, way.key, TTL) {
+            Ok(route) => self.ended(route.ports, route.ends, way.to),
+            Err(_) => vec![UNREACHABLE],
+        }
+    }
+
+    fn ended(&self, mut ports: Vec<PortId>, ends: Ends, to: NodeId) -> Vec<u32> {
+        match ends {
+            Ends::Expire => ports.push(EXPIRE),
+            Ends::Deliver => {
+                ports.extend(self.inner.get(&to));
+                ports.push(DELIVER);
+            }
+        }
+        ports
+    }
+
+    /// The segment that starts at `start`, with its end.
+    fn segment(&self, start: u32) -> &[u32] {
+        let tail = &self.hops[start as usize..];
+        let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+        &tail[..=end]
+    }
+
+    /// Where `route` stands in the pool: as the tail of a segment of the way, or as a new one.
+    fn place(&mut self, way: &mut Way, route: &[u32]) -> u32 {
+        for &start in &way.segments {
+            let segment = self.segment(start);
+            if segment.ends_with(route) {
+                return start + (segment.len() - route.len()) as u32;
+            }
+        }
+        let start = self.hops.len() as u32;
+        self.hops.extend(route);
+        way.segments.push(start);
+        start
+    }
+
+    /// What the change to a state does to all ways.
+    fn table(&mut self, ways: &mut [Way], state: usize) -> Rerouting {
+        let mut table = Rerouting::default();
+        for pair in ways.chunks_exact_mut(2) {
+            let paths = [0, 1].map(|i| {
+                let whole = self.whole(&pair[i], state);
+                self.place(&mut pair[i], &whole)
+            });
+            table.flows.push(FlowRoute { flow: pair[0].flow, path: paths[0], ack_path: paths[1] });
+            for way in pair {
+                for start in way.segments.clone() {
+                    let segment = self.segment(start).to_vec();
+                    for (i, &port) in segment.iter().enumerate().take_while(|(_, h)| **h < ENDS) {
+                        let new = self.moved(way, state, port, &segment[i + 1..]);
+                        let Some(new) = new else { continue };
+                        let (old, new) = (start + i as u32, self.place(way, &new));
+                        if old != new {
+                            table.positions.push((old, new));
+                        }
+                    }
+                }
+            }
+        }
+        table.positions.sort_unstable();
+        table
+    }
+
+    /// The new way of a packet at or behind `port`, which had `rest` before it;
+    /// `None` if it stays as it is.
+    fn moved(&mut self, way: &Way, state: usize, port: PortId, rest: &[u32]) -> Option<Vec<u32>> {
+        // An inner port of a host leads to the host itself.
+        let inner = port as usize >= self.topology.ports.len();
+        if inner || self.topology.neighbour(port) == way.to {
+            return None;
+        }
+        // Where the source chooses the route, it stands while its links do.
+        let outer = rest.iter().filter(|&&h| (h as usize) < self.topology.ports.len());
+        if self.mirrored
+            && rest.last() == Some(&DELIVER)
+            && outer.clone().all(|&h| self.routers[state].alive(h))
+        {
+            return None;
+        }
+        let mut new = vec![port];
+        new.extend(self.onward(way, state, self.topology.neighbour(port)));
+        Some(new)
+    }
+
+    /// How many flows never complete if the last state holds for ever.
+    fn cut_off(
+        &mut self,
+        offers: &Offers,
+        flows: &[Flow],
+        ways: &[Way],
+        state: usize,
+        dead: &BTreeSet<PortId>,
+    ) -> usize {
+        let mut cut: BTreeSet<u32> = BTreeSet::new();
+        for way in ways {
+            if self.whole(way, state).last() != Some(&DELIVER) {
+                cut.insert(way.flow);
+            }
+        }
+        for (index, flow) in flows.iter().enumerate() {
+            let explicit = offers.explicit.contains_key(&flow.class);
+            if explicit && self.segment(flow.path).iter().any(|h| dead.contains(h)) {
+                cut.insert(index as u32);
+            }
+        }
+        cut.len()
+    }
+}

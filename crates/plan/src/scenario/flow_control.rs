@@ -1,0 +1,114 @@
+//! The `[flow_control]` table of the schemes that queue by flow.
+
+use super::defaults;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_net::units::{Span, Threshold};
+
+/// BFC, after Goyal et al., Backpressure Flow Control, NSDI 2022.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bfc {
+    /// Queues of a port and priority, 2 to 1024. Number 0 is for ACKs; flows
+    /// are assigned to the others. The papers use 32 and 128.
+    #[serde(default = "bfc_queues")]
+    #[schemars(range(min = 2, max = 1024))]
+    pub queues: u32,
+    /// Numbers that flows are hashed to, 1 to 16777216; flows of one number are
+    /// one to BFC.
+    #[serde(default = "virtual_flows")]
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub virtual_flows: u32,
+    /// Hop round trip. A packet that finds its queue longer than the egress
+    /// rate times this, divided by the port's active queues, pauses the upstream
+    /// queue. Twice the delay of the link it came through if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hop_rtt: Option<Span>,
+    /// A flow keeps its queue for so many hop round trips after its last packet
+    /// has left, 0 to 1000.
+    #[serde(default = "keep")]
+    #[schemars(range(max = 1000))]
+    pub keep: u32,
+    /// A queue that is empty and only being kept may be given to another flow.
+    #[serde(default)]
+    pub reuse_kept: bool,
+    /// Least time between two resume frames that one egress queue causes; 0
+    /// resumes at once.
+    #[serde(default = "defaults::zero_time")]
+    pub resume_interval: Span,
+    /// Where ACKs wait.
+    #[serde(default)]
+    pub acks: BfcAcks,
+    /// From the arrival of a pause or resume frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
+}
+
+/// Where ACKs wait under BFC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BfcAcks {
+    /// In queue 0, served first and never paused.
+    #[default]
+    Control,
+    /// In queues 1 and up, as flows of their own.
+    Queues,
+}
+
+/// Per-flow queues. ACKs have a queue that is served first and never paused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PerFlowQueue {
+    /// A flow is paused at its previous hop when its queue holds this much. In
+    /// bytes, or in BDP (rate times one-way delay) of the link it comes through;
+    /// at least one largest packet is meant in any case.
+    #[serde(default = "two_bdp")]
+    pub xoff: Threshold,
+    /// It is resumed when its queue holds no more than this.
+    #[serde(default = "one_bdp")]
+    pub xon: Threshold,
+    /// From the arrival of a pause or resume frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
+}
+
+fn bfc_queues() -> u32 {
+    32
+}
+
+fn virtual_flows() -> u32 {
+    16_384
+}
+
+fn keep() -> u32 {
+    2
+}
+
+fn two_bdp() -> Threshold {
+    "2bdp".parse().expect("a threshold")
+}
+
+fn one_bdp() -> Threshold {
+    "1bdp".parse().expect("a threshold")
+}
+
+impl Default for Bfc {
+    fn default() -> Self {
+        Bfc {
+            queues: bfc_queues(),
+            virtual_flows: virtual_flows(),
+            hop_rtt: None,
+            keep: keep(),
+            reuse_kept: false,
+            resume_interval: defaults::zero_time(),
+            acks: BfcAcks::default(),
+            response_time: defaults::zero_time(),
+        }
+    }
+}
+
+impl Default for PerFlowQueue {
+    fn default() -> Self {
+        PerFlowQueue { xoff: two_bdp(), xon: one_bdp(), response_time: defaults::zero_time() }
+    }
+}

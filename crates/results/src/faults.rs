@@ -1,0 +1,93 @@
+//! What failed links, missing routes, loss and corruption did, in words.
+
+use std::collections::BTreeMap;
+
+use crate::human;
+use crate::names;
+use crate::notes::{Level, Note};
+use crate::statistics;
+use xoff_kernel::time::Time;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::{DELIVER, ENDS, Plan};
+use xoff_sim::outcome::{DropReason, Outcome};
+
+/// Most flows that are named.
+const NAMED: usize = 4;
+
+/// Remarks about faults.
+pub fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    lost(plan, outcome, notes);
+    cut_off(plan, outcome, notes);
+}
+
+fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let mut by_reason: BTreeMap<DropReason, u64> = BTreeMap::new();
+    let faults = || outcome.drops.iter().filter(|d| d.reason.by_fault());
+    for drops in faults() {
+        *by_reason.entry(drops.reason).or_default() += drops.packets;
+    }
+    // The first of those that lost most.
+    let Some(worst) = faults().rev().max_by_key(|d| d.packets) else { return };
+    let parts: Vec<String> = by_reason
+        .iter()
+        .map(|(&reason, &packets)| {
+            format!("{} because {}", human::count(packets), crate::notes::reason(reason))
+        })
+        .collect();
+    let text = format!(
+        "The faults of the scenario cost {}: {}. Most at {}: {}.",
+        human::counted(by_reason.values().sum(), "packet"),
+        human::listed(&parts),
+        names::port(plan, worst.ingress),
+        human::count(worst.packets),
+    );
+    notes.push(Note::new(Level::Note, text));
+}
+
+/// Whether the link of `port` was down at `at`.
+fn down(plan: &Plan, port: PortId, at: Time) -> bool {
+    let faults = &plan.faults.down;
+    faults
+        .binary_search_by_key(&port, |d| d.port)
+        .is_ok_and(|i| faults[i].spans.iter().any(|&(from, until)| from <= at && at < until))
+}
+
+/// Flows that could not finish, for there was no way at the end.
+fn cut_off(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    if plan.faults.down.is_empty() {
+        return;
+    }
+    let now = plan.faults.reroutes.iter().rfind(|r| r.at <= outcome.end);
+    let routes = now.map_or(&[][..], |r| &plan.faults.tables[r.table as usize].flows);
+    let open = |start: u32| {
+        let tail = &plan.hops[start as usize..];
+        let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+        tail[end] == DELIVER && !tail[..end].iter().any(|&p| down(plan, p, outcome.end))
+    };
+    let cut: Vec<u32> = (0..plan.flows.len() as u32)
+        .filter(|&i| {
+            let (flow, result) = (&plan.flows[i as usize], &outcome.flows[i as usize]);
+            let route = routes.binary_search_by_key(&i, |r| r.flow).map(|at| routes[at]);
+            let (path, ack_path) = route.map_or((flow.path, flow.ack_path), |r| (r.path, r.ack_path));
+            statistics::started(flow, outcome)
+                && result.completed.is_none()
+                && !(open(path) && open(ack_path))
+        })
+        .collect();
+    if cut.is_empty() {
+        return;
+    }
+    let mut note = Note::new(
+        Level::Warning,
+        format!(
+            "{} did not finish and had no working path at the end: a link on it was down, and no other led there.",
+            human::counted(cut.len() as u64, "flow"),
+        ),
+    )
+    .help("See failure: let the link recover (until), or give routing.reconvergence less time.");
+    note.details = cut.iter().take(NAMED).map(|&i| names::flow(plan, i)).collect();
+    if cut.len() > NAMED {
+        note.details.push(format!("and {}", human::counted((cut.len() - NAMED) as u64, "other")));
+    }
+    notes.push(note);
+}

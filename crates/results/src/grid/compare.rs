@@ -1,0 +1,182 @@
+//! The comparison of a grid's points: each metric over the seeds of each point.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::interval::{Interval, Spread, spread};
+use super::metrics::{METRICS, Number, Row};
+use super::{Axis, Grid, typed};
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It has not been made, or was interrupted.
+    #[default]
+    Pending,
+    /// It is done.
+    Done,
+    /// It is done, and lost packets in a lossless priority.
+    Lost,
+    /// It could not be made or stored.
+    Failed,
+}
+
+/// A run as its grid knows it.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Entry {
+    /// What became of it.
+    pub status: Status,
+    /// Its numbers, once it is done.
+    pub row: Option<Row>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+impl Entry {
+    /// A run that is done.
+    pub fn done(row: Row) -> Self {
+        let status = if row.lost_lossless() { Status::Lost } else { Status::Done };
+        Self { status, row: Some(row), error: None }
+    }
+
+    /// A run that could not be made or stored.
+    pub fn failed(error: String) -> Self {
+        Self { status: Status::Failed, row: None, error: Some(error) }
+    }
+}
+
+/// Whether every run is done.
+pub fn complete(entries: &[Entry]) -> bool {
+    entries.iter().all(|e| e.row.is_some())
+}
+
+/// A grid in short: what `--json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The scenario's name.
+    pub scenario: String,
+    /// What is varied.
+    pub axes: Vec<Axis>,
+    /// The seeds of each point; empty if the scenario says it.
+    pub seeds: Vec<u64>,
+    /// What `low` and `high` are.
+    pub interval: Interval,
+    /// Whether every run is done.
+    pub complete: bool,
+    /// The points, in the order of the axes.
+    pub points: Vec<Point>,
+    /// Runs that lost packets in a lossless priority.
+    pub lost: Vec<String>,
+    /// Runs that failed, each with the reason.
+    pub failed: Vec<Failure>,
+    /// Runs that have not been made.
+    pub pending: Vec<String>,
+    /// What the runs warn of.
+    pub warnings: Vec<Warning>,
+}
+
+/// A combination of values.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The value of each varied key.
+    pub values: Map<String, Value>,
+    /// Its runs that are done.
+    pub runs: usize,
+    /// How many of them deadlocked.
+    pub deadlocks: usize,
+    /// Each metric over those of its seeds that have a value; null if none has.
+    pub metrics: Map<String, Value>,
+    /// The same, in the order of [`METRICS`].
+    #[serde(skip)]
+    pub spreads: Vec<Option<Spread>>,
+}
+
+/// A run that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The run's name.
+    pub run: String,
+    /// Why.
+    pub error: String,
+}
+
+/// A warning, and which runs have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// What it says.
+    pub text: String,
+    /// The runs' names.
+    pub runs: Vec<String>,
+}
+
+/// Compares the points of a grid. `entries` are its runs in order.
+///
+/// # Panics
+/// If there are not as many entries as runs.
+pub fn compare(scenario: &str, grid: &Grid, entries: &[Entry], interval: Interval) -> Comparison {
+    assert_eq!(Some(entries.len()), grid.runs(), "an entry per run");
+    let points = entries
+        .chunks(grid.per_point())
+        .enumerate()
+        .map(|(i, entries)| point(grid, i, entries, interval))
+        .collect();
+    let named = |status: Status| {
+        let those = entries.iter().enumerate().filter(move |(_, e)| e.status == status);
+        those.map(|(i, _)| grid.name(i)).collect()
+    };
+    let failed = entries.iter().enumerate().filter_map(|(i, e)| {
+        let error = e.error.clone()?;
+        Some(Failure { run: grid.name(i), error })
+    });
+    Comparison {
+        scenario: scenario.into(),
+        axes: grid.axes.clone(),
+        seeds: grid.seeds.clone(),
+        interval,
+        complete: complete(entries),
+        points,
+        lost: named(Status::Lost),
+        failed: failed.collect(),
+        pending: named(Status::Pending),
+        warnings: warnings(grid, entries),
+    }
+}
+
+fn point(grid: &Grid, index: usize, entries: &[Entry], interval: Interval) -> Point {
+    let rows: Vec<&Row> = entries.iter().filter_map(|e| e.row.as_ref()).collect();
+    let spreads: Vec<Option<Spread>> = (0..METRICS.len())
+        .map(|m| {
+            let values: Vec<f64> = rows.iter().filter_map(|r| r.values[m].map(Number::float)).collect();
+            spread(&values, interval)
+        })
+        .collect();
+    let metrics = METRICS.iter().zip(&spreads).map(|(metric, spread)| {
+        let value = spread.map_or(
+            Value::Null,
+            |s| serde_json::json!({ "n": s.n, "mean": s.mean, "low": s.low, "high": s.high }),
+        );
+        (metric.name.to_string(), value)
+    });
+    Point {
+        values: grid.axes.iter().zip(grid.values(index)).map(|(a, v)| (a.key.clone(), typed(v))).collect(),
+        runs: rows.len(),
+        deadlocks: rows.iter().filter(|r| r.deadlocked()).count(),
+        metrics: metrics.collect(),
+        spreads,
+    }
+}
+
+/// The same warning of several runs is one, at the place of the first.
+fn warnings(grid: &Grid, entries: &[Entry]) -> Vec<Warning> {
+    let mut found: Vec<Warning> = Vec::new();
+    for (i, entry) in entries.iter().enumerate() {
+        for text in entry.row.iter().flat_map(|r| &r.warnings) {
+            match found.iter_mut().find(|w| w.text == *text) {
+                Some(warning) => warning.runs.push(grid.name(i)),
+                None => found.push(Warning { text: text.clone(), runs: vec![grid.name(i)] }),
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,202 @@
+//! What is compared between runs. A metric is read from `summary.json`: a run
+//! that has just been made and one that a resumed grid finds on disk give the
+//! same value in the same way.
+
+use serde_json::Value;
+
+use crate::columns::Column;
+use crate::statistics::ALL;
+
+/// What a metric counts, and hence how it is stored and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Picoseconds of simulated time.
+    Time,
+    /// A ratio, such as a slowdown.
+    Ratio,
+    /// Bits per second.
+    Rate,
+}
+
+/// Where `summary.json` has a metric: JSON pointers.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In the summary itself.
+    Top(&'static str),
+    /// In the group of all flows.
+    Flows(&'static str),
+    /// In the summary itself, the sum of several.
+    Sum(&'static [&'static str]),
+    /// 1 if there is anything but null, else 0.
+    Present(&'static str),
+}
+
+/// A number by which runs are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name: a column of `grid.parquet`, a key of the comparison.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// Whether a run may have none, such as a slowdown where no flow finished.
+    pub optional: bool,
+    place: Place,
+}
+
+const fn metric(name: &'static str, unit: Unit, place: Place) -> Metric {
+    Metric { name, unit, optional: false, place }
+}
+
+const fn optional(name: &'static str, unit: Unit, place: Place) -> Metric {
+    Metric { name, unit, optional: true, place }
+}
+
+/// The kinds of drops.
+const DROPS: [&str; 4] =
+    ["/drops/lossless_packets", "/drops/lossy_packets", "/drops/expired_packets", "/drops/fault_packets"];
+
+/// All metrics, in the order in which they are stored.
+pub const METRICS: [Metric; 29] = {
+    use Place::{Flows, Present, Sum, Top};
+    use Unit::{Bytes, Count, Rate, Ratio, Time};
+    [
+        metric("simulated_ps", Time, Top("/simulated_ps")),
+        metric("flows", Count, Flows("/flows")),
+        metric("finished", Count, Flows("/finished")),
+        optional("slowdown_mean", Ratio, Flows("/slowdown/mean")),
+        optional("slowdown_p50", Ratio, Flows("/slowdown/p50")),
+        optional("slowdown_p95", Ratio, Flows("/slowdown/p95")),
+        optional("slowdown_p99", Ratio, Flows("/slowdown/p99")),
+        optional("slowdown_p999", Ratio, Flows("/slowdown/p999")),
+        metric("goodput_bps", Rate, Flows("/goodput_bps")),
+        optional("flow_rate_bps", Rate, Flows("/flow_rate_bps")),
+        metric("retransmitted", Count, Flows("/retransmitted")),
+        metric("drops", Count, Sum(&DROPS)),
+        metric("lossless_drops", Count, Top("/drops/lossless_packets")),
+        metric("lossy_drops", Count, Top("/drops/lossy_packets")),
+        metric("expired_drops", Count, Top("/drops/expired_packets")),
+        metric("fault_drops", Count, Top("/drops/fault_packets")),
+        metric("pauses", Count, Top("/pauses/count")),
+        metric("paused_ps", Time, Top("/pauses/total_ps")),
+        metric("longest_pause_ps", Time, Top("/pauses/longest_ps")),
+        metric("paused_queues", Count, Top("/pauses/queues")),
+        metric("pause_frames", Count, Top("/pauses/pause_frames")),
+        metric("deadlocks", Count, Present("/deadlock")),
+        optional("deadlock_ps", Time, Top("/deadlock/closed_ps")),
+        optional("buffer_peak", Bytes, Top("/peaks/buffer/bytes")),
+        optional("headroom_peak", Bytes, Top("/peaks/headroom/bytes")),
+        optional("queue_peak", Bytes, Top("/peaks/queue/bytes")),
+        metric("sent", Count, Top("/counters/sent")),
+        metric("events", Count, Top("/counters/events")),
+        metric("packet_hops", Count, Top("/counters/packet_hops")),
+    ]
+};
+
+/// The position of a metric in [`METRICS`].
+///
+/// # Panics
+/// If there is none of that name.
+pub fn index(name: &str) -> usize {
+    METRICS.iter().position(|m| m.name == name).unwrap_or_else(|| panic!("no metric is called {name}"))
+}
+
+/// A value of a metric: whole numbers stay exact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// A count, bytes or picoseconds.
+    Int(u64),
+    /// A ratio or rate.
+    Float(f64),
+}
+
+impl Number {
+    /// The value as a floating-point number, rounded above 2^53.
+    pub fn float(self) -> f64 {
+        match self {
+            Number::Int(n) => n as f64,
+            Number::Float(x) => x,
+        }
+    }
+}
+
+/// A finished run in numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its seed.
+    pub seed: u64,
+    /// Why it ended, as in the summary.
+    pub stop: String,
+    /// By metric, in the order of [`METRICS`].
+    pub values: Vec<Option<Number>>,
+    /// The texts of its warnings.
+    pub warnings: Vec<String>,
+}
+
+impl Row {
+    /// Whether packets of a lossless priority were lost.
+    pub fn lost_lossless(&self) -> bool {
+        self.values[index("lossless_drops")].is_some_and(|n| n != Number::Int(0))
+    }
+
+    /// Whether it deadlocked.
+    pub fn deadlocked(&self) -> bool {
+        self.values[index("deadlocks")] == Some(Number::Int(1))
+    }
+
+    /// Reads a run's numbers from its `summary.json`.
+    ///
+    /// # Errors
+    /// What is missing there, in words.
+    pub fn read(summary: &Value) -> Result<Self, String> {
+        let missing = |what: &str| format!("its summary has no {what}");
+        let groups = summary["sizes"].as_array();
+        let flows =
+            groups.and_then(|g| g.iter().find(|g| g["name"] == ALL)).ok_or(missing("group of all flows"))?;
+        let mut values = Vec::new();
+        for metric in METRICS {
+            let read = |v: &Value| match metric.unit {
+                Unit::Count | Unit::Bytes | Unit::Time => v.as_u64().map(Number::Int),
+                Unit::Ratio | Unit::Rate => v.as_f64().map(Number::Float),
+            };
+            let whole = |at: &&str| summary.pointer(at).and_then(Value::as_u64);
+            let number = match metric.place {
+                Place::Top(at) => summary.pointer(at).and_then(read),
+                Place::Flows(at) => flows.pointer(at).and_then(read),
+                Place::Sum(all) => all.iter().map(whole).sum::<Option<u64>>().map(Number::Int),
+                Place::Present(at) => summary.pointer(at).map(|v| Number::Int(u64::from(!v.is_null()))),
+            };
+            if number.is_none() && !metric.optional {
+                return Err(missing(metric.name));
+            }
+            values.push(number);
+        }
+        let notes = summary["notes"].as_array().ok_or(missing("notes"))?;
+        let warnings = notes.iter().filter(|n| n["level"] == "warning").filter_map(|n| n["text"].as_str());
+        Ok(Self {
+            seed: summary["seed"].as_u64().ok_or(missing("seed"))?,
+            stop: summary["stop"].as_str().ok_or(missing("stop"))?.to_string(),
+            values,
+            warnings: warnings.map(String::from).collect(),
+        })
+    }
+}
+
+/// The column of a metric over `rows`.
+pub fn column(metric: usize, rows: &[&Row]) -> Column {
+    let values = rows.iter().map(|r| r.values[metric]);
+    match METRICS[metric].unit {
+        Unit::Ratio | Unit::Rate => Column::MaybeFloat(values.map(|v| v.map(Number::float)).collect()),
+        Unit::Count | Unit::Bytes | Unit::Time => Column::MaybeInt(
+            values
+                .map(|v| match v {
+                    Some(Number::Int(n)) => Some(n),
+                    _ => None,
+                })
+                .collect(),
+        ),
+    }
+}

@@ -1,0 +1,229 @@
+//! A grid of runs: one scenario, the values of some of its keys in every
+//! combination, each under one or several seeds.
+//!
+//! A *point* is one combination of values; a *run* is a point under one seed.
+//! Runs are numbered along the axes in the order given, the last axis fastest,
+//! seeds within points: everything that is written follows this order, however
+//! the runs were spread over time and cores.
+
+pub mod compare;
+pub mod directory;
+pub mod fingerprint;
+pub mod interval;
+pub mod metrics;
+pub mod table;
+
+use serde::Serialize;
+
+/// Most bytes of a run's name beside its number and seed.
+const NAME: usize = 80;
+
+/// A key that is varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Axis {
+    /// The key, such as `traffic.0.load`.
+    pub key: String,
+    /// Its values as written, in the order given.
+    pub values: Vec<String>,
+}
+
+/// Which runs there are.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Grid {
+    /// What is varied; without axes there is one point.
+    pub axes: Vec<Axis>,
+    /// The seeds of each point; empty if the scenario says it.
+    pub seeds: Vec<u64>,
+}
+
+impl Grid {
+    /// Number of points; `None` beyond what a `usize` holds.
+    pub fn points(&self) -> Option<usize> {
+        self.axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.values.len()))
+    }
+
+    /// Number of runs; `None` beyond what a `usize` holds.
+    pub fn runs(&self) -> Option<usize> {
+        self.points()?.checked_mul(self.per_point())
+    }
+
+    /// Runs of each point.
+    pub fn per_point(&self) -> usize {
+        self.seeds.len().max(1)
+    }
+
+    /// The point that a run belongs to.
+    pub fn point_of(&self, run: usize) -> usize {
+        run / self.per_point()
+    }
+
+    /// The seed that the grid gives a run, if it gives any.
+    pub fn seed_of(&self, run: usize) -> Option<u64> {
+        (!self.seeds.is_empty()).then(|| self.seeds[run % self.seeds.len()])
+    }
+
+    /// The value of each axis at a point.
+    pub fn values(&self, point: usize) -> Vec<&str> {
+        let mut left = point;
+        let mut values: Vec<&str> = Vec::new();
+        for axis in self.axes.iter().rev() {
+            values.push(&axis.values[left % axis.values.len()]);
+            left /= axis.values.len();
+        }
+        values.reverse();
+        values
+    }
+
+    /// The overrides of the scenario that make a run, in the order in which they apply.
+    pub fn overrides(&self, run: usize) -> Vec<(String, String)> {
+        let values = self.values(self.point_of(run));
+        let mut all: Vec<(String, String)> =
+            self.axes.iter().zip(values).map(|(axis, v)| (axis.key.clone(), v.to_string())).collect();
+        all.extend(self.seed_of(run).map(|s| ("run.seed".to_string(), s.to_string())));
+        all
+    }
+
+    /// A run in words: `traffic.0.load=0.8, seed 2`.
+    pub fn label(&self, run: usize) -> String {
+        let values = self.values(self.point_of(run));
+        let mut parts: Vec<String> =
+            self.axes.iter().zip(values).map(|(axis, v)| format!("{}={v}", axis.key)).collect();
+        parts.extend(self.seed_of(run).map(|s| format!("seed {s}")));
+        parts.join(", ")
+    }
+
+    /// The name of a run's directory: its number from 1, then what it is, in
+    /// characters that every file system takes: `07_load=0.8_seed=2`.
+    pub fn name(&self, run: usize) -> String {
+        let width = self.runs().map_or(1, |n| n.to_string().len());
+        let heads = self.heads();
+        let mut what = String::new();
+        for (head, value) in heads.iter().zip(self.values(self.point_of(run))) {
+            what.push_str(&format!("_{head}={value}"));
+        }
+        let harmless = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '-' };
+        let mut what: String = what.chars().map(harmless).collect();
+        what.truncate(NAME); // ASCII by now
+        if let Some(seed) = self.seed_of(run) {
+            what.push_str(&format!("_seed={seed}"));
+        }
+        format!("{:0width$}{what}", run + 1)
+    }
+
+    /// A short name for each axis: the last part of its key that tells it from
+    /// the others (`load`, or `0.load` and `1.load`).
+    pub fn heads(&self) -> Vec<String> {
+        let tail = |key: &str, parts: usize| {
+            let all: Vec<&str> = key.split('.').collect();
+            all[all.len().saturating_sub(parts)..].join(".")
+        };
+        let short = |i: usize, key: &str| {
+            let most = key.split('.').count();
+            let alone = |parts: usize| {
+                let mine = tail(key, parts);
+                self.axes.iter().enumerate().all(|(j, other)| i == j || tail(&other.key, parts) != mine)
+            };
+            tail(key, (1..most).find(|&parts| alone(parts)).unwrap_or(most))
+        };
+        self.axes.iter().enumerate().map(|(i, axis)| short(i, &axis.key)).collect()
+    }
+}
+
+/// A value of an axis as data: a number or truth value if it is written as one,
+/// text without its quotes, anything else as written.
+pub fn typed(value: &str) -> serde_json::Value {
+    let number = value.strip_prefix('-').unwrap_or(value);
+    if number.starts_with(|c: char| c.is_ascii_digit()) {
+        if let Ok(n) = value.parse::<i64>() {
+            return n.into();
+        }
+        if let Some(x) = value.parse::<f64>().ok().filter(|x| x.is_finite()) {
+            return x.into();
+        }
+    }
+    if let Ok(truth) = value.parse::<bool>() {
+        return truth.into();
+    }
+    for quote in ['"', '\''] {
+        let inner = value.strip_prefix(quote).and_then(|v| v.strip_suffix(quote));
+        if let Some(inner) = inner.filter(|v| !v.contains([quote, '\\'])) {
+            return inner.into();
+        }
+    }
+    value.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(axes: &[(&str, &[&str])], seeds: &[u64]) -> Grid {
+        let axis = |(key, values): &(&str, &[&str])| Axis {
+            key: key.to_string(),
+            values: values.iter().map(|v| v.to_string()).collect(),
+        };
+        Grid { axes: axes.iter().map(axis).collect(), seeds: seeds.to_vec() }
+    }
+
+    #[test]
+    fn the_last_axis_turns_fastest_and_seeds_within_points() {
+        let g = grid(&[("a", &["1", "2"]), ("b", &["x", "y", "z"])], &[7, 9]);
+        let mut by_hand = Vec::new();
+        for a in ["1", "2"] {
+            for b in ["x", "y", "z"] {
+                for seed in [7, 9] {
+                    by_hand.push(format!("a={a}, b={b}, seed {seed}"));
+                }
+            }
+        }
+        assert_eq!(g.runs(), Some(12));
+        assert_eq!((0..12).map(|r| g.label(r)).collect::<Vec<_>>(), by_hand);
+        assert_eq!(g.point_of(11), 5);
+        let owned = |l: [(&str, &str); 3]| l.map(|(k, v)| (k.to_string(), v.to_string())).to_vec();
+        assert_eq!(g.overrides(3), owned([("a", "1"), ("b", "y"), ("run.seed", "9")]));
+    }
+
+    #[test]
+    fn without_axes_or_seeds_there_is_one_run_that_changes_nothing() {
+        let g = Grid::default();
+        assert_eq!((g.points(), g.runs(), g.overrides(0), g.name(0)), (Some(1), Some(1), vec![], "1".into()));
+        let huge = Axis { key: "a".into(), values: vec![String::new(); 1 << 17] };
+        assert_eq!(Grid { axes: vec![huge; 4], seeds: vec![] }.runs(), None);
+    }
+
+    #[test]
+    fn names_are_short_apart_and_harmless() {
+        let g =
+            grid(&[("traffic.0.load", &["0.5"]), ("traffic.1.load", &["1"]), ("switch.buffer", &["2"])], &[]);
+        assert_eq!(g.heads(), ["0.load", "1.load", "buffer"]);
+        let g = grid(&[("topology", &["{ k = 4, x = \"a/../b\" }", "é"]), ("x.load", &["0.5"])], &[3]);
+        assert_eq!(g.name(0), "1_topology=--k-=-4--x-=--a-..-b---_load=0.5_seed=3");
+        assert_eq!(g.name(1), "2_topology=-_load=0.5_seed=3");
+        let long = "v".repeat(500);
+        let g = grid(&[("k", &[&long, "w"])], &[u64::MAX]);
+        assert!(g.name(0).len() < 120 && g.name(0).ends_with("_seed=18446744073709551615"));
+    }
+
+    #[test]
+    fn values_become_data_as_written() {
+        use serde_json::json;
+        for (text, value) in [
+            ("3", json!(3)),
+            ("-3", json!(-3)),
+            ("0.25", json!(0.25)),
+            ("1e3", json!(1000.0)),
+            ("true", json!(true)),
+            ("100Gbps", json!("100Gbps")),
+            ("\"a,b\"", json!("a,b")),
+            ("'a'", json!("a")),
+            ("\"a\\\"b\"", json!("\"a\\\"b\"")),
+            ("[1, 2]", json!("[1, 2]")),
+            ("inf", json!("inf")),
+            ("nan", json!("nan")),
+            ("\"", json!("\"")),
+            ("", json!("")),
+        ] {
+            assert_eq!(typed(text), value, "{text}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The comparison as text: a row per point, over several seeds with the
+//! interval beneath each mean. What does not fit side by side goes into
+//! further tables beneath, each with the values of the axes.
+
+use super::Grid;
+use super::compare::{Comparison, Point};
+use super::interval::{Interval, Spread};
+use super::metrics::{METRICS, Unit, index};
+use crate::human;
+use crate::table::{Align, WIDTH, aligned, wrapped};
+
+/// Most columns of an axis's value.
+const VALUE: usize = 24;
+/// Most runs that are named in a remark, and most warnings that are shown.
+const LISTED: usize = 6;
+
+/// A column: its head, and per point the mean and what stands beneath it.
+struct Column {
+    head: String,
+    align: Align,
+    cells: Vec<(String, String)>,
+}
+
+/// The whole comparison: tables, and remarks about single runs.
+pub fn render(grid: &Grid, c: &Comparison) -> String {
+    let runs: usize = c.points.iter().map(|p| p.runs).sum();
+    let all = c.points.len() * grid.per_point();
+    let done = if c.complete { String::new() } else { format!("INCOMPLETE, {runs} of ") };
+    let mut title = format!("{}: {done}{} of ", c.scenario, human::counted(all as u64, "run"));
+    title.push_str(&human::counted(c.points.len() as u64, "point"));
+    if grid.seeds.len() > 1 {
+        title.push_str(&format!(", {} seeds each", grid.seeds.len()));
+        title.push_str(match c.interval {
+            Interval::Range => ": mean over seeds, least and greatest beneath",
+            Interval::Ci95 => ": mean over seeds, half the 95% confidence interval beneath",
+        });
+    }
+    let mut text = wrapped("", "  ", &title);
+    for block in blocks(&axes(grid), metrics(grid, c)) {
+        text.push('\n');
+        text.push_str(&block);
+    }
+    let remarks = remarks(c, all);
+    if !remarks.is_empty() {
+        text.push('\n');
+        text.push_str(&remarks);
+    }
+    text
+}
+
+/// A column for each axis.
+fn axes(grid: &Grid) -> Vec<Column> {
+    let points = grid.points().unwrap_or(0);
+    let column = |(axis, head): (usize, String)| {
+        let value = |point| (shortened(grid.values(point)[axis]), String::new());
+        Column { head, align: Align::Left, cells: (0..points).map(value).collect() }
+    };
+    grid.heads().into_iter().enumerate().map(column).collect()
+}
+
+/// A column for each metric that is compared.
+fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
+    let many = grid.seeds.len() > 1;
+    let column = |head: &str, cell: &dyn Fn(&Point) -> (String, String)| Column {
+        head: head.into(),
+        align: Align::Right,
+        cells: c.points.iter().map(cell).collect(),
+    };
+    let metric = |head: &str, name: &str| {
+        let m = index(name);
+        column(head, &|p| cell(p.spreads[m].as_ref(), METRICS[m].unit, c.interval, many))
+    };
+    let mut columns = Vec::new();
+    if many || !c.complete {
+        columns.push(column("runs", &|p| (p.runs.to_string(), String::new())));
+    }
+    for (head, name) in [
+        ("flows", "flows"),
+        ("done", "finished"),
+        ("mean", "slowdown_mean"),
+        ("p50", "slowdown_p50"),
+        ("p99", "slowdown_p99"),
+        ("goodput", "goodput_bps"),
+        ("drops", "drops"),
+        ("pauses", "pauses"),
+    ] {
+        columns.push(metric(head, name));
+    }
+    let closed = index("deadlock_ps");
+    columns.push(column("deadlock", &|p| {
+        let what = match (p.runs, p.deadlocks) {
+            (0, _) => "-".into(),
+            (_, 0) => "none".into(),
+            (1, _) => p.spreads[closed].map_or("yes".into(), |s| human::time(s.mean as u64)),
+            (runs, n) => format!("{n} of {runs}"),
+        };
+        (what, String::new())
+    }));
+    columns.push(metric("buffer", "buffer_peak"));
+    columns
+}
+
+/// A metric of a point: its mean, and beneath it its interval, unless it is
+/// too narrow to be seen.
+fn cell(spread: Option<&Spread>, unit: Unit, interval: Interval, many: bool) -> (String, String) {
+    let Some(s) = spread else { return ("-".into(), String::new()) };
+    let mean = shown(s.mean, unit);
+    let (Some(low), Some(high), true) = (s.low, s.high, many) else { return (mean, String::new()) };
+    let ends = (shown(low.max(0.0), unit), shown(high, unit));
+    let beneath = match interval {
+        _ if ends.0 == mean && ends.1 == mean => String::new(),
+        Interval::Ci95 => format!("±{}", shown(high - s.mean, unit)),
+        // One unit for both ends where they share it.
+        Interval::Range => match (ends.0.split_once(' '), ends.1.split_once(' ')) {
+            (Some((low, a)), Some((high, b))) if a == b => format!("{low}..{high}"),
+            _ => format!("{}..{}", ends.0, ends.1).replace(' ', ""),
+        },
+    };
+    (mean, beneath)
+}
+
+/// A mean, which need not be whole, as people read it.
+fn shown(x: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Ratio => human::ratio(x),
+        Unit::Rate => human::rate(x),
+        Unit::Bytes => human::bytes(x.round() as u64),
+        Unit::Time => human::time(x.round() as u64),
+        Unit::Count if x.fract() == 0.0 || x >= 100.0 => human::count(x.round() as u64),
+        Unit::Count => match human::short(x).as_str() {
+            "0" => "<0.01".into(),
+            text => text.into(),
+        },
+    }
+}
+
+/// `axes` with as many of `metrics` beside them as fit, then the rest in the same way.
+fn blocks(axes: &[Column], metrics: Vec<Column>) -> Vec<String> {
+    let width = |c: &Column| {
+        let cells = c.cells.iter().flat_map(|(a, b)| [a, b]).chain([&c.head]);
+        cells.map(|t| t.chars().count()).max().unwrap_or(0) + 2
+    };
+    let taken: usize = axes.iter().map(width).sum();
+    let mut blocks = Vec::new();
+    let mut block: Vec<&Column> = Vec::new();
+    let mut wide = taken;
+    for column in &metrics {
+        if !block.is_empty() && wide + width(column) > WIDTH + 2 {
+            blocks.push(lines(axes, &block));
+            block.clear();
+            wide = taken;
+        }
+        wide += width(column);
+        block.push(column);
+    }
+    blocks.push(lines(axes, &block));
+    blocks
+}
+
+fn lines(axes: &[Column], metrics: &[&Column]) -> String {
+    let columns: Vec<&Column> = axes.iter().chain(metrics.iter().copied()).collect();
+    let mut rows = vec![columns.iter().map(|c| c.head.clone()).collect::<Vec<_>>()];
+    for point in 0..metrics[0].cells.len() {
+        rows.push(columns.iter().map(|c| c.cells[point].0.clone()).collect());
+        let beneath: Vec<String> = columns.iter().map(|c| c.cells[point].1.clone()).collect();
+        if beneath.iter().any(|b| !b.is_empty()) {
+            rows.push(beneath);
+        }
+    }
+    aligned(&rows, &columns.iter().map(|c| c.align).collect::<Vec<_>>())
+}
+
+/// What is to be said about single runs.
+fn remarks(c: &Comparison, all: usize) -> String {
+    let mut text = String::new();
+    let mut remark = |level: &str, what: &str| text.push_str(&wrapped(&format!("{level}: "), "  ", what));
+    for failure in c.failed.iter().take(LISTED) {
+        remark("error", &format!("{} failed: {}", failure.run, failure.error));
+    }
+    if c.failed.len() > LISTED {
+        remark("error", &format!("{} runs failed in all", c.failed.len()));
+    }
+    if !c.lost.is_empty() {
+        let who = some(&c.lost, all);
+        remark("error", &format!("packets were lost in a lossless priority by {who}"));
+    }
+    if !c.pending.is_empty() {
+        let who = some(&c.pending, all);
+        remark("warning", &format!("not made: {who}. --resume goes on with them"));
+    }
+    let warnings = alike(c);
+    for (first, runs, alike) in warnings.iter().take(LISTED) {
+        let figures = if *alike { "" } else { ", with other figures" };
+        remark("warning", &format!("{first} ({}{figures})", some(runs, all)));
+    }
+    if warnings.len() > LISTED {
+        let more = human::counted((warnings.len() - LISTED) as u64, "more warning");
+        remark("warning", &format!("{more} in the summaries of the runs"));
+    }
+    text
+}
+
+/// The warnings, those together that differ in their figures only: the first
+/// one's text, the runs that have one, and whether all of them are the same.
+fn alike(c: &Comparison) -> Vec<(&str, Vec<String>, bool)> {
+    let skeleton = |text: &str| text.replace(|c: char| c.is_ascii_digit() || ".,".contains(c), "");
+    let mut found: Vec<(&str, Vec<String>, bool)> = Vec::new();
+    for warning in &c.warnings {
+        match found.iter_mut().find(|(first, ..)| skeleton(first) == skeleton(&warning.text)) {
+            Some((_, runs, alike)) => {
+                runs.extend(warning.runs.iter().cloned());
+                *alike = false;
+            }
+            None => found.push((&warning.text, warning.runs.clone(), true)),
+        }
+    }
+    for (_, runs, _) in &mut found {
+        runs.sort_unstable(); // names begin with the run's number
+        runs.dedup();
+    }
+    found
+}
+
+/// Some of `all` runs: by name if they are few.
+fn some(runs: &[String], all: usize) -> String {
+    match runs.len() {
+        n if n == all && n > 1 => format!("all {n} runs"),
+        n if n > LISTED => format!("{n} of {all} runs, first {}", runs[0]),
+        _ => human::listed(runs),
+    }
+}
+
+fn shortened(value: &str) -> String {
+    if value.chars().count() <= VALUE {
+        return value.to_string();
+    }
+    let mut short: String = value.chars().take(VALUE - 1).collect();
+    short.push('~');
+    short
+}

@@ -1,0 +1,281 @@
+//! Backpressure flow control (BFC; Goyal et al., *Backpressure Flow Control*,
+//! NSDI 2022): hop by hop, a switch pauses the upstream queue that fills one of
+//! its own queues. Flows are assigned to a limited number of queues as they
+//! come; those that share a queue are paused together.
+//!
+//! **Assignment.** A flow is known by its virtual-flow number, a hash of its
+//! addresses. It keeps its queue while it has packets here, and for some hop
+//! round trips after its last one has left. Otherwise it gets a queue that no
+//! flow occupies and that is not paused, and where there is none, the queue that
+//! its number hashes to: then it collides.
+//!
+//! **Pause.** A packet that finds its queue (itself included) above
+//!
+//! ```text
+//! Th = rate · hop round trip / N_active
+//! ```
+//!
+//! is counted at (ingress, upstream queue); N_active is the number of queues of
+//! the port that hold something and are not paused, at least 1. The first
+//! counted packet pauses the upstream queue, and when the last one has left it
+//! is resumed:
+//!
+//! ```text
+//!             counter 0 → 1: pause(upstream queue) to the ingress
+//!   Going ◄─────────────────────────────────────────────────────────► Paused
+//!             counter 1 → 0: resume(upstream queue), at the earliest
+//!             `resume_interval` after the last resume of this queue
+//! ```
+//!
+//! **Hosts** assign their queue pairs to queues in the same way and obey pauses
+//! by queue. Queue 0 holds ACKs (unless they are to lie in the other queues); it
+//! is served first and never paused.
+//!
+//! BFC reserves no buffer for what arrives after a pause: a packet that does not
+//! fit is dropped.
+
+mod table;
+
+use super::{ControlFrame, Device, Passing};
+use table::Table;
+use xoff_kernel::random::mix;
+use xoff_kernel::time::{SECOND, Time};
+use xoff_wire::queue_pause::{QueuePauseFrame, Target};
+
+/// Parameters of BFC, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BfcParams {
+    /// Queues of a port and priority, queue 0 included; at least 2.
+    pub queues: u16,
+    /// Numbers that flows are hashed to; at least 1.
+    pub virtual_flows: u32,
+    /// Hop round trip, by the port at whose link's near end it counts.
+    pub hop_rtt: Vec<Time>,
+    /// A flow keeps its queue for so many hop round trips after its last packet.
+    pub keep: u32,
+    /// A queue that is only being kept may be given to another flow.
+    pub reuse_kept: bool,
+    /// Least time between two resumes that one egress queue causes; 0 is no limit.
+    pub resume_interval: Time,
+    /// ACKs are assigned to queues like data, rather than to queue 0.
+    pub acks_in_queues: bool,
+    /// From the arrival of a frame's last bit until it takes effect.
+    pub response_time: Time,
+}
+
+/// An egress queue, as far as assignment and resumes are concerned.
+#[derive(Clone, Copy, Debug, Default)]
+struct QueueState {
+    /// Virtual flows with packets in it.
+    flows: u32,
+    /// The last flow that left it keeps it until then.
+    kept_until: Time,
+    /// It may cause the next resume from then on.
+    resume_at: Time,
+}
+
+/// What is counted at an ingress against one upstream queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counter {
+    packets: u32,
+    /// A pause has been sent, and no resume since.
+    paused: bool,
+}
+
+/// A resume that waits for its time.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    at: Time,
+    counter: usize,
+}
+
+/// BFC on every port of a run; each port's state stands alone.
+#[derive(Clone, Debug)]
+pub struct Bfc {
+    params: BfcParams,
+    /// Priority of each lane.
+    pub(super) priorities: Vec<u8>,
+    ports: usize,
+    /// By side (see [`Bfc::side`]).
+    tables: Vec<Table>,
+    /// By side, then queue.
+    queues: Vec<QueueState>,
+    /// By (ingress, lane), then upstream queue; a neighbour has up to twice
+    /// `queues` (a host's own ones come second).
+    counters: Vec<Counter>,
+    /// By egress port; empty without `resume_interval`.
+    due: Vec<Vec<Due>>,
+}
+
+impl Bfc {
+    pub(super) fn new(params: &BfcParams, ports: usize, priorities: &[u8]) -> Self {
+        let sides = 2 * ports * priorities.len();
+        let queues = usize::from(params.queues);
+        Self {
+            params: params.clone(),
+            priorities: priorities.to_vec(),
+            ports,
+            tables: vec![Table::default(); sides],
+            queues: vec![QueueState::default(); sides * queues],
+            counters: vec![Counter::default(); sides * queues],
+            due: if params.resume_interval > 0 { vec![Vec::new(); ports] } else { Vec::new() },
+        }
+    }
+
+    pub(super) fn timers(&self) -> usize {
+        if self.params.resume_interval > 0 { self.ports } else { 0 }
+    }
+
+    /// A side of a port and lane: what is forwarded, or the host's own flows.
+    fn side(&self, packet: &Passing) -> usize {
+        (packet.port as usize * self.priorities.len() + usize::from(packet.lane)) * 2
+            + usize::from(packet.own)
+    }
+
+    fn virtual_flow(&self, packet: &Passing) -> u32 {
+        let tuple = u64::from(packet.flow) << 1 | u64::from(packet.answer);
+        // A salt, so that this hash is not that of the routing.
+        (mix(tuple ^ 0x6266_6300_0000_0000) % u64::from(self.params.virtual_flows)) as u32
+    }
+
+    /// How long a flow keeps its queue after its last packet.
+    fn keep(&self, packet: &Passing) -> Time {
+        let hop = self.params.hop_rtt[packet.ingress.unwrap_or(packet.port) as usize];
+        hop.saturating_mul(u64::from(self.params.keep))
+    }
+
+    pub(super) fn classify(&mut self, device: &impl Device, packet: &Passing) -> u16 {
+        let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
+        let first = if packet.own { self.params.queues } else { 0 };
+        let keep = self.keep(packet);
+        let entry = self.tables[side].entry(flow);
+        if entry.queue == 0 || entry.packets == 0 && now > entry.left.saturating_add(keep) {
+            let queues =
+                &self.queues[side * usize::from(self.params.queues)..][..usize::from(self.params.queues)];
+            let unused = (1..self.params.queues).find(|&q| {
+                let state = &queues[usize::from(q)];
+                state.flows == 0
+                    && (self.params.reuse_kept || now >= state.kept_until)
+                    && !device.is_paused(packet.port, packet.lane, first + q)
+            });
+            let hashed = || {
+                let choice = mix(u64::from(flow) << 32 | u64::from(packet.port));
+                1 + (choice % u64::from(self.params.queues - 1)) as u16
+            };
+            entry.queue = unused.unwrap_or_else(hashed);
+        }
+        first + entry.queue
+    }
+
+    /// The state of the packet's queue.
+    fn queue(&mut self, side: usize, queue: u16) -> &mut QueueState {
+        &mut self.queues[side * usize::from(self.params.queues) + usize::from(queue)]
+    }
+
+    pub(super) fn enqueued(&mut self, device: &mut impl Device, packet: &mut Passing) {
+        let (side, flow) = (self.side(packet), self.virtual_flow(packet));
+        let entry = self.tables[side].entry(flow);
+        entry.packets += 1;
+        if entry.packets == 1 {
+            let queue = entry.queue;
+            self.queue(side, queue).flows += 1;
+        }
+        let Some(ingress) = packet.ingress else { return };
+        // queued > rate · hop round trip / N_active, without rounding.
+        let active = device.active_queues(packet.port, packet.lane).max(1);
+        let held = u128::from(packet.queued) * u128::from(active) * 8 * u128::from(SECOND);
+        let hop = u128::from(device.rate(packet.port)) * u128::from(self.params.hop_rtt[ingress as usize]);
+        if held <= hop {
+            return;
+        }
+        packet.counted = true;
+        let at = self.counter(ingress, packet);
+        let counter = &mut self.counters[at];
+        counter.packets += 1;
+        // If a resume of this queue waits for its time, the pause still stands.
+        if counter.packets == 1 && !counter.paused {
+            counter.paused = true;
+            self.send(device, at, true);
+        }
+    }
+
+    pub(super) fn left(&mut self, device: &mut impl Device, packet: &mut Passing) {
+        let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
+        let kept_until = now.saturating_add(self.keep(packet));
+        let entry = self.tables[side].entry(flow);
+        entry.packets -= 1;
+        entry.left = now;
+        let (queue, gone) = (entry.queue, entry.packets == 0);
+        if gone {
+            let state = self.queue(side, queue);
+            state.flows -= 1;
+            state.kept_until = state.kept_until.max(kept_until);
+        }
+        let Some(ingress) = packet.ingress.filter(|_| packet.counted) else { return };
+        let at = self.counter(ingress, packet);
+        self.counters[at].packets -= 1;
+        if self.counters[at].packets == 0 {
+            self.resume(device, at, side, packet);
+        }
+    }
+
+    /// Index of the counter against the queue that the packet came from.
+    fn counter(&self, ingress: u32, packet: &Passing) -> usize {
+        let lane = ingress as usize * self.priorities.len() + usize::from(packet.lane);
+        lane * 2 * usize::from(self.params.queues) + usize::from(packet.upstream)
+    }
+
+    /// Tells the upstream queue of counter `at` to stop, or to go.
+    fn send(&self, device: &mut impl Device, at: usize, pause: bool) {
+        let per_lane = 2 * usize::from(self.params.queues);
+        let (place, queue) = (at / per_lane, (at % per_lane) as u16);
+        let (ingress, lane) = (place / self.priorities.len(), place % self.priorities.len());
+        let frame = QueuePauseFrame { target: Target::Queue(queue), priority: self.priorities[lane], pause };
+        device.send_control(ingress as u32, ControlFrame::QueuePause(frame));
+    }
+
+    /// The last counted packet of counter `at` has left: resume, now or in its turn.
+    fn resume(&mut self, device: &mut impl Device, at: usize, side: usize, packet: &Passing) {
+        let interval = self.params.resume_interval;
+        if interval > 0 {
+            let number = packet.queue % self.params.queues;
+            let now = device.now();
+            let state = self.queue(side, number);
+            let when = state.resume_at.max(now);
+            state.resume_at = when + interval;
+            if when > now {
+                let due = &mut self.due[packet.port as usize];
+                due.push(Due { at: when, counter: at });
+                let next = due.iter().map(|d| d.at).min().unwrap_or(when);
+                device.arm(packet.port, next);
+                return;
+            }
+        }
+        self.counters[at].paused = false;
+        self.send(device, at, false);
+    }
+
+    /// Resumes of egress port `timer` are due.
+    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        let now = device.now();
+        let mut due = std::mem::take(&mut self.due[timer as usize]);
+        due.retain(|d| {
+            if d.at > now {
+                return true;
+            }
+            // Counted anew meanwhile: the next resume is for those packets.
+            if self.counters[d.counter].packets == 0 && self.counters[d.counter].paused {
+                self.counters[d.counter].paused = false;
+                self.send(device, d.counter, false);
+            }
+            false
+        });
+        if let Some(next) = due.iter().map(|d| d.at).min() {
+            device.arm(timer, next);
+        }
+        self.due[timer as usize] = due;
+    }
+}
+
+#[cfg(test)]
+mod tests;

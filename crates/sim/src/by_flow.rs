@@ -1,0 +1,150 @@
+//! What happens at leaves, told to the flow control: packets that enter and leave
+//! them, and a host's queue pairs that get ready or have nothing to send.
+
+use crate::core::Core;
+use crate::leaves::Newcomer;
+use crate::packet::{Kind, NONE};
+use xoff_schemes::flow_control::{FlowControl, Passing, Queueing};
+
+impl Core<'_> {
+    /// What the scheme is told of a packet at `port`.
+    fn passing(&self, port: u32, id: u32) -> Passing {
+        let packet = &self.packets[id];
+        let ingress = (packet.account != NONE).then(|| packet.account / self.lanes as u32);
+        Passing {
+            port,
+            lane: packet.lane,
+            queue: 0,
+            own: false,
+            queued: 0,
+            flow: packet.flow,
+            answer: packet.kind != Kind::Data,
+            ingress,
+            upstream: packet.upstream(),
+            counted: packet.counted(),
+            pausing: false,
+        }
+    }
+
+    /// What the scheme is told of a queue pair.
+    fn passing_flow(&self, flow: u32) -> Passing {
+        let f = &self.plan.flows[flow as usize];
+        Passing {
+            port: self.hops[f.path as usize],
+            lane: f.lane,
+            queue: 0,
+            own: true,
+            queued: 0,
+            flow,
+            answer: false,
+            ingress: None,
+            upstream: 0,
+            counted: false,
+            pausing: false,
+        }
+    }
+}
+
+/// Puts a packet into its leaf of `port`; it is charged to its ingress already.
+/// The caller then kicks the port.
+pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
+    core.packets[id].set_counted(false);
+    let mut passing = core.passing(port, id);
+    let lane = usize::from(passing.lane);
+    let leaf = match core.leaves.queueing {
+        Queueing::Numbered { acks, .. } if acks || !passing.answer => {
+            passing.queue = flow_control.classify(core, &passing);
+            core.leaves.numbered(port, passing.lane, passing.queue)
+        }
+        Queueing::PerFlow if !passing.answer => core.packets[id].hop,
+        _ => {
+            core.packets[id].set_upstream(0);
+            return core.enqueue(port, 1 + lane, id);
+        }
+    };
+    core.leaf_append(leaf, id);
+    passing.queued = core.queues[core.leaves.list(leaf)].bytes;
+    passing.pausing = core.leaves.get(leaf).pausing;
+    if let Some(oracle) = &mut core.blocking {
+        oracle.grows(leaf);
+    }
+    flow_control.enqueued(core, &mut passing);
+    core.packets[id].set_counted(passing.counted);
+    core.leaves.get_mut(leaf).pausing = passing.pausing;
+}
+
+/// Takes the packet to send from a group that is ready.
+pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    let lanes = core.lanes;
+    if queue > lanes {
+        return serve_own(core, flow_control, port, queue);
+    }
+    let first = core.queues[core.ports[port as usize].first_queue as usize + queue].head;
+    if first != NONE {
+        let id = core.dequeue(port, queue);
+        if core.leaves.active(port, queue) > 0 {
+            core.ports[port as usize].ready |= 1 << queue;
+        }
+        return id;
+    }
+    let packets = &core.packets;
+    let (leaf, size) = core.leaves.settle(port, queue, &core.queues, |q| packets[q.head].size);
+    core.leaves.get_mut(leaf).deficit -= size;
+    let id = core.leaf_take(leaf);
+    let mut passing = core.passing(port, id);
+    passing.queue = core.leaves.number(leaf, passing.lane);
+    passing.queued = core.queues[core.leaves.list(leaf)].bytes;
+    passing.pausing = core.leaves.get(leaf).pausing;
+    flow_control.left(core, &mut passing);
+    core.leaves.get_mut(leaf).pausing = passing.pausing;
+    core.packets[id].set_upstream(passing.queue);
+    id
+}
+
+/// Makes the packet of the queue pair whose turn it is.
+fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    let senders = &core.senders;
+    let (leaf, size) =
+        core.leaves.settle(port, queue, &core.queues, |q| senders[q.head as usize].next_size());
+    core.leaves.get_mut(leaf).deficit -= size;
+    let flow = core.queues[core.leaves.list(leaf)].head;
+    let id = core.serve_ring(port, queue);
+    let at = core.ports[port as usize].first_queue as usize + queue;
+    core.queues[at].data_packets += 1;
+    let number = core.leaves.number(leaf, core.packets[id].lane);
+    core.packets[id].set_upstream(number);
+    if !core.senders[flow as usize].ready() {
+        own_left(core, flow_control, flow);
+    }
+    id
+}
+
+/// A queue pair has nothing to send for now, and has left its leaf.
+pub fn own_left(core: &mut Core, flow_control: &mut FlowControl, flow: u32) {
+    let mut passing = core.passing_flow(flow);
+    passing.queue = core.leaves.number(core.leaves.of_flow[flow as usize], passing.lane);
+    flow_control.left(core, &mut passing);
+}
+
+/// Tells the scheme of a newcomer, which goes into its leaf. The caller then kicks the port.
+#[inline(never)]
+pub fn settle_newcomer(core: &mut Core, flow_control: &mut FlowControl) {
+    match std::mem::replace(&mut core.newcomer, Newcomer::None) {
+        Newcomer::None => {}
+        Newcomer::Gone(flow) => own_left(core, flow_control, flow),
+        Newcomer::Answer(id) => {
+            let port = core.hops[core.packets[id].hop as usize];
+            enqueue(core, flow_control, port, id);
+        }
+        Newcomer::Flow(flow) => {
+            let mut passing = core.passing_flow(flow);
+            if let Queueing::Numbered { .. } = core.leaves.queueing {
+                passing.queue = flow_control.classify(core, &passing);
+                core.leaves.of_flow[flow as usize] =
+                    core.leaves.numbered(passing.port, passing.lane, passing.queue);
+            }
+            core.leaf_join(core.leaves.of_flow[flow as usize], flow);
+            flow_control.enqueued(core, &mut passing);
+        }
+    }
+}

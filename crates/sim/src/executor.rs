@@ -1,0 +1,439 @@
+//! Threads: the parts of a run advance together, in windows.
+//!
+//! What a device does reaches another part no sooner than the smallest delay of
+//! a link between parts (the lookahead `L`). So, with `n` the time of the first
+//! event of all parts, every part may take its events in `[n, n + L)` without
+//! hearing from the others: whatever they send arrives later. At the end of a
+//! window each part posts its letters and says when its next event comes; one
+//! barrier later everyone knows the same, and computes the same next window.
+//!
+//! ```text
+//!   part 0   [ events ] post │barrier│ take letters [ events ] post │barrier│ …
+//!   part 1   [ events ] post │       │ take letters [ events ] post │       │
+//! ```
+//!
+//! Events are totally ordered by what they are, no two devices share state, and
+//! each part's events are taken in that order: so the bytes of a result do not
+//! depend on the number of threads. What sees more than one device (samples,
+//! oracles, the end of the run) happens between windows, at times that the plan
+//! and the events tell: a window never passes them.
+
+use crate::Progress;
+use crate::core::Letter;
+use crate::deadlock;
+use crate::engine::{Engine, is_timer};
+use crate::observe::{self, Series};
+use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
+use crate::packet::Kind;
+use crate::partition::Partition;
+use crate::world::World;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
+use xoff_plan::plan::Plan;
+
+/// A window ends at the next multiple of this at the latest; a run without an end
+/// time ends at the first one after its last flow.
+const TICK: Time = MICROSECOND;
+/// How often the deadlock oracle looks.
+const LOOK: Time = 100 * MICROSECOND;
+/// Without an end time, a run is given up when no data packet has moved for
+/// this long and four retransmission timeouts, and nothing but timers is pending.
+const QUIET: Time = 10 * MILLISECOND;
+/// Events (and windows) between two calls of the watcher.
+const WATCH: u64 = 1 << 16;
+/// Looks at a barrier before a waiting thread goes to sleep.
+const SPINS: u32 = 4_000;
+
+/// What a part says at the end of a window.
+#[derive(Clone, Copy, Default)]
+struct Report {
+    /// When its next event comes, or the first of its letters does.
+    next: Time,
+    flows_done: usize,
+    last_done: Time,
+    counters: Counters,
+    /// The caller wants no more.
+    interrupted: bool,
+}
+
+/// Why the windows have come to an end.
+#[derive(Clone, Copy)]
+enum Reached {
+    /// The halt; the next event comes then or later, at this time.
+    Halt(Time),
+    /// The end of a run whose flows are all done.
+    Done(Time),
+    Interrupted,
+}
+
+/// What the threads share.
+struct Shared<'a> {
+    engines: Vec<Mutex<Engine<'a>>>,
+    /// Letters by parity of the window, receiver and sender.
+    mail: [Vec<Vec<Mutex<Vec<Letter>>>>; 2],
+    /// Reports by parity of the window and part.
+    reports: [Vec<Mutex<Report>>; 2],
+    barrier: Barrier,
+    /// Where the windows end next; `None` ends the threads.
+    halt: Mutex<Option<Time>>,
+}
+
+/// Threads wait here for each other: awake for a while, since a window is short,
+/// then asleep, since the processor may have other work.
+#[derive(Default)]
+struct Barrier {
+    threads: usize,
+    waiting: AtomicUsize,
+    round: AtomicUsize,
+    /// Threads asleep; a change of `round` or `broken` happens under this lock.
+    asleep: Mutex<usize>,
+    changed: Condvar,
+    /// A thread has panicked and will not come.
+    broken: AtomicBool,
+}
+
+impl Barrier {
+    fn wait(&self) {
+        if self.threads == 1 {
+            return;
+        }
+        let round = self.round.load(Ordering::Acquire);
+        if self.waiting.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.waiting.store(0, Ordering::Relaxed);
+            let asleep = lock(&self.asleep);
+            self.round.fetch_add(1, Ordering::Release);
+            if *asleep > 0 {
+                self.changed.notify_all();
+            }
+            return;
+        }
+        let waits = || self.round.load(Ordering::Acquire) == round && !self.broken.load(Ordering::Acquire);
+        for _ in 0..SPINS {
+            if !waits() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        if waits() {
+            let mut asleep = lock(&self.asleep);
+            *asleep += 1;
+            while waits() {
+                asleep = self.changed.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+            }
+            *asleep -= 1;
+        }
+        assert!(!self.broken.load(Ordering::Acquire), "another thread of the run has panicked");
+    }
+}
+
+/// Breaks the barrier if its thread panics, so that the others do not wait for ever.
+struct Alarm<'b>(&'b Barrier);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _asleep = lock(&self.0.asleep);
+            self.0.broken.store(true, Ordering::Release);
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+/// A lock that nobody contends for: a thread that panicked ends the run anyway.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared<'_> {
+    /// Advances part `me` until `halt`, in step with the other parts.
+    /// `parity` counts windows; `watch` is the first part's, and answers whether to go on.
+    fn windows(
+        &self,
+        me: usize,
+        halt: Time,
+        parity: &mut usize,
+        watch: &mut dyn FnMut(u64, &[Report]) -> bool,
+    ) -> Reached {
+        let mut engine = lock(&self.engines[me]);
+        let plan = engine.core.plan;
+        let lookahead = engine.core.partition.lookahead;
+        let mut reports = vec![Report::default(); self.engines.len()];
+        let mut goes_on = true;
+        loop {
+            let now = *parity % 2;
+            for letters in &self.mail[now][me] {
+                for letter in lock(letters).drain(..) {
+                    engine.core.receive(&letter);
+                }
+            }
+            for (known, report) in reports.iter_mut().zip(&self.reports[now]) {
+                *known = *lock(report);
+            }
+            if reports.iter().any(|r| r.interrupted) {
+                return Reached::Interrupted;
+            }
+            let next = reports.iter().map(|r| r.next).min().expect("at least one part");
+            let done: usize = reports.iter().map(|r| r.flows_done).sum();
+            if plan.end.is_none() && done == plan.flows.len() {
+                let last = reports.iter().map(|r| r.last_done).max().expect("at least one part");
+                let end = (last / TICK + 1) * TICK;
+                if next >= end {
+                    return Reached::Done(end);
+                }
+            }
+            if next >= halt {
+                return Reached::Halt(next);
+            }
+            // Letters under way must not miss a change of routes.
+            let changes = &plan.faults.reroutes;
+            let change = changes.get(changes.partition_point(|c| c.at <= next)).map_or(Time::MAX, |c| c.at);
+            let until = ((next / TICK + 1) * TICK).min(next.saturating_add(lookahead)).min(change).min(halt);
+            let events = engine.advance(until);
+            *parity += 1;
+            let after = *parity % 2;
+            let mut next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
+            for (part, letters) in engine.core.outbox.iter_mut().enumerate() {
+                if !letters.is_empty() {
+                    next = letters.iter().map(|l| l.time).fold(next, Time::min);
+                    lock(&self.mail[after][part][me]).append(letters);
+                }
+            }
+            if me == 0 {
+                goes_on = goes_on && watch(events, &reports);
+            }
+            *lock(&self.reports[after][me]) = Report {
+                next,
+                flows_done: engine.core.observed.flows_done,
+                last_done: engine.core.observed.last_done,
+                counters: engine.core.observed.counters,
+                interrupted: !goes_on,
+            };
+            self.barrier.wait();
+        }
+    }
+}
+
+/// Runs a plan on at most `threads` threads, until `watch` answers `false`.
+pub fn run(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+    let partition = Partition::new(plan, threads);
+    let parts = partition.parts;
+    let engines: Vec<_> = (0..parts).map(|part| Engine::new(plan, &partition, part)).collect();
+    let report = |engine: &Engine| {
+        let next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
+        Mutex::new(Report { next, ..Report::default() })
+    };
+    let reports = [engines.iter().map(report).collect(), engines.iter().map(report).collect()];
+    let mailbox = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
+    let shared = Shared {
+        engines: engines.into_iter().map(Mutex::new).collect(),
+        mail: [mailbox(), mailbox()],
+        reports,
+        barrier: Barrier { threads: parts, ..Barrier::default() },
+        halt: Mutex::new(None),
+    };
+    std::thread::scope(|scope| {
+        for me in 1..parts {
+            let shared = &shared;
+            scope.spawn(move || {
+                let _alarm = Alarm(&shared.barrier);
+                let mut parity = 0;
+                loop {
+                    shared.barrier.wait();
+                    let Some(halt) = *lock(&shared.halt) else { break };
+                    shared.windows(me, halt, &mut parity, &mut |_, _| true);
+                }
+            });
+        }
+        let _alarm = Alarm(&shared.barrier);
+        Run::new(plan, &partition, &shared).direct(watch)
+    })
+}
+
+/// What the first thread does besides running its part: whatever concerns all parts.
+struct Run<'s, 'a> {
+    plan: &'a Plan,
+    partition: &'s Partition,
+    shared: &'s Shared<'a>,
+    series: Series,
+    next_sample: Time,
+    next_look: Time,
+    /// Data packet-hops at the last look, and since when they have not changed.
+    moved: (u64, Time),
+    /// For the deadlock oracle: what the accounts that are over held at the last look.
+    held: deadlock::Snapshot,
+    deadlock: Option<Deadlock>,
+}
+
+impl<'s, 'a> Run<'s, 'a> {
+    fn new(plan: &'a Plan, partition: &'s Partition, shared: &'s Shared<'a>) -> Self {
+        Self {
+            plan,
+            partition,
+            shared,
+            series: Series::new(plan),
+            next_sample: plan.measure.interval.unwrap_or(Time::MAX),
+            next_look: LOOK,
+            moved: (0, 0),
+            held: deadlock::Snapshot::new(),
+            deadlock: None,
+        }
+    }
+
+    /// From one halt to the next, to the end.
+    fn direct(mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+        let end = self.plan.end.unwrap_or(Time::MAX);
+        let mut parity = 0;
+        let mut quiet = 0;
+        let (stop, at) = loop {
+            let halt = self.next_sample.min(self.next_look).min(end);
+            *lock(&self.shared.halt) = Some(halt);
+            self.shared.barrier.wait();
+            let deadlocked = self.deadlock.is_some();
+            let reached = self.shared.windows(0, halt, &mut parity, &mut |events, reports| {
+                quiet += 1 + events;
+                if quiet < WATCH {
+                    return true;
+                }
+                quiet = 0;
+                let mut counters = Counters::default();
+                reports.iter().for_each(|r| counters.add(&r.counters));
+                let now = reports.iter().map(|r| r.next).min().unwrap_or(0);
+                let flows_done = reports.iter().map(|r| r.flows_done).sum();
+                watch(&Progress { now, counters, flows_done, deadlocked })
+            });
+            match reached {
+                Reached::Done(at) => break (Stop::AllDone, at),
+                Reached::Interrupted => break (Stop::Interrupted, self.latest()),
+                Reached::Halt(_) if halt == end && end < Time::MAX => {
+                    let done = self.all(|world| world.flows_done()) == self.plan.flows.len();
+                    break (if done { Stop::AllDone } else { Stop::EndTime }, end);
+                }
+                // Nothing will happen any more.
+                Reached::Halt(Time::MAX) if end == Time::MAX => break (Stop::Starved, self.latest()),
+                Reached::Halt(next) => {
+                    if self.observe(halt, next) {
+                        break (Stop::Starved, halt);
+                    }
+                }
+            }
+        };
+        *lock(&self.shared.halt) = None;
+        self.shared.barrier.wait();
+        self.finish(stop, at)
+    }
+
+    /// Looks at all parts, which stand still.
+    fn all<T>(&self, see: impl FnOnce(&World<'_, 'a>) -> T) -> T {
+        let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
+        let cores = guards.iter().map(|engine| &engine.core).collect();
+        see(&World { plan: self.plan, cores, partition: self.partition })
+    }
+
+    /// The time of the last event.
+    fn latest(&self) -> Time {
+        self.all(|world| world.cores.iter().map(|core| core.now).max().unwrap_or(0))
+    }
+
+    /// Samples and oracles that are due at `at`, before the next event at `next`.
+    /// Answers whether nothing will ever move again.
+    fn observe(&mut self, at: Time, next: Time) -> bool {
+        let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
+        let cores = guards.iter().map(|engine| &engine.core).collect();
+        let world = World { plan: self.plan, cores, partition: self.partition };
+        if at == self.next_sample {
+            self.series.sample(&world, at);
+            self.next_sample += self.plan.measure.interval.unwrap_or(Time::MAX);
+        }
+        if at < self.next_look {
+            return false;
+        }
+        // Until the next event there is nothing new to see.
+        self.next_look = (next / LOOK).saturating_add(1).saturating_mul(LOOK);
+        if self.deadlock.is_none() {
+            self.deadlock = deadlock::look(&world, at, &self.held);
+        }
+        self.held = deadlock::snapshot(&world);
+        let hops = world.data_hops();
+        if hops != self.moved.0 {
+            self.moved = (hops, at);
+            return false;
+        }
+        // All that is pending are timers and the pause frames that they send.
+        self.plan.end.is_none()
+            && at - self.moved.1 > QUIET + 4 * self.plan.transport.rto
+            && !world.cores.iter().any(|core| core.wheel.any(|e| !is_timer(e)))
+    }
+
+    fn finish(mut self, stop: Stop, at: Time) -> Outcome {
+        let mut guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
+        let plan = self.plan;
+        let cores = guards.iter().map(|engine| &engine.core).collect();
+        let world = World { plan, cores, partition: self.partition };
+        if plan.measure.interval.is_some() {
+            self.series.sample(&world, at);
+        }
+        // The last look examines every account, however short the run was.
+        let everything = deadlock::snapshot(&world);
+        if self.deadlock.is_none() {
+            self.deadlock = deadlock::look(&world, at, &everything);
+        }
+        let waiting = deadlock::waiting(&world, at, &everything);
+        let ports = observe::port_outcomes(&world);
+        let lanes = plan.lanes.len();
+        let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();
+        let accounts = (0..(plan.topology.ports.len() * lanes) as u32)
+            .map(|account| {
+                let a = world.account(account);
+                AccountPeak { main: a.main_peak, headroom: a.headroom_peak() }
+            })
+            .collect();
+        drop(world);
+        let mut counters = Counters::default();
+        let mut flows = Vec::new();
+        let mut pauses = Vec::new();
+        let mut drops = std::collections::BTreeMap::new();
+        let mut blocking: Option<Blocking> = None;
+        for engine in &mut guards {
+            let core = &mut engine.core;
+            core.tell_flows();
+            match (&mut blocking, core.blame(at)) {
+                (Some(sum), Some(part)) => sum.add(part),
+                (none, part) => *none = part,
+            }
+            let observed = &mut core.observed;
+            let data = |p: &&crate::packet::Packet| p.kind == Kind::Data;
+            observed.counters.in_flight = core.packets.slots().iter().filter(data).count() as u64;
+            counters.add(&observed.counters);
+            if flows.is_empty() {
+                flows = std::mem::take(&mut observed.flows);
+            } else {
+                flows.iter_mut().zip(&observed.flows).for_each(|(sum, seen)| sum.add(seen));
+            }
+            pauses.append(&mut observed.pauses);
+            // A place and reason belongs to one device, so that no two are alike.
+            drops.append(&mut observed.drops);
+        }
+        assert_eq!(
+            counters.sent,
+            counters.delivered + counters.dropped + counters.in_flight,
+            "packets are conserved"
+        );
+        pauses.sort_by_key(|p| (p.from, p.port, p.lane, p.queue));
+        Outcome {
+            end: at,
+            stop,
+            flows,
+            pauses,
+            series: self.series.samples,
+            ports,
+            buffer_peaks,
+            accounts,
+            drops: drops.into_values().collect(),
+            deadlock: self.deadlock,
+            waiting,
+            blocking,
+            counters,
+        }
+    }
+}

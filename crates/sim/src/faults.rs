@@ -1,0 +1,255 @@
+//! Links that fail, recover, lose and corrupt, and routes that follow.
+//!
+//! Each end of a link handles its own end, at the same time. What a port sends
+//! is lost if the frame's transmission or flight overlaps a span in which the
+//! link is down: a pure function of the plan, so that it is known when the
+//! transmission begins. Such a frame arrives all the same, at a position of the
+//! plan's hops that says what became of it, and is counted there.
+
+use crate::core::{Core, kind};
+use crate::engine;
+use crate::outcome::DropReason;
+use crate::packet::{Kind, NONE};
+use crate::port::Wire;
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::{Time, serialisation};
+use xoff_kernel::wheel::ELEMENTS;
+use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, LINK_DOWN, Plan};
+use xoff_schemes::flow_control::FlowControl;
+
+/// The element of a change of routes, behind the ports that fail or recover at that time.
+pub const ROUTES: u32 = ELEMENTS - 1;
+
+/// The faulty ports of a run; nothing in a healthy network.
+#[derive(Default)]
+pub struct Faults {
+    /// By port: its number in `lines`. Empty in a healthy network.
+    numbers: Vec<u32>,
+    lines: Vec<Line>,
+}
+
+/// One direction of a link that has faults.
+#[derive(Default)]
+struct Line {
+    /// When it is down, in order.
+    spans: Vec<(Time, Time)>,
+    down: bool,
+    errors: Vec<Errors>,
+}
+
+/// A random process that hits frames.
+struct Errors {
+    stream: Stream,
+    probability: f64,
+    per_bit: bool,
+    corrupts: bool,
+    /// Frames, or bits, that pass before the next one is hit.
+    pass: u64,
+}
+
+impl Errors {
+    /// Whether a frame of `size` bytes is hit.
+    fn hit(&mut self, size: u32) -> bool {
+        let length = if self.per_bit { 8 * u64::from(size) } else { 1 };
+        let hit = self.pass < length;
+        // What follows a hit does not depend on how far back that was.
+        self.pass = if hit { self.stream.geometric(self.probability) } else { self.pass - length };
+        hit
+    }
+}
+
+impl Faults {
+    /// The faulty ports of a plan, all up.
+    pub fn new(plan: &Plan) -> Self {
+        let mut faults = Self::default();
+        let named = plan.faults.down.iter().map(|d| d.port).chain(plan.faults.losses.iter().map(|l| l.port));
+        for port in named {
+            if faults.numbers.is_empty() {
+                faults.numbers = vec![NONE; plan.topology.ports.len()];
+            }
+            let number = &mut faults.numbers[port as usize];
+            if *number == NONE {
+                *number = faults.lines.len() as u32;
+                faults.lines.push(Line::default());
+            }
+        }
+        for down in &plan.faults.down {
+            faults.line_mut(down.port).spans.clone_from(&down.spans);
+        }
+        for loss in &plan.faults.losses {
+            let errors = &mut faults.line_mut(loss.port).errors;
+            // Another table for the same port has a stream of its own.
+            let name = ["loss", "more loss"][usize::from(!errors.is_empty())];
+            let place = u64::from(loss.port) << 32 | errors.len() as u64;
+            let mut stream = Stream::new(plan.seed, name, place);
+            let pass = stream.geometric(loss.probability);
+            let (probability, per_bit, corrupts) = (loss.probability, loss.per_bit, loss.corrupts);
+            errors.push(Errors { stream, probability, per_bit, corrupts, pass });
+        }
+        faults
+    }
+
+    /// Whether what a port sends can be lost.
+    pub fn is_faulty(&self, port: u32) -> bool {
+        self.numbers.get(port as usize).is_some_and(|&number| number != NONE)
+    }
+
+    fn line(&self, port: u32) -> &Line {
+        &self.lines[self.numbers[port as usize] as usize]
+    }
+
+    fn line_mut(&mut self, port: u32) -> &mut Line {
+        &mut self.lines[self.numbers[port as usize] as usize]
+    }
+}
+
+/// What an end of a route that is no delivery says.
+pub fn reason(end: u32) -> DropReason {
+    match end {
+        EXPIRE => DropReason::Expired,
+        LINK_DOWN => DropReason::LinkDown,
+        FRAME_LOST => DropReason::FrameLost,
+        FRAME_CORRUPTED => DropReason::FrameCorrupted,
+        _ => DropReason::Unreachable,
+    }
+}
+
+impl Core<'_> {
+    /// Whether the link of `port` is down now.
+    #[inline]
+    pub fn is_down(&self, port: u32) -> bool {
+        self.ports[port as usize].wire == Wire::Faulty && self.faults.line(port).down
+    }
+
+    /// Whether the packet that `port`, whose link has faults, begins to send and
+    /// whose last bit is due at `arrival` is lost on its way. It then arrives
+    /// where the plan's hops say why.
+    #[cold]
+    pub fn loses(&mut self, port: u32, id: u32, arrival: Time) -> bool {
+        let now = self.now;
+        let packet = &mut self.packets[id];
+        let line = self.faults.line_mut(port);
+        let next = line.spans.partition_point(|span| span.1 <= now);
+        let fate = if line.spans.get(next).is_some_and(|span| span.0 < arrival) {
+            Some(LINK_DOWN)
+        } else {
+            let mut fate = None;
+            for errors in &mut line.errors {
+                let hit = errors.hit(packet.size);
+                fate = fate.or(hit.then_some(if errors.corrupts { FRAME_CORRUPTED } else { FRAME_LOST }));
+            }
+            fate
+        };
+        let Some(fate) = fate else { return false };
+        packet.hop = self.plan.faults.fates + (LINK_DOWN - fate) - 1;
+        true
+    }
+
+    /// Whether the link of `port` has been down since the control frame arrived
+    /// that takes effect now.
+    #[cold]
+    pub fn reset_since_arrival(&self, port: u32) -> bool {
+        let spans = &self.faults.line(port).spans;
+        let arrival = self.now - self.response_time;
+        let next = spans.partition_point(|span| span.1 <= arrival);
+        spans.get(next).is_some_and(|span| span.0 <= self.now)
+    }
+
+    /// Posts what the plan has in store.
+    pub fn post_faults(&mut self) {
+        for down in &self.plan.faults.down {
+            if !self.owns(self.plan.topology.ports[down.port as usize].node) {
+                continue;
+            }
+            for &(from, until) in &down.spans {
+                self.post(from, kind::FAULT, down.port, 1);
+                if until < Time::MAX {
+                    self.post(until, kind::FAULT, down.port, 0);
+                }
+            }
+        }
+        for (i, change) in self.plan.faults.reroutes.iter().enumerate() {
+            self.post(change.at, kind::FAULT, ROUTES, i as u32);
+        }
+    }
+}
+
+/// A link fails or recovers, or routes change.
+#[cold]
+pub fn happens(core: &mut Core, flow_control: &mut FlowControl, element: u32, data: u32) {
+    match (element, data) {
+        (ROUTES, change) => reroute(core, change as usize),
+        (port, 1) => fails(core, flow_control, port),
+        (port, _) => recovers(core, flow_control, port),
+    }
+}
+
+/// The link of `port` fails: its pauses end, and what waits for it is lost.
+fn fails(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+    core.faults.line_mut(port).down = true;
+    for lane in 0..core.lanes {
+        flow_control.link_failed(core, port, lane as u8);
+    }
+    core.ports[port as usize].paused = u64::MAX;
+    purge(core, flow_control, port);
+}
+
+/// The link of `port` is up again: the flow control begins afresh.
+fn recovers(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+    purge(core, flow_control, port);
+    core.faults.line_mut(port).down = false;
+    core.ports[port as usize].paused = 0;
+    // When a frame that the peer sends at once takes effect here, but for its own
+    // length; the peer's serialiser may still be busy with a packet from before.
+    let link = &core.plan.topology.ports[port as usize];
+    let busy = serialisation(u64::from(core.plan.packet.largest()), link.rate);
+    let settled = core.now + busy + link.delay + core.response_time;
+    for lane in (0..core.lanes).filter(|&lane| core.egress[lane].lossless).collect::<Vec<_>>() {
+        let over = core.accounts[port as usize * core.lanes + lane].over;
+        flow_control.link_recovered(core, port, lane as u8, over, settled);
+    }
+    core.post_decision(port);
+}
+
+/// Drops everything that waits for the link of `port`, which is down. A host's
+/// own flows keep what they have not sent.
+#[cold]
+pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+    let first = core.ports[port as usize].first_queue as usize;
+    while core.queues[first].head != NONE {
+        let id = core.dequeue(port, 0);
+        core.take_frame(id);
+    }
+    for queue in 1..=core.lanes {
+        while core.queues[first + queue].head != NONE {
+            let id = core.dequeue(port, queue);
+            let packet = core.packets[id];
+            // It left the queue, but not the port.
+            core.queues[first + queue].data_packets -= u64::from(packet.kind == Kind::Data);
+            let ingress = if packet.account == NONE { port } else { packet.account / core.lanes as u32 };
+            engine::discard(core, ingress, id, DropReason::LinkDown, 0);
+            if packet.account != NONE {
+                engine::release(core, flow_control, packet.account, port, packet.size);
+            }
+        }
+    }
+}
+
+/// Routes change: flows go over to their new ones, and so do packets under way.
+fn reroute(core: &mut Core, change: usize) {
+    let plan = core.plan;
+    let table = &plan.faults.tables[plan.faults.reroutes[change].table as usize];
+    for packet in core.packets.slots_mut() {
+        if matches!(packet.kind, Kind::Free | Kind::Control) {
+            continue;
+        }
+        if let Ok(at) = table.positions.binary_search_by_key(&packet.hop, |p| p.0) {
+            packet.hop = table.positions[at].1;
+        }
+    }
+    for flow in &table.flows {
+        if let Some(port) = core.reroute_flow(flow) {
+            core.post_decision(port);
+        }
+    }
+}

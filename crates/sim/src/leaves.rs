@@ -1,0 +1,420 @@
+//! Leaves: the queues that a flow control puts in the place of a lane's one.
+//!
+//! Where a scheme queues by flow, each (port, queue) of [`crate::port`] becomes a
+//! *group* of leaves. The scheduler outside sees the group as one queue, which is
+//! ready while a leaf may send; inside, the leaves that hold something and are
+//! not paused stand in a ring, served by deficit round robin. An empty or paused
+//! leaf stands in no ring and costs nothing. A leaf's list is a [`Queue`] behind
+//! those of the ports; its state besides is here. The group's own queue keeps
+//! the totals of the group, and ACKs that are not queued by flow: they go first
+//! and are never paused.
+//!
+//! Leaves belong to the device of their port. Nothing here is touched, or takes
+//! room, under a scheme that does not queue by flow.
+
+use crate::core::Core;
+use crate::packet::{Kind, NONE, Packet};
+use crate::port::Queue;
+use xoff_net::topology::NodeKind;
+use xoff_plan::plan::{DELIVER, EXPIRE, Plan};
+use xoff_schemes::flow_control::{Queueing, Target};
+
+/// A leaf, but for its list.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf {
+    next: u32,
+    previous: u32,
+    /// Bytes that it may still send in its turn.
+    pub deficit: u32,
+    /// Its standing pause among those observed, or [`NONE`].
+    pub standing: u32,
+    /// Its port.
+    pub port: u32,
+    /// The queue of the port that it is a part of.
+    pub queue: u16,
+    in_ring: bool,
+    pub paused: bool,
+    /// The scheme's own bit.
+    pub pausing: bool,
+}
+
+/// The ring of a group.
+#[derive(Clone, Copy, Debug)]
+struct Ring {
+    /// Whose turn it is.
+    head: u32,
+    /// Leaves in it.
+    active: u32,
+}
+
+/// All leaves and groups of a run; all empty without a scheme that wants them.
+pub struct Leaves {
+    /// How the scheme queues.
+    pub queueing: Queueing,
+    lanes: usize,
+    /// Deficit round robin: bytes per turn.
+    quantum: u32,
+    /// Where the lists of leaves begin among the queues.
+    first: usize,
+    leaves: Vec<Leaf>,
+    /// By port and queue (from 1 on).
+    rings: Vec<Ring>,
+    /// By port and lane: its first leaf, where queues are numbered.
+    bases: Vec<u32>,
+    /// By flow: the leaf of its queue pair.
+    pub of_flow: Vec<u32>,
+}
+
+/// What has just happened at a host and the scheme has not been told yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Newcomer {
+    None,
+    /// A queue pair.
+    Flow(u32),
+    /// A packet that answers another.
+    Answer(u32),
+    /// A queue pair that has left its leaf: all of it is acknowledged.
+    Gone(u32),
+}
+
+impl Leaves {
+    /// The leaves of a plan; `first` is the number of queues without them.
+    pub fn new(plan: &Plan, first: usize) -> Self {
+        let queueing = plan.flow_control.queueing();
+        let lanes = plan.lanes.len();
+        let ports = &plan.topology.ports;
+        let mut leaves = Vec::new();
+        let mut bases = Vec::new();
+        let leaf = |port: u32, queue: u16| Leaf {
+            next: NONE,
+            previous: NONE,
+            deficit: 0,
+            standing: NONE,
+            port,
+            queue,
+            in_ring: false,
+            paused: false,
+            pausing: false,
+        };
+        let mut of_flow = Vec::new();
+        match queueing {
+            Queueing::PerLane => {}
+            Queueing::Numbered { queues, .. } => {
+                for (port, lane) in
+                    (0..ports.len() as u32).flat_map(|p| (0..lanes as u16).map(move |l| (p, l)))
+                {
+                    bases.push(leaves.len() as u32);
+                    leaves.extend((0..queues).map(|_| leaf(port, 1 + lane)));
+                    // Queue pairs are hosts' only.
+                    if plan.topology.nodes[ports[port as usize].node as usize].kind == NodeKind::Host {
+                        leaves.extend((0..queues).map(|_| leaf(port, 1 + lanes as u16 + lane)));
+                    }
+                }
+                of_flow = vec![NONE; plan.flows.len()];
+            }
+            // A leaf for each hop of each route; a packet knows where it stands on its own.
+            Queueing::PerFlow => {
+                leaves = plan.hops.iter().map(|&port| leaf(port, 0)).collect();
+                for flow in &plan.flows {
+                    let own = 1 + lanes as u16 + u16::from(flow.lane);
+                    let route =
+                        plan.hops[flow.path as usize..].iter().take_while(|&&p| p != DELIVER && p != EXPIRE);
+                    for (i, _) in route.enumerate() {
+                        let queue = if i == 0 { own } else { 1 + u16::from(flow.lane) };
+                        leaves[flow.path as usize + i].queue = queue;
+                    }
+                }
+                of_flow = plan.flows.iter().map(|f| f.path).collect();
+            }
+        }
+        let groups = if queueing == Queueing::PerLane { 0 } else { ports.len() * 2 * lanes };
+        Self {
+            queueing,
+            lanes,
+            quantum: plan.packet.largest(),
+            first,
+            leaves,
+            rings: vec![Ring { head: NONE, active: 0 }; groups],
+            bases,
+            of_flow,
+        }
+    }
+
+    /// Whether the scheme queues by flow at all.
+    #[inline]
+    pub fn used(&self) -> bool {
+        !self.rings.is_empty()
+    }
+
+    /// Number of leaves.
+    pub fn len(&self) -> usize {
+        self.leaves.len()
+    }
+
+    /// Leaf `leaf`.
+    pub fn get(&self, leaf: u32) -> &Leaf {
+        &self.leaves[leaf as usize]
+    }
+
+    /// Leaf `leaf`.
+    pub fn get_mut(&mut self, leaf: u32) -> &mut Leaf {
+        &mut self.leaves[leaf as usize]
+    }
+
+    /// The leaf of the scheme's queue `number` of a lane on `port`.
+    pub fn numbered(&self, port: u32, lane: u8, number: u16) -> u32 {
+        self.bases[port as usize * self.lanes + usize::from(lane)] + u32::from(number)
+    }
+
+    /// Where the list of a leaf is among the queues.
+    #[inline]
+    pub fn list(&self, leaf: u32) -> usize {
+        self.first + leaf as usize
+    }
+
+    /// The list that queue pair `flow` stands in.
+    pub fn list_of(&self, flow: u32) -> usize {
+        self.list(self.of_flow[flow as usize])
+    }
+
+    /// The list of the leaf whose turn it is.
+    pub fn serving(&self, port: u32, queue: usize) -> usize {
+        self.list(self.ring(port, queue).head)
+    }
+
+    /// How many leaves of a group hold something and may send.
+    pub fn active(&self, port: u32, queue: usize) -> u32 {
+        self.ring(port, queue).active
+    }
+
+    fn ring(&self, port: u32, queue: usize) -> &Ring {
+        &self.rings[port as usize * 2 * self.lanes + queue - 1]
+    }
+
+    /// The scheme's number of a leaf of `lane`; 0 where leaves have none.
+    pub fn number(&self, leaf: u32, lane: u8) -> u16 {
+        match self.queueing {
+            Queueing::Numbered { .. } => {
+                (leaf - self.numbered(self.leaves[leaf as usize].port, lane, 0)) as u16
+            }
+            Queueing::PerLane | Queueing::PerFlow => 0,
+        }
+    }
+
+    /// Puts a leaf that holds something behind the others of its ring. Answers
+    /// the port and the bit of the queue that is ready now.
+    fn link(&mut self, leaf: u32) -> (u32, u64) {
+        let quantum = self.quantum;
+        let (port, queue) = (self.leaves[leaf as usize].port, self.leaves[leaf as usize].queue);
+        let ring = &mut self.rings[port as usize * 2 * self.lanes + usize::from(queue) - 1];
+        ring.active += 1;
+        let (next, previous) = match ring.head {
+            NONE => {
+                ring.head = leaf;
+                (leaf, leaf)
+            }
+            head => (head, self.leaves[head as usize].previous),
+        };
+        self.leaves[previous as usize].next = leaf;
+        self.leaves[next as usize].previous = leaf;
+        let l = &mut self.leaves[leaf as usize];
+        (l.next, l.previous, l.deficit, l.in_ring) = (next, previous, quantum, true);
+        (port, 1 << queue)
+    }
+
+    /// Takes a leaf out of its ring. Answers whether that is empty now.
+    fn unlink(&mut self, leaf: u32) -> bool {
+        let l = &mut self.leaves[leaf as usize];
+        l.in_ring = false;
+        let (next, previous, port, queue) = (l.next, l.previous, l.port, l.queue);
+        self.leaves[previous as usize].next = next;
+        self.leaves[next as usize].previous = previous;
+        let ring = &mut self.rings[port as usize * 2 * self.lanes + usize::from(queue) - 1];
+        ring.active -= 1;
+        if ring.active == 0 {
+            ring.head = NONE;
+        } else if ring.head == leaf {
+            ring.head = next;
+        }
+        ring.active == 0
+    }
+
+    /// The leaf to serve in a ring that is not empty, and the size of its first
+    /// packet, which `size` tells. Asking again changes nothing.
+    pub fn settle(
+        &mut self,
+        port: u32,
+        queue: usize,
+        queues: &[Queue],
+        size: impl Fn(&Queue) -> u32,
+    ) -> (u32, u32) {
+        let at = port as usize * 2 * self.lanes + queue - 1;
+        loop {
+            let leaf = self.rings[at].head;
+            let size = size(&queues[self.first + leaf as usize]);
+            let l = &mut self.leaves[leaf as usize];
+            if l.deficit >= size {
+                return (leaf, size);
+            }
+            // Its turn is over; the next one's bytes are granted at once.
+            l.deficit += self.quantum;
+            self.rings[at].head = l.next;
+        }
+    }
+}
+
+impl Core<'_> {
+    /// A leaf got its first packet or queue pair.
+    fn leaf_filled(&mut self, leaf: u32) {
+        if !self.leaves.get(leaf).paused {
+            let (port, bit) = self.leaves.link(leaf);
+            self.ports[port as usize].ready |= bit;
+        }
+    }
+
+    /// A leaf stands no longer in its ring, if it did.
+    fn leaf_stops(&mut self, leaf: u32) {
+        let &Leaf { port, queue, in_ring, .. } = self.leaves.get(leaf);
+        if in_ring && self.leaves.unlink(leaf) {
+            let p = &mut self.ports[port as usize];
+            if self.queues[p.first_queue as usize + usize::from(queue)].head == NONE {
+                p.ready &= !(1 << queue);
+            }
+        }
+    }
+
+    /// The list at `at`, of queue pairs, is empty now. Of a leaf or of a queue of `port`.
+    #[inline]
+    pub fn ring_emptied(&mut self, port: u32, queue: usize, at: usize) {
+        if self.leaves.used() {
+            self.leaf_stops((at - self.leaves.first) as u32);
+        } else {
+            self.ports[port as usize].ready &= !(1 << queue);
+        }
+    }
+
+    /// Appends a packet to a leaf.
+    pub fn leaf_append(&mut self, leaf: u32, id: u32) {
+        let &Leaf { port, queue, .. } = self.leaves.get(leaf);
+        let size = u64::from(self.packets[id].size);
+        self.packets[id].next = NONE;
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_joins(id, self.leaves.get(leaf).paused, self.now);
+        }
+        let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
+        group.bytes += size;
+        group.peak = group.peak.max(group.bytes);
+        let list = &mut self.queues[self.leaves.first + leaf as usize];
+        list.bytes += size;
+        list.peak = list.peak.max(list.bytes);
+        let tail = std::mem::replace(&mut list.tail, id);
+        if tail == NONE {
+            list.head = id;
+            self.leaf_filled(leaf);
+        } else {
+            self.packets[tail].next = id;
+        }
+    }
+
+    /// Takes the first packet of a leaf that has one.
+    pub fn leaf_take(&mut self, leaf: u32) -> u32 {
+        let &Leaf { port, queue, .. } = self.leaves.get(leaf);
+        let list = &mut self.queues[self.leaves.first + leaf as usize];
+        let id = list.head;
+        let packet: &Packet = &self.packets[id];
+        let size = u64::from(packet.size);
+        list.head = packet.next;
+        list.bytes -= size;
+        let empty = list.head == NONE;
+        if empty {
+            list.tail = NONE;
+        }
+        let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
+        group.bytes -= size;
+        group.data_packets += u64::from(packet.kind == Kind::Data);
+        if empty {
+            self.leaf_stops(leaf);
+        }
+        id
+    }
+
+    /// The leaves that a control frame at `port` names.
+    fn named(&self, port: u32, lane: u8, target: Target) -> Vec<u32> {
+        match target {
+            Target::Queue(number) => {
+                vec![self.leaves.numbered(port, lane, number)]
+            }
+            Target::Flow(flow) => {
+                let path = self.plan.flows[flow as usize].path;
+                let route = self.hops[path as usize..].iter().take_while(|&&p| p != DELIVER && p != EXPIRE);
+                (path..).zip(route).filter(|&(_, &p)| p == port).map(|(hop, _)| hop).collect()
+            }
+        }
+    }
+
+    /// Stops the leaves that a control frame names.
+    pub fn pause_leaves(&mut self, port: u32, lane: u8, target: Target) {
+        for leaf in self.named(port, lane, target) {
+            if self.leaves.get(leaf).paused {
+                continue;
+            }
+            self.leaf_stops(leaf);
+            let pause = self.new_pause(port, lane, Some(number_of(target)));
+            let standing = self.observed.leaf_pause_begins(pause);
+            let l = &mut self.leaves.leaves[leaf as usize];
+            (l.paused, l.standing) = (true, standing);
+        }
+    }
+
+    /// Lets the leaves that a control frame names go again.
+    pub fn resume_leaves(&mut self, port: u32, lane: u8, target: Target) {
+        for leaf in self.named(port, lane, target) {
+            if !self.leaves.get(leaf).paused {
+                continue;
+            }
+            if self.blocking.is_some() {
+                self.charge_leaf(leaf, self.now);
+            }
+            let l = &mut self.leaves.leaves[leaf as usize];
+            l.paused = false;
+            let standing = std::mem::replace(&mut l.standing, NONE);
+            self.observed.leaf_pause_ends(self.now, standing);
+            if self.queues[self.leaves.list(leaf)].head != NONE {
+                self.leaf_filled(leaf);
+            }
+        }
+        self.post_decision(port);
+    }
+
+    /// Whether numbered queue `queue` of a lane on `port` is paused.
+    pub fn leaf_is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
+        self.leaves.get(self.leaves.numbered(port, lane, queue)).paused
+    }
+
+    /// How many leaves of forwarded packets hold something and may send.
+    pub fn active_leaves(&self, port: u32, lane: u8) -> u32 {
+        self.leaves.active(port, 1 + usize::from(lane))
+    }
+
+    /// A queue pair joins a leaf.
+    pub fn leaf_join(&mut self, leaf: u32, flow: u32) {
+        if let Some(oracle) = &mut self.blocking {
+            oracle.pair_joins(flow, self.leaves.get(leaf).paused, self.now);
+        }
+        let list = &mut self.queues[self.leaves.first + leaf as usize];
+        let tail = std::mem::replace(&mut list.tail, flow);
+        if tail == NONE {
+            list.head = flow;
+            self.leaf_filled(leaf);
+        } else {
+            self.senders[tail as usize].ring_next = flow;
+        }
+    }
+}
+
+fn number_of(target: Target) -> u32 {
+    match target {
+        Target::Queue(number) => number.into(),
+        Target::Flow(flow) => flow,
+    }
+}

@@ -1,0 +1,98 @@
+//! All parts of a run at once, for those that see everything and change nothing:
+//! oracles and samples. Whatever belongs to a device is read where it runs.
+
+use crate::buffer::{Account, Memory};
+use crate::core::Core;
+use crate::outcome::Pause;
+use crate::packet::{NONE, Packet};
+use crate::partition::Partition;
+use crate::port::{Port, Queue};
+use xoff_kernel::time::Time;
+use xoff_net::topology::NodeId;
+use xoff_plan::plan::Plan;
+
+/// A run between two windows.
+pub struct World<'w, 'a> {
+    /// What is run.
+    pub plan: &'a Plan,
+    /// By part.
+    pub cores: Vec<&'w Core<'a>>,
+    /// Which part a device belongs to.
+    pub partition: &'w Partition,
+}
+
+impl<'w, 'a> World<'w, 'a> {
+    /// Number of lanes.
+    pub fn lanes(&self) -> u32 {
+        self.plan.lanes.len() as u32
+    }
+
+    /// Where a node runs.
+    pub fn home(&self, node: NodeId) -> &'w Core<'a> {
+        self.cores[self.partition.of(node)]
+    }
+
+    /// Where the device of a port runs.
+    pub fn home_of_port(&self, port: u32) -> &'w Core<'a> {
+        self.home(self.plan.topology.ports[port as usize].node)
+    }
+
+    /// A port.
+    pub fn port(&self, port: u32) -> &'w Port {
+        &self.home_of_port(port).ports[port as usize]
+    }
+
+    /// The queues of a port.
+    pub fn queues(&self, port: u32) -> &'w [Queue] {
+        let core = self.home_of_port(port);
+        &core.queues[core.ports[port as usize].first_queue as usize..][..1 + 2 * core.lanes]
+    }
+
+    /// An ingress account.
+    pub fn account(&self, account: u32) -> &'w Account {
+        &self.home_of_port(account / self.lanes()).accounts[account as usize]
+    }
+
+    /// A device's memory.
+    pub fn memory(&self, node: NodeId) -> &'w Memory {
+        &self.home(node).memories[node as usize]
+    }
+
+    /// Whether releases that leave `account` with `kept` bytes could bring it under.
+    pub fn could_resume(&self, account: u32, kept: u64) -> bool {
+        let core = self.home_of_port(account / self.lanes());
+        let a = &core.accounts[account as usize];
+        a.could_resume(kept, &core.memories[a.node as usize], &core.profiles[usize::from(a.profile)])
+    }
+
+    /// The accounts that are over, with the time of their XOFF.
+    pub fn over_since(&self) -> impl Iterator<Item = (u32, Time)> + '_ {
+        self.cores.iter().flat_map(|core| core.observed.over_since.iter().map(|(&a, &t)| (a, t)))
+    }
+
+    /// The standing pause of a lane on a port.
+    pub fn standing(&self, port: u32, lane: u8) -> Option<&'w Pause> {
+        self.home_of_port(port).observed.standing(port, lane)
+    }
+
+    /// Flows completed.
+    pub fn flows_done(&self) -> usize {
+        self.cores.iter().map(|core| core.observed.flows_done).sum()
+    }
+
+    /// Data packet-hops so far.
+    pub fn data_hops(&self) -> u64 {
+        self.cores.iter().map(|core| core.observed.counters.data_hops).sum()
+    }
+
+    /// The packets in a forwarding queue.
+    pub fn queued(&self, port: u32, lane: u32) -> impl Iterator<Item = &'w Packet> + use<'w, 'a> {
+        let core = self.home_of_port(port);
+        let mut next = core.queues[(core.ports[port as usize].first_queue + 1 + lane) as usize].head;
+        std::iter::from_fn(move || {
+            let packet = (next != NONE).then(|| &core.packets[next])?;
+            next = packet.next;
+            Some(packet)
+        })
+    }
+}

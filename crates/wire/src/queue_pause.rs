@@ -1,0 +1,145 @@
+//! Pause frames that name one queue or one flow of the neighbour, where a PFC
+//! frame names a priority: what `bfc` and `per-flow-queue` send.
+//!
+//! No standard has such a frame. They are laid out as an Ethernet frame of an
+//! experimental EtherType (IEEE 802 local experimental 1, 0x88B5) to the address
+//! of MAC control, which bridges never forward:
+//!
+//! ```text
+//! byte  0  destination 01-80-C2-00-00-01
+//!       6  source
+//!      12  EtherType 0x88B5
+//!      14  what it names: 1 a queue, 2 a flow
+//!      15  1 pauses, 0 resumes
+//!      16  priority, 0 to 7
+//!      17  zero
+//!      18  number of the queue or flow, 32 bits
+//!      22  zeros up to the smallest frame
+//! ```
+//!
+//! A pause lasts until its resume: it has no time of its own.
+
+use crate::SMALLEST_FRAME;
+
+const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
+const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+
+/// What a frame names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An egress queue of the neighbour's port, by its number there.
+    Queue(u16),
+    /// A flow, wherever the neighbour's port holds it.
+    Flow(u32),
+}
+
+/// Pauses or resumes one queue or one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuePauseFrame {
+    /// What it names.
+    pub target: Target,
+    /// 802.1p priority that the queue or flow belongs to, 0 to 7.
+    pub priority: u8,
+    /// It stops (rather than restarts) what it names.
+    pub pause: bool,
+}
+
+/// Why bytes are not such a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotQueuePause {
+    /// Fewer bytes than the fields take.
+    Short,
+    /// Another destination or EtherType.
+    Other,
+    /// A field has a value that it cannot have.
+    Field,
+}
+
+impl QueuePauseFrame {
+    /// Bytes on the wire, check sequence included.
+    pub const LENGTH: u32 = SMALLEST_FRAME;
+
+    /// The frame without its check sequence.
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
+        let mut bytes = [0; SMALLEST_FRAME as usize - 4];
+        bytes[..6].copy_from_slice(&DESTINATION);
+        bytes[6..12].copy_from_slice(&source);
+        bytes[12..14].copy_from_slice(&ETHERTYPE);
+        let (kind, number) = match self.target {
+            Target::Queue(queue) => (1, u32::from(queue)),
+            Target::Flow(flow) => (2, flow),
+        };
+        bytes[14] = kind;
+        bytes[15] = u8::from(self.pause);
+        bytes[16] = self.priority;
+        bytes[18..22].copy_from_slice(&number.to_be_bytes());
+        bytes
+    }
+
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// [`NotQueuePause`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotQueuePause> {
+        if bytes.len() < 22 {
+            return Err(NotQueuePause::Short);
+        }
+        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE {
+            return Err(NotQueuePause::Other);
+        }
+        let number = u32::from_be_bytes([bytes[18], bytes[19], bytes[20], bytes[21]]);
+        let target = match bytes[14] {
+            1 => Target::Queue(u16::try_from(number).map_err(|_| NotQueuePause::Field)?),
+            2 => Target::Flow(number),
+            _ => return Err(NotQueuePause::Field),
+        };
+        if bytes[15] > 1 || bytes[16] > 7 || bytes[17] != 0 {
+            return Err(NotQueuePause::Field);
+        }
+        Ok(Self { target, priority: bytes[16], pause: bytes[15] == 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_survives_the_wire() {
+        for target in [Target::Queue(0), Target::Queue(127), Target::Queue(u16::MAX), Target::Flow(u32::MAX)]
+        {
+            for (priority, pause) in [(0, true), (7, false)] {
+                let frame = QueuePauseFrame { target, priority, pause };
+                assert_eq!(QueuePauseFrame::parse(&frame.emit([2; 6])), Ok(frame));
+            }
+        }
+    }
+
+    #[test]
+    fn the_layout_is_as_described() {
+        let frame = QueuePauseFrame { target: Target::Flow(0x0102_0304), priority: 3, pause: true };
+        let bytes = frame.emit([7; 6]);
+        assert_eq!(bytes[..6], [0x01, 0x80, 0xc2, 0, 0, 1]);
+        assert_eq!(bytes[12..23], [0x88, 0xb5, 2, 1, 3, 0, 1, 2, 3, 4, 0]);
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        let good = QueuePauseFrame { target: Target::Queue(5), priority: 3, pause: false }.emit([0; 6]);
+        assert_eq!(QueuePauseFrame::parse(&good[..21]), Err(NotQueuePause::Short));
+        let wrong = [
+            (0, 0x40, NotQueuePause::Other),
+            (13, 0x40, NotQueuePause::Other),
+            (14, 4, NotQueuePause::Field),
+            (15, 2, NotQueuePause::Field),
+            (16, 8, NotQueuePause::Field),
+            (17, 1, NotQueuePause::Field),
+            (18, 1, NotQueuePause::Field), // beyond 16 bits
+        ];
+        for (at, flip, why) in wrong {
+            let mut bad = good;
+            bad[at] ^= flip;
+            assert_eq!(QueuePauseFrame::parse(&bad), Err(why), "byte {at}");
+        }
+    }
+}
