@@ -242,7 +242,7 @@ pub fn pause_length(pause: &Pause, outcome: &Outcome) -> Time {
 /// Summarises the run of `plan`, made from the scenario called `scenario`.
 pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
     let drops = drops(plan, outcome);
-    let pauses = pauses(plan, outcome);
+    let pauses = pauses(outcome);
     let c = outcome.counters;
     Summary {
         scenario: scenario.into(),
@@ -310,7 +310,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
     }
 }
 
-fn pauses(plan: &Plan, outcome: &Outcome) -> PauseSummary {
+fn pauses(outcome: &Outcome) -> PauseSummary {
     let lengths = || outcome.pauses.iter().map(|p| pause_length(p, outcome));
     let count = outcome.pauses.len() as u64;
     let total_ps = lengths().fold(0, Time::saturating_add);
