@@ -95,6 +95,7 @@ fn two_hundred_random_scenarios_are_the_same_on_any_number_of_threads() {
     let mut seen = [0usize; 6];
     for seed in 0..200 {
         let text = scenario(seed);
+        eprintln!("seed {seed} {:?}", std::time::Instant::now());
         let plan = plan(&text);
         let one = run(&plan);
         for (at, there) in [
