@@ -10,7 +10,7 @@ use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop, Wait};
+use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
 
 /// The rendered answer, after checking that it fits.
 fn rendered(summary: &Summary) -> String {
@@ -75,9 +75,13 @@ fn an_interrupted_run_leaves_out_what_had_not_begun() {
     let mut outcome = healthy(&plan);
     outcome.end = 95 * US; // flows 0 to 9 have begun
     outcome.stop = Stop::Interrupted;
-    for flow in &mut outcome.flows[5..] {
-        *flow = Default::default();
-    }
+    let begins = |outcome: &mut Outcome| {
+        for (result, flow) in outcome.flows.iter_mut().zip(&plan.flows).skip(5) {
+            let started = (flow.start <= outcome.end).then_some(flow.start);
+            *result = FlowOutcome { started, ..Default::default() };
+        }
+    };
+    begins(&mut outcome);
     let summary = summarise("ring", &plan, &outcome);
     assert!(!summary.complete);
     let all = summary.sizes.last().unwrap();
@@ -86,6 +90,7 @@ fn an_interrupted_run_leaves_out_what_had_not_begun() {
     assert!(!says(&plan, &outcome, "The traffic"));
     let mut early = outcome.clone();
     early.end = 45 * US; // the other class begins with flow 5, at 50 us
+    begins(&mut early);
     let silent = "The traffic \"an incast with a long name\" had no effect: no flow of it began";
     assert!(says(&plan, &early, silent));
     assert!(says(&plan, &outcome, "5 of 10 flows unfinished at 95 us: 5 were cut short"));

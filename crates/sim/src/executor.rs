@@ -19,7 +19,7 @@
 //! and the events tell: a window never passes them.
 
 use crate::Progress;
-use crate::core::Letter;
+use crate::core::Letters;
 use crate::deadlock;
 use crate::engine::{Engine, is_timer};
 use crate::observe::{self, Series};
@@ -71,7 +71,7 @@ enum Reached {
 struct Shared<'a> {
     engines: Vec<Mutex<Engine<'a>>>,
     /// Letters by parity of the window, receiver and sender.
-    mail: [Vec<Vec<Mutex<Vec<Letter>>>>; 2],
+    mail: [Vec<Vec<Mutex<Letters>>>; 2],
     /// Reports by parity of the window and part.
     reports: [Vec<Mutex<Report>>; 2],
     barrier: Barrier,
@@ -163,9 +163,7 @@ impl Shared<'_> {
         loop {
             let now = *parity % 2;
             for letters in &self.mail[now][me] {
-                for letter in lock(letters).drain(..) {
-                    engine.core.receive(&letter);
-                }
+                engine.core.receive(&mut lock(letters));
             }
             for (known, report) in reports.iter_mut().zip(&self.reports[now]) {
                 *known = *lock(report);
@@ -193,10 +191,11 @@ impl Shared<'_> {
             *parity += 1;
             let after = *parity % 2;
             let mut next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
-            for (part, letters) in engine.core.outbox.iter_mut().enumerate() {
-                if !letters.is_empty() {
-                    next = letters.iter().map(|l| l.time).fold(next, Time::min);
-                    lock(&self.mail[after][part][me]).append(letters);
+            for (part, post) in engine.core.outbox.iter_mut().enumerate() {
+                if !post.letters.is_empty() {
+                    next = post.letters.iter().map(|l| l.time).fold(next, Time::min);
+                    // The other box is empty: its letters were taken two windows ago.
+                    std::mem::swap(post, &mut lock(&self.mail[after][part][me]));
                 }
             }
             if me == 0 {
