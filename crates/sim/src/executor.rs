@@ -242,6 +242,8 @@ pub fn run(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool
                     shared.barrier.wait();
                     let Some(halt) = *lock(&shared.halt) else { break };
                     shared.windows(me, halt, &mut parity, &mut |_, _| true);
+                    // Everyone has read this halt before there is another one.
+                    shared.barrier.wait();
                 }
             });
         }
@@ -302,6 +304,7 @@ impl<'s, 'a> Run<'s, 'a> {
                 let flows_done = reports.iter().map(|r| r.flows_done).sum();
                 watch(&Progress { now, counters, flows_done, deadlocked })
             });
+            self.shared.barrier.wait();
             match reached {
                 Reached::Done(at) => break (Stop::AllDone, at),
                 Reached::Interrupted => break (Stop::Interrupted, self.latest()),

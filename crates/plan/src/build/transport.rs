@@ -90,7 +90,10 @@ fn irn(
     for flow in flows {
         links(topology, &routes.hops, flow.path, &mut data);
         links(topology, &routes.hops, flow.ack_path, &mut ack);
-        let inter = data.iter().chain(&ack).any(|h| h.delay > link_delay);
+        let called_long = [flow.path, flow.ack_path]
+            .iter()
+            .any(|&start| route(topology, &routes.hops, start).any(|p| topology.ports[p as usize].long));
+        let inter = called_long || data.iter().chain(&ack).any(|h| h.delay > link_delay);
         let trip = &mut longest[usize::from(inter)];
         if flow.ideal > 0 {
             *trip = (*trip).max(ideal::completion(packet, &one, &data, &ack).unwrap_or(Time::MAX));
@@ -120,7 +123,10 @@ fn irn(
     }
     if !facts.iter().any(|f| f.inter) {
         for key in cx.doc.keys("irn.inter") {
-            let message = format!("had no effect: no flow crosses a link of more than {}", Span(link_delay));
+            let message = format!(
+                "had no effect: no flow crosses a long link, nor one of more than {}",
+                Span(link_delay)
+            );
             cx.warn(format!("irn.inter.{key}"), message);
         }
     }
@@ -159,11 +165,15 @@ fn irn(
     Ok((params, out))
 }
 
-/// The links of a route of the pool. (A slow receiver's inner port is none.)
+/// The links of a route of the pool, by egress port. (A slow receiver's inner port is none.)
+fn route<'r>(topology: &'r Topology, hops: &'r [u32], start: u32) -> impl Iterator<Item = u32> + 'r {
+    let ports = topology.ports.len();
+    hops[start as usize..].iter().copied().take_while(|&h| h < EXPIRE).filter(move |&p| (p as usize) < ports)
+}
+
 fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {
-    let route = hops[start as usize..].iter().take_while(|&&h| h < EXPIRE);
     out.clear();
-    out.extend(route.filter(|&&p| (p as usize) < topology.ports.len()).map(|&p| hop(topology, p)));
+    out.extend(route(topology, hops, start).map(|p| hop(topology, p)));
 }
 
 fn timeout(cx: &Context<'_>, key: &str, given: Option<Span>, default: Time) -> Result<Time, Error> {
