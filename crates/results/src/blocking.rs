@@ -17,7 +17,7 @@ use xoff_sim::outcome::{Blocking, FlowBlame, Outcome};
 /// Most victims and roots that the summary names.
 pub const LISTED: usize = 10;
 /// The property of the verdict.
-pub const PROPERTY: &str = "no-innocent-waiting";
+pub const PROPERTY: &str = "no-victims";
 
 /// How long packets and queue pairs waited in paused queues: sums over them, in
 /// picoseconds, at most 2^63 - 1.
@@ -189,15 +189,14 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
 /// each flow's own promise it; other schemes do not.
 pub fn verdict(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     let waits = &blocking.waits;
-    let (pauses, roots) = (blocking.pauses, blocking.congested_ports);
-    let behind =
-        format!("behind {} for {}", human::counted(pauses, "pause"), human::counted(roots, "congested port"));
+    let behind = format!("behind {}", human::counted(blocking.pauses, "pause"));
     if waits.innocent() == 0 {
         return (State::Held, format!("no innocent waiting {behind}"));
     }
     let promised = matches!(plan.flow_control, FlowControlParams::PerFlowQueue(_));
     let state = if promised { State::Broken } else { State::NotPromised };
-    (state, format!("{} {behind}", innocent(waits)))
+    let (packets, sources) = (human::time(waits.innocent_ps), human::time(waits.source_innocent_ps));
+    (state, format!("{packets} in packets, {sources} at sources, {behind}"))
 }
 
 /// Innocent waiting in words.

@@ -26,7 +26,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     /// The property: `losslessness`, `deadlock-freedom`, `conservation`, `completion`
-    /// or `no-innocent-waiting`.
+    /// or `no-victims`.
     pub property: &'static str,
     /// Whether it held.
     pub state: State,
