@@ -6,6 +6,7 @@
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+use crate::blocking::{self, BlockingSummary};
 use crate::names;
 use crate::notes::{self, Note};
 use crate::statistics::{self, Group};
@@ -44,6 +45,8 @@ pub struct Summary {
     pub drops: DropSummary,
     /// Pauses.
     pub pauses: PauseSummary,
+    /// Head-of-line blocking, if it was measured.
+    pub blocking: Option<BlockingSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -243,6 +246,7 @@ pub fn pause_length(pause: &Pause, outcome: &Outcome) -> Time {
 pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
     let drops = drops(plan, outcome);
     let pauses = pauses(outcome);
+    let blocking = blocking::summarise(plan, outcome);
     let c = outcome.counters;
     Summary {
         scenario: scenario.into(),
@@ -256,9 +260,10 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         complete: outcome.stop != Stop::Interrupted,
         sizes: statistics::by_size(plan, outcome),
         classes: statistics::by_class(plan, outcome),
-        verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses),
+        verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses, blocking.as_ref()),
         drops,
         pauses,
+        blocking,
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
