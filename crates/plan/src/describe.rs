@@ -189,6 +189,10 @@ fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String {
     }
 }
 
+fn pause_time(time: Time) -> String {
+    if time == 0 { String::new() } else { format!(", pauses last {}", Span(time)) }
+}
+
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
     // The inner ports of slow hosts come behind the scenario's own.
@@ -199,17 +203,19 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             format!("pfc ({} quanta, response time {})", p.quanta, Span(p.response_time))
         }
         FlowControlParams::Bfc(p) => format!(
-            "bfc ({} queues, {} virtual flows, hop round trip {}, response time {})",
+            "bfc ({} queues, {} virtual flows, hop round trip {}, response time {}{})",
             p.queues,
             p.virtual_flows,
             range(&p.hop_rtt[..own], |&t| Span(t).to_string()),
-            Span(p.response_time)
+            Span(p.response_time),
+            pause_time(p.pause_time)
         ),
         FlowControlParams::PerFlowQueue(p) => format!(
-            "per-flow-queue (xoff {}, xon {}, response time {})",
+            "per-flow-queue (xoff {}, xon {}, response time {}{})",
             range(&p.pause[..own], |&b| Bytes(b).to_string()),
             range(&p.resume[..own], |&b| Bytes(b).to_string()),
-            Span(p.response_time)
+            Span(p.response_time),
+            pause_time(p.pause_time)
         ),
     };
     writeln!(out, "flow control: {scheme}")?;

@@ -67,9 +67,10 @@ const KEYS: [(&str, &[&str]); 4] = [
             "resume_interval",
             "acks",
             "response_time",
+            "pause_time",
         ],
     ),
-    ("per-flow-queue", &["xoff", "xon", "response_time"]),
+    ("per-flow-queue", &["xoff", "xon", "response_time", "pause_time"]),
     ("none", &[]),
 ];
 

@@ -93,6 +93,7 @@ fn who_promises_that_nobody_waits_for_others() {
         pause: vec![],
         resume: vec![],
         response_time: 0,
+        pause_time: 0,
     });
     assert_eq!(verdict(&plan, &none), zero);
     assert_eq!(verdict(&plan, &some), Some((State::Broken, text)));

@@ -22,7 +22,7 @@ use crate::packet::NONE;
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::flow_control::{ControlFrame, Queueing};
+use xoff_schemes::flow_control::{ControlFrame, Queueing, Target};
 
 /// Roots by priority; what a control frame carries beside its bytes.
 pub type Roots = [u32; 8];
@@ -43,6 +43,9 @@ pub struct Oracle {
     effective: Roots,
     /// The leaf that has just grown, and may be why its scheme sends a pause.
     grown: u32,
+    /// The roots of pauses that stand and may be repeated, by ingress port,
+    /// priority and what is paused.
+    sent: BTreeMap<(u32, u8, Target), u32>,
     flows: Vec<FlowBlame>,
     /// By paused port and root.
     places: BTreeMap<(u32, u32), Blame>,
@@ -71,6 +74,7 @@ impl Oracle {
             frames: Vec::new(),
             effective: NO_ROOTS,
             grown: NONE,
+            sent: BTreeMap::new(),
             flows: vec![FlowBlame::default(); plan.flows.len()],
             places: BTreeMap::new(),
         }
@@ -107,7 +111,7 @@ impl Oracle {
         }
     }
 
-    /// A leaf has grown, and its scheme is told.
+    /// A leaf has grown, and its scheme is told; [`NONE`] when it has been told.
     pub fn grows(&mut self, leaf: u32) {
         self.grown = leaf;
     }
@@ -160,7 +164,7 @@ fn crosses(hops: &[u32], at: u32, root: u32) -> bool {
 impl Core<'_> {
     /// The roots of the pauses that `port` is about to send.
     #[cold]
-    pub fn roots(&self, port: u32, frame: &ControlFrame) -> Roots {
+    pub fn roots(&mut self, port: u32, frame: &ControlFrame) -> Roots {
         let mut roots = NO_ROOTS;
         match frame {
             ControlFrame::Pfc(frame) => {
@@ -171,10 +175,23 @@ impl Core<'_> {
                     }
                 }
             }
-            ControlFrame::QueuePause(frame) if frame.pause => {
-                roots[usize::from(frame.priority)] = self.root_of_leaf();
+            ControlFrame::QueuePause(frame) => {
+                let new = self.root_of_leaf();
+                let Some(oracle) = &mut self.blocking else { return roots };
+                let key = (port, frame.priority, frame.target);
+                // What no leaf has just caused is a repeat.
+                roots[usize::from(frame.priority)] = match (frame.pause, new) {
+                    (true, NONE) => oracle.sent.get(&key).copied().unwrap_or(NONE),
+                    (true, root) => {
+                        oracle.sent.insert(key, root);
+                        root
+                    }
+                    (false, _) => {
+                        oracle.sent.remove(&key);
+                        NONE
+                    }
+                };
             }
-            ControlFrame::QueuePause(_) => {}
         }
         roots
     }

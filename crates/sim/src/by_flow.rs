@@ -31,10 +31,9 @@ impl Core<'_> {
 
     /// What the scheme is told of a queue pair.
     fn passing_flow(&self, flow: u32) -> Passing {
-        let f = &self.plan.flows[flow as usize];
         Passing {
-            port: self.hops[f.path as usize],
-            lane: f.lane,
+            port: self.senders[flow as usize].port(),
+            lane: self.plan.flows[flow as usize].lane,
             queue: 0,
             own: true,
             queued: 0,
@@ -61,7 +60,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
             passing.queue = flow_control.classify(core, &passing);
             core.leaves.numbered(port, passing.lane, passing.queue)
         }
-        Queueing::PerFlow if !passing.answer => core.packets[id].hop,
+        Queueing::PerFlow if !passing.answer => core.leaves.at_hop(core.packets[id].hop),
         _ => {
             core.packets[id].set_upstream(0);
             return core.enqueue(port, 1 + lane, id);
@@ -74,6 +73,9 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         oracle.grows(leaf);
     }
     flow_control.enqueued(core, &mut passing);
+    if let Some(oracle) = &mut core.blocking {
+        oracle.grows(NONE);
+    }
     core.packets[id].set_counted(passing.counted);
     core.leaves.get_mut(leaf).pausing = passing.pausing;
 }
@@ -97,6 +99,20 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     let packets = &core.packets;
     let (leaf, size) = core.leaves.settle(port, queue, &core.queues, |q| packets[q.head].size);
     core.leaves.get_mut(leaf).deficit -= size;
+    take(core, flow_control, leaf)
+}
+
+/// Takes the first packet that waits in a group's leaves, in whatever order; those
+/// of its own list excepted.
+#[cold]
+pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
+    let leaf = core.leaves.first(port, queue)?;
+    Some(take(core, flow_control, leaf))
+}
+
+/// Takes the first packet of a leaf, and tells the scheme.
+fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
+    let port = core.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);
     let mut passing = core.passing(port, id);
     passing.queue = core.leaves.number(leaf, passing.lane);
@@ -129,7 +145,7 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 /// A queue pair has nothing to send for now, and has left its leaf.
 pub fn own_left(core: &mut Core, flow_control: &mut FlowControl, flow: u32) {
     let mut passing = core.passing_flow(flow);
-    passing.queue = core.leaves.number(core.leaves.of_flow[flow as usize], passing.lane);
+    passing.queue = core.leaves.number(core.leaves.of_flow(flow), passing.lane);
     flow_control.left(core, &mut passing);
 }
 
@@ -148,10 +164,10 @@ pub fn settle_newcomer(core: &mut Core, flow_control: &mut FlowControl) {
             let mut passing = core.passing_flow(flow);
             if let Queueing::Numbered { .. } = core.leaves.queueing {
                 passing.queue = flow_control.classify(core, &passing);
-                core.leaves.of_flow[flow as usize] =
-                    core.leaves.numbered(passing.port, passing.lane, passing.queue);
+                let leaf = core.leaves.numbered(passing.port, passing.lane, passing.queue);
+                core.leaves.assign(flow, leaf);
             }
-            core.leaf_join(core.leaves.of_flow[flow as usize], flow);
+            core.leaf_join(core.leaves.of_flow(flow), flow);
             flow_control.enqueued(core, &mut passing);
         }
     }

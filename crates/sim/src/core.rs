@@ -525,6 +525,9 @@ impl Device for Core<'_> {
 
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
         let roots = self.blocking.is_some().then(|| self.roots(port, &frame));
+        if self.is_down(port) {
+            return;
+        }
         // A frame of this kind that still waits says this, too.
         let waiting = self.queues[self.ports[port as usize].first_queue as usize].tail;
         if waiting != NONE {

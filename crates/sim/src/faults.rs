@@ -6,6 +6,7 @@
 //! transmission begins. Such a frame arrives all the same, at a position of the
 //! plan's hops that says what became of it, and is counted there.
 
+use crate::by_flow;
 use crate::core::{Core, kind};
 use crate::engine;
 use crate::outcome::DropReason;
@@ -178,7 +179,7 @@ impl Core<'_> {
 #[cold]
 pub fn happens(core: &mut Core, flow_control: &mut FlowControl, element: u32, data: u32) {
     match (element, data) {
-        (ROUTES, change) => reroute(core, change as usize),
+        (ROUTES, change) => reroute(core, flow_control, change as usize),
         (port, 1) => fails(core, flow_control, port),
         (port, _) => recovers(core, flow_control, port),
     }
@@ -208,6 +209,7 @@ fn recovers(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
         let over = core.accounts[port as usize * core.lanes + lane].over;
         flow_control.link_recovered(core, port, lane as u8, over, settled);
     }
+    flow_control.link_reset(core, port);
     core.post_decision(port);
 }
 
@@ -221,8 +223,7 @@ pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
         core.take_frame(id);
     }
     for queue in 1..=core.lanes {
-        while core.queues[first + queue].head != NONE {
-            let id = core.dequeue(port, queue);
+        while let Some(id) = waiting(core, flow_control, port, queue) {
             let packet = core.packets[id];
             // It left the queue, but not the port.
             core.queues[first + queue].data_packets -= u64::from(packet.kind == Kind::Data);
@@ -235,8 +236,20 @@ pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     }
 }
 
+/// Takes a packet out of a queue of `port`, whose link is down, or out of its
+/// leaves: none of those is paused.
+fn waiting(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
+    let at = core.ports[port as usize].first_queue as usize + queue;
+    if core.queues[at].head != NONE {
+        return Some(core.dequeue(port, queue));
+    }
+    let next = if core.leaves.used() { by_flow::drain(core, flow_control, port, queue) } else { None };
+    debug_assert!(next.is_some() || core.queues[at].bytes == 0, "no leaf is left out");
+    next
+}
+
 /// Routes change: flows go over to their new ones, and so do packets under way.
-fn reroute(core: &mut Core, change: usize) {
+fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
     let plan = core.plan;
     let table = &plan.faults.tables[plan.faults.reroutes[change].table as usize];
     for packet in core.packets.slots_mut() {
@@ -247,9 +260,18 @@ fn reroute(core: &mut Core, change: usize) {
             packet.hop = table.positions[at].1;
         }
     }
-    for flow in &table.flows {
-        if let Some(port) = core.reroute_flow(flow) {
-            core.post_decision(port);
+    for route in &table.flows {
+        let flow = route.flow;
+        let (port, sender) = (core.hops[route.path as usize], &core.senders[flow as usize]);
+        if sender.port() == port || !sender.ready() {
+            core.set_route(route);
+            continue;
         }
+        core.leave_ring(flow);
+        by_flow::settle_newcomer(core, flow_control);
+        core.set_route(route);
+        core.join_ring(flow);
+        by_flow::settle_newcomer(core, flow_control);
+        core.post_decision(port);
     }
 }

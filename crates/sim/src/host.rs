@@ -109,6 +109,11 @@ impl SenderState {
         self.path
     }
 
+    /// Its NIC's port.
+    pub fn port(&self) -> u32 {
+        self.port
+    }
+
     /// It stands in its ring: it may send.
     pub fn ready(&self) -> bool {
         self.in_ring
@@ -145,7 +150,7 @@ impl ReceiverState {
 
 impl Core<'_> {
     /// The flow may send: it joins its ring. The caller then kicks the port.
-    fn join_ring(&mut self, flow: u32) {
+    pub fn join_ring(&mut self, flow: u32) {
         let sender = &mut self.senders[flow as usize];
         if sender.in_ring || sender.held || !sender.transport.can_send() {
             return;
@@ -174,7 +179,7 @@ impl Core<'_> {
     /// Takes a flow that has nothing more to send out of its ring. Answers the
     /// port to kick, if the flow control is to be told.
     #[cold]
-    fn leave_ring(&mut self, flow: u32) -> Option<u32> {
+    pub fn leave_ring(&mut self, flow: u32) -> Option<u32> {
         let sender = &self.senders[flow as usize];
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
         let after = sender.ring_next;
@@ -388,10 +393,7 @@ impl Core<'_> {
         }
         if sender.in_ring {
             // What it was to repeat has arrived after all, and new packets may not go.
-            if !sender.transport.can_send() {
-                self.leave_ring(flow);
-            }
-            return None;
+            return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
         }
         let port = sender.port;
         self.join_ring(flow);
@@ -429,25 +431,14 @@ impl Core<'_> {
         Some(port)
     }
 
-    /// A flow and its ACKs go over to other routes. Answers the port where it now
-    /// waits to send, if that is another one than before.
-    pub fn reroute_flow(&mut self, route: &FlowRoute) -> Option<u32> {
+    /// A flow and its ACKs go over to other routes. If it then waits at another
+    /// port, it stands in no ring.
+    pub fn set_route(&mut self, route: &FlowRoute) {
         self.receivers[route.flow as usize].ack_path = route.ack_path;
         let port = self.hops[route.path as usize];
         let sender = &mut self.senders[route.flow as usize];
-        sender.path = route.path;
-        if sender.port == port {
-            return None;
-        }
-        let waited = sender.in_ring;
-        if waited {
-            self.leave_ring(route.flow);
-        }
-        self.senders[route.flow as usize].port = port;
-        if waited {
-            self.join_ring(route.flow);
-        }
-        waited.then_some(port)
+        (sender.path, sender.port) = (route.path, port);
+        self.leaves.move_flow(route.flow, port);
     }
 
     /// A paced flow may send again. Answers the port to kick.

@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::packet::{Kind, NONE, Packet};
 use crate::port::Queue;
 use xoff_net::topology::NodeKind;
-use xoff_plan::plan::{DELIVER, EXPIRE, Plan};
+use xoff_plan::plan::{ENDS, Flow, Plan};
 use xoff_schemes::flow_control::{Queueing, Target};
 
 /// A leaf, but for its list.
@@ -62,7 +62,9 @@ pub struct Leaves {
     /// By port and lane: its first leaf, where queues are numbered.
     bases: Vec<u32>,
     /// By flow: the leaf of its queue pair.
-    pub of_flow: Vec<u32>,
+    of_flow: Vec<u32>,
+    /// Which leaf belongs to which flow, under [`Queueing::PerFlow`]; else empty.
+    by_flow: ByFlow,
 }
 
 /// What has just happened at a host and the scheme has not been told yet.
@@ -97,6 +99,7 @@ impl Leaves {
             pausing: false,
         };
         let mut of_flow = Vec::new();
+        let mut by_flow = ByFlow::default();
         match queueing {
             Queueing::PerLane => {}
             Queueing::Numbered { queues, .. } => {
@@ -112,19 +115,15 @@ impl Leaves {
                 }
                 of_flow = vec![NONE; plan.flows.len()];
             }
-            // A leaf for each hop of each route; a packet knows where it stands on its own.
             Queueing::PerFlow => {
-                leaves = plan.hops.iter().map(|&port| leaf(port, 0)).collect();
-                for flow in &plan.flows {
-                    let own = 1 + lanes as u16 + u16::from(flow.lane);
-                    let route =
-                        plan.hops[flow.path as usize..].iter().take_while(|&&p| p != DELIVER && p != EXPIRE);
-                    for (i, _) in route.enumerate() {
-                        let queue = if i == 0 { own } else { 1 + u16::from(flow.lane) };
-                        leaves[flow.path as usize + i].queue = queue;
-                    }
+                by_flow = ByFlow::new(plan);
+                for place in &by_flow.places {
+                    let lane = u16::from(plan.flows[place.flow as usize].lane);
+                    let group = if place.own { 1 + lanes as u16 + lane } else { 1 + lane };
+                    leaves.push(leaf(place.port, group));
                 }
-                of_flow = plan.flows.iter().map(|f| f.path).collect();
+                let own = |(flow, f): (usize, &Flow)| by_flow.own(flow as u32, plan.hops[f.path as usize]);
+                of_flow = plan.flows.iter().enumerate().map(own).collect();
             }
         }
         let groups = if queueing == Queueing::PerLane { 0 } else { ports.len() * 2 * lanes };
@@ -137,6 +136,7 @@ impl Leaves {
             rings: vec![Ring { head: NONE, active: 0 }; groups],
             bases,
             of_flow,
+            by_flow,
         }
     }
 
@@ -172,9 +172,38 @@ impl Leaves {
         self.first + leaf as usize
     }
 
+    /// The leaf of queue pair `flow`.
+    pub fn of_flow(&self, flow: u32) -> u32 {
+        self.of_flow[flow as usize]
+    }
+
     /// The list that queue pair `flow` stands in.
     pub fn list_of(&self, flow: u32) -> usize {
-        self.list(self.of_flow[flow as usize])
+        self.list(self.of_flow(flow))
+    }
+
+    /// Queue pair `flow`, which stands in no ring, belongs to `leaf` from now on.
+    pub fn assign(&mut self, flow: u32, leaf: u32) {
+        self.of_flow[flow as usize] = leaf;
+    }
+
+    /// Queue pair `flow`, which stands in no ring, sends through `port` from now
+    /// on. (Numbered queues are chosen anew each time that it joins one.)
+    pub fn move_flow(&mut self, flow: u32, port: u32) {
+        if self.queueing == Queueing::PerFlow {
+            self.assign(flow, self.by_flow.own(flow, port));
+        }
+    }
+
+    /// Under [`Queueing::PerFlow`]: the leaf of packets that stand at `hop` of the plan's hops.
+    pub fn at_hop(&self, hop: u32) -> u32 {
+        self.by_flow.leaf_at[hop as usize]
+    }
+
+    /// A leaf of a group whose turn it is, if one holds something and may send.
+    pub fn first(&self, port: u32, queue: usize) -> Option<u32> {
+        let ring = self.ring(port, queue);
+        (ring.active > 0).then_some(ring.head)
     }
 
     /// The list of the leaf whose turn it is.
@@ -344,14 +373,8 @@ impl Core<'_> {
     /// The leaves that a control frame at `port` names.
     fn named(&self, port: u32, lane: u8, target: Target) -> Vec<u32> {
         match target {
-            Target::Queue(number) => {
-                vec![self.leaves.numbered(port, lane, number)]
-            }
-            Target::Flow(flow) => {
-                let path = self.plan.flows[flow as usize].path;
-                let route = self.hops[path as usize..].iter().take_while(|&&p| p != DELIVER && p != EXPIRE);
-                (path..).zip(route).filter(|&(_, &p)| p == port).map(|(hop, _)| hop).collect()
-            }
+            Target::Queue(number) => vec![self.leaves.numbered(port, lane, number)],
+            Target::Flow(flow) => self.leaves.by_flow.at_port(flow, port).collect(),
         }
     }
 
@@ -412,6 +435,102 @@ impl Core<'_> {
         } else {
             self.senders[tail as usize].ring_next = flow;
         }
+    }
+}
+
+/// A leaf of [`Queueing::PerFlow`]: that of a flow's packets at a port, or of its
+/// `own` queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    flow: u32,
+    port: u32,
+    own: bool,
+}
+
+/// The leaves of a plan's flows, one at each port of each route that a flow may
+/// have: so packets that stay at a port when routes change stay in their queue.
+#[derive(Debug, Default)]
+struct ByFlow {
+    /// By leaf, in order.
+    places: Vec<Place>,
+    /// By position in the plan's hops: the leaf of packets that wait there.
+    leaf_at: Vec<u32>,
+}
+
+impl ByFlow {
+    fn new(plan: &Plan) -> Self {
+        let mut by_flow = Self { places: Vec::new(), leaf_at: vec![NONE; plan.hops.len()] };
+        // First the flow of each position. A route begins with a queue pair; the way
+        // on of packets under way, with the port that they wait at.
+        for (flow, f) in plan.flows.iter().enumerate() {
+            by_flow.begin(plan, flow as u32, f.path);
+        }
+        for table in &plan.faults.tables {
+            for route in &table.flows {
+                by_flow.begin(plan, route.flow, route.path);
+            }
+            for &(old, new) in &table.positions {
+                // What ACKs stand at has no flow here, and no leaf.
+                let flow = by_flow.leaf_at[old as usize];
+                if flow != NONE {
+                    by_flow.go_on(plan, flow, new);
+                }
+            }
+        }
+        by_flow.places.sort_unstable();
+        by_flow.places.dedup();
+        for position in 0..plan.hops.len() {
+            let flow = by_flow.leaf_at[position];
+            if flow != NONE {
+                let place = Place { flow, port: plan.hops[position], own: false };
+                by_flow.leaf_at[position] = by_flow.find(&place).unwrap_or(NONE);
+            }
+        }
+        by_flow
+    }
+
+    /// A route of `flow` begins at `start`.
+    fn begin(&mut self, plan: &Plan, flow: u32, start: u32) {
+        self.places.push(Place { flow, port: plan.hops[start as usize], own: true });
+        if std::mem::replace(&mut self.leaf_at[start as usize], flow) == NONE {
+            self.walk(plan, flow, start + 1);
+        }
+    }
+
+    /// Packets of `flow` may wait at `start` and go on from there.
+    fn go_on(&mut self, plan: &Plan, flow: u32, start: u32) {
+        debug_assert!([NONE, flow].contains(&self.leaf_at[start as usize]), "flows share no positions");
+        self.walk(plan, flow, start);
+    }
+
+    /// Packets of `flow` may wait at `at` and behind.
+    fn walk(&mut self, plan: &Plan, flow: u32, mut at: u32) {
+        loop {
+            let port = plan.hops[at as usize];
+            if port >= ENDS {
+                return;
+            }
+            self.places.push(Place { flow, port, own: false });
+            // What is known is known to its end, but for a queue pair's own place.
+            if std::mem::replace(&mut self.leaf_at[at as usize], flow) != NONE {
+                return;
+            }
+            at += 1;
+        }
+    }
+
+    fn find(&self, place: &Place) -> Option<u32> {
+        self.places.binary_search(place).ok().map(|at| at as u32)
+    }
+
+    /// The leaf of a queue pair at `port`, which a route of the flow begins with.
+    fn own(&self, flow: u32, port: u32) -> u32 {
+        self.find(&Place { flow, port, own: true }).expect("every route's beginning has one")
+    }
+
+    /// The leaves of a flow at `port`.
+    fn at_port(&self, flow: u32, port: u32) -> impl Iterator<Item = u32> + use<'_> {
+        [false, true].into_iter().filter_map(move |own| self.find(&Place { flow, port, own }))
     }
 }
 

@@ -9,7 +9,7 @@
 
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind};
-use xoff_plan::plan::{EXPIRE, Plan};
+use xoff_plan::plan::{ENDS, Plan};
 
 /// A plan's devices, dealt out.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ fn crossings(plan: &Plan) -> Vec<u64> {
     for flow in &plan.flows {
         let count = plan.packet.packets(flow.size);
         for start in [flow.path, flow.ack_path] {
-            for &port in plan.hops[start as usize..].iter().take_while(|&&p| p < EXPIRE) {
+            for &port in plan.hops[start as usize..].iter().take_while(|&&p| p < ENDS) {
                 packets[port as usize] += count;
             }
         }

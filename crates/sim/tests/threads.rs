@@ -69,13 +69,12 @@ fn scenario(seed: u64) -> String {
     }
     let run = ["", "duration = \"150us\"\ndrain = \"50us\"\n"][pick(2)];
     write!(text, "[run]\nseed = {seed}\n{run}").unwrap();
-    let by_flow = matches!(scheme, "bfc" | "per-flow-queue");
-    if !link.is_empty() && !by_flow && pick(3) == 0 {
+    if !link.is_empty() && pick(3) == 0 {
         let until = ["", "until = \"61us\"\n"][pick(2)];
         let until = if run.is_empty() { "until = \"61us\"\n" } else { until };
         write!(text, "[[failure]]\nlink = \"{link}\"\nat = \"{}us\"\n{until}", pick(40)).unwrap();
     }
-    if !link.is_empty() && !by_flow && pick(4) == 0 {
+    if !link.is_empty() && pick(4) == 0 {
         write!(text, "[[loss]]\nlink = \"{link}\"\nrate = 0.01\n").unwrap();
     }
     if pick(4) == 0 {

@@ -17,7 +17,8 @@
 //!      22  zeros up to the smallest frame
 //! ```
 //!
-//! A pause lasts until its resume: it has no time of its own.
+//! A pause lasts until its resume, or for a time that both ends know: the frame
+//! says none.
 
 use crate::SMALLEST_FRAME;
 
@@ -25,7 +26,7 @@ const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
 /// What a frame names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// An egress queue of the neighbour's port, by its number there.
     Queue(u16),

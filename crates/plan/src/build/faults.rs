@@ -4,7 +4,7 @@
 use super::{Context, LAST, LONGEST, measure, node};
 use crate::error::Error;
 use crate::plan::{Down, Loss, PacketFormat};
-use crate::scenario::{FlowControl, LossKind};
+use crate::scenario::LossKind;
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
@@ -34,7 +34,6 @@ pub(super) fn read(
 ) -> Result<Faults, Error> {
     let mut named = Vec::new();
     let mut spans: BTreeMap<PortId, Vec<(Time, Time)>> = BTreeMap::new();
-    refuse_queues_by_flow(cx)?;
     for i in 0..cx.scenario.failure.len() {
         let ports = failing(cx, topology, i)?;
         let times = times(cx, i, end)?;
@@ -56,25 +55,6 @@ pub(super) fn read(
     let losses = losses(cx, topology, end, packet, &mut named)?;
     let reconvergence = reconvergence(cx, &down)?;
     Ok(Faults { down, losses, reconvergence, named })
-}
-
-/// Queues that belong to a flow, or to a hop of its route, do not follow when
-/// routes change.
-fn refuse_queues_by_flow(cx: &Context<'_>) -> Result<(), Error> {
-    let scheme = match cx.scenario.flow_control {
-        FlowControl::Pfc(_) | FlowControl::None => return Ok(()),
-        FlowControl::Bfc(_) => "bfc",
-        FlowControl::PerFlowQueue(_) => "per-flow-queue",
-    };
-    if cx.scenario.failure.is_empty() {
-        return Ok(());
-    }
-    let message = format!("links cannot fail under `{scheme}`: its queues by flow do not follow new routes");
-    Err(cx.doc.error(
-        "failure",
-        message,
-        "use flow_control.scheme = \"pfc\" or \"none\", or leave the failures out",
-    ))
 }
 
 fn reconvergence(cx: &mut Context<'_>, down: &[Down]) -> Result<Time, Error> {

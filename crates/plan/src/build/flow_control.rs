@@ -2,19 +2,28 @@
 
 use super::{Context, LONGEST, MEMORY, bytes};
 use crate::error::Error;
-use crate::plan::PacketFormat;
+use crate::plan::{Faults, PacketFormat};
 use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue};
+use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::{PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::bfc::BfcParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
 
+/// A pause lasts so long, unless the scenario says otherwise, where frames can be
+/// lost: many times as long as most pauses, and much less than a timeout.
+const PAUSE_TIME: Time = 100 * MICROSECOND;
+const SHORTEST_PAUSE: Time = MICROSECOND;
+
 /// Refuses values out of range, and keys that contradict each other.
 pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
     match &cx.scenario.flow_control {
         FlowControl::Bfc(bfc) => check_bfc(cx, bfc),
-        FlowControl::PerFlowQueue(pfq) => time(cx, "response_time", pfq.response_time),
+        FlowControl::PerFlowQueue(pfq) => {
+            time(cx, "response_time", pfq.response_time)?;
+            check_pause_time(cx, pfq.pause_time)
+        }
         FlowControl::Pfc(_) | FlowControl::None => Ok(()),
     }
 }
@@ -25,6 +34,25 @@ fn time(cx: &Context<'_>, key: &str, value: Span) -> Result<(), Error> {
     }
     let message = format!("{key} = {value} is out of range");
     Err(cx.doc.error(&format!("flow_control.{key}"), message, format!("{} are the most", Span(LONGEST))))
+}
+
+fn check_pause_time(cx: &Context<'_>, given: Option<Span>) -> Result<(), Error> {
+    let Some(value) = given else { return Ok(()) };
+    if value.0 < SHORTEST_PAUSE {
+        let message = format!("a pause of {value} is over before it is repeated");
+        let help = format!(
+            "write {} or more; without the key it is {} where frames can be lost",
+            Span(SHORTEST_PAUSE),
+            Span(PAUSE_TIME)
+        );
+        return Err(cx.doc.error("flow_control.pause_time", message, help));
+    }
+    time(cx, "pause_time", value)
+}
+
+/// How long a pause lasts in this run; 0 is until its resume.
+fn pause_time(given: Option<Span>, faulty: bool) -> Time {
+    given.map_or(if faulty { PAUSE_TIME } else { 0 }, |t| t.0)
 }
 
 fn check_bfc(cx: &mut Context<'_>, bfc: &Bfc) -> Result<(), Error> {
@@ -45,6 +73,7 @@ fn check_bfc(cx: &mut Context<'_>, bfc: &Bfc) -> Result<(), Error> {
     if let Some(hop_rtt) = bfc.hop_rtt {
         time(cx, "hop_rtt", hop_rtt)?;
     }
+    check_pause_time(cx, bfc.pause_time)?;
     if bfc.keep == 0 && bfc.reuse_kept {
         cx.warn("flow_control.reuse_kept".into(), "had no effect: with keep = 0 no queue is kept".into());
     }
@@ -65,8 +94,8 @@ pub(super) fn check_queues(cx: &Context<'_>, topology: &Topology, lanes: usize) 
     Err(cx.doc.error("flow_control.queues", message, help).with_key("flow_control.queues"))
 }
 
-/// The parameters of BFC on the ports of `topology`.
-pub(super) fn bfc(bfc: &Bfc, topology: &Topology) -> BfcParams {
+/// The parameters of BFC on the ports of `topology`, whose links may be `faulty`.
+fn bfc(bfc: &Bfc, topology: &Topology, faulty: bool) -> BfcParams {
     let hop_rtt = |delay: u64| bfc.hop_rtt.map_or(2 * delay, |t| t.0);
     BfcParams {
         queues: bfc.queues as u16,
@@ -77,18 +106,26 @@ pub(super) fn bfc(bfc: &Bfc, topology: &Topology) -> BfcParams {
         resume_interval: bfc.resume_interval.0,
         acks_in_queues: bfc.acks == BfcAcks::Queues,
         response_time: bfc.response_time.0,
+        pause_time: pause_time(bfc.pause_time, faulty),
     }
 }
 
-/// The parameters of per-flow queues on the ports of `topology`.
-pub(super) fn per_flow_queue(
+/// The parameters of per-flow queues on the ports of `topology`, whose links may
+/// be `faulty`.
+fn per_flow_queue(
     cx: &Context<'_>,
     pfq: &PerFlowQueue,
     topology: &Topology,
     packet: &PacketFormat,
+    faulty: bool,
 ) -> Result<PerFlowQueueParams, Error> {
     let least = u64::from(packet.largest());
-    let mut params = PerFlowQueueParams { pause: vec![], resume: vec![], response_time: pfq.response_time.0 };
+    let mut params = PerFlowQueueParams {
+        pause: vec![],
+        resume: vec![],
+        response_time: pfq.response_time.0,
+        pause_time: pause_time(pfq.pause_time, faulty),
+    };
     let shown = |t: Threshold, resolved: u64| match t {
         Threshold::Bytes(b) => b.to_string(),
         bdp => format!("{bdp} ({})", bytes(resolved)),
@@ -120,12 +157,14 @@ pub(super) fn params(
     cx: &Context<'_>,
     topology: &Topology,
     packet: &PacketFormat,
+    faults: &Faults,
 ) -> Result<FlowControlParams, Error> {
+    let faulty = !(faults.down.is_empty() && faults.losses.is_empty());
     Ok(match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => FlowControlParams::Pfc(super::memory::params(pfc)),
-        FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology)),
+        FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology, faulty)),
         FlowControl::PerFlowQueue(pfq) => {
-            FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet)?)
+            FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)
         }
         FlowControl::None => FlowControlParams::None,
     })

@@ -132,7 +132,7 @@ pub(crate) fn plan(
         accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
     }
     buffers.shrink_to_fit();
-    let flow_control = flow_control::params(&cx, &topology, &packet)?;
+    let flow_control = flow_control::params(&cx, &topology, &packet, &planned)?;
     let plan = Plan {
         seed: scenario.run.seed,
         topology,

@@ -3,7 +3,7 @@
 use super::{Context, LONGEST, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
-use crate::plan::{EXPIRE, Flow, IrnFlow, PacketFormat};
+use crate::plan::{ENDS, Flow, IrnFlow, PacketFormat};
 use crate::scenario::TransportKind as Kind;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::Topology;
@@ -168,7 +168,7 @@ fn irn(
 /// The links of a route of the pool, by egress port. (A slow receiver's inner port is none.)
 fn route<'r>(topology: &'r Topology, hops: &'r [u32], start: u32) -> impl Iterator<Item = u32> + 'r {
     let ports = topology.ports.len();
-    hops[start as usize..].iter().copied().take_while(|&h| h < EXPIRE).filter(move |&p| (p as usize) < ports)
+    hops[start as usize..].iter().copied().take_while(|&h| h < ENDS).filter(move |&p| (p as usize) < ports)
 }
 
 fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {

@@ -42,6 +42,11 @@ pub struct Bfc {
     /// From the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
+    /// A pause lasts so long, 1 us or more, and is repeated after half of it: so a
+    /// lost resume does not pause for ever. Default: none in a run without failures
+    /// and losses, where a pause holds until its resume; else 100 us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_time: Option<Span>,
 }
 
 /// Where ACKs wait under BFC.
@@ -70,6 +75,11 @@ pub struct PerFlowQueue {
     /// From the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
+    /// A pause lasts so long, 1 us or more, and is repeated after half of it: so a
+    /// lost resume does not pause for ever. Default: none in a run without failures
+    /// and losses, where a pause holds until its resume; else 100 us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_time: Option<Span>,
 }
 
 fn bfc_queues() -> u32 {
@@ -99,12 +109,13 @@ impl Default for Bfc {
             resume_interval: defaults::zero_time(),
             acks: BfcAcks::default(),
             response_time: defaults::zero_time(),
+            pause_time: None,
         }
     }
 }
 
 impl Default for PerFlowQueue {
     fn default() -> Self {
-        PerFlowQueue { xoff: two_bdp(), xon: None, response_time: defaults::zero_time() }
+        PerFlowQueue { xoff: two_bdp(), xon: None, response_time: defaults::zero_time(), pause_time: None }
     }
 }

@@ -8,6 +8,7 @@
 //! dense index of a priority in use.
 
 pub mod bfc;
+mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;
 
@@ -189,6 +190,7 @@ pub trait Device {
     fn active_queues(&self, port: u32, lane: u8) -> u32;
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
+    /// Over a link that is down nothing is sent.
     fn send_control(&mut self, port: u32, frame: ControlFrame);
     /// Arms timer `timer` for `at` (not before now), in place of what it was armed for.
     fn arm(&mut self, timer: u32, at: Time);
@@ -228,7 +230,7 @@ impl FlowControl {
             FlowControlParams::Pfc(params) => Self::Pfc(Pfc::new(*params, ports, priorities)),
             FlowControlParams::Bfc(params) => Self::Bfc(Bfc::new(params, ports, priorities)),
             FlowControlParams::PerFlowQueue(params) => {
-                Self::PerFlowQueue(PerFlowQueue::new(params, priorities))
+                Self::PerFlowQueue(PerFlowQueue::new(params, ports, priorities))
             }
         }
     }
@@ -236,9 +238,10 @@ impl FlowControl {
     /// Number of timers that it arms, counted from 0.
     pub fn timers(&self) -> usize {
         match self {
-            Self::None | Self::PerFlowQueue(_) => 0,
+            Self::None => 0,
             Self::Pfc(pfc) => pfc.timers(),
             Self::Bfc(bfc) => bfc.timers(),
+            Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
         }
     }
 
@@ -285,11 +288,9 @@ impl FlowControl {
     pub fn received(&mut self, device: &mut impl Device, port: u32, frame: &ControlFrame) {
         match (self, frame) {
             (Self::Pfc(pfc), ControlFrame::Pfc(frame)) => pfc.received(device, port, frame),
-            (Self::Bfc(bfc), ControlFrame::QueuePause(frame)) => {
-                obey(device, port, &bfc.priorities, frame);
-            }
+            (Self::Bfc(bfc), ControlFrame::QueuePause(frame)) => bfc.lasting.received(device, port, frame),
             (Self::PerFlowQueue(pfq), ControlFrame::QueuePause(frame)) => {
-                obey(device, port, &pfq.priorities, frame);
+                pfq.lasting.received(device, port, frame);
             }
             // A scheme understands its own frames alone.
             (Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_), _) => {}
@@ -297,12 +298,14 @@ impl FlowControl {
     }
 
     /// Both halves: the link of `port` has failed. Pauses of its lanes end (the
-    /// device sends nothing there all the same), and no frame is sent to the peer
+    /// device sends nothing there all the same), and no frame gets to the peer
     /// until it recovers.
     pub fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
         match self {
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => {}
+            Self::None => {}
             Self::Pfc(pfc) => pfc.link_failed(device, port, lane),
+            Self::Bfc(bfc) => bfc.lasting.link_failed(device, port, lane),
+            Self::PerFlowQueue(pfq) => pfq.lasting.link_failed(device, port, lane),
         }
     }
 
@@ -310,6 +313,7 @@ impl FlowControl {
     /// everything. `over` tells whether the account of (`port`, `lane`), a
     /// lossless one, is over its threshold now; at `settled`, and its own
     /// serialisation later, a frame that the peer sends at once has taken effect.
+    /// (Where nothing is lossless, [`FlowControl::link_reset`] is told alone.)
     pub fn link_recovered(
         &mut self,
         device: &mut impl Device,
@@ -324,24 +328,24 @@ impl FlowControl {
         }
     }
 
+    /// Both halves, once for all lanes: the link of `port` is up again, and the
+    /// peer has forgotten everything.
+    pub fn link_reset(&mut self, device: &mut impl Device, port: u32) {
+        match self {
+            Self::None | Self::Pfc(_) => {}
+            Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
+            Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
+        }
+    }
+
     /// Both halves: `timer` went off.
     pub fn timer(&mut self, device: &mut impl Device, timer: u32) {
         match self {
-            Self::None | Self::PerFlowQueue(_) => {}
+            Self::None => {}
             Self::Pfc(pfc) => pfc.timer(device, timer),
             Self::Bfc(bfc) => bfc.timer(device, timer),
+            Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
         }
-    }
-}
-
-/// Does what a frame says about one queue or flow; `priorities` are those of the lanes.
-fn obey(device: &mut impl Device, port: u32, priorities: &[u8], frame: &QueuePauseFrame) {
-    // A priority that this device does not use has no queue to pause.
-    let Some(lane) = priorities.iter().position(|&p| p == frame.priority) else { return };
-    if frame.pause {
-        device.pause_queue(port, lane as u8, frame.target);
-    } else {
-        device.resume_queue(port, lane as u8, frame.target);
     }
 }
 

@@ -17,9 +17,11 @@
 //! arrives after the pause is not bounded by anything that is reserved: the
 //! buffer must be ample, and packets that it cannot hold are dropped.
 
-use super::{ControlFrame, Device, Passing};
+use super::lasting::Lasting;
+use super::{Device, Passing};
+use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
-use xoff_wire::queue_pause::{QueuePauseFrame, Target};
+use xoff_wire::queue_pause::Target;
 
 /// Parameters of per-flow queues, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,9 @@ pub struct PerFlowQueueParams {
     pub resume: Vec<u64>,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
+    /// A pause lasts so long from each of its frames on, and is repeated after
+    /// half of it; 0 where links neither fail nor lose: it holds until its resume.
+    pub pause_time: Time,
 }
 
 /// Per-flow queues on every port of a run. Whether a queue has paused its flow
@@ -37,34 +42,58 @@ pub struct PerFlowQueueParams {
 #[derive(Clone, Debug)]
 pub struct PerFlowQueue {
     params: PerFlowQueueParams,
-    /// Priority of each lane.
-    pub(super) priorities: Vec<u8>,
+    pub(super) lasting: Lasting,
+    /// With a `pause_time`: the ingress ports that are paused for a queue, by
+    /// (egress port, flow). Routes may change, and a flow come through another
+    /// ingress than before. Else empty.
+    ingresses: BTreeMap<(u32, u32), Vec<u32>>,
 }
 
 impl PerFlowQueue {
-    pub(super) fn new(params: &PerFlowQueueParams, priorities: &[u8]) -> Self {
-        Self { params: params.clone(), priorities: priorities.to_vec() }
-    }
-
-    fn send(&self, device: &mut impl Device, ingress: u32, packet: &Passing, pause: bool) {
-        let priority = self.priorities[usize::from(packet.lane)];
-        let frame = QueuePauseFrame { target: Target::Flow(packet.flow), priority, pause };
-        device.send_control(ingress, ControlFrame::QueuePause(frame));
+    pub(super) fn new(params: &PerFlowQueueParams, ports: usize, priorities: &[u8]) -> Self {
+        let lasting = Lasting::new(params.pause_time, ports, priorities, 0);
+        Self { params: params.clone(), lasting, ingresses: BTreeMap::new() }
     }
 
     pub(super) fn enqueued(&mut self, device: &mut impl Device, packet: &mut Passing) {
         let Some(ingress) = packet.ingress else { return };
-        if !packet.pausing && packet.queued >= self.params.pause[ingress as usize] {
-            packet.pausing = true;
-            self.send(device, ingress, packet, true);
+        if packet.queued < self.params.pause[ingress as usize] {
+            return;
         }
+        if !self.lasting.used() {
+            if packet.pausing {
+                return;
+            }
+        } else {
+            let paused = self.ingresses.entry((packet.port, packet.flow)).or_default();
+            if paused.contains(&ingress) {
+                return;
+            }
+            paused.push(ingress);
+        }
+        packet.pausing = true;
+        self.lasting.pause(device, ingress, packet.lane, Target::Flow(packet.flow), packet.port);
     }
 
     pub(super) fn left(&mut self, device: &mut impl Device, packet: &mut Passing) {
-        let Some(ingress) = packet.ingress else { return };
-        if packet.pausing && packet.queued <= self.params.resume[ingress as usize] {
+        let Some(ingress) = packet.ingress.filter(|_| packet.pausing) else { return };
+        let goes = |ingress: u32| packet.queued <= self.params.resume[ingress as usize];
+        let flow = Target::Flow(packet.flow);
+        if !self.lasting.used() {
+            if goes(ingress) {
+                packet.pausing = false;
+                self.lasting.resume(device, ingress, packet.lane, flow, packet.port);
+            }
+            return;
+        }
+        let Some(paused) = self.ingresses.get_mut(&(packet.port, packet.flow)) else { return };
+        let resumed: Vec<u32> = paused.extract_if(.., |i| goes(*i)).collect();
+        if paused.is_empty() {
             packet.pausing = false;
-            self.send(device, ingress, packet, false);
+            self.ingresses.remove(&(packet.port, packet.flow));
+        }
+        for ingress in resumed {
+            self.lasting.resume(device, ingress, packet.lane, flow, packet.port);
         }
     }
 }
@@ -74,11 +103,13 @@ mod tests {
     use super::super::notes::Notes;
     use super::*;
 
-    #[test]
-    fn a_flow_is_paused_and_resumed_at_its_thresholds_once_each() {
-        let params = PerFlowQueueParams { pause: vec![0, 3_000], resume: vec![0, 1_000], response_time: 0 };
-        let (mut pfq, mut device) = (PerFlowQueue::new(&params, &[3]), Notes::default());
-        let mut packet = Passing {
+    fn pfq(pause_time: Time) -> PerFlowQueue {
+        let (pause, resume) = (vec![0, 3_000, 5_000], vec![0, 1_000, 2_000]);
+        PerFlowQueue::new(&PerFlowQueueParams { pause, resume, response_time: 0, pause_time }, 3, &[3])
+    }
+
+    fn packet() -> Passing {
+        Passing {
             port: 0,
             lane: 0,
             queue: 0,
@@ -90,7 +121,12 @@ mod tests {
             upstream: 0,
             counted: false,
             pausing: false,
-        };
+        }
+    }
+
+    #[test]
+    fn a_flow_is_paused_and_resumed_at_its_thresholds_once_each() {
+        let (mut pfq, mut device, mut packet) = (pfq(0), Notes::default(), packet());
         for queued in [1_000, 2_000, 2_999, 3_000, 4_000] {
             packet.queued = queued;
             pfq.enqueued(&mut device, &mut packet);
@@ -106,5 +142,40 @@ mod tests {
         packet.queued = 9_000;
         pfq.enqueued(&mut device, &mut packet);
         assert_eq!(device.log.len(), 2);
+    }
+    /// After a change of routes a queue may hold what came through two ports.
+    #[test]
+    fn every_ingress_is_paused_and_resumed_for_itself() {
+        let (mut pfq, mut device, mut packet) = (pfq(1_000_000), Notes::default(), packet());
+        for (ingress, queued) in [(1, 3_000), (2, 4_000), (1, 5_000), (2, 6_000), (2, 7_000)] {
+            (packet.ingress, packet.queued) = (Some(ingress), queued);
+            pfq.enqueued(&mut device, &mut packet);
+        }
+        assert_eq!(device.log, ["arm 2 500000", "stop 1 Flow(7)", "arm 4 500000", "stop 2 Flow(7)"]);
+        device.log.clear();
+        // Those from port 1 go first, and then nothing from there.
+        for (ingress, queued) in [(1, 4_000), (1, 2_500), (2, 2_000), (2, 1_000)] {
+            (packet.ingress, packet.queued) = (Some(ingress), queued);
+            assert!(packet.pausing);
+            pfq.left(&mut device, &mut packet);
+        }
+        assert_eq!(device.log, ["cancel 4", "go 2 Flow(7)", "cancel 2", "go 1 Flow(7)"]);
+        assert!(!packet.pausing && pfq.ingresses.is_empty());
+    }
+
+    /// A flow that leaves through two ports at once is held by both queues.
+    #[test]
+    fn two_queues_of_one_flow_hold_one_pause() {
+        let (mut pfq, mut device) = (pfq(1_000_000), Notes::default());
+        let mut ways = [packet(), Passing { port: 2, ..packet() }];
+        for way in &mut ways {
+            way.queued = 3_000;
+            pfq.enqueued(&mut device, way);
+            way.queued = 0;
+        }
+        pfq.left(&mut device, &mut ways[0]);
+        assert_eq!(device.log, ["arm 2 500000", "stop 1 Flow(7)"]);
+        pfq.left(&mut device, &mut ways[1]);
+        assert_eq!(device.log[2..], ["cancel 2", "go 1 Flow(7)"]);
     }
 }

@@ -31,16 +31,22 @@
 //! by queue. Queue 0 holds ACKs (unless they are to lie in the other queues); it
 //! is served first and never paused.
 //!
+//! **Lost frames.** With a `pause_time`, pauses that stand are repeated and run
+//! out, so that a lost resume does not pause a queue for ever. (How exactly the
+//! paper does that is open here; a periodic statement of what is paused, which
+//! each new one replaces, is the idea.)
+//!
 //! BFC reserves no buffer for what arrives after a pause: a packet that does not
 //! fit is dropped.
 
 mod table;
 
-use super::{ControlFrame, Device, Passing};
+use super::lasting::Lasting;
+use super::{Device, Passing};
 use table::Table;
 use xoff_kernel::random::mix;
 use xoff_kernel::time::{SECOND, Time};
-use xoff_wire::queue_pause::{QueuePauseFrame, Target};
+use xoff_wire::queue_pause::Target;
 
 /// Parameters of BFC, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +67,9 @@ pub struct BfcParams {
     pub acks_in_queues: bool,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
+    /// A pause lasts so long from each of its frames on, and is repeated after
+    /// half of it; 0 where no frame can be lost: it holds until its resume.
+    pub pause_time: Time,
 }
 
 /// An egress queue, as far as assignment and resumes are concerned.
@@ -93,9 +102,8 @@ struct Due {
 #[derive(Clone, Debug)]
 pub struct Bfc {
     params: BfcParams,
-    /// Priority of each lane.
-    pub(super) priorities: Vec<u8>,
-    ports: usize,
+    lanes: usize,
+    pub(super) lasting: Lasting,
     /// By side (see [`Bfc::side`]).
     tables: Vec<Table>,
     /// By side, then queue.
@@ -111,25 +119,25 @@ impl Bfc {
     pub(super) fn new(params: &BfcParams, ports: usize, priorities: &[u8]) -> Self {
         let sides = 2 * ports * priorities.len();
         let queues = usize::from(params.queues);
+        let pacing = if params.resume_interval > 0 { ports } else { 0 };
         Self {
             params: params.clone(),
-            priorities: priorities.to_vec(),
-            ports,
+            lanes: priorities.len(),
+            lasting: Lasting::new(params.pause_time, ports, priorities, pacing),
             tables: vec![Table::default(); sides],
             queues: vec![QueueState::default(); sides * queues],
             counters: vec![Counter::default(); sides * queues],
-            due: if params.resume_interval > 0 { vec![Vec::new(); ports] } else { Vec::new() },
+            due: vec![Vec::new(); pacing],
         }
     }
 
     pub(super) fn timers(&self) -> usize {
-        if self.params.resume_interval > 0 { self.ports } else { 0 }
+        self.due.len() + self.lasting.timers()
     }
 
     /// A side of a port and lane: what is forwarded, or the host's own flows.
     fn side(&self, packet: &Passing) -> usize {
-        (packet.port as usize * self.priorities.len() + usize::from(packet.lane)) * 2
-            + usize::from(packet.own)
+        (packet.port as usize * self.lanes + usize::from(packet.lane)) * 2 + usize::from(packet.own)
     }
 
     fn virtual_flow(&self, packet: &Passing) -> u32 {
@@ -222,17 +230,21 @@ impl Bfc {
 
     /// Index of the counter against the queue that the packet came from.
     fn counter(&self, ingress: u32, packet: &Passing) -> usize {
-        let lane = ingress as usize * self.priorities.len() + usize::from(packet.lane);
+        let lane = ingress as usize * self.lanes + usize::from(packet.lane);
         lane * 2 * usize::from(self.params.queues) + usize::from(packet.upstream)
     }
 
     /// Tells the upstream queue of counter `at` to stop, or to go.
-    fn send(&self, device: &mut impl Device, at: usize, pause: bool) {
+    fn send(&mut self, device: &mut impl Device, at: usize, pause: bool) {
         let per_lane = 2 * usize::from(self.params.queues);
-        let (place, queue) = (at / per_lane, (at % per_lane) as u16);
-        let (ingress, lane) = (place / self.priorities.len(), place % self.priorities.len());
-        let frame = QueuePauseFrame { target: Target::Queue(queue), priority: self.priorities[lane], pause };
-        device.send_control(ingress as u32, ControlFrame::QueuePause(frame));
+        let (place, queue) = (at / per_lane, Target::Queue((at % per_lane) as u16));
+        let (ingress, lane) = ((place / self.lanes) as u32, (place % self.lanes) as u8);
+        // The counter speaks for all queues of this device.
+        if pause {
+            self.lasting.pause(device, ingress, lane, queue, 0);
+        } else {
+            self.lasting.resume(device, ingress, lane, queue, 0);
+        }
     }
 
     /// The last counted packet of counter `at` has left: resume, now or in its turn.
@@ -256,8 +268,11 @@ impl Bfc {
         self.send(device, at, false);
     }
 
-    /// Resumes of egress port `timer` are due.
+    /// Resumes of egress port `timer` are due, or pauses are repeated or run out.
     pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        if self.lasting.owns(timer) {
+            return self.lasting.timer(device, timer);
+        }
         let now = device.now();
         let mut due = std::mem::take(&mut self.due[timer as usize]);
         due.retain(|d| {

@@ -13,6 +13,7 @@ fn bfc(queues: u16, change: impl Fn(&mut BfcParams)) -> (Bfc, Notes) {
         resume_interval: 0,
         acks_in_queues: false,
         response_time: 0,
+        pause_time: 0,
     };
     change(&mut params);
     (Bfc::new(&params, 4, &[3]), Notes { active: 1, ..Notes::default() })
@@ -148,4 +149,24 @@ fn own_flows_have_queues_of_their_own_numbers() {
     assert_eq!(enter(&mut bfc, &mut device, 1, 1, 0).queue, 1);
     bfc.left(&mut device, &mut p);
     assert!(device.log.is_empty());
+}
+
+/// What the neighbour is told after its link was down is what holds at that time.
+#[test]
+fn a_recovered_neighbour_hears_of_the_counters_of_now() {
+    let (mut bfc, mut device) = bfc(32, |p| p.pause_time = 1_000_000);
+    let mut a = enter(&mut bfc, &mut device, 0, 5, 30_000);
+    let mut b = enter(&mut bfc, &mut device, 1, 6, 30_000);
+    bfc.lasting.link_failed(&mut device, 1, 0);
+    // Meanwhile packets from before leave; what is sent then gets nowhere.
+    bfc.left(&mut device, &mut a);
+    device.log.clear();
+    bfc.lasting.link_recovered(&mut device, 1);
+    assert_eq!(device.log, ["stop 1 Queue(6)", "arm 2 500000"]);
+    device.log.clear();
+    bfc.left(&mut device, &mut b);
+    assert_eq!(device.log, ["cancel 2", "go 1 Queue(6)"]);
+    // And it counts from nothing again.
+    enter(&mut bfc, &mut device, 0, 5, 30_000);
+    assert_eq!(device.log[2..], ["arm 2 500000", "stop 1 Queue(5)"]);
 }
