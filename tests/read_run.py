@@ -44,7 +44,7 @@ def table(path):
         elif kind == polars.String:
             sums = {
                 a[name].nunique(),
-                b[name].n_unique() if b.height else 0,
+                b[name].drop_nulls().n_unique() if b.height else 0,
                 value(f"SELECT count(DISTINCT {quoted}) FROM '{path}'"),
             }
         else:
@@ -77,6 +77,14 @@ def check(run):
     assert summary["pauses"]["count"] == len(tables["pauses"])
     assert summary["pauses"]["pause_frames"] == ports.pause_frames.sum()
     assert summary["counters"]["sent"] == flows.packets_sent.sum()
+    waits = ["own_ps", "innocent_ps", "source_own_ps", "source_innocent_ps"]
+    blocking = tables["blocking"]
+    if summary["blocking"] is None:
+        assert flows[waits].isna().all().all() and blocking.empty and tables["pauses"].root.isna().all()
+    else:
+        for name in waits:
+            assert summary["blocking"][name] == flows[name].sum() == blocking[name].sum(), name
+        assert summary["blocking"]["pauses"] == blocking.pauses.sum() == tables["pauses"].root.notna().sum()
     done = flows.dropna(subset=["completed_ps"])
     assert (done.fct_ps == done.completed_ps - done.start_ps).all()
     assert (done.fct_ps >= done.ideal_ps).all(), "faster than alone in the network"

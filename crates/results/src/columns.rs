@@ -27,6 +27,8 @@ pub enum Column {
     MaybeFloat(Vec<Option<f64>>),
     /// Text.
     Text(Vec<String>),
+    /// Text that may be absent.
+    MaybeText(Vec<Option<String>>),
 }
 
 impl Column {
@@ -36,6 +38,7 @@ impl Column {
             Column::MaybeInt(v) => v.len(),
             Column::MaybeFloat(v) => v.len(),
             Column::Text(v) => v.len(),
+            Column::MaybeText(v) => v.len(),
         }
     }
 
@@ -43,7 +46,7 @@ impl Column {
         let (physical, logical) = match self {
             Column::Int(_) | Column::MaybeInt(_) => (Physical::INT64, None),
             Column::MaybeFloat(_) => (Physical::DOUBLE, None),
-            Column::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Column::Text(_) | Column::MaybeText(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         };
         let repetition = match self {
             Column::Int(_) | Column::Text(_) => Repetition::REQUIRED,
@@ -103,6 +106,11 @@ pub fn write<W: Write + Send, N: AsRef<str>>(
                 Column::Text(v) => {
                     let v: Vec<ByteArray> = v.iter().map(|s| s.as_str().into()).collect();
                     writer.typed::<ByteArrayType>().write_batch(&v, None, None)?
+                }
+                Column::MaybeText(v) => {
+                    let (v, levels) = present(v);
+                    let v: Vec<ByteArray> = v.iter().map(|s| s.as_str().into()).collect();
+                    writer.typed::<ByteArrayType>().write_batch(&v, Some(&levels), None)?
                 }
             };
             writer.close()?;

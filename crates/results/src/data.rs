@@ -5,6 +5,7 @@
 
 use std::io::Write;
 
+use crate::blocking::{self, Waits};
 use crate::columns::{self, Column};
 use crate::names;
 use crate::network::kind_name;
@@ -24,6 +25,8 @@ pub enum DataFile {
     Series,
     /// A row per pause of a queue.
     Pauses,
+    /// A row per paused port and congested port that its pauses were traced to.
+    Blocking,
     /// A row per port.
     Ports,
     /// A row per ingress port and priority.
@@ -34,10 +37,11 @@ pub enum DataFile {
 
 impl DataFile {
     /// All of them, in the order in which they are written.
-    pub const ALL: [DataFile; 6] = [
+    pub const ALL: [DataFile; 7] = [
         DataFile::Flows,
         DataFile::Series,
         DataFile::Pauses,
+        DataFile::Blocking,
         DataFile::Ports,
         DataFile::Accounts,
         DataFile::Nodes,
@@ -49,6 +53,7 @@ impl DataFile {
             DataFile::Flows => "flows.parquet",
             DataFile::Series => "series.parquet",
             DataFile::Pauses => "pauses.parquet",
+            DataFile::Blocking => "blocking.parquet",
             DataFile::Ports => "ports.parquet",
             DataFile::Accounts => "accounts.parquet",
             DataFile::Nodes => "nodes.parquet",
@@ -61,6 +66,7 @@ impl DataFile {
             DataFile::Flows => plan.flows.len(),
             DataFile::Series => outcome.series.len(),
             DataFile::Pauses => outcome.pauses.len(),
+            DataFile::Blocking => outcome.blocking.as_ref().map_or(0, |b| b.places.len()),
             DataFile::Ports => plan.topology.ports.len(),
             DataFile::Accounts => plan.accounts.len(),
             DataFile::Nodes => plan.topology.nodes.len(),
@@ -74,11 +80,10 @@ impl DataFile {
     pub fn write<W: Write + Send>(self, sink: W, plan: &Plan, outcome: &Outcome) -> Result<W> {
         let rows = self.rows(plan, outcome);
         columns::write(sink, rows, |range| match self {
-            DataFile::Flows => {
-                flows(plan, &plan.flows[range.clone()], &outcome.flows[range.clone()], range.start)
-            }
+            DataFile::Flows => flows(plan, outcome, range),
             DataFile::Series => series(plan, &outcome.series[range]),
             DataFile::Pauses => pauses(plan, outcome, range),
+            DataFile::Blocking => blocked(plan, outcome, range),
             DataFile::Ports => ports(plan, outcome, range),
             DataFile::Accounts => accounts(plan, outcome, range),
             DataFile::Nodes => nodes(plan, outcome, range),
@@ -88,7 +93,15 @@ impl DataFile {
 
 type Columns = Vec<(&'static str, Column)>;
 
-fn flows(plan: &Plan, flows: &[Flow], outcomes: &[FlowOutcome], first: usize) -> Columns {
+fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+    let (flows, outcomes) = (&plan.flows[range.clone()], &outcome.flows[range.clone()]);
+    // Null, not 0, for what was not measured.
+    let waits = |get: &dyn Fn(Waits) -> u64| {
+        Column::MaybeInt(match &outcome.blocking {
+            Some(b) => b.flows[range.clone()].iter().map(|f| Some(get(f.into()))).collect(),
+            None => vec![None; range.len()],
+        })
+    };
     let text = |get: &dyn Fn(&Flow) -> String| Column::Text(flows.iter().map(get).collect());
     let plan_int = |get: &dyn Fn(&Flow) -> u64| Column::Int(flows.iter().map(get).collect());
     let int = |get: &dyn Fn(&FlowOutcome) -> u64| Column::Int(outcomes.iter().map(get).collect());
@@ -96,7 +109,7 @@ fn flows(plan: &Plan, flows: &[Flow], outcomes: &[FlowOutcome], first: usize) ->
         |get: &dyn Fn(&FlowOutcome) -> Option<u64>| Column::MaybeInt(outcomes.iter().map(get).collect());
     let both = || flows.iter().zip(outcomes);
     vec![
-        ("id", Column::Int((first as u64..).take(flows.len()).collect())),
+        ("id", Column::Int(range.clone().map(|id| id as u64).collect())),
         ("src", text(&|f| names::node(plan, f.src).to_string())),
         ("dst", text(&|f| names::node(plan, f.dst).to_string())),
         ("class", text(&|f| plan.classes[usize::from(f.class)].clone())),
@@ -119,6 +132,10 @@ fn flows(plan: &Plan, flows: &[Flow], outcomes: &[FlowOutcome], first: usize) ->
         ("dropped", int(&|o| o.dropped)),
         ("spurious", int(&|o| o.spurious)),
         ("cnps", int(&|o| o.cnps)),
+        ("own_ps", waits(&|w| w.own_ps)),
+        ("innocent_ps", waits(&|w| w.innocent_ps)),
+        ("source_own_ps", waits(&|w| w.source_own_ps)),
+        ("source_innocent_ps", waits(&|w| w.source_innocent_ps)),
     ]
 }
 
@@ -151,6 +168,9 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
     let port = |get: &dyn Fn(&xoff_sim::outcome::Pause) -> PortId| {
         Column::Text(pauses.iter().map(|p| names::port(plan, get(p))).collect())
     };
+    let maybe = |get: &dyn Fn(&xoff_sim::outcome::Pause) -> Option<PortId>| {
+        Column::MaybeText(pauses.iter().map(|p| get(p).map(|port| names::port(plan, port))).collect())
+    };
     let priorities = pauses.iter().map(|p| u64::from(names::priority(plan, p.lane))).collect();
     vec![
         ("port", port(&|p| p.port)),
@@ -160,6 +180,29 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
         ("until_ps", Column::MaybeInt(pauses.iter().map(|p| p.until).collect())),
         ("duration_ps", Column::Int(pauses.iter().map(|p| pause_length(p, outcome)).collect())),
         ("cause", port(&|p| p.cause)),
+        ("root", maybe(&|p| p.root)),
+        ("named_root", maybe(&|p| p.named_root)),
+    ]
+}
+
+fn blocked(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+    let found = outcome.blocking.as_ref();
+    let places = found.map_or(&[][..], |b| &b.places[range.clone()]);
+    let port = |get: &dyn Fn((PortId, PortId)) -> PortId| {
+        Column::Text(places.iter().map(|(place, _)| names::port(plan, get(*place))).collect())
+    };
+    let waits = |get: &dyn Fn(Waits) -> u64| {
+        let sums = found.into_iter().flat_map(|b| range.clone().map(|i| get(blocking::of_place(b, i))));
+        Column::Int(sums.collect())
+    };
+    vec![
+        ("port", port(&|(port, _)| port)),
+        ("root", port(&|(_, root)| root)),
+        ("pauses", Column::Int(places.iter().map(|(_, blame)| blame.pauses).collect())),
+        ("own_ps", waits(&|w| w.own_ps)),
+        ("innocent_ps", waits(&|w| w.innocent_ps)),
+        ("source_own_ps", waits(&|w| w.source_own_ps)),
+        ("source_innocent_ps", waits(&|w| w.source_innocent_ps)),
     ]
 }
 

@@ -4,7 +4,9 @@
 //! or of time: the same run gives the same bytes.
 
 use serde::Serialize;
+use std::collections::BTreeSet;
 
+use crate::blocking::{self, BlockingSummary};
 use crate::names;
 use crate::notes::{self, Note};
 use crate::statistics::{self, Group};
@@ -43,6 +45,8 @@ pub struct Summary {
     pub drops: DropSummary,
     /// Pauses.
     pub pauses: PauseSummary,
+    /// Head-of-line blocking, if it was measured.
+    pub blocking: Option<BlockingSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -241,7 +245,8 @@ pub fn pause_length(pause: &Pause, outcome: &Outcome) -> Time {
 /// Summarises the run of `plan`, made from the scenario called `scenario`.
 pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
     let drops = drops(plan, outcome);
-    let pauses = pauses(plan, outcome);
+    let pauses = pauses(outcome);
+    let blocking = blocking::summarise(plan, outcome);
     let c = outcome.counters;
     Summary {
         scenario: scenario.into(),
@@ -255,9 +260,10 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         complete: outcome.stop != Stop::Interrupted,
         sizes: statistics::by_size(plan, outcome),
         classes: statistics::by_class(plan, outcome),
-        verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses),
+        verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses, blocking.as_ref()),
         drops,
         pauses,
+        blocking,
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
@@ -309,21 +315,18 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
     }
 }
 
-fn pauses(plan: &Plan, outcome: &Outcome) -> PauseSummary {
+fn pauses(outcome: &Outcome) -> PauseSummary {
     let lengths = || outcome.pauses.iter().map(|p| pause_length(p, outcome));
     let count = outcome.pauses.len() as u64;
     let total_ps = lengths().fold(0, Time::saturating_add);
-    let mut paused = vec![false; plan.topology.ports.len() * plan.lanes.len()];
-    for p in &outcome.pauses {
-        paused[p.port as usize * plan.lanes.len() + usize::from(p.lane)] = true;
-    }
+    let paused: BTreeSet<_> = outcome.pauses.iter().map(|p| (p.port, p.lane, p.queue)).collect();
     PauseSummary {
         count,
         standing: outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64,
         total_ps,
         mean_ps: (count > 0).then(|| total_ps as f64 / count as f64),
         longest_ps: lengths().max().unwrap_or(0),
-        queues: paused.iter().filter(|&&p| p).count() as u64,
+        queues: paused.len() as u64,
         pause_frames: outcome.ports.iter().map(|p| p.pause_frames).sum(),
         resume_frames: outcome.ports.iter().map(|p| p.resume_frames).sum(),
     }

@@ -1,5 +1,6 @@
 //! Text for people: aligned, at most [`WIDTH`] columns, without colour.
 
+use crate::blocking;
 use crate::human;
 use crate::notes::{Level, Note};
 use crate::statistics::Group;
@@ -187,6 +188,9 @@ fn totals(s: &Summary) -> String {
             "frames",
             format!("{} pause, {} resume", human::count(p.pause_frames), human::count(p.resume_frames)),
         );
+    }
+    for (name, text) in s.blocking.iter().flat_map(blocking::rows) {
+        row(name, text);
     }
     let peaks = [("buffer", &s.peaks.buffer), ("headroom", &s.peaks.headroom), ("queue", &s.peaks.queue)];
     for (name, peak) in peaks {

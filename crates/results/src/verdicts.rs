@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use crate::blocking::{self, BlockingSummary};
 use crate::human;
 use crate::statistics;
 use crate::summary::{DropSummary, PauseSummary};
@@ -24,7 +25,8 @@ pub enum State {
 /// One oracle's word on the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The property: `losslessness`, `deadlock-freedom`, `conservation` or `completion`.
+    /// The property: `losslessness`, `deadlock-freedom`, `conservation`, `completion`
+    /// or `no-victims`.
     pub property: &'static str,
     /// Whether it held.
     pub state: State,
@@ -32,8 +34,15 @@ pub struct Verdict {
     pub text: String,
 }
 
-/// Every verdict, always the same properties in the same order.
-pub fn verdicts(plan: &Plan, outcome: &Outcome, drops: &DropSummary, pauses: &PauseSummary) -> Vec<Verdict> {
+/// Every verdict, always the same properties in the same order; that on blocking
+/// if it was measured.
+pub fn verdicts(
+    plan: &Plan,
+    outcome: &Outcome,
+    drops: &DropSummary,
+    pauses: &PauseSummary,
+    blocking: Option<&BlockingSummary>,
+) -> Vec<Verdict> {
     let c = outcome.counters;
     let activity =
         format!("{} sent, {}", human::counted(c.sent, "data packet"), human::counted(pauses.count, "pause"));
@@ -80,6 +89,7 @@ pub fn verdicts(plan: &Plan, outcome: &Outcome, drops: &DropSummary, pauses: &Pa
         ("completion", completion),
     ]
     .into_iter()
+    .chain(blocking.map(|b| (blocking::PROPERTY, blocking::verdict(plan, b))))
     .map(|(property, (state, text))| Verdict { property, state, text })
     .collect()
 }

@@ -3,14 +3,15 @@
 
 mod common;
 
-use common::{LANES, LOSSLESS, LOSSY, US, deadlocked, healthy, plan};
+use common::{LANES, LOSSLESS, LOSSY, US, blocked, deadlocked, healthy, plan};
 use xoff_plan::plan::{Down, ENDS, EXPIRE, Limit, Plan, Receiver, Red};
 use xoff_results::notes::{Level, Note, notes};
 use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop, Wait};
+use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
+use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
 
 /// The rendered answer, after checking that it fits.
 fn rendered(summary: &Summary) -> String {
@@ -56,6 +57,49 @@ fn a_deadlocked_run() {
 }
 
 #[test]
+fn a_run_whose_blocking_was_measured() {
+    let plan = plan();
+    let summary = summarise("ring", &plan, &blocked(&plan));
+    insta::assert_snapshot!(rendered(&summary));
+    let found = summary.blocking.unwrap();
+    assert_eq!((found.pauses, found.congested_ports, found.paused_ports), (6, 2, 2));
+    let ranked: Vec<_> = found.victims.iter().map(|v| v.waits.innocent() / US).collect();
+    assert_eq!(ranked, [25, 7, 1]);
+    let roots: Vec<_> =
+        found.roots.iter().map(|r| (r.port.as_str(), r.pauses, r.waits.innocent() / US)).collect();
+    assert_eq!(roots, [("S0.1:0", 5, 28), ("S0.2:0", 1, 5)]);
+    let classes: Vec<_> = found.classes.iter().map(|c| (c.innocent_flows, c.waits.innocent() / US)).collect();
+    assert_eq!(classes, [(2, 8), (1, 25)]);
+}
+
+/// Each zero stands beside the pauses behind it; queues of each flow's own promise it.
+#[test]
+fn who_promises_that_nobody_waits_for_others() {
+    let (mut plan, verdict) = (plan(), |plan: &Plan, outcome: &Outcome| {
+        let all = summarise("ring", plan, outcome).verdicts;
+        all.into_iter().find(|v| v.property == "no-victims").map(|v| (v.state, v.text))
+    });
+    let some = blocked(&plan);
+    let mut none = some.clone();
+    let found = none.blocking.as_mut().unwrap();
+    found.flows.iter_mut().for_each(|f| (f.innocent, f.source_innocent) = (0, 0));
+    found.places.iter_mut().for_each(|(_, b)| (b.innocent, b.source_innocent) = (0, 0));
+    let zero = Some((State::Held, "no innocent waiting behind 6 pauses".to_string()));
+    let text = "25 us in packets, 8 us at sources, behind 6 pauses".to_string();
+    assert_eq!(verdict(&plan, &deadlocked(&plan)), None);
+    assert_eq!(verdict(&plan, &none), zero);
+    assert_eq!(verdict(&plan, &some), Some((State::NotPromised, text.clone())));
+    plan.flow_control = FlowControlParams::PerFlowQueue(PerFlowQueueParams {
+        pause: vec![],
+        resume: vec![],
+        response_time: 0,
+        pause_time: 0,
+    });
+    assert_eq!(verdict(&plan, &none), zero);
+    assert_eq!(verdict(&plan, &some), Some((State::Broken, text)));
+}
+
+#[test]
 fn a_run_that_lost_packets() {
     let plan = plan();
     let mut outcome = healthy(&plan);
@@ -75,9 +119,13 @@ fn an_interrupted_run_leaves_out_what_had_not_begun() {
     let mut outcome = healthy(&plan);
     outcome.end = 95 * US; // flows 0 to 9 have begun
     outcome.stop = Stop::Interrupted;
-    for flow in &mut outcome.flows[5..] {
-        *flow = Default::default();
-    }
+    let begins = |outcome: &mut Outcome| {
+        for (result, flow) in outcome.flows.iter_mut().zip(&plan.flows).skip(5) {
+            let started = (flow.start <= outcome.end).then_some(flow.start);
+            *result = FlowOutcome { started, ..Default::default() };
+        }
+    };
+    begins(&mut outcome);
     let summary = summarise("ring", &plan, &outcome);
     assert!(!summary.complete);
     let all = summary.sizes.last().unwrap();
@@ -86,6 +134,7 @@ fn an_interrupted_run_leaves_out_what_had_not_begun() {
     assert!(!says(&plan, &outcome, "The traffic"));
     let mut early = outcome.clone();
     early.end = 45 * US; // the other class begins with flow 5, at 50 us
+    begins(&mut early);
     let silent = "The traffic \"an incast with a long name\" had no effect: no flow of it began";
     assert!(says(&plan, &early, silent));
     assert!(says(&plan, &outcome, "5 of 10 flows unfinished at 95 us: 5 were cut short"));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::{deadlocked, healthy, plan, scratch};
+use common::{blocked, deadlocked, healthy, plan, scratch};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use xoff_plan::plan::Plan;
@@ -121,7 +121,7 @@ fn only_the_manifest_knows_the_wall_time() {
     write(&dir.join("a"), &plan, &outcome, 1.0);
     write(&dir.join("b"), &plan, &outcome, 2.0);
     assert_eq!(names(&dir), ["a", "b"].map(String::from).into(), "nothing is left beside the runs");
-    assert_eq!(names(&dir.join("a")).len(), 8);
+    assert_eq!(names(&dir.join("a")).len(), 9);
     for name in names(&dir.join("a")) {
         let read = |run: &str| fs::read(dir.join(run).join(&name)).unwrap();
         assert_eq!(read("a") == read("b"), name != MANIFEST, "{name}");
@@ -245,4 +245,53 @@ fn long_tables_are_written_in_row_groups() {
     let all = rows(&file);
     assert_eq!(all.len(), n);
     assert!(all.iter().enumerate().all(|(i, r)| field(r, "n") == Field::Long(i as i64 * 3)));
+}
+
+/// What the blocking oracle has found out, with every table and sum that shows it.
+#[test]
+fn blocking_is_in_every_file_or_in_none() {
+    let dir = scratch("blocking");
+    let plan = plan();
+    let off = deadlocked(&plan);
+    write(&dir.join("off"), &plan, &off, 1.0);
+    write(&dir.join("on"), &plan, &blocked(&plan), 1.0);
+    let read = |run: &str, file: DataFile| rows(&dir.join(run).join(file.name()));
+    let summary = |run: &str| -> serde_json::Value {
+        serde_json::from_slice(&fs::read(dir.join(run).join(SUMMARY)).unwrap()).unwrap()
+    };
+    let columns = ["own_ps", "innocent_ps", "source_own_ps", "source_innocent_ps"];
+
+    assert!(summary("off")["blocking"].is_null());
+    assert_eq!(summary("off")["verdicts"].as_array().unwrap().len(), 4);
+    assert!(read("off", DataFile::Blocking).is_empty());
+    for row in read("off", DataFile::Flows) {
+        assert!(columns.iter().all(|c| field(&row, c) == Field::Null));
+    }
+    for row in read("off", DataFile::Pauses) {
+        assert_eq!((field(&row, "root"), field(&row, "named_root")), (Field::Null, Field::Null));
+    }
+
+    let found = &summary("on")["blocking"];
+    for file in [DataFile::Flows, DataFile::Blocking] {
+        for column in columns {
+            let int = |row: &Row| match field(row, column) {
+                Field::Long(n) => n,
+                other => panic!("{column} is {other}"),
+            };
+            let sum: i64 = read("on", file).iter().map(int).sum();
+            assert!(sum > 0);
+            assert_eq!(found[column], sum, "{column} in {file:?}");
+        }
+    }
+    let text = |s: &str| Field::Str(s.into());
+    let pauses = read("on", DataFile::Pauses);
+    assert_eq!(
+        (field(&pauses[0], "root"), field(&pauses[0], "named_root")),
+        (text("S0.1:0"), text("S0.2:0"))
+    );
+    assert_eq!(field(&pauses[1], "root"), Field::Null);
+    let places = read("on", DataFile::Blocking);
+    assert_eq!(places.len(), 3);
+    assert_eq!((field(&places[1], "port"), field(&places[1], "root")), (text("S0.0:1"), text("S0.1:0")));
+    assert_eq!(field(&places[1], "pauses"), Field::Long(3));
 }

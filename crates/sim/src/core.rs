@@ -60,10 +60,15 @@ pub struct Letter {
     /// … at this port.
     port: u32,
     packet: Packet,
-    /// What a control packet says …
-    frame: Option<ControlFrame>,
-    /// … and what it carries for the blocking oracle.
-    roots: Option<Roots>,
+}
+
+/// What leaves for one other part.
+#[derive(Debug, Default)]
+pub struct Letters {
+    pub letters: Vec<Letter>,
+    /// What the control packets among them say, in their order; by
+    /// [`Packet::number`]. With what they carry for the blocking oracle.
+    frames: Vec<(ControlFrame, Option<Roots>)>,
 }
 
 /// Everything but the flow control's own state. All arrays are those of the
@@ -74,7 +79,7 @@ pub struct Core<'a> {
     /// Which part of the run this is.
     pub part: usize,
     /// What leaves for each other part.
-    pub outbox: Vec<Vec<Letter>>,
+    pub outbox: Vec<Letters>,
     pub now: Time,
     pub wheel: Wheel,
     pub packets: Arena,
@@ -246,7 +251,7 @@ impl<'a> Core<'a> {
             plan,
             partition,
             part,
-            outbox: vec![Vec::new(); partition.parts],
+            outbox: (0..partition.parts).map(|_| Letters::default()).collect(),
         }
     }
 
@@ -257,35 +262,39 @@ impl<'a> Core<'a> {
     }
 
     /// A packet leaves for `port`, which another part may run.
-    #[cold]
+    #[inline(never)]
     pub fn send_over(&mut self, time: Time, kind: u8, port: u32, id: u32) {
-        let part = self.partition.of(self.plan.topology.ports[port as usize].node);
+        let part = self.partition.of(self.ports[port as usize].node);
         if part == self.part {
             return self.post(time, kind, port, id);
         }
-        let packet = self.packets[id];
-        let mut roots = None;
-        let frame = if packet.kind == Kind::Control {
-            roots = self.blocking.as_ref().map(|oracle| oracle.roots_of(packet.number));
-            Some(self.take_frame(id))
+        let mut packet = self.packets[id];
+        if packet.kind == Kind::Control {
+            let roots = self.blocking.as_ref().map(|oracle| oracle.roots_of(packet.number));
+            let frame = self.take_frame(id);
+            packet.number = self.outbox[part].frames.len() as u32;
+            self.outbox[part].frames.push((frame, roots));
         } else {
             self.packets.remove(id);
-            None
-        };
-        self.outbox[part].push(Letter { time, kind, port, packet, frame, roots });
+        }
+        self.outbox[part].letters.push(Letter { time, kind, port, packet });
     }
 
     /// Takes in what another part has sent.
-    pub fn receive(&mut self, letter: &Letter) {
-        let mut packet = letter.packet;
-        if let Some(frame) = letter.frame {
-            packet.number = self.keep_frame(frame);
-            if let (Some(oracle), Some(roots)) = (&mut self.blocking, letter.roots) {
-                oracle.keep(packet.number, roots);
+    pub fn receive(&mut self, post: &mut Letters) {
+        for letter in post.letters.drain(..) {
+            let mut packet = letter.packet;
+            if packet.kind == Kind::Control {
+                let (frame, roots) = post.frames[packet.number as usize];
+                packet.number = self.keep_frame(frame);
+                if let (Some(oracle), Some(roots)) = (&mut self.blocking, roots) {
+                    oracle.keep(packet.number, roots);
+                }
             }
+            let id = self.packets.insert(packet);
+            self.post(letter.time, letter.kind, letter.port, id);
         }
-        let id = self.packets.insert(packet);
-        self.post(letter.time, letter.kind, letter.port, id);
+        post.frames.clear();
     }
 
     /// Stores what a control packet says; answers its slot.

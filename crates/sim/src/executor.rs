@@ -19,7 +19,7 @@
 //! and the events tell: a window never passes them.
 
 use crate::Progress;
-use crate::core::Letter;
+use crate::core::Letters;
 use crate::deadlock;
 use crate::engine::{Engine, is_timer};
 use crate::observe::{self, Series};
@@ -71,12 +71,13 @@ enum Reached {
 struct Shared<'a> {
     engines: Vec<Mutex<Engine<'a>>>,
     /// Letters by parity of the window, receiver and sender.
-    mail: [Vec<Vec<Mutex<Vec<Letter>>>>; 2],
+    mail: [Vec<Vec<Mutex<Letters>>>; 2],
     /// Reports by parity of the window and part.
     reports: [Vec<Mutex<Report>>; 2],
     barrier: Barrier,
     /// Where the windows end next; `None` ends the threads.
-    halt: Mutex<Option<Time>>,
+    /// In turns: who is late may read one while the next is written.
+    halts: [Mutex<Option<Time>>; 2],
 }
 
 /// Threads wait here for each other: awake for a while, since a window is short,
@@ -163,9 +164,7 @@ impl Shared<'_> {
         loop {
             let now = *parity % 2;
             for letters in &self.mail[now][me] {
-                for letter in lock(letters).drain(..) {
-                    engine.core.receive(&letter);
-                }
+                engine.core.receive(&mut lock(letters));
             }
             for (known, report) in reports.iter_mut().zip(&self.reports[now]) {
                 *known = *lock(report);
@@ -193,10 +192,11 @@ impl Shared<'_> {
             *parity += 1;
             let after = *parity % 2;
             let mut next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
-            for (part, letters) in engine.core.outbox.iter_mut().enumerate() {
-                if !letters.is_empty() {
-                    next = letters.iter().map(|l| l.time).fold(next, Time::min);
-                    lock(&self.mail[after][part][me]).append(letters);
+            for (part, post) in engine.core.outbox.iter_mut().enumerate() {
+                if !post.letters.is_empty() {
+                    next = post.letters.iter().map(|l| l.time).fold(next, Time::min);
+                    // The other box is empty: its letters were taken two windows ago.
+                    std::mem::swap(post, &mut lock(&self.mail[after][part][me]));
                 }
             }
             if me == 0 {
@@ -230,7 +230,7 @@ pub fn run(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool
         mail: [mailbox(), mailbox()],
         reports,
         barrier: Barrier { threads: parts, ..Barrier::default() },
-        halt: Mutex::new(None),
+        halts: Default::default(),
     };
     std::thread::scope(|scope| {
         for me in 1..parts {
@@ -238,10 +238,12 @@ pub fn run(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool
             scope.spawn(move || {
                 let _alarm = Alarm(&shared.barrier);
                 let mut parity = 0;
-                loop {
+                for turn in 0.. {
                     shared.barrier.wait();
-                    let Some(halt) = *lock(&shared.halt) else { break };
+                    let Some(halt) = *lock(&shared.halts[turn % 2]) else { break };
                     shared.windows(me, halt, &mut parity, &mut |_, _| true);
+                    // Everyone has read this halt before there is another one.
+                    shared.barrier.wait();
                 }
             });
         }
@@ -285,9 +287,11 @@ impl<'s, 'a> Run<'s, 'a> {
         let end = self.plan.end.unwrap_or(Time::MAX);
         let mut parity = 0;
         let mut quiet = 0;
+        let mut turn = 0;
         let (stop, at) = loop {
             let halt = self.next_sample.min(self.next_look).min(end);
-            *lock(&self.shared.halt) = Some(halt);
+            *lock(&self.shared.halts[turn % 2]) = Some(halt);
+            turn += 1;
             self.shared.barrier.wait();
             let deadlocked = self.deadlock.is_some();
             let reached = self.shared.windows(0, halt, &mut parity, &mut |events, reports| {
@@ -302,6 +306,7 @@ impl<'s, 'a> Run<'s, 'a> {
                 let flows_done = reports.iter().map(|r| r.flows_done).sum();
                 watch(&Progress { now, counters, flows_done, deadlocked })
             });
+            self.shared.barrier.wait();
             match reached {
                 Reached::Done(at) => break (Stop::AllDone, at),
                 Reached::Interrupted => break (Stop::Interrupted, self.latest()),
@@ -318,7 +323,7 @@ impl<'s, 'a> Run<'s, 'a> {
                 }
             }
         };
-        *lock(&self.shared.halt) = None;
+        *lock(&self.shared.halts[turn % 2]) = None;
         self.shared.barrier.wait();
         self.finish(stop, at)
     }

@@ -167,3 +167,20 @@ fn a_paced_flow_keeps_its_rate() {
     let paced = |cc: &str| run(&plan_with(PACED, &[("transport.congestion_control", cc)])).flows[0].completed;
     assert_eq!(paced("dcqcn"), paced("none"));
 }
+
+/// Ends of flows on different threads: the same rates, notifications and repeats.
+#[test]
+fn threads_change_nothing() {
+    for transport in ["go-back-n", "irn"] {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts_per_leaf = 3\nhost_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+             fabric_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n[switch]\nbuffer = \"150kB\"\n[flow_control]\nscheme = \"none\"\n\
+             [transport]\nkind = \"{transport}\"\ncongestion_control = \"dcqcn\"\n[dcqcn]\npreset = \"paper\"\n\
+             [measure]\ninterval = \"10us\"\nflows = [0, 3]\n\
+             [[traffic]]\nkind = \"incast\"\nfan_in = 7\nsize = \"300kB\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"200kB\"\n"
+        ));
+        let one = run(&plan);
+        assert!(one.counters.dropped > 0 && one.flows.iter().any(|f| f.cnps > 0));
+        assert_eq!(one, xoff_sim::run_on(&plan, 2, &mut |_| true));
+    }
+}

@@ -455,7 +455,8 @@ proptest! {
                         prop_assert_eq!(route.ports.len() as u32, distance);
                     }
                     Err(e) => {
-                        prop_assert!(matches!(e, RouteError::NoPath { .. }), "{e}");
+                        let no_path = matches!(e, RouteError::NoPath { .. });
+                        prop_assert!(no_path, "{}", e);
                         prop_assert!(distance >= u32::MAX / 4);
                     }
                 }

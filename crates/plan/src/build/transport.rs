@@ -6,7 +6,7 @@ use crate::ideal::{self, Hop, Message};
 use crate::plan::{ENDS, Flow, IrnFlow, PacketFormat};
 use crate::scenario::TransportKind as Kind;
 use xoff_kernel::time::{MICROSECOND, Time};
-use xoff_net::topology::{PortId, Topology};
+use xoff_net::topology::Topology;
 use xoff_net::units::{Span, Threshold};
 use xoff_schemes::transport::irn::Timeouts;
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -90,8 +90,10 @@ fn irn(
     for flow in flows {
         links(topology, &routes.hops, flow.path, &mut data);
         links(topology, &routes.hops, flow.ack_path, &mut ack);
-        let marked = long(topology, &routes.hops, flow.path) || long(topology, &routes.hops, flow.ack_path);
-        let inter = marked || data.iter().chain(&ack).any(|h| h.delay > link_delay);
+        let called_long = [flow.path, flow.ack_path]
+            .iter()
+            .any(|&start| route(topology, &routes.hops, start).any(|p| topology.ports[p as usize].long));
+        let inter = called_long || data.iter().chain(&ack).any(|h| h.delay > link_delay);
         let trip = &mut longest[usize::from(inter)];
         if flow.ideal > 0 {
             *trip = (*trip).max(ideal::completion(packet, &one, &data, &ack).unwrap_or(Time::MAX));
@@ -122,7 +124,7 @@ fn irn(
     if !facts.iter().any(|f| f.inter) {
         for key in cx.doc.keys("irn.inter") {
             let message = format!(
-                "had no effect: no flow crosses a long link of the topology, or a link of more than {}",
+                "had no effect: no flow crosses a long link, nor one of more than {}",
                 Span(link_delay)
             );
             cx.warn(format!("irn.inter.{key}"), message);
@@ -163,21 +165,15 @@ fn irn(
     Ok((params, out))
 }
 
-/// The ports of a route of the pool. (A slow receiver's inner port is none.)
-fn ports<'a>(topology: &'a Topology, hops: &'a [u32], start: u32) -> impl Iterator<Item = PortId> + 'a {
-    let route = hops[start as usize..].iter().take_while(|&&h| h < ENDS);
-    route.copied().filter(|&p| (p as usize) < topology.ports.len())
+/// The links of a route of the pool, by egress port. (A slow receiver's inner port is none.)
+fn route<'r>(topology: &'r Topology, hops: &'r [u32], start: u32) -> impl Iterator<Item = u32> + 'r {
+    let ports = topology.ports.len();
+    hops[start as usize..].iter().copied().take_while(|&h| h < ENDS).filter(move |&p| (p as usize) < ports)
 }
 
-/// The links of a route.
 fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {
     out.clear();
-    out.extend(ports(topology, hops, start).map(|p| hop(topology, p)));
-}
-
-/// Whether a route leads over a link that the topology calls long.
-fn long(topology: &Topology, hops: &[u32], start: u32) -> bool {
-    ports(topology, hops, start).any(|p| topology.ports[p as usize].long)
+    out.extend(route(topology, hops, start).map(|p| hop(topology, p)));
 }
 
 fn timeout(cx: &Context<'_>, key: &str, given: Option<Span>, default: Time) -> Result<Time, Error> {

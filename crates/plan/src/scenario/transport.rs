@@ -27,9 +27,8 @@ pub struct Irn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IrnInter {
-    /// A flow is between datacenters if its route crosses a long link of the
-    /// topology, or any link whose one-way delay is longer than this. Default
-    /// 20 us, which is 4 km.
+    /// A flow is between datacenters if its route crosses a long link of `dci`,
+    /// or a link whose one-way delay is longer than this. Default 20 us, which is 4 km.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_delay: Option<Span>,
     /// Most payload in flight; see `transport.window`. Default `"1bdp"`.

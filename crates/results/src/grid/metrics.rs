@@ -60,7 +60,7 @@ const DROPS: [&str; 4] =
     ["/drops/lossless_packets", "/drops/lossy_packets", "/drops/expired_packets", "/drops/fault_packets"];
 
 /// All metrics, in the order in which they are stored.
-pub const METRICS: [Metric; 29] = {
+pub const METRICS: [Metric; 33] = {
     use Place::{Flows, Present, Sum, Top};
     use Unit::{Bytes, Count, Rate, Ratio, Time};
     [
@@ -85,6 +85,10 @@ pub const METRICS: [Metric; 29] = {
         metric("longest_pause_ps", Time, Top("/pauses/longest_ps")),
         metric("paused_queues", Count, Top("/pauses/queues")),
         metric("pause_frames", Count, Top("/pauses/pause_frames")),
+        optional("own_ps", Time, Top("/blocking/own_ps")),
+        optional("innocent_ps", Time, Top("/blocking/innocent_ps")),
+        optional("source_own_ps", Time, Top("/blocking/source_own_ps")),
+        optional("source_innocent_ps", Time, Top("/blocking/source_innocent_ps")),
         metric("deadlocks", Count, Present("/deadlock")),
         optional("deadlock_ps", Time, Top("/deadlock/closed_ps")),
         optional("buffer_peak", Bytes, Top("/peaks/buffer/bytes")),

@@ -86,6 +86,12 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
     ] {
         columns.push(metric(head, name));
     }
+    // Shown where a run has measured it.
+    for (head, name) in [("innocent", "innocent_ps"), ("at sources", "source_innocent_ps")] {
+        if c.points.iter().any(|p| p.spreads[index(name)].is_some()) {
+            columns.push(metric(head, name));
+        }
+    }
     let closed = index("deadlock_ps");
     columns.push(column("deadlock", &|p| {
         let what = match (p.runs, p.deadlocks) {

@@ -10,7 +10,8 @@ use xoff_schemes::flow_control::pfc::PfcParams;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::{TransportKind, TransportParams};
 use xoff_sim::outcome::{
-    AccountPeak, Counters, Deadlock, FlowOutcome, Held, Outcome, Pause, PortOutcome, Quantity, Sample, Stop,
+    AccountPeak, Blame, Blocking, Counters, Deadlock, FlowBlame, FlowOutcome, Held, Outcome, Pause,
+    PortOutcome, Quantity, Sample, Stop,
 };
 
 pub const US: u64 = 1_000_000;
@@ -251,6 +252,32 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
     let c = &mut outcome.counters;
     c.in_flight = 400;
     c.delivered -= 400;
+    outcome
+}
+
+/// The deadlocked ring with the word of the blocking oracle. Flow 5, of the second
+/// class, is the worst victim, and port 3 (S0.1:0) the worst root.
+pub fn blocked(plan: &Plan) -> Outcome {
+    let mut outcome = deadlocked(plan);
+    outcome.pauses[0].root = Some(3);
+    outcome.pauses[0].named_root = Some(5);
+    let mut flows = vec![FlowBlame::default(); plan.flows.len()];
+    flows[2] = FlowBlame { own: 40 * US, innocent: US, source_own: 2 * US, source_innocent: 0 };
+    flows[4] = FlowBlame { own: 0, innocent: 4 * US, source_own: 0, source_innocent: 3 * US };
+    flows[5] = FlowBlame { own: 10 * US, innocent: 20 * US, source_own: 0, source_innocent: 5 * US };
+    let place = |pauses, own, innocent, source_own, source_innocent| Blame {
+        pauses,
+        own: own * US,
+        innocent: innocent * US,
+        source_own: source_own * US,
+        source_innocent: source_innocent * US,
+    };
+    let places = vec![
+        ((4, 3), place(2, 0, 0, 2, 8)),
+        ((6, 3), place(3, 50, 20, 0, 0)),
+        ((6, 5), place(1, 0, 5, 0, 0)),
+    ];
+    outcome.blocking = Some(Blocking { flows, places });
     outcome
 }
 

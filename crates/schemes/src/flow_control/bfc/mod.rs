@@ -188,7 +188,8 @@ impl Bfc {
             let queue = entry.queue;
             self.queue(side, queue).flows += 1;
         }
-        let Some(ingress) = packet.ingress else { return };
+        // What came from queue 0 has no upstream queue that could be paused.
+        let Some(ingress) = packet.ingress.filter(|_| packet.upstream != 0) else { return };
         // queued > rate · hop round trip / N_active, without rounding.
         let active = device.active_queues(packet.port, packet.lane).max(1);
         let held = u128::from(packet.queued) * u128::from(active) * 8 * u128::from(SECOND);

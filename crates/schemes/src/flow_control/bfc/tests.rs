@@ -90,6 +90,8 @@ fn the_threshold_is_the_hop_bdp_over_the_active_queues() {
     device.active = 3;
     assert!(!enter(&mut bfc, &mut device, 1, 8, 8_333).counted);
     assert!(enter(&mut bfc, &mut device, 1, 8, 8_334).counted);
+    // What came from queue 0 is never counted: that queue is never paused.
+    assert!(!enter(&mut bfc, &mut device, 1, 0, 90_000).counted);
     // None active (all paused) counts as one.
     device.active = 0;
     assert!(!enter(&mut bfc, &mut device, 2, 7, 25_000).counted);

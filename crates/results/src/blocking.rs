@@ -1,0 +1,241 @@
+//! What the head-of-line blocking oracle has found out, in names and in words.
+//!
+//! Nothing here exists for a run that was not asked to measure it: no zero
+//! stands for what nobody looked at.
+
+use serde::Serialize;
+
+use crate::human;
+use crate::names;
+use crate::verdicts::State;
+use xoff_kernel::time::Time;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControlParams;
+use xoff_sim::outcome::{Blocking, FlowBlame, Outcome};
+
+/// Most victims and roots that the summary names.
+pub const LISTED: usize = 10;
+/// The property of the verdict.
+pub const PROPERTY: &str = "no-victims";
+
+/// How long packets and queue pairs waited in paused queues: sums over them, in
+/// picoseconds, at most 2^63 - 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Waits {
+    /// Packets, for a congested port on the rest of their way.
+    pub own_ps: Time,
+    /// Packets, for a congested port that they never meet.
+    pub innocent_ps: Time,
+    /// Queue pairs in their NICs, for a congested port on their way.
+    pub source_own_ps: Time,
+    /// Queue pairs in their NICs, for a congested port off their way.
+    pub source_innocent_ps: Time,
+}
+
+/// Head-of-line blocking in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockingSummary {
+    /// Pauses that have a root.
+    pub pauses: u64,
+    /// Congested ports that pauses were traced to.
+    pub congested_ports: u64,
+    /// Queues' ports that were paused for one of them.
+    pub paused_ports: u64,
+    /// Over all flows.
+    #[serde(flatten)]
+    pub waits: Waits,
+    /// By traffic class, in the order of the plan.
+    pub classes: Vec<ClassWaits>,
+    /// The flows that waited longest as innocents, the worst first; at most [`LISTED`].
+    pub victims: Vec<Victim>,
+    /// The congested ports that innocents waited longest for, the worst first; at
+    /// most [`LISTED`].
+    pub roots: Vec<Root>,
+}
+
+/// What the flows of a traffic class waited.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassWaits {
+    /// The class.
+    pub name: String,
+    /// Flows of it that waited as innocents, in packets or at their sources.
+    pub innocent_flows: u64,
+    /// How long.
+    #[serde(flatten)]
+    pub waits: Waits,
+}
+
+/// What a flow waited.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Victim {
+    /// The flow: `flow 17: H3 -> H9 (websearch)`.
+    pub flow: String,
+    /// How long.
+    #[serde(flatten)]
+    pub waits: Waits,
+}
+
+/// What others waited for a congested port.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Root {
+    /// The congested port.
+    pub port: String,
+    /// Pauses that were traced to it.
+    pub pauses: u64,
+    /// How long.
+    #[serde(flatten)]
+    pub waits: Waits,
+}
+
+impl Waits {
+    /// Adds another sum.
+    fn add(&mut self, other: &Waits) {
+        let sum = |a: Time, b: Time| a.saturating_add(b).min(MOST);
+        self.own_ps = sum(self.own_ps, other.own_ps);
+        self.innocent_ps = sum(self.innocent_ps, other.innocent_ps);
+        self.source_own_ps = sum(self.source_own_ps, other.source_own_ps);
+        self.source_innocent_ps = sum(self.source_innocent_ps, other.source_innocent_ps);
+    }
+
+    /// Innocent waiting of packets and queue pairs together, by which victims and
+    /// roots are ranked.
+    pub fn innocent(&self) -> Time {
+        self.innocent_ps.saturating_add(self.source_innocent_ps)
+    }
+}
+
+/// The largest integer of a Parquet column, and so of all sums.
+const MOST: Time = i64::MAX as Time;
+
+impl From<&FlowBlame> for Waits {
+    fn from(blame: &FlowBlame) -> Self {
+        let FlowBlame { own, innocent, source_own, source_innocent } = *blame;
+        Waits {
+            own_ps: own.min(MOST),
+            innocent_ps: innocent.min(MOST),
+            source_own_ps: source_own.min(MOST),
+            source_innocent_ps: source_innocent.min(MOST),
+        }
+    }
+}
+
+/// The waits behind the pauses of one port for one root, in the order of `Blocking::places`.
+pub fn of_place(blocking: &Blocking, index: usize) -> Waits {
+    let blame = &blocking.places[index].1;
+    let (own, innocent) = (blame.own, blame.innocent);
+    let (source_own, source_innocent) = (blame.source_own, blame.source_innocent);
+    Waits::from(&FlowBlame { own, innocent, source_own, source_innocent })
+}
+
+/// Summarises what the oracle has found out; `None` if it did not watch.
+pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
+    let blocking = outcome.blocking.as_ref()?;
+    let mut waits = Waits::default();
+    let mut classes: Vec<ClassWaits> = plan
+        .classes
+        .iter()
+        .map(|name| ClassWaits { name: name.clone(), innocent_flows: 0, waits: Waits::default() })
+        .collect();
+    let mut victims = Vec::new();
+    for (index, (flow, blame)) in plan.flows.iter().zip(&blocking.flows).enumerate() {
+        let its = Waits::from(blame);
+        let class = &mut classes[usize::from(flow.class)];
+        waits.add(&its);
+        class.waits.add(&its);
+        if its.innocent() > 0 {
+            class.innocent_flows += 1;
+            victims.push((index as u32, its));
+        }
+    }
+    // Stable: of two alike the earlier flow, or the lower port, comes first.
+    victims.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.innocent()));
+    victims.truncate(LISTED);
+    let mut roots: Vec<(PortId, u64, Waits)> = Vec::new();
+    for (index, ((_, root), blame)) in blocking.places.iter().enumerate() {
+        let its = of_place(blocking, index);
+        match roots.binary_search_by_key(root, |known| known.0) {
+            Ok(at) => {
+                roots[at].1 += blame.pauses;
+                roots[at].2.add(&its);
+            }
+            Err(at) => roots.insert(at, (*root, blame.pauses, its)),
+        }
+    }
+    let congested_ports = roots.len() as u64;
+    let mut paused: Vec<PortId> = blocking.places.iter().map(|((port, _), _)| *port).collect();
+    paused.dedup();
+    roots.retain(|(_, _, waits)| waits.innocent() > 0);
+    roots.sort_by_key(|(_, _, waits)| std::cmp::Reverse(waits.innocent()));
+    roots.truncate(LISTED);
+    Some(BlockingSummary {
+        pauses: blocking.places.iter().map(|(_, blame)| blame.pauses).sum(),
+        congested_ports,
+        paused_ports: paused.len() as u64,
+        waits,
+        classes,
+        victims: victims
+            .into_iter()
+            .map(|(flow, waits)| Victim { flow: names::flow(plan, flow), waits })
+            .collect(),
+        roots: roots
+            .into_iter()
+            .map(|(port, pauses, waits)| Root { port: names::port(plan, port), pauses, waits })
+            .collect(),
+    })
+}
+
+/// Whether nobody waited for a port that is none of their business. Queues of
+/// each flow's own promise it; other schemes do not.
+pub fn verdict(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
+    let waits = &blocking.waits;
+    let behind = format!("behind {}", human::counted(blocking.pauses, "pause"));
+    if waits.innocent() == 0 {
+        return (State::Held, format!("no innocent waiting {behind}"));
+    }
+    let promised = matches!(plan.flow_control, FlowControlParams::PerFlowQueue(_));
+    let state = if promised { State::Broken } else { State::NotPromised };
+    let (packets, sources) = (human::time(waits.innocent_ps), human::time(waits.source_innocent_ps));
+    (state, format!("{packets} in packets, {sources} at sources, {behind}"))
+}
+
+/// Innocent waiting in words.
+fn innocent(waits: &Waits) -> String {
+    format!(
+        "innocents waited {} in packets, {} at sources",
+        human::time(waits.innocent_ps),
+        human::time(waits.source_innocent_ps)
+    )
+}
+
+/// The rows of the answer's totals that speak of it: name and text.
+pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
+    let b = blocking;
+    let mut text = format!(
+        "{}, behind {} of {} for {}",
+        innocent(&b.waits),
+        human::counted(b.pauses, "pause"),
+        human::counted(b.paused_ports, "port"),
+        human::counted(b.congested_ports, "congested port"),
+    );
+    text.push_str(&format!(
+        "; for ports on their own way {} in packets, {} at sources",
+        human::time(b.waits.own_ps),
+        human::time(b.waits.source_own_ps)
+    ));
+    if let (Some(root), Some(victim)) = (b.roots.first(), b.victims.first()) {
+        text.push_str(&format!(
+            "; worst root {} ({} of it), worst victim {} ({})",
+            root.port,
+            human::time(root.waits.innocent()),
+            victim.flow,
+            human::time(victim.waits.innocent())
+        ));
+    }
+    let mut rows = vec![("blocking", text)];
+    for class in b.classes.iter().filter(|c| c.waits.innocent() > 0 && b.classes.len() > 1) {
+        let flows = human::counted(class.innocent_flows, "flow");
+        rows.push(("", format!("{}: {} of {flows}", class.name, innocent(&class.waits))));
+    }
+    rows
+}

@@ -1,0 +1,141 @@
+//! A run over several threads leaves the same outcome, to the last bit, as one
+//! on a single thread.
+
+mod common;
+
+use common::{plan, run};
+use std::fmt::Write;
+use xoff_kernel::random::Stream;
+use xoff_sim::outcome::Outcome;
+
+/// A random scenario: any topology, scheme, transport and congestion control,
+/// with failures, slow receivers, flows that wait for others, equal times and
+/// smallest flows.
+fn scenario(seed: u64) -> String {
+    let mut random = Stream::new(seed, "scenario", 0);
+    let mut pick = |n: u64| random.below(n) as usize;
+    let mut text = String::new();
+    // Topology, its number of hosts, and a link of it that may fail.
+    let (topology, hosts, link) = [
+        (
+            "kind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts_per_leaf = 3\nhost_link = {rate=\"100Gbps\", delay=\"1us\"}\nfabric_link = {rate=\"400Gbps\", delay=\"600ns\"}",
+            9,
+            "S0.0-S1.1",
+        ),
+        ("kind = \"fat-tree\"\nk = 4\nlink = {rate=\"40Gbps\", delay=\"700ns\"}", 16, "S0.0-S1.0"),
+        ("kind = \"ndc\"\nn = 3\nk = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}", 9, "H0-S0.0"),
+        (
+            "kind = \"ring\"\nswitches = 5\nhosts_per_switch = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\nfabric_link = {rate=\"100Gbps\", delay=\"300ns\"}",
+            10,
+            "S0.0-S0.1",
+        ),
+        (
+            "kind = \"full-mesh\"\nswitches = 4\nhosts_per_switch = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\nfabric_link = {rate=\"25Gbps\", delay=\"0ns\"}",
+            8,
+            "S0.0-S0.1",
+        ),
+        (
+            "kind = \"torus-2d\"\nwidth = 3\nheight = 3\nhosts_per_switch = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\nfabric_link = {rate=\"100Gbps\", delay=\"500ns\"}",
+            9,
+            "S0.0-S0.1",
+        ),
+        (
+            "kind = \"dci\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\nlong_link = {rate=\"400Gbps\", length=\"10km\"}\nlong_links = 2",
+            32,
+            "",
+        ),
+    ][pick(7)];
+    let scheme = ["pfc", "pfc", "none", "bfc", "per-flow-queue"][pick(5)];
+    let transport = ["go-back-n", "irn"][pick(2)];
+    let control = ["none", "dcqcn"][pick(2)];
+    write!(
+        text,
+        "[topology]\n{topology}\n[switch]\nbuffer = \"{}\"\n[flow_control]\nscheme = \"{scheme}\"\n\
+         [transport]\nkind = \"{transport}\"\ncongestion_control = \"{control}\"\nmtu = \"{}B\"\nack_every = {}\n",
+        ["64MB", "200MB"][pick(2)],
+        [500, 1_000, 1_460][pick(3)],
+        1 + pick(2),
+    )
+    .unwrap();
+    if transport == "go-back-n" {
+        text += "rto = \"200us\"\n";
+    }
+    if pick(3) == 0 {
+        text += "ack_priority = 6\n";
+    }
+    text += "[measure]\ninterval = \"7us\"\nports = \"all\"\n";
+    if pick(2) == 0 {
+        text += "blocking = true\n";
+    }
+    let run = ["", "duration = \"150us\"\ndrain = \"50us\"\n"][pick(2)];
+    write!(text, "[run]\nseed = {seed}\n{run}").unwrap();
+    if !link.is_empty() && pick(3) == 0 {
+        let until = ["", "until = \"61us\"\n"][pick(2)];
+        let until = if run.is_empty() { "until = \"61us\"\n" } else { until };
+        write!(text, "[[failure]]\nlink = \"{link}\"\nat = \"{}us\"\n{until}", pick(40)).unwrap();
+    }
+    if !link.is_empty() && pick(4) == 0 {
+        write!(text, "[[loss]]\nlink = \"{link}\"\nrate = 0.01\n").unwrap();
+    }
+    if pick(4) == 0 {
+        text += "[[slow_receiver]]\nhost = \"H1\"\nrate = \"20Gbps\"\n[[slow_receiver]]\nhost = \"H2\"\nstall_from = \"10us\"\nstall_until = \"70us\"\n";
+    }
+    // Everything at once, from the smallest flow on.
+    write!(text, "[[traffic]]\nkind = \"permutation\"\nsize = \"{}\"\n", ["1B", "1kB", "60kB"][pick(3)])
+        .unwrap();
+    write!(
+        text,
+        "[[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"{}\"\nto = \"H0\"\nstart = \"5us\"\npriority = {}\n",
+        2 + pick(hosts - 2),
+        ["1B", "30kB", "200kB"][pick(3)],
+        3 + pick(2)
+    )
+    .unwrap();
+    if !run.is_empty() {
+        write!(text, "[[traffic]]\nkind = \"poisson\"\nsizes = \"fb-hadoop\"\nload = 0.{}\n", 1 + pick(9))
+            .unwrap();
+    }
+    if pick(4) == 0 {
+        text += "[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"40kB\"\n";
+    }
+    text
+}
+
+/// The first difference, by field, so that a failure can be read.
+fn assert_same(one: &Outcome, other: &Outcome, what: &str) {
+    assert_eq!(one.counters, other.counters, "{what}");
+    assert_eq!((one.stop, one.end), (other.stop, other.end), "{what}");
+    assert_eq!(one.flows, other.flows, "{what}");
+    assert_eq!(one.ports, other.ports, "{what}");
+    assert_eq!(one.pauses, other.pauses, "{what}");
+    assert_eq!(one.drops, other.drops, "{what}");
+    assert!(one == other, "{what}: accounts, series, oracles or memory differ");
+}
+
+#[test]
+fn two_hundred_random_scenarios_are_the_same_on_any_number_of_threads() {
+    let mut seen = [0usize; 6];
+    for seed in 0..200 {
+        let text = scenario(seed);
+        let plan = plan(&text);
+        let one = run(&plan);
+        for (at, there) in [
+            !one.pauses.is_empty(),
+            one.deadlock.is_some(),
+            one.counters.dropped > 0,
+            one.flows.iter().any(|f| f.retransmitted > 0),
+            one.blocking.as_ref().is_some_and(|b| !b.places.is_empty()),
+            !plan.faults.reroutes.is_empty(),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            seen[at] += usize::from(there);
+        }
+        let threads = 2 + seed as usize % 3;
+        let many = xoff_sim::run_on(&plan, threads, &mut |_| true);
+        assert_same(&one, &many, &format!("seed {seed}, {threads} threads\n{text}"));
+    }
+    // What the scenarios are there for has happened.
+    assert!(seen[0] > 50 && seen[2] > 10 && seen[3] > 20 && seen[4] > 20 && seen[5] > 20, "{seen:?}");
+}
