@@ -42,8 +42,13 @@ const LOOK: Time = 100 * MICROSECOND;
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
-/// Looks at a barrier before a waiting thread goes to sleep.
+/// What a halt counts for among these events.
+const HALT: u64 = 1 << 8;
+/// Looks at a barrier before a waiting thread offers its processor to others …
 const SPINS: u32 = 4_000;
+/// … and how often it does so before it goes to sleep. A thread that sleeps too
+/// soon is woken on the processor of the one that it waited for.
+const YIELDS: u32 = 1_000;
 
 /// What a part says at the end of a window.
 #[derive(Clone, Copy, Default)]
@@ -76,8 +81,7 @@ struct Shared<'a> {
     reports: [Vec<Mutex<Report>>; 2],
     barrier: Barrier,
     /// Where the windows end next; `None` ends the threads.
-    /// In turns: who is late may read one while the next is written.
-    halts: [Mutex<Option<Time>>; 2],
+    halt: Mutex<Option<Time>>,
 }
 
 /// Threads wait here for each other: awake for a while, since a window is short,
@@ -115,6 +119,12 @@ impl Barrier {
                 break;
             }
             std::hint::spin_loop();
+        }
+        for _ in 0..YIELDS {
+            if !waits() {
+                break;
+            }
+            std::thread::yield_now();
         }
         if waits() {
             let mut asleep = lock(&self.asleep);
@@ -230,7 +240,7 @@ pub fn run(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool
         mail: [mailbox(), mailbox()],
         reports,
         barrier: Barrier { threads: parts, ..Barrier::default() },
-        halts: Default::default(),
+        halt: Mutex::new(None),
     };
     std::thread::scope(|scope| {
         for me in 1..parts {
@@ -238,9 +248,9 @@ pub fn run(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool
             scope.spawn(move || {
                 let _alarm = Alarm(&shared.barrier);
                 let mut parity = 0;
-                for turn in 0.. {
+                loop {
                     shared.barrier.wait();
-                    let Some(halt) = *lock(&shared.halts[turn % 2]) else { break };
+                    let Some(halt) = *lock(&shared.halt) else { break };
                     shared.windows(me, halt, &mut parity, &mut |_, _| true);
                     // Everyone has read this halt before there is another one.
                     shared.barrier.wait();
@@ -287,11 +297,9 @@ impl<'s, 'a> Run<'s, 'a> {
         let end = self.plan.end.unwrap_or(Time::MAX);
         let mut parity = 0;
         let mut quiet = 0;
-        let mut turn = 0;
         let (stop, at) = loop {
             let halt = self.next_sample.min(self.next_look).min(end);
-            *lock(&self.shared.halts[turn % 2]) = Some(halt);
-            turn += 1;
+            *lock(&self.shared.halt) = Some(halt);
             self.shared.barrier.wait();
             let deadlocked = self.deadlock.is_some();
             let reached = self.shared.windows(0, halt, &mut parity, &mut |events, reports| {
@@ -307,6 +315,14 @@ impl<'s, 'a> Run<'s, 'a> {
                 watch(&Progress { now, counters, flows_done, deadlocked })
             });
             self.shared.barrier.wait();
+            // Samples of an idle network are work, too.
+            quiet += HALT;
+            if quiet >= WATCH {
+                quiet = 0;
+                if !watch(&self.progress()) {
+                    break (Stop::Interrupted, self.latest());
+                }
+            }
             match reached {
                 Reached::Done(at) => break (Stop::AllDone, at),
                 Reached::Interrupted => break (Stop::Interrupted, self.latest()),
@@ -323,7 +339,7 @@ impl<'s, 'a> Run<'s, 'a> {
                 }
             }
         };
-        *lock(&self.shared.halts[turn % 2]) = None;
+        *lock(&self.shared.halt) = None;
         self.shared.barrier.wait();
         self.finish(stop, at)
     }
@@ -333,6 +349,17 @@ impl<'s, 'a> Run<'s, 'a> {
         let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
         let cores = guards.iter().map(|engine| &engine.core).collect();
         see(&World { plan: self.plan, cores, partition: self.partition })
+    }
+
+    /// Where the run stands.
+    fn progress(&self) -> Progress {
+        self.all(|world| {
+            let mut counters = Counters::default();
+            world.cores.iter().for_each(|core| counters.add(&core.observed.counters));
+            let now = world.cores.iter().map(|core| core.now).max().unwrap_or(0);
+            let deadlocked = self.deadlock.is_some();
+            Progress { now, counters, flows_done: world.flows_done(), deadlocked }
+        })
     }
 
     /// The time of the last event.
