@@ -84,7 +84,7 @@ impl Pairs {
     /// # Errors
     /// With the block's index as key (or nothing, if it is about all of them): as
     /// [`Pairs::uniform`] says, a share that is negative or no number, no share
-    /// above zero, or more than [`MAX_PAIRS`] pairs.
+    /// above zero, or more than 2^24 pairs.
     pub fn matrix(blocks: &[(Vec<NodeId>, Vec<NodeId>, f64)]) -> Result<Self, SpecError> {
         let mut law = Blocks { blocks: Vec::new(), cumulative: Vec::new(), chances: Vec::new() };
         let mut total = 0.0;
