@@ -30,7 +30,9 @@ const NO_ROOTS: Roots = [NONE; 8];
 
 /// What the oracle keeps while a part of a run goes on.
 pub struct Oracle {
-    /// By packet: when it joined its queue, if that was paused then; else 0.
+    /// By packet: when it, or one that had its slot before, last joined a paused
+    /// queue. Of one whose queue was not paused when it joined this is earlier
+    /// than any pause that it sees, and so need not be cleared.
     joined: Vec<Time>,
     /// By flow: the same of its queue pair.
     pair_joined: Vec<Time>,
@@ -83,16 +85,20 @@ impl Oracle {
     /// A packet joined a queue.
     #[inline]
     pub fn packet_joins(&mut self, id: u32, paused: bool, now: Time) {
-        let id = id as usize;
-        if id >= self.joined.len() {
-            self.joined.resize(id + 1, 0);
+        if paused {
+            let id = id as usize;
+            if id >= self.joined.len() {
+                self.joined.resize(id + 1, 0);
+            }
+            self.joined[id] = now;
         }
-        self.joined[id] = if paused { now } else { 0 };
     }
 
     /// A queue pair joined a queue of its NIC.
     pub fn pair_joins(&mut self, flow: u32, paused: bool, now: Time) {
-        self.pair_joined[flow as usize] = if paused { now } else { 0 };
+        if paused {
+            self.pair_joined[flow as usize] = now;
+        }
     }
 
     /// A packet that waits for the `egress`-th port of its device was charged to an account.
@@ -223,18 +229,20 @@ impl Core<'_> {
         let (Some(oracle), Some(root)) = (&mut self.blocking, pause.root) else { return };
         let place = oracle.places.entry((pause.port, root)).or_default();
         let mut next = self.queues[at].head;
-        // Neighbours in a queue mostly are of one flow.
-        let mut known = (NONE, false);
+        // Few flows share a queue, packet by packet in turn: what is known of the
+        // rest of their routes, by a hash of where that begins.
+        let mut known = [(NONE, false); 64];
         while next != NONE {
             let (flow, hop, joined, behind) = if own {
                 let sender = &self.senders[next as usize];
                 (next, sender.path(), oracle.pair_joined[next as usize], sender.ring_next)
             } else {
                 let packet = &self.packets[next];
-                (packet.flow, packet.hop, oracle.joined[next as usize], packet.next)
+                (packet.flow, packet.hop, oracle.joined.get(next as usize).copied().unwrap_or(0), packet.next)
             };
+            let known = &mut known[(hop.wrapping_mul(0x9E37_79B9) >> 26) as usize];
             if known.0 != hop {
-                known = (hop, crosses(self.hops, hop, root));
+                *known = (hop, crosses(self.hops, hop, root));
             }
             let waited = now.saturating_sub(joined.max(pause.from));
             let flow = &mut oracle.flows[flow as usize];
