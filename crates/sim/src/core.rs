@@ -486,12 +486,15 @@ impl Device for Core<'_> {
 
     fn pause(&mut self, port: u32, lane: u8) {
         let mask = lane_mask(usize::from(lane), self.lanes);
-        let p = &mut self.ports[port as usize];
-        if p.paused & mask == 0 {
-            p.paused |= mask;
+        if self.observed.standing(port, lane).is_none() {
+            self.ports[port as usize].paused |= mask;
             let pause = self.new_pause(port, lane, None);
             self.observed.pause_begins(pause);
         }
+    }
+
+    fn hold(&mut self, port: u32, lane: u8) {
+        self.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
     }
 
     fn resume(&mut self, port: u32, lane: u8) {
@@ -499,10 +502,12 @@ impl Device for Core<'_> {
         let p = &mut self.ports[port as usize];
         if p.paused & mask != 0 {
             p.paused &= !mask;
-            if self.blocking.is_some() {
-                self.charge_lane(port, lane, self.now);
+            if self.observed.standing(port, lane).is_some() {
+                if self.blocking.is_some() {
+                    self.charge_lane(port, lane, self.now);
+                }
+                self.observed.pause_ends(self.now, port, lane);
             }
-            self.observed.pause_ends(self.now, port, lane);
             self.post_decision(port);
         }
     }

@@ -39,7 +39,13 @@ fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
     let link = &world.plan.topology.ports[port as usize];
     world.standing(link.peer, lane).is_some_and(|pause| {
         let last = serialisation(u64::from(world.plan.packet.largest()), link.rate) + link.delay;
-        pause.from >= since && now >= pause.from + last
+        // A pause from before that XOFF stands on: its resume was taken up by this
+        // pause while it waited for its wire. Then both ways count from the XOFF.
+        let sent = match pause.from >= since {
+            true => pause.from,
+            false => since + 2 * last + world.plan.flow_control.response_time(),
+        };
+        now >= sent + last
     })
 }
 

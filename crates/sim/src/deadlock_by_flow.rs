@@ -8,7 +8,7 @@
 //! greatest fixpoint) stands for ever: its counted packets cannot move, and a
 //! resume or a new packet that is still under way changes nothing about them.
 //!
-//! A queue for each flow cannot deadlock: a flow waits for its own queue at the
+//! A queue for each flow cannot deadlock on a route without a loop: a flow waits for its own queue at the
 //! next hop alone, and the last hop is never paused. So only numbered queues
 //! are looked at.
 

@@ -42,7 +42,7 @@ const LOOK: Time = 100 * MICROSECOND;
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
-/// What a halt counts for among these events.
+/// So many events is a halt worth (samples and oracles look at every device).
 const HALT: u64 = 1 << 8;
 /// Looks at a barrier before a waiting thread offers its processor to others …
 const SPINS: u32 = 4_000;
@@ -362,9 +362,10 @@ impl<'s, 'a> Run<'s, 'a> {
         })
     }
 
-    /// The time of the last event.
+    /// The time of the last event, or of the last sample.
     fn latest(&self) -> Time {
-        self.all(|world| world.cores.iter().map(|core| core.now).max().unwrap_or(0))
+        let event = self.all(|world| world.cores.iter().map(|core| core.now).max().unwrap_or(0));
+        event.max(self.series.last_at)
     }
 
     /// Samples and oracles that are due at `at`, before the next event at `next`.

@@ -131,7 +131,8 @@ pub struct Series {
     /// At the last sample: bytes by class, bytes by measured port.
     last_classes: Vec<u64>,
     last_ports: Vec<u64>,
-    last_at: Time,
+    /// When that was.
+    pub last_at: Time,
 }
 
 impl Series {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{plan_with, run};
+use common::{plan, plan_with, run};
 
 const SCENARIO: &str = include_str!("../../../examples/bcube-deadlock.toml");
 const SHORT: [(&str, &str); 2] = [("run.duration", "3ms"), ("measure.ports", "all")];
@@ -53,4 +53,21 @@ fn a_stopped_run_is_a_prefix() {
             assert!(a.completed.is_none_or(|t| t == part.end));
         }
     }
+}
+
+/// An interruption between two flows that are far apart, while only samples are
+/// taken: the end is that of the last sample.
+#[test]
+fn an_idle_run_can_be_interrupted() {
+    let plan = plan(
+        "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1kB\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1kB\"\nstart = \"59s\"\n\
+         [measure]\ninterval = \"10us\"\n",
+    );
+    let outcome = xoff_sim::run(&plan, &mut |_| false);
+    assert_eq!(outcome.stop, xoff_sim::outcome::Stop::Interrupted);
+    let at: Vec<u64> = outcome.series.iter().map(|s| s.at).collect();
+    assert!(at.len() > 100 && at.is_sorted(), "{at:?}");
+    assert_eq!(at.last(), Some(&outcome.end));
 }

@@ -166,10 +166,11 @@ fn pauses_do_not_outlive_their_link() {
         .map(|p| (p.from, p.until.expect("the receiver reads again")))
         .collect();
     // The stall reaches back to S0.0 long before the link fails, which ends the
-    // pause at once. At 120 us it begins again, and stands until the stall is over.
+    // pause at once. At 120 us nothing is sent until the frame that S0.1 sends at
+    // once (64 B) has come; its pause stands until the stall is over.
     assert!(pauses.iter().any(|&(from, until)| from < 100 * D && until == 100 * D), "{pauses:?}");
-    assert!(pauses.iter().any(|&(from, until)| from == 120 * D && until > 300 * D), "{pauses:?}");
-    assert!(!pauses.iter().any(|&(from, _)| (100 * D..120 * D).contains(&from)));
+    assert!(pauses.iter().any(|&(from, until)| from == 121 * D + 5_120 && until > 300 * D), "{pauses:?}");
+    assert!(!pauses.iter().any(|&(from, _)| (100 * D..=121 * D).contains(&from)));
 }
 
 #[test]

@@ -176,6 +176,10 @@ pub trait Device {
     /// Stops every egress queue of `lane` on `port`, a host's own queue pairs
     /// included. The packet on the wire finishes. Stopping twice changes nothing.
     fn pause(&mut self, port: u32, lane: u8);
+    /// Stops them as [`Device::pause`] does, of the device's own accord: no frame
+    /// has asked for it, and no pause is written down. A pause that comes
+    /// meanwhile takes its place; [`Device::resume`] ends it.
+    fn hold(&mut self, port: u32, lane: u8);
     /// Lets the lane's queues on `port` go again.
     fn resume(&mut self, port: u32, lane: u8);
     /// Stops one queue of `lane` on `port`, or the queue of one flow; the packet
@@ -374,6 +378,9 @@ mod notes {
         }
         fn pause(&mut self, port: u32, lane: u8) {
             self.log.push(format!("pause {port}/{lane}"));
+        }
+        fn hold(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("hold {port}/{lane}"));
         }
         fn resume(&mut self, port: u32, lane: u8) {
             self.log.push(format!("resume {port}/{lane}"));

@@ -43,9 +43,8 @@ pub struct PerFlowQueueParams {
 pub struct PerFlowQueue {
     params: PerFlowQueueParams,
     pub(super) lasting: Lasting,
-    /// With a `pause_time`: the ingress ports that are paused for a queue, by
-    /// (egress port, flow). Routes may change, and a flow come through another
-    /// ingress than before. Else empty.
+    /// The ingress ports that are paused for a queue, by (egress port, flow).
+    /// Routes may change, or loop, so that a flow comes through several.
     ingresses: BTreeMap<(u32, u32), Vec<u32>>,
 }
 
@@ -60,32 +59,21 @@ impl PerFlowQueue {
         if packet.queued < self.params.pause[ingress as usize] {
             return;
         }
-        if !self.lasting.used() {
-            if packet.pausing {
-                return;
-            }
-        } else {
-            let paused = self.ingresses.entry((packet.port, packet.flow)).or_default();
-            if paused.contains(&ingress) {
-                return;
-            }
-            paused.push(ingress);
+        let paused = self.ingresses.entry((packet.port, packet.flow)).or_default();
+        if paused.contains(&ingress) {
+            return;
         }
+        paused.push(ingress);
         packet.pausing = true;
         self.lasting.pause(device, ingress, packet.lane, Target::Flow(packet.flow), packet.port);
     }
 
     pub(super) fn left(&mut self, device: &mut impl Device, packet: &mut Passing) {
-        let Some(ingress) = packet.ingress.filter(|_| packet.pausing) else { return };
-        let goes = |ingress: u32| packet.queued <= self.params.resume[ingress as usize];
-        let flow = Target::Flow(packet.flow);
-        if !self.lasting.used() {
-            if goes(ingress) {
-                packet.pausing = false;
-                self.lasting.resume(device, ingress, packet.lane, flow, packet.port);
-            }
+        if !packet.pausing {
             return;
         }
+        let goes = |ingress: u32| packet.queued <= self.params.resume[ingress as usize];
+        let flow = Target::Flow(packet.flow);
         let Some(paused) = self.ingresses.get_mut(&(packet.port, packet.flow)) else { return };
         let resumed: Vec<u32> = paused.extract_if(.., |i| goes(*i)).collect();
         if paused.is_empty() {

@@ -155,7 +155,7 @@ impl Pfc {
         }
         let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
         device.arm(self.timer_of(port, lane, Role::Expiry), settled + frame);
-        device.pause(port, lane);
+        device.hold(port, lane);
     }
 
     pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
@@ -225,11 +225,11 @@ mod tests {
             "cancel 5",
             "resume 1/0",
             "arm 5 5127",
-            "pause 1/0",
+            "hold 1/0",
             "send 2 [(5, 1000)]",
             "arm 10 2560000",
             "arm 11 5129",
-            "pause 2/1",
+            "hold 2/1",
         ];
         assert_eq!(device.log, expected);
     }
