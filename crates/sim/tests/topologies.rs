@@ -54,3 +54,16 @@ fn a_flow_between_datacenters_takes_what_arithmetic_says() {
     let ack = 8 * 5_280 + 1_320;
     assert_eq!(fcts(&plan, &run(&plan)), [cables + data + ack]);
 }
+
+/// Where a failed link leaves no way in dimension order, packets go round it.
+#[test]
+fn dimension_order_goes_round_a_failed_link() {
+    let plan = plan(
+        "[topology]\nkind = \"torus-2d\"\nwidth = 4\nheight = 4\nhosts_per_switch = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
+         [routing]\nkind = \"dimension-order\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n\
+         [[failure]]\nlink = \"S0.0-S0.1\"\nat = \"0us\"\n",
+    );
+    let outcome = run(&plan);
+    assert_eq!(outcome.drops, []);
+    assert!(outcome.flows.iter().all(|f| f.completed.is_some()));
+}

@@ -363,7 +363,8 @@ impl Router {
         }
     }
 
-    /// The links of `at`, which is `distance` from `to`, that come one nearer to it.
+    /// The links of `at`, which is `distance` from `to`, that come one nearer to it:
+    /// in dimension order, unless a failed link leaves no such way.
     fn nearer(
         &self,
         at: NodeId,
@@ -371,12 +372,14 @@ impl Router {
         distance: u32,
         distance_to: impl Fn(NodeId) -> u32,
     ) -> impl Iterator<Item = &Link> {
-        self.links(at).iter().filter(move |link| {
+        let near = move |link: &&Link| {
             (link.to == to || self.relays[link.to as usize])
                 && distance_to(link.to) == distance - 1
                 && self.alive(link.port)
-                && self.in_order(at, to, link.to)
-        })
+        };
+        let ordered = self.torus.is_none()
+            || self.links(at).iter().any(|link| near(&link) && self.in_order(at, to, link.to));
+        self.links(at).iter().filter(move |link| near(link) && (!ordered || self.in_order(at, to, link.to)))
     }
 
     /// Whether dimension order allows the step from `at` to `next`: while the
