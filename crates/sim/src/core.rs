@@ -28,8 +28,8 @@ const FETCH_SECOND: usize = 4;
 
 /// Kinds of events; their order is that of events at one time.
 pub mod kind {
-    /// A port's link fails (data 1) or recovers (0). Element: port. Data 2:
-    /// routes change; element: the change.
+    /// A port's link fails (data 1) or recovers (0). Element: port. Or routes
+    /// change. Element: [`crate::faults::ROUTES`]. Data: the change.
     pub const FAULT: u8 = 0;
     /// A port's wire is free and something waits: choose it. Element: port.
     pub const DECISION: u8 = 1;

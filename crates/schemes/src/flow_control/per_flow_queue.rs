@@ -131,6 +131,19 @@ mod tests {
         pfq.enqueued(&mut device, &mut packet);
         assert_eq!(device.log.len(), 2);
     }
+
+    /// On a route that loops, the packet that leaves may have come through another
+    /// port than the one that was paused.
+    #[test]
+    fn the_ingress_that_was_paused_is_resumed() {
+        let (mut pfq, mut device, mut packet) = (pfq(0), Notes::default(), packet());
+        packet.queued = 3_000;
+        pfq.enqueued(&mut device, &mut packet);
+        (packet.ingress, packet.queued) = (Some(2), 500);
+        pfq.left(&mut device, &mut packet);
+        assert_eq!(device.log, ["stop 1 Flow(7)", "go 1 Flow(7)"]);
+    }
+
     /// After a change of routes a queue may hold what came through two ports.
     #[test]
     fn every_ingress_is_paused_and_resumed_for_itself() {
