@@ -374,3 +374,8 @@ fn crossed(core: &mut Core, flow_control: &mut FlowControl, account: u32, crossi
 pub fn is_timer(event: &Event) -> bool {
     matches!(event.kind(), kind::TIMER | kind::TIMEOUT | kind::CONTROL)
 }
+
+/// Whether an event comes from outside: what the plan has in store.
+pub fn is_news(event: &Event) -> bool {
+    matches!(event.kind(), kind::FAULT | kind::STALL | kind::FLOWS | kind::GATE)
+}

@@ -21,7 +21,7 @@
 use crate::Progress;
 use crate::core::Letters;
 use crate::deadlock;
-use crate::engine::{Engine, is_timer};
+use crate::engine::{Engine, is_news, is_timer};
 use crate::observe::{self, Series};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
 use crate::packet::Kind;
@@ -30,6 +30,7 @@ use crate::world::World;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
+use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
@@ -38,7 +39,9 @@ const TICK: Time = MICROSECOND;
 /// How often the deadlock oracle looks.
 const LOOK: Time = 100 * MICROSECOND;
 /// Without an end time, a run is given up when no data packet has moved for
-/// this long and four retransmission timeouts, and nothing but timers is pending.
+/// this long and four retransmission timeouts, and nothing but timers is pending; or
+/// when it is deadlocked and no flow has got on for as long, though senders whose
+/// acknowledgements are stuck repeat themselves for ever.
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
@@ -270,7 +273,8 @@ struct Run<'s, 'a> {
     series: Series,
     next_sample: Time,
     next_look: Time,
-    /// Data packet-hops at the last look, and since when they have not changed.
+    /// What had been moved at the last look (data packet-hops, or after a deadlock
+    /// what flows have got done), and since when that has not changed.
     moved: (u64, Time),
     /// For the deadlock oracle: what the accounts that are over held at the last look.
     held: deadlock::Snapshot,
@@ -387,15 +391,17 @@ impl<'s, 'a> Run<'s, 'a> {
             self.deadlock = deadlock::look(&world, at, &self.held);
         }
         self.held = deadlock::snapshot(&world);
-        let hops = world.data_hops();
-        if hops != self.moved.0 {
-            self.moved = (hops, at);
+        let (progress, pending): (_, fn(&Event) -> bool) = match self.deadlock {
+            None => (world.data_hops(), |event| !is_timer(event)),
+            Some(_) => (world.progress(), is_news),
+        };
+        if progress != self.moved.0 {
+            self.moved = (progress, at);
             return false;
         }
-        // All that is pending are timers and the pause frames that they send.
         self.plan.end.is_none()
             && at - self.moved.1 > QUIET + 4 * self.plan.transport.rto
-            && !world.cores.iter().any(|core| core.wheel.any(|e| !is_timer(e)))
+            && !world.cores.iter().any(|core| core.wheel.any(pending))
     }
 
     fn finish(mut self, stop: Stop, at: Time) -> Outcome {

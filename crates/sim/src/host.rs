@@ -119,6 +119,11 @@ impl SenderState {
         self.in_ring
     }
 
+    /// Packets acknowledged in order.
+    pub fn acknowledged(&self) -> u32 {
+        self.transport.una
+    }
+
     /// All of it is acknowledged.
     pub fn complete(&self) -> bool {
         self.transport.complete()
@@ -140,6 +145,11 @@ impl ReceiverState {
             ack_lane: flow.ack_lane,
             class: flow.class,
         }
+    }
+
+    /// Packets delivered in order.
+    pub fn expected(&self) -> u32 {
+        self.transport.expected
     }
 
     /// Payload bytes delivered in order, of a flow of `size` bytes.

@@ -85,6 +85,20 @@ impl<'w, 'a> World<'w, 'a> {
         self.cores.iter().map(|core| core.observed.counters.data_hops).sum()
     }
 
+    /// How much has been delivered in order and acknowledged so far, in packets of
+    /// all flows: unlike [`World::data_hops`] it stands still when packets are sent
+    /// again and again.
+    pub fn progress(&self) -> u64 {
+        let of = |core: &Core, flow: usize| {
+            let ends = &self.plan.flows[flow];
+            let home = |node| self.partition.of(node) == core.part;
+            let acknowledged = if home(ends.src) { core.senders[flow].acknowledged() } else { 0 };
+            let delivered = if home(ends.dst) { core.receivers[flow].expected() } else { 0 };
+            u64::from(acknowledged) + u64::from(delivered)
+        };
+        self.cores.iter().map(|core| (0..self.plan.flows.len()).map(|flow| of(core, flow)).sum::<u64>()).sum()
+    }
+
     /// The packets in a forwarding queue.
     pub fn queued(&self, port: u32, lane: u32) -> impl Iterator<Item = &'w Packet> + use<'w, 'a> {
         let core = self.home_of_port(port);

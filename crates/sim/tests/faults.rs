@@ -269,7 +269,7 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
     /// Whatever fails and comes back: packets are conserved and no lossless packet
     /// is lost for want of room (`run` asserts both), and unless the fabric locks
     /// up, every flow completes in the end.
@@ -304,6 +304,23 @@ proptest! {
         let known = [DropReason::LinkDown, DropReason::Unreachable];
         prop_assert!(outcome.drops.iter().all(|d| known.contains(&d.reason) || !d.lossless), "{:?}", outcome.drops);
     }
+}
+
+/// A ring that is deadlocked while the data of two flows still gets through: their
+/// acknowledgements do not, and they would repeat themselves for ever.
+#[test]
+fn a_deadlock_ends_the_run_though_senders_repeat_themselves() {
+    let outcome = run(&plan(
+        "[topology]\nkind = \"ring\"\nswitches = 5\nhosts_per_switch = 2\nlink = {rate=\"100Gbps\", delay=\"300ns\"}\n\
+         [routing]\nreconvergence = \"49739ns\"\n[switch]\nbuffer = \"20MB\"\n\
+         [flow_control]\nscheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\nresponse_time = \"784ns\"\nquanta = 300\n\
+         [transport]\nrto = \"300us\"\n[run]\nseed = 760\n\
+         [[traffic]]\nkind = \"incast\"\nfan_in = 4\nsize = \"150kB\"\nto = \"H0\"\n\
+         [[traffic]]\nkind = \"permutation\"\nsize = \"100kB\"\n\
+         [[failure]]\nlink = \"H7:0\"\nat = \"99059ns\"\nuntil = \"140679ns\"\nevery = \"83241ns\"\ntimes = 4\n",
+    ));
+    assert!(outcome.deadlock.is_some() && outcome.flows.iter().any(|flow| flow.retransmitted > 50));
+    assert_eq!(outcome.stop, Stop::Starved);
 }
 
 /// A loss process on the first link, in the direction of the data: frames hit
