@@ -70,6 +70,14 @@ pub struct Plan {
     pub faults: Faults,
 }
 
+impl Plan {
+    /// The lane that a packet of `lane` goes on in at a device that it came to
+    /// through port `_ingress` and leaves through port `_egress`.
+    pub fn onward_lane(&self, lane: u8, _ingress: PortId, _egress: PortId) -> u8 {
+        lane
+    }
+}
+
 /// A priority in use and how egress queues treat it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {

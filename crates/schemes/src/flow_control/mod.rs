@@ -44,6 +44,17 @@ impl FlowControlParams {
         }
     }
 
+    /// What one of its pauses stops.
+    pub fn pause_scope(&self) -> PauseScope {
+        match self {
+            Self::None => PauseScope::Nothing,
+            Self::Pfc(_) => PauseScope::Lane,
+            // Queue 0 is never paused.
+            Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
+            Self::PerFlowQueue(_) => PauseScope::Flow,
+        }
+    }
+
     /// How the packets of a lane lie in the queues of a port.
     pub fn queueing(&self) -> Queueing {
         match self {
@@ -52,6 +63,25 @@ impl FlowControlParams {
             Self::PerFlowQueue(_) => Queueing::PerFlow,
         }
     }
+}
+
+/// What one pause stops: the static pause relation, by which a fabric can be
+/// checked without running it. A device that waits for one of its egress queues
+/// stops what fills it at its neighbours upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseScope {
+    /// Nothing is ever stopped: what does not fit is dropped.
+    Nothing,
+    /// All of a lane on the link that the packets came through.
+    Lane,
+    /// One of so many queues of a lane on that link. Which flows share it is
+    /// settled while they run: in the worst case any that the port sends.
+    Queue {
+        /// Queues of a port and lane that flows are spread over, at least 1.
+        queues: u16,
+    },
+    /// One flow on that link, and no other.
+    Flow,
 }
 
 /// How the packets of a lane lie in the egress queues of a port.
