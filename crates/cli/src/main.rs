@@ -8,6 +8,7 @@ mod load;
 mod output;
 mod pool;
 mod progress;
+mod repro;
 mod run;
 mod schema;
 mod schemes;
@@ -54,6 +55,9 @@ enum Verb {
     Topo(TopoArgs),
     /// Show what a scenario sends: flows, sizes, and the load of each link
     Traffic(TrafficArgs),
+    /// Run a paper's experiments and hold them against what it claims
+    #[command(after_help = EXIT_STATUS)]
+    Repro(repro::ReproArgs),
     /// List every scheme with its parameters
     Schemes,
     /// Print the JSON Schema of scenario files
@@ -172,6 +176,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
         Verb::Traffic(args) => traffic::traffic(&args),
+        Verb::Repro(args) => repro::repro(&args),
         Verb::Schemes => schemes::schemes(),
         Verb::Schema => schema::schema(),
     };

@@ -26,7 +26,7 @@ pub fn axis(text: &str) -> Result<Axis, String> {
             return Err(format!("{value} is there twice"));
         }
     }
-    Ok(Axis { key: plain(key), values })
+    Ok(Axis { key: plain(key), values, named: false })
 }
 
 /// A key in its plain form: `traffic[0].load` is `traffic.0.load`.
@@ -211,8 +211,8 @@ mod tests {
         assert!(!fine(&[], &["a.b=1", "a.b=2"], None));
         assert!(!fine(&["run.seed"], &[], Some(&one)));
         assert!(!fine(&[], &["run.seed=1,2"], Some(&one)));
-        let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect() };
-        let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect() };
+        let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect(), named: false };
+        let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect(), named: false };
         assert!(grid(&[], &[wide, more], None).unwrap_err().to_string().contains("more than 100000 runs"));
     }
 }
