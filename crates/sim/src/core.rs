@@ -196,6 +196,7 @@ impl<'a> Core<'a> {
             })
             .collect();
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
+        let lists = ports.len() * queues_per_port + leaves.len();
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
@@ -208,7 +209,7 @@ impl<'a> Core<'a> {
             frames: Vec::new(),
             free_frames: Vec::new(),
             hops: &plan.hops,
-            queues: vec![Queue::default(); ports.len() * queues_per_port + leaves.len()],
+            queues: vec![Queue::default(); lists],
             leaves,
             newcomer: Newcomer::None,
             rounds: discipline.rounds(ports.len()),
@@ -246,7 +247,7 @@ impl<'a> Core<'a> {
             faults,
             response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
-            blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan))),
+            blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, lists))),
             ports,
             plan,
             partition,
@@ -366,7 +367,7 @@ impl<'a> Core<'a> {
         let packet = &mut self.packets[id];
         packet.next = NONE;
         if let Some(oracle) = &mut self.blocking {
-            oracle.packet_joins(id, p.paused >> queue & 1 == 1, self.now);
+            oracle.packet_joins(p.first_queue as usize + queue, id, p.paused >> queue & 1 == 1, self.now);
         }
         q.bytes += u64::from(packet.size);
         q.peak = q.peak.max(q.bytes);
@@ -393,6 +394,9 @@ impl<'a> Core<'a> {
         if q.head == NONE {
             q.tail = NONE;
             p.ready &= !(1 << queue);
+        }
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_leaves(p.first_queue as usize + queue, id, &self.packets[id], self.hops);
         }
         id
     }
@@ -504,7 +508,7 @@ impl Device for Core<'_> {
             p.paused &= !mask;
             if self.observed.standing(port, lane).is_some() {
                 if self.blocking.is_some() {
-                    self.charge_lane(port, lane, self.now);
+                    self.lane_resumes(port, lane, self.now);
                 }
                 self.observed.pause_ends(self.now, port, lane);
             }
