@@ -22,7 +22,8 @@
 //! queue keeps the pauses that someone in it has seen end, and their sum by root;
 //! a packet that leaves is charged these sums, less what the oldest of those
 //! pauses had lasted when the packet joined. Queue pairs are few and take turns:
-//! they are charged one by one as the pause ends.
+//! they are charged one by one as the pause ends. What is called for every packet
+//! is marked cold: that keeps it out of the way of runs without the oracle.
 
 use crate::core::Core;
 use crate::outcome::{Blame, Blocking, FlowBlame, Pause};
@@ -131,7 +132,7 @@ impl Oracle {
     }
 
     /// A packet joined a list.
-    #[inline]
+    #[cold]
     pub fn packet_joins(&mut self, list: usize, id: u32, paused: bool, now: Time) {
         self.counts[list].length += 1;
         if paused {
@@ -144,7 +145,7 @@ impl Oracle {
     }
 
     /// The first packet of a list left it.
-    #[inline]
+    #[cold]
     pub fn packet_leaves(&mut self, list: usize, id: u32, packet: &Packet, hops: &[u32]) {
         let count = &mut self.counts[list];
         let number = count.left;
@@ -158,7 +159,6 @@ impl Oracle {
     }
 
     /// Charges the packet with this number in a list, the first one there.
-    #[inline(never)]
     fn charge_packet(&mut self, list: usize, number: u64, id: u32, packet: &Packet, hops: &[u32]) {
         let Seen { pauses, sums } = &mut self.seen[list];
         while let Some(past) = pauses.front().filter(|past| past.until <= number) {
@@ -223,7 +223,7 @@ impl Oracle {
     }
 
     /// A packet that waits for the `egress`-th port of its device was charged to an account.
-    #[inline]
+    #[cold]
     pub fn charged(&mut self, account: u32, egress: u16, size: u64) {
         if let Some(row) = self.rows.get(account as usize) {
             self.bytes[row + usize::from(egress)] += size;
@@ -231,7 +231,7 @@ impl Oracle {
     }
 
     /// That charge is given back.
-    #[inline]
+    #[cold]
     pub fn released(&mut self, account: u32, egress: u16, size: u64) {
         if let Some(row) = self.rows.get(account as usize) {
             self.bytes[row + usize::from(egress)] -= size;

@@ -360,7 +360,7 @@ impl<'a> Core<'a> {
     }
 
     /// Appends a packet to a queue of `port`. The caller then kicks the port.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, port: u32, queue: usize, id: u32) {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];
@@ -381,7 +381,7 @@ impl<'a> Core<'a> {
     }
 
     /// Takes the first packet of a queue that has one.
-    #[inline]
+    #[inline(always)]
     pub fn dequeue(&mut self, port: u32, queue: usize) -> u32 {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];

@@ -151,7 +151,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Something was given to `port`: it starts if it can.
-    #[inline]
+    #[inline(always)]
     fn kick(&mut self, port: u32) {
         if self.core.newcomer != Newcomer::None {
             by_flow::settle_newcomer(&mut self.core, &mut self.flow_control);
@@ -344,7 +344,7 @@ pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, short
 }
 
 /// Gives back what a packet of `size` bytes, which waited at `egress`, was charged.
-#[inline]
+#[inline(always)]
 pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
     if let Some(oracle) = &mut core.blocking {
         oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());
