@@ -54,6 +54,7 @@ const KEYS: [(&str, &[&str]); 4] = [
             "response_time",
             "quanta",
             "priorities",
+            "relay",
         ],
     ),
     (

@@ -524,6 +524,10 @@ impl Device for Core<'_> {
         self.leaf_is_paused(port, lane, queue)
     }
 
+    fn relay_port(&self, port: u32, index: usize) -> Option<u32> {
+        self.plan.relay_ports(self.ports[port as usize].node).get(index).copied()
+    }
+
     fn active_queues(&self, port: u32, lane: u8) -> u32 {
         self.active_leaves(port, lane)
     }

@@ -3,7 +3,7 @@
 use super::{Context, LONGEST, MEMORY, bytes};
 use crate::error::Error;
 use crate::plan::{Faults, PacketFormat};
-use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue};
+use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue, Relay};
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::{PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
@@ -48,6 +48,22 @@ fn check_pause_time(cx: &Context<'_>, given: Option<Span>) -> Result<(), Error> 
         return Err(cx.doc.error("flow_control.pause_time", message, help));
     }
     time(cx, "pause_time", value)
+}
+
+/// Refuses pauses that are passed on where no host relays.
+pub(super) fn check_relay(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let FlowControl::Pfc(pfc) = &cx.scenario.flow_control else { return Ok(()) };
+    let relays = topology.hosts().any(|h| topology.nodes[h as usize].ports.len() > 1) && topology.relay_hosts;
+    let key = "flow_control.relay";
+    if relays || cx.doc.get(key).is_none() {
+        return Ok(());
+    }
+    if pfc.relay == Relay::Accounts {
+        cx.warn(key.into(), "had no effect: no host relays in this topology".into());
+        return Ok(());
+    }
+    let help = "remove the key, or choose a topology whose hosts relay: ndc, rail-only, or custom with relay_hosts = true";
+    Err(cx.doc.error(key, "no host relays in this topology, so that none can pass a pause on", help))
 }
 
 /// How long a pause lasts in this run; 0 is until its resume.

@@ -95,6 +95,7 @@ pub(crate) fn plan(
     flow_control::check(&mut cx)?;
     let mut topology = files::topology(&cx)?;
     check_links(&cx, &topology)?;
+    flow_control::check_relay(&mut cx, &topology)?;
     let listed = files::flows(&cx, &topology)?;
     let used = used_priorities(&cx, &listed)?;
     let lanes = lanes::build(&mut cx, &used, &packet)?;

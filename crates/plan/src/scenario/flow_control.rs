@@ -119,3 +119,15 @@ impl Default for PerFlowQueue {
         PerFlowQueue { xoff: two_bdp(), xon: None, response_time: defaults::zero_time(), pause_time: None }
     }
 }
+
+/// When hosts that relay pause their neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relay {
+    /// As switches do: by what each ingress has brought.
+    #[default]
+    Accounts,
+    /// Besides, a host that is paused on one port pauses all its other
+    /// neighbours at once, whether or not anything has to wait.
+    Blind,
+}

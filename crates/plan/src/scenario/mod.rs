@@ -10,7 +10,7 @@ mod transport;
 
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use faults::{Failure, Loss, LossKind};
-pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
+pub use flow_control::{Bfc, BfcAcks, PerFlowQueue, Relay};
 pub use traffic::{
     FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
@@ -273,6 +273,9 @@ pub struct Pfc {
     /// The lossless priorities; all that are used if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<Vec<u8>>,
+    /// When hosts that relay pause their neighbours.
+    #[serde(default)]
+    pub relay: Relay,
 }
 
 /// How much headroom.
@@ -471,6 +474,7 @@ impl Default for Pfc {
             response_time: defaults::zero_time(),
             quanta: defaults::quanta(),
             priorities: None,
+            relay: Relay::Accounts,
         }
     }
 }

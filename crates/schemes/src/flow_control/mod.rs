@@ -219,6 +219,9 @@ pub trait Device {
     fn resume_queue(&mut self, port: u32, lane: u8, target: Target);
     /// Whether queue `queue` of `lane` on `port` is stopped.
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool;
+    /// The `index`-th port of the device of `port` if that is a host that relays,
+    /// in their order, `port` included; `None` behind the last one, and if it is not.
+    fn relay_port(&self, port: u32, index: usize) -> Option<u32>;
     /// How many queues of forwarded packets of `lane` on `port` hold something
     /// and are not stopped.
     fn active_queues(&self, port: u32, lane: u8) -> u32;
@@ -397,6 +400,8 @@ mod notes {
         /// Answers of `active_queues` and `is_paused`.
         pub active: u32,
         pub paused: Vec<u16>,
+        /// Answers of `relay_port`.
+        pub relays: Vec<u32>,
     }
 
     impl Device for Notes {
@@ -423,6 +428,9 @@ mod notes {
         }
         fn is_paused(&self, _: u32, _: u8, queue: u16) -> bool {
             self.paused.contains(&queue)
+        }
+        fn relay_port(&self, _: u32, index: usize) -> Option<u32> {
+            self.relays.get(index).copied()
         }
         fn active_queues(&self, _: u32, _: u8) -> u32 {
             self.active
