@@ -207,6 +207,19 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             };
             format!("pfc ({} quanta, response time {}{relay})", p.quanta, Span(p.response_time))
         }
+        FlowControlParams::Tagger(p) => {
+            let shown = |n: u8| if n < 8 { n.to_string() } else { "8 or more".to_string() };
+            format!(
+                "tagger (lossless tags of a packet: {}, then priority {}; {} quanta, response time {})\n  \
+                 the routes of this scenario need {} lossless tags, all shortest paths between hosts {}",
+                p.lossless,
+                plan.lanes[usize::from(p.lossy)].priority,
+                p.pfc.quanta,
+                Span(p.pfc.response_time),
+                shown(p.needed),
+                p.all_routes.map_or("were too many to look at".to_string(), shown)
+            )
+        }
         FlowControlParams::Bfc(p) => format!(
             "bfc ({} queues, {} virtual flows, hop round trip {}, response time {}{})",
             p.queues,

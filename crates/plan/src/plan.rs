@@ -91,9 +91,13 @@ impl Plan {
     }
 
     /// The lane that a packet of `lane` goes on in at a device that it came to
-    /// through port `_ingress` and leaves through port `_egress`.
-    pub fn onward_lane(&self, lane: u8, _ingress: PortId, _egress: PortId) -> u8 {
-        lane
+    /// through port `ingress` and leaves through port `egress`. It is charged to
+    /// `lane` there, and waits in this one.
+    pub fn onward_lane(&self, lane: u8, ingress: PortId, egress: PortId) -> u8 {
+        match &self.flow_control {
+            FlowControlParams::Tagger(tagger) => tagger.tags.onward(lane, ingress, egress),
+            _ => lane,
+        }
     }
 }
 

@@ -218,7 +218,8 @@ impl Core<'_> {
         let held = &oracle.bytes[row..row + ports.len()];
         let most = (0..ports.len()).rev().max_by_key(|&i| held[i]).filter(|&i| held[i] > 0);
         let Some(egress) = most.map(|i| ports[i]) else { return NONE };
-        let standing = self.observed.standing(egress, lane as u8);
+        let onward = self.plan.onward_lane(lane as u8, port, egress);
+        let standing = self.observed.standing(egress, onward);
         standing.and_then(|pause| pause.root).unwrap_or(egress)
     }
 

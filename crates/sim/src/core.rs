@@ -18,7 +18,8 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::{NotificationPoint, ReactionPoint};
-use xoff_schemes::flow_control::{ControlFrame, Device, Target};
+use xoff_schemes::flow_control::tagger::Tags;
+use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Target};
 use xoff_schemes::transport::irn;
 
 /// How many events ahead of the current one what it names is fetched …
@@ -87,6 +88,8 @@ pub struct Core<'a> {
     frames: Vec<ControlFrame>,
     free_frames: Vec<u32>,
     pub hops: &'a [u32],
+    /// How packets change lanes on their way, if they do.
+    pub tags: Option<&'a Tags>,
     pub ports: Vec<Port>,
     pub queues: Vec<Queue>,
     pub rounds: Rounds,
@@ -208,6 +211,10 @@ impl<'a> Core<'a> {
             frames: Vec::new(),
             free_frames: Vec::new(),
             hops: &plan.hops,
+            tags: match &plan.flow_control {
+                FlowControlParams::Tagger(tagger) => Some(&tagger.tags),
+                _ => None,
+            },
             queues: vec![Queue::default(); ports.len() * queues_per_port + leaves.len()],
             leaves,
             newcomer: Newcomer::None,

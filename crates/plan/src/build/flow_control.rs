@@ -1,8 +1,9 @@
 //! Schemes that queue by flow: their parameters, resolved for every port.
 
+use super::tags::Layout;
 use super::{Context, LONGEST, MEMORY, bytes};
 use crate::error::Error;
-use crate::plan::{Faults, PacketFormat};
+use crate::plan::{Faults, Lane, PacketFormat};
 use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue, Relay};
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::{PortId, Topology};
@@ -24,7 +25,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
             time(cx, "response_time", pfq.response_time)?;
             check_pause_time(cx, pfq.pause_time)
         }
-        FlowControl::Pfc(_) | FlowControl::None => Ok(()),
+        FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
 
@@ -52,9 +53,13 @@ fn check_pause_time(cx: &Context<'_>, given: Option<Span>) -> Result<(), Error> 
 
 /// Refuses pauses that are passed on where no host relays.
 pub(super) fn check_relay(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Error> {
-    let FlowControl::Pfc(pfc) = &cx.scenario.flow_control else { return Ok(()) };
+    let Some(pfc) = cx.scenario.flow_control.pfc() else { return Ok(()) };
     let relays = topology.hosts().any(|h| topology.nodes[h as usize].ports.len() > 1) && topology.relay_hosts;
     let key = "flow_control.relay";
+    if pfc.relay == Relay::Blind && matches!(cx.scenario.flow_control, FlowControl::Tagger(_)) {
+        let message = "`tagger` cannot pass pauses on: what waits for a tag has come in by another one";
+        return Err(cx.doc.error(key, message, "remove the key, or choose scheme = \"pfc\""));
+    }
     if relays || cx.doc.get(key).is_none() {
         return Ok(());
     }
@@ -174,10 +179,16 @@ pub(super) fn params(
     topology: &Topology,
     packet: &PacketFormat,
     faults: &Faults,
+    tags: Option<Layout>,
+    lanes: &[Lane],
 ) -> Result<FlowControlParams, Error> {
     let faulty = !(faults.down.is_empty() && faults.losses.is_empty());
     Ok(match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => FlowControlParams::Pfc(super::memory::params(pfc)),
+        FlowControl::Tagger(tagger) => {
+            let layout = tags.expect("laid out for this scheme");
+            FlowControlParams::Tagger(layout.params(&tagger.pfc, lanes))
+        }
         FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology, faulty)),
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)

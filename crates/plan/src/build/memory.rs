@@ -3,7 +3,7 @@
 use super::{Context, LARGEST, LONGEST, alpha_q16, bytes};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
-use crate::scenario::{self, FlowControl, HeadroomRule, Pfc};
+use crate::scenario::{self, HeadroomRule, Pfc};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
@@ -96,10 +96,7 @@ pub(super) fn build(
     lanes: &[Lane],
     packet: &PacketFormat,
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
-    let pfc = match &cx.scenario.flow_control {
-        FlowControl::Pfc(pfc) => Some(pfc),
-        FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_) | FlowControl::None => None,
-    };
+    let pfc = cx.scenario.flow_control.pfc();
     // Links are few in kind: each kind's account is worked out once.
     let mut kinds: BTreeMap<(u64, u64), Account> = BTreeMap::new();
     let mut accounts = Vec::with_capacity(topology.ports.len() * lanes.len());
