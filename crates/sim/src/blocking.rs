@@ -6,7 +6,8 @@
 //! long. If that egress queue is not paused itself, its port is congested, and
 //! the root. If it is, the root of its own pause is the root of this one, too.
 //! So every pause is traced over all relayed pauses to the congested port at the
-//! end of the chain, as it was when the device decided. The root travels beside
+//! end of the chain, as it was when the device decided. A host that passes on a
+//! pause blindly passes on its root. The root travels beside
 //! the pause frame, outside of its bytes.
 //!
 //! *Charging.* A packet that waits in a paused queue is charged, for each pause,
@@ -324,15 +325,23 @@ impl Core<'_> {
         roots
     }
 
-    /// Why the account of (`port`, `lane`) is over.
+    /// Why the account of (`port`, `lane`) is over; or, where it is not and a host
+    /// passes on a pause of another port, why that stands.
     fn root_of_account(&self, port: u32, lane: usize) -> u32 {
         let Some(oracle) = &self.blocking else { return NONE };
         let row = oracle.rows[port as usize * self.lanes + lane];
-        let ports = &self.plan.topology.nodes[self.ports[port as usize].node as usize].ports;
+        let node = self.ports[port as usize].node;
+        if self.plan.passes_pauses_on(node) && !self.accounts[port as usize * self.lanes + lane].over {
+            let others = self.plan.relay_ports(node).iter().filter(|&&other| other != port);
+            let mut pauses = others.filter_map(|&other| self.observed.standing(other, lane as u8));
+            return pauses.find_map(|pause| pause.root).unwrap_or(NONE);
+        }
+        let ports = &self.plan.topology.nodes[node as usize].ports;
         let held = &oracle.bytes[row..row + ports.len()];
         let most = (0..ports.len()).rev().max_by_key(|&i| held[i]).filter(|&i| held[i] > 0);
         let Some(egress) = most.map(|i| ports[i]) else { return NONE };
-        let standing = self.observed.standing(egress, lane as u8);
+        let onward = self.plan.onward_lane(lane as u8, port, egress);
+        let standing = self.observed.standing(egress, onward);
         standing.and_then(|pause| pause.root).unwrap_or(egress)
     }
 

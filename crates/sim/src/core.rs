@@ -18,7 +18,8 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::{NotificationPoint, ReactionPoint};
-use xoff_schemes::flow_control::{ControlFrame, Device, Target};
+use xoff_schemes::flow_control::tagger::Tags;
+use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Target};
 use xoff_schemes::transport::irn;
 
 /// How many events ahead of the current one what it names is fetched …
@@ -87,6 +88,8 @@ pub struct Core<'a> {
     frames: Vec<ControlFrame>,
     free_frames: Vec<u32>,
     pub hops: &'a [u32],
+    /// How packets change lanes on their way, if they do.
+    pub tags: Option<&'a Tags>,
     pub ports: Vec<Port>,
     pub queues: Vec<Queue>,
     pub rounds: Rounds,
@@ -209,6 +212,10 @@ impl<'a> Core<'a> {
             frames: Vec::new(),
             free_frames: Vec::new(),
             hops: &plan.hops,
+            tags: match &plan.flow_control {
+                FlowControlParams::Tagger(tagger) => Some(&tagger.tags),
+                _ => None,
+            },
             queues: vec![Queue::default(); lists],
             leaves,
             newcomer: Newcomer::None,
@@ -526,6 +533,10 @@ impl Device for Core<'_> {
 
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
         self.leaf_is_paused(port, lane, queue)
+    }
+
+    fn relay_port(&self, port: u32, index: usize) -> Option<u32> {
+        self.plan.relay_ports(self.ports[port as usize].node).get(index).copied()
     }
 
     fn active_queues(&self, port: u32, lane: u8) -> u32 {
