@@ -255,11 +255,12 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
             let q = walks.queues[tree.queues[at as usize].queue as usize];
             (q.port, q.lane, q.flow.unwrap_or(0))
         };
+        // An innocent anywhere on its way; a culprit before it comes to the port.
         let lies = |flow: u32, at: u32, culprit: bool| {
-            let its = ways.iter().filter(|w| w.flow == flow && (culprit || !w.answers));
-            its.into_iter().any(|w| {
-                w.steps.iter().any(|s| s.1 == Some(queue(at)))
-                    && w.steps.iter().any(|s| s.0 == tree.port) == culprit
+            ways.iter().filter(|w| w.flow == flow && (culprit || !w.answers)).any(|w| {
+                let port = w.steps.iter().rposition(|s| s.0 == tree.port);
+                let before = if culprit { port.unwrap_or(0) } else { w.steps.len() };
+                port.is_some() == culprit && w.steps[..before].iter().any(|s| s.1 == Some(queue(at)))
             })
         };
         assert!(lies(i.flow, i.queue, false));
