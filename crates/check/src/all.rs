@@ -54,7 +54,7 @@ pub fn places(topology: &Topology, apart: &BTreeSet<NodeId>) -> Vec<Place> {
 
 /// Which lane of an egress port waits for which of the ports that come next, as
 /// bits.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Matrix {
     lanes: usize,
     /// By port and lane: where its row begins; a bit for each port and lane of the next node.
@@ -89,14 +89,23 @@ impl Matrix {
         Ok(Self { lanes, rows, bits: vec![0; words as usize] })
     }
 
-    /// Sets a bit; true if it was not set.
-    fn set(&mut self, topology: &Topology, from: (PortId, u8), to: (PortId, u8)) -> bool {
+    /// Word and bit of a dependency.
+    fn at(&self, topology: &Topology, from: (PortId, u8), to: (PortId, u8)) -> (usize, u32) {
         let row = self.rows[from.0 as usize * self.lanes + usize::from(from.1)];
         let bit = usize::from(topology.ports[to.0 as usize].index) * self.lanes + usize::from(to.1);
-        let word = &mut self.bits[row + bit / 64];
-        let new = *word >> (bit % 64) & 1 == 0;
-        *word |= 1 << (bit % 64);
-        new
+        (row + bit / 64, (bit % 64) as u32)
+    }
+
+    /// `from` may wait for `to`, a port and lane of the next node.
+    pub fn set(&mut self, topology: &Topology, from: (PortId, u8), to: (PortId, u8)) {
+        let (word, bit) = self.at(topology, from, to);
+        self.bits[word] |= 1 << bit;
+    }
+
+    /// Whether `from` may wait for `to`.
+    pub fn has(&self, topology: &Topology, from: (PortId, u8), to: (PortId, u8)) -> bool {
+        let (word, bit) = self.at(topology, from, to);
+        self.bits[word] >> bit & 1 == 1
     }
 
     /// The graph of all dependencies that are set.
@@ -238,9 +247,16 @@ impl<'p> Spread<'p> {
         }
     }
 
-    /// Whether packets to the place leave by this port in this lane.
-    pub fn is_active(&self, port: PortId, lane: u8) -> bool {
-        self.active[port as usize] >> lane & 1 == 1
+    /// Ports that are the only way on from their devices to the place, of all
+    /// devices that packets to it cross.
+    pub fn last_hops(&self) -> impl Iterator<Item = PortId> + '_ {
+        self.asked.iter().filter_map(|&node| {
+            let begin = self.begins[node as usize] as usize;
+            match self.outs[begin..begin + 2] {
+                [only, PortId::MAX] if only != PortId::MAX => Some(only),
+                _ => None,
+            }
+        })
     }
 
     /// The lane in which the packets of [`Spread::way`] begin.

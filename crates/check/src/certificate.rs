@@ -21,6 +21,19 @@ pub struct Certificate {
     pub routes: Routes,
     /// The waits.
     pub order: Vec<Entry>,
+    /// Links under whose failure another order holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under: Vec<Under>,
+}
+
+/// The order under the failure of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Under {
+    /// A port of the link.
+    pub link: String,
+    /// The waits.
+    pub order: Vec<Entry>,
 }
 
 /// Which routes are meant.
@@ -52,7 +65,7 @@ impl Certificate {
     /// The certificate of an order of waits.
     pub fn new(plan: &Plan, scenario: &str, routes: Routes, order: &[Wait]) -> Self {
         let order = order.iter().map(|&wait| entry(plan, wait)).collect();
-        Self { format: FORMAT.into(), scenario: scenario.into(), routes, order }
+        Self { format: FORMAT.into(), scenario: scenario.into(), routes, order, under: Vec::new() }
     }
 
     /// Reads a certificate.

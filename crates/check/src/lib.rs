@@ -11,6 +11,7 @@ pub mod all;
 pub mod blocking;
 pub mod certificate;
 pub mod closing;
+pub mod failures;
 pub mod graph;
 pub mod routes;
 pub mod text;
@@ -19,7 +20,7 @@ mod verify_all;
 pub mod walks;
 pub mod witness;
 
-use certificate::{Certificate, Entry, Routes, entry};
+use certificate::{Certificate, Entry, Routes, Under, entry};
 use closing::{Edge, Through};
 use graph::{Cycle, Graph};
 use routes::Kind;
@@ -34,6 +35,10 @@ use xoff_schemes::flow_control::PauseScope;
 
 /// Most flows that are named for each edge of a cycle.
 const NAMED: usize = 8;
+
+/// Most work to check the certificate of all single failures, in ports times ports
+/// times hosts.
+const WORK: u64 = 1_000_000_000;
 
 /// What a check has found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,6 +59,9 @@ pub struct Report {
     pub dependencies: usize,
     /// Whether it can deadlock.
     pub verdict: Verdict,
+    /// What single failures do, if they were asked for and the intact network is safe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<FailuresReport>,
     /// What else is worth knowing, in sentences.
     pub notes: Vec<String>,
 }
@@ -64,8 +72,9 @@ pub struct Report {
 pub enum Verdict {
     /// It cannot.
     Safe {
-        /// How many pairs of waits the checker of certificates has compared.
-        compared: u64,
+        /// At how many steps of routes the checker of certificates has compared two
+        /// waits; nothing if that would have taken too long.
+        compared: Option<u64>,
     },
     /// It can: a run has shown it.
     CanDeadlock {
@@ -81,6 +90,22 @@ pub enum Verdict {
         /// What was tried, in words.
         tried: Vec<String>,
     },
+}
+
+/// What single failures do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FailuresReport {
+    /// Links whose failure was examined: all that do not cut a host off.
+    pub examined: usize,
+    /// Those of them that lead packets on ways that they do not take otherwise.
+    pub changing: usize,
+    /// Links whose failure makes a circle of waits possible, by their two ports.
+    pub cyclic: Vec<String>,
+    /// The one whose circle is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// Whether that circle lasts, rather than being possible only while routes change.
+    pub lasting: bool,
 }
 
 /// A run that deadlocked.
@@ -152,10 +177,15 @@ pub struct Progress {
     pub of: usize,
 }
 
+/// The ports whose links are down from the beginning.
+fn down(plan: &Plan) -> BTreeSet<PortId> {
+    let down = plan.faults.down.iter().filter(|d| d.spans.first().is_some_and(|s| s.0 == 0));
+    down.map(|d| d.port).collect()
+}
+
 /// The router of a plan, of the links that are up from the beginning.
 pub fn router(loaded: &Loaded) -> Router {
-    let down = loaded.plan.faults.down.iter().filter(|d| d.spans.first().is_some_and(|s| s.0 == 0));
-    let dead: BTreeSet<PortId> = down.map(|d| d.port).collect();
+    let dead = down(&loaded.plan);
     if dead.is_empty() { loaded.router.clone() } else { loaded.router.without(&dead) }
 }
 
@@ -174,25 +204,6 @@ pub fn check(
     let scope = plan.flow_control.pause_scope();
     let mut router = router(loaded);
     let places = all::places(&plan.topology, &all::apart(&loaded.scenario, &plan.topology));
-    let lanes = all::lanes(plan);
-    let graph = match (routes, scope) {
-        (_, PauseScope::Nothing) => Some(Graph::default()),
-        (Routes::Scenario, _) => routes::graph(plan, &mut |done| {
-            watch(Progress { what: "following flows", done, of: plan.flows.len() })
-        }),
-        (Routes::All | Routes::AllUnderSingleFailures, PauseScope::Flow) => {
-            return Err("each flow is paused by itself here, so that no flow waits for another, and all \
-                        routes together say nothing: check the routes of the scenario's flows, without --failures"
-                .to_string());
-        }
-        (Routes::All, _) => {
-            let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
-            let matrix = all::matrix(plan, &mut router, &places, &mut watch)?;
-            matrix.map(|m| m.graph(&plan.topology))
-        }
-        (Routes::AllUnderSingleFailures, _) => return Err("not yet".to_string()),
-    };
-    let Some(graph) = graph else { return Ok(None) };
     let mut report = Report {
         scenario: name.to_string(),
         flow_control: scheme(loaded)?,
@@ -204,27 +215,97 @@ pub fn check(
         },
         routes,
         flows: plan.flows.len(),
-        waits: graph.waits.len(),
-        dependencies: graph.edges(),
-        verdict: Verdict::Safe { compared: 0 },
+        waits: 0,
+        dependencies: 0,
+        verdict: Verdict::Safe { compared: Some(0) },
+        failures: None,
         notes: notes(loaded, routes),
     };
-    if let Some(order) = graph.order() {
-        let certificate = Certificate::new(plan, name, routes, &order);
-        let compared = verify::verify(plan, &mut router, &certificate)
-            .map_err(|e| format!("the certificate does not hold, which is a fault of this program: {e}"))?;
+    let mut matrix = None;
+    let mut graph = match (routes, scope) {
+        (_, PauseScope::Nothing) => Graph::default(),
+        (Routes::Scenario, _) => {
+            let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
+            let Some(graph) = routes::graph(plan, &mut watch) else { return Ok(None) };
+            graph
+        }
+        (Routes::All | Routes::AllUnderSingleFailures, PauseScope::Flow) => {
+            return Err("each flow is paused by itself here, so that no flow waits for another, and all \
+                        routes together say nothing: check the routes of the scenario's flows, without --failures"
+                .to_string());
+        }
+        (Routes::All | Routes::AllUnderSingleFailures, _) => {
+            let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
+            let Some(made) = all::matrix(plan, &mut router, &places, &mut watch)? else { return Ok(None) };
+            let graph = made.graph(&plan.topology);
+            matrix = Some(made);
+            graph
+        }
+    };
+    (report.waits, report.dependencies) = (graph.waits.len(), graph.edges());
+    let order = graph.order();
+    let mut failed = None;
+    let mut orders = Vec::new();
+    if let (Routes::AllUnderSingleFailures, Some(matrix), Some(order)) = (routes, &matrix, &order) {
+        let down = down(plan);
+        let found = failures::examine(plan, &mut router, &down, &places, matrix, order, watch)?;
+        let Some(found) = found else { return Ok(None) };
+        report.failures = Some(failures_report(plan, &found));
+        if let Some(worst) = found.worst {
+            router = router.without(&failures::with(plan, &down, worst.link));
+            failed = Some(worst.link);
+            graph = worst.graph;
+        }
+        orders = found.orders;
+    }
+    if let (Some(order), None) = (order, failed) {
+        let mut certificate = Certificate::new(plan, name, routes, &order);
+        for (link, order) in orders {
+            let Some(link) = link else { continue };
+            let order = order.iter().map(|&wait| entry(plan, wait)).collect();
+            certificate.under.push(Under { link: plan.topology.port_name(link), order });
+        }
+        // To fail every link once more, for each host by itself, may take hours.
+        let links = plan.topology.ports.len() as u64;
+        let work = links * links * plan.topology.hosts().count() as u64;
+        let compared = if routes == Routes::AllUnderSingleFailures && work > WORK {
+            report.notes.push(
+                "The network is so large that the certificate has not been checked anew: `--verify` does."
+                    .to_string(),
+            );
+            None
+        } else {
+            let compared = verify::verify(loaded, &mut router, &certificate);
+            Some(compared.map_err(|e| {
+                format!("the certificate does not hold, which is a fault of this program: {e}")
+            })?)
+        };
         report.verdict = Verdict::Safe { compared };
         return Ok(Some(Analysis { report, certificate: Some(certificate), candidates: Vec::new() }));
     }
     let cycle = graph.shortest_cycle().expect("what has no order has a cycle");
     let edges = match routes {
         Routes::Scenario => closing::by_flows(plan, &cycle),
-        _ => closing::by_all(plan, &mut router, &places, &lanes, &cycle),
+        _ => closing::by_all(plan, &mut router, &places, &all::lanes(plan), &cycle),
     };
-    let candidates = witness::candidates(loaded, &edges)?;
+    let candidates = witness::candidates(loaded, &edges, failed)?;
     report.verdict =
         Verdict::CycleWithoutWitness { cycle: cycle_report(plan, &cycle, &edges), tried: Vec::new() };
     Ok(Some(Analysis { report, certificate: None, candidates }))
+}
+
+fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {
+    let name = |&link: &PortId| {
+        let name = |p: PortId| plan.topology.port_name(p);
+        format!("{} - {}", name(link), name(plan.topology.ports[link as usize].peer))
+    };
+    FailuresReport {
+        examined: found.examined,
+        changing: found.changing,
+        cyclic: found.cyclic.iter().map(name).collect(),
+        shown: found.worst.as_ref().map(|w| name(&w.link)),
+        lasting: found.worst.as_ref().is_some_and(|w| w.lasting),
+    }
 }
 
 /// The flow control's name, as scenarios write it.

@@ -26,11 +26,13 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             writeln!(out, "{name} cannot deadlock: no circle of waits is possible.")?;
             writeln!(
                 out,
-                "\nThe certificate is an order of all {} in which each waits only for later ones; checked anew \
-                 along {}, at {}.",
+                "\nThe certificate is an order of all {} in which each waits only for later ones{}.",
                 counted(report.waits as u64, "wait"),
-                along(report.routes),
-                counted(*compared, "step"),
+                match compared {
+                    Some(n) =>
+                        format!("; checked anew along {}, at {}", along(report.routes), counted(*n, "step")),
+                    None => String::new(),
+                }
             )?;
         }
         Verdict::CanDeadlock { cycle, witness } => {
@@ -93,6 +95,25 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             other => along(other).to_string(),
         },
     )?;
+    if let Some(failures) = &report.failures {
+        writeln!(
+            out,
+            "single failures: {} examined, {} change routes, {} make a circle possible",
+            failures.examined,
+            failures.changing,
+            failures.cyclic.len()
+        )?;
+        if let Some(shown) = &failures.shown {
+            let when = if failures.lasting { "" } else { ", while routes change" };
+            writeln!(out, "the circle above is possible if {shown} fails{when}")?;
+        }
+        for link in failures.cyclic.iter().take(16) {
+            writeln!(out, "  {link}")?;
+        }
+        if failures.cyclic.len() > 16 {
+            writeln!(out, "  and {} more", failures.cyclic.len() - 16)?;
+        }
+    }
     for note in &report.notes {
         writeln!(out, "note: {note}")?;
     }

@@ -2,38 +2,66 @@
 //! makes them: it walks along routes and asks at each device whether the wait of
 //! the link in is listed before the wait of the link out.
 
-use crate::certificate::{Certificate, Routes, port};
+use crate::certificate::{Certificate, Entry, Routes, port};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
+use xoff_plan::Loaded;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
-/// Place of each wait (port, lane, flow) in the order.
-pub type Places = BTreeMap<(u32, u8, Option<u32>), usize>;
+/// Where each wait stands in the order.
+#[derive(Default)]
+pub struct Places {
+    /// By port and lane (`port * 8 + lane`), from 1; 0: not listed.
+    shared: Vec<u32>,
+    /// Where each flow waits for itself: by port, lane and flow.
+    by_flow: BTreeMap<(u32, u8, u32), u32>,
+}
 
-/// Checks a certificate against the routes of a plan; `router` is that of the
+/// Checks a certificate against the routes of a scenario; `router` is that of the
 /// links that are up. Answers how many pairs of waits were compared.
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn verify(plan: &Plan, router: &mut Router, certificate: &Certificate) -> Result<u64, String> {
+pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -> Result<u64, String> {
+    let plan = &loaded.plan;
+    let overrides = &loaded.scenario.routing.overrides;
+    let apart: BTreeSet<u32> = overrides.iter().filter_map(|o| plan.topology.find(&o.to)).collect();
+    let places = listed(plan, &certificate.order)?;
+    match certificate.routes {
+        Routes::Scenario => flows(plan, &places),
+        Routes::All => crate::verify_all::all(plan, router, None, &apart, &places),
+        Routes::AllUnderSingleFailures => {
+            let mut under = BTreeMap::new();
+            for failure in &certificate.under {
+                let link = port(&plan.topology, &plan.topology.names(), &failure.link);
+                let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
+                under.insert(link, listed(plan, &failure.order)?);
+            }
+            crate::verify_all::single_failures(plan, router, &apart, &places, &under)
+        }
+    }
+}
+
+/// The places of the waits in an order.
+fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
     let names = plan.topology.names();
-    let mut places = Places::new();
-    for (place, entry) in certificate.order.iter().enumerate() {
+    let mut places = Places { shared: vec![0; plan.topology.ports.len() * 8], ..Places::default() };
+    for (place, entry) in (1..).zip(order) {
         let out = port(&plan.topology, &names, &entry.port);
         let out = out.ok_or_else(|| format!("there is no port {}", entry.port))?;
         let lane = plan.lanes.iter().position(|l| l.priority == entry.priority);
         let lane = lane.ok_or_else(|| format!("priority {} is not in use", entry.priority))? as u8;
-        if places.insert((out, lane, entry.flow), place).is_some() {
+        let before = match entry.flow {
+            None => std::mem::replace(&mut places.shared[out as usize * 8 + usize::from(lane)], place),
+            Some(flow) => places.by_flow.insert((out, lane, flow), place).unwrap_or(0),
+        };
+        if before > 0 {
             return Err(format!("{} is listed twice", entry.port));
         }
     }
-    match certificate.routes {
-        Routes::Scenario => flows(plan, &places),
-        Routes::All => crate::verify_all::all(plan, router, &places),
-        Routes::AllUnderSingleFailures => Err("not yet".to_string()),
-    }
+    Ok(places)
 }
 
 /// Compares two waits; true if they are paused at all.
@@ -53,15 +81,20 @@ pub fn compare(
     if !stops(from.1) || !stops(to.1) {
         return Ok(false);
     }
-    let flow = (scope == PauseScope::Flow).then_some(flow);
-    let [a, b] = [from, to].map(|(port, lane)| places.get(&(port, lane, flow)));
-    let [x, y] = [from, to].map(|(port, _)| plan.topology.port_name(port));
-    match (a, b) {
-        (Some(a), Some(b)) if a < b => Ok(true),
-        (Some(_), Some(_)) => Err(format!("{x} may wait for {y}, which is not listed behind it")),
-        (None, _) => Err(format!("{x} may wait for {y}, and is not listed")),
-        (_, None) => Err(format!("{x} may wait for {y}, which is not listed")),
+    let place = |(port, lane): (u32, u8)| match scope {
+        PauseScope::Flow => places.by_flow.get(&(port, lane, flow)).copied().unwrap_or(0),
+        _ => places.shared[port as usize * 8 + usize::from(lane)],
+    };
+    let (a, b) = (place(from), place(to));
+    if 0 < a && a < b {
+        return Ok(true);
     }
+    let [x, y] = [from, to].map(|(port, _)| plan.topology.port_name(port));
+    Err(match (a, b) {
+        (0, _) => format!("{x} may wait for {y}, and is not listed"),
+        (_, 0) => format!("{x} may wait for {y}, which is not listed"),
+        _ => format!("{x} may wait for {y}, which is not listed behind it"),
+    })
 }
 
 /// All flows: every place that a packet can come to, by its route or by a change of routes.
@@ -90,7 +123,7 @@ fn flows(plan: &Plan, places: &Places) -> Result<u64, String> {
     let mut seen: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
     while let Some((id, at, lane)) = starts.pop_first() {
         let out = plan.hops[at as usize];
-        if out >= ENDS || !seen.insert((id, at, lane)) {
+        if out >= ENDS || !(moves.is_empty() || seen.insert((id, at, lane))) {
             continue;
         }
         starts.extend(moves.get(&at).into_iter().flatten().map(|&new| (id, new, lane)));

@@ -60,22 +60,22 @@ struct Sent {
 }
 
 /// Candidates for a cycle with these edges, the gentlest first. None if packets
-/// close an edge only while routes change.
+/// close an edge only while routes change. The link of `failed` is down in addition.
 ///
 /// # Errors
 /// The scenario cannot be written down.
-pub fn candidates(loaded: &Loaded, edges: &[Edge]) -> Result<Vec<Candidate>, String> {
+pub fn candidates(loaded: &Loaded, edges: &[Edge], failed: Option<PortId>) -> Result<Vec<Candidate>, String> {
     if edges.iter().any(|e| e.closers.iter().all(|c| c.ports.is_empty())) {
         return Ok(Vec::new());
     }
     let mut made: Vec<Candidate> = Vec::new();
     let mut tried: Vec<(Vec<Sent>, usize, bool)> = Vec::new();
     for effort in EFFORTS {
-        let flows = flows(&loaded.plan, edges, effort);
+        let flows = flows(&loaded.plan, edges, effort, failed);
         if tried.contains(&(flows.clone(), effort.copies, effort.stall)) {
             continue;
         }
-        let text = scenario(loaded, edges, &flows, effort)?;
+        let text = scenario(loaded, edges, &flows, effort, failed)?;
         made.push(Candidate { about: about(flows.len(), effort), text });
         tried.push((flows, effort.copies, effort.stall));
     }
@@ -91,14 +91,17 @@ fn about(routes: usize, effort: Effort) -> String {
 }
 
 /// The flows of a candidate, in order and each route once.
-fn flows(plan: &Plan, edges: &[Edge], effort: Effort) -> Vec<Sent> {
+fn flows(plan: &Plan, edges: &[Edge], effort: Effort, failed: Option<PortId>) -> Vec<Sent> {
     let mut flows: Vec<Sent> = Vec::new();
     let mut add = |sent: Option<Sent>| {
         if let Some(sent) = sent.filter(|s| s.src != s.dst && !flows.contains(s)) {
             flows.push(sent);
         }
     };
-    let down = |port: PortId| plan.faults.down.iter().any(|d| d.port == port);
+    let down = |port: PortId| {
+        let peer = plan.topology.ports[port as usize].peer;
+        plan.faults.down.iter().any(|d| d.port == port) || failed == Some(port) || failed == Some(peer)
+    };
     for e in edges {
         let steady = || e.closers.iter().filter(|c| !c.ports.is_empty());
         let data = steady().filter(|c| c.kind == Kind::Data).count();
@@ -161,7 +164,13 @@ fn time_to_fill(plan: &Plan, edges: &[Edge]) -> u64 {
 }
 
 /// The text of a candidate: the scenario's fabric with other flows.
-fn scenario(loaded: &Loaded, edges: &[Edge], flows: &[Sent], effort: Effort) -> Result<String, String> {
+fn scenario(
+    loaded: &Loaded,
+    edges: &[Edge],
+    flows: &[Sent],
+    effort: Effort,
+    failed: Option<PortId>,
+) -> Result<String, String> {
     let (plan, topology) = (&loaded.plan, &loaded.plan.topology);
     let mut table = fabric(&loaded.scenario, topology)?;
     let time = time_to_fill(plan, edges);
@@ -192,6 +201,13 @@ fn scenario(loaded: &Loaded, edges: &[Edge], flows: &[Sent], effort: Effort) -> 
     run.insert("duration".into(), format!("{duration}us").into());
     run.insert("seed".into(), Value::Integer(i64::try_from(plan.seed).map_err(|e| e.to_string())?));
     table.insert("run".into(), Value::Table(run));
+    if let Some(port) = failed {
+        let mut failure = Table::new();
+        failure.insert("link".into(), topology.port_name(port).into());
+        failure.insert("at".into(), "0us".into());
+        let list = table.entry("failure").or_insert(Value::Array(Vec::new()));
+        list.as_array_mut().ok_or("`failure` is a list")?.push(Value::Table(failure));
+    }
     if effort.stall {
         let slow: BTreeSet<NodeId> = plan.receivers.iter().map(|r| r.host).collect();
         let stalled: BTreeSet<NodeId> = flows.iter().map(|f| f.dst).filter(|d| !slow.contains(d)).collect();

@@ -115,7 +115,7 @@ fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
     let refused = |e: String| miette!("{} proves nothing for this scenario: {e}", path.display());
     let certificate = Certificate::parse(&text).map_err(refused)?;
     let mut router = xoff_check::router(loaded);
-    let compared = xoff_check::verify::verify(&loaded.plan, &mut router, &certificate).map_err(refused)?;
+    let compared = xoff_check::verify::verify(loaded, &mut router, &certificate).map_err(refused)?;
     output::print(&format!(
         "The certificate holds: {} waits in order, compared at {compared} steps of routes.\n",
         certificate.order.len()
