@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_kernel::time::{SECOND, Time};
-use xoff_net::routing::Saturation;
+use xoff_net::routing::{Router, Saturation};
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 
@@ -78,6 +78,7 @@ pub(crate) struct Built {
     pub(crate) saturation: Vec<Option<Saturation>>,
     /// By traffic class.
     pub(crate) expected: Vec<Option<Expected>>,
+    pub(crate) router: Router,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -156,7 +157,13 @@ pub(crate) fn plan(
         measure,
         faults: planned,
     };
-    Ok(Built { plan, saturation: offers.saturation, expected: offers.expected, warnings: cx.warnings })
+    Ok(Built {
+        plan,
+        saturation: offers.saturation,
+        expected: offers.expected,
+        router: routes.router,
+        warnings: cx.warnings,
+    })
 }
 
 /// When the run ends.
