@@ -1,6 +1,7 @@
 //! The command line of xoff: arguments, progress, printing. Everything else
 //! happens in the crates beneath; each verb is a file here.
 
+mod check;
 mod grid;
 mod grid_progress;
 mod interrupt;
@@ -58,6 +59,9 @@ enum Verb {
     /// Run a paper's experiments and hold them against what it claims
     #[command(after_help = EXIT_STATUS)]
     Repro(repro::ReproArgs),
+    /// Say, without running it, whether a scenario can deadlock, with a proof or an example
+    #[command(after_help = EXIT_STATUS)]
+    Check(CheckArgs),
     /// List every scheme with its parameters
     Schemes,
     /// Print the JSON Schema of scenario files
@@ -150,6 +154,28 @@ struct TrafficArgs {
 }
 
 #[derive(clap::Args)]
+struct CheckArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Check all routes between any two hosts instead of the flows' own: intact (0), and under any
+    /// single failed link as well (1)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=1))]
+    failures: Option<u8>,
+    /// Write the proof (certificate.json) or the example (witness.toml) into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Check this certificate against the scenario, and nothing else
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["failures", "out", "json"])]
+    verify: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(clap::Args)]
 struct ScenarioArgs {
     /// The scenario file (TOML)
     #[arg(value_name = "SCENARIO")]
@@ -177,6 +203,7 @@ fn main() -> ExitCode {
         Verb::Topo(args) => topo::topo(&args),
         Verb::Traffic(args) => traffic::traffic(&args),
         Verb::Repro(args) => repro::repro(&args),
+        Verb::Check(args) => check::check(&args),
         Verb::Schemes => schemes::schemes(),
         Verb::Schema => schema::schema(),
     };

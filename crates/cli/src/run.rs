@@ -37,9 +37,17 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         Some(directory::prepare(&out).map_err(report)?)
     };
 
+    let threads = xoff_sim::worthwhile_threads(plan, args.threads.into());
+    if threads < args.threads.into() && !args.quiet {
+        output::complain(&format!(
+            "{threads} of {} threads used: more would be slower, as too little happens in the delay of the \
+             shortest link between them",
+            args.threads
+        ));
+    }
     let interrupted = interrupt::flag()?;
     let mut meter = Meter::new(plan, args.quiet);
-    let outcome = xoff_sim::run_on(plan, args.threads.into(), &mut |progress| {
+    let outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
         meter.update(progress);
         !interrupted.load(Ordering::Relaxed)
     });

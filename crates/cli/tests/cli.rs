@@ -286,3 +286,19 @@ fn a_lossless_drop_exits_with_3_and_names_its_place() {
     let auto = xoff(&dir, &["run", "tight.toml", "--no-out", "--set", "flow_control.headroom=auto"]);
     assert_eq!(auto.status.code(), Some(0), "{}", out(&auto));
 }
+
+/// Two senders over a link of 1 us and of 1 ns: more than one thread helps in the
+/// first case alone, and is not used, and said not to be, in the second.
+#[test]
+fn no_more_threads_than_help() {
+    let dir = scratch("threads");
+    let on = |delay: &str| {
+        let delay = format!("topology.link={{rate=\"100Gbps\", delay=\"{delay}\"}}");
+        let size = ["--set", "topology.switches=8", "--set", "traffic.0.dst=H15"];
+        let run = ["run", "hello.toml", "--no-out", "--threads", "2", "--set", &delay];
+        err(&xoff(&dir, &[&run[..], &size[..]].concat()))
+    };
+    assert!(!on("1us").contains("threads used"));
+    let few = on("1ns");
+    assert!(few.contains("1 of 2 threads used: more would be slower"), "{few}");
+}

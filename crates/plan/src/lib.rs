@@ -16,7 +16,7 @@ pub use error::{Error, Warning};
 
 use std::io;
 use std::path::Path;
-use xoff_net::routing::Saturation;
+use xoff_net::routing::{Router, Saturation};
 
 /// A scenario, understood.
 #[derive(Clone, Debug)]
@@ -30,6 +30,9 @@ pub struct Loaded {
     pub saturation: Vec<Option<Saturation>>,
     /// Of each traffic class, as far as its law is known: what is expected.
     pub expected: Vec<Option<Expected>>,
+    /// What chose the routes of the flows, in the intact network: for whoever asks
+    /// for other routes.
+    pub router: Router,
     /// What is allowed but may not be what its author expects.
     pub warnings: Vec<Warning>,
 }
@@ -85,6 +88,7 @@ pub fn load_table(
         plan: built.plan,
         saturation: built.saturation,
         expected: built.expected,
+        router: built.router,
         warnings,
     })
 }

@@ -8,7 +8,6 @@ use crate::statistics::started;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{Limit, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::Outcome;
 
 pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
@@ -36,7 +35,7 @@ struct Fullest {
 }
 
 fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    if !matches!(plan.flow_control, FlowControlParams::Pfc(_)) {
+    if plan.flow_control.pfc().is_none() {
         return;
     }
     if !plan.lanes.iter().any(|l| l.lossless) {

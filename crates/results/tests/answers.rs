@@ -11,6 +11,7 @@ use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
+use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
 use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
 
 /// The rendered answer, after checking that it fits.
@@ -376,4 +377,28 @@ fn faults_are_counted_and_break_no_promise() {
     outcome.flows[0].completed = None;
     assert!(says(&plan, &outcome, "1 flow did not finish and had no working path"));
     assert!(says(&plan, &outcome, "1 had no working path at the end"));
+}
+
+/// Tags that are fewer than the routes need are said, with what was dropped beyond them.
+#[test]
+fn too_few_tags_are_said() {
+    let mut plan = plan();
+    let mut outcome = healthy(&plan);
+    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
+    let tags = Tags { turns: vec![0; plan.topology.ports.len()], next: vec![LOSSY, LOSSY] };
+    let tagger = |needed| TaggerParams {
+        pfc,
+        tags: tags.clone(),
+        lossless: 1,
+        needed,
+        all_routes: None,
+        lossy: LOSSY,
+    };
+    plan.flow_control = FlowControlParams::Tagger(tagger(1));
+    assert!(!says(&plan, &outcome, "lossless tags"));
+    plan.flow_control = FlowControlParams::Tagger(tagger(2));
+    assert!(says(&plan, &outcome, "The routes need 2 lossless tags, and packets have 1"));
+    assert!(says(&plan, &outcome, "lossy, in priority 0 (dropped there: 0 packets)."));
+    outcome.drops = vec![drops(DropReason::QueueLimit, LOSSY)];
+    assert!(says(&plan, &outcome, "(dropped there: 12 packets)"));
 }

@@ -243,7 +243,7 @@ impl Core<'_> {
     }
 
     /// Makes the next packet of the flow at the head of a ring.
-    #[inline]
+    #[inline(always)]
     pub fn serve_ring(&mut self, port: u32, queue: usize) -> u32 {
         let at = match self.leaves.used() {
             true => self.leaves.serving(port, queue),

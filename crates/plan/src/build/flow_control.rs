@@ -1,9 +1,10 @@
 //! Schemes that queue by flow: their parameters, resolved for every port.
 
+use super::tags::Layout;
 use super::{Context, LONGEST, MEMORY, bytes};
 use crate::error::Error;
-use crate::plan::{Faults, PacketFormat};
-use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue};
+use crate::plan::{Faults, Lane, PacketFormat};
+use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue, Relay};
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::{PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
@@ -24,7 +25,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
             time(cx, "response_time", pfq.response_time)?;
             check_pause_time(cx, pfq.pause_time)
         }
-        FlowControl::Pfc(_) | FlowControl::None => Ok(()),
+        FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
 
@@ -48,6 +49,26 @@ fn check_pause_time(cx: &Context<'_>, given: Option<Span>) -> Result<(), Error> 
         return Err(cx.doc.error("flow_control.pause_time", message, help));
     }
     time(cx, "pause_time", value)
+}
+
+/// Refuses pauses that are passed on where no host relays.
+pub(super) fn check_relay(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let Some(pfc) = cx.scenario.flow_control.pfc() else { return Ok(()) };
+    let relays = topology.hosts().any(|h| topology.nodes[h as usize].ports.len() > 1) && topology.relay_hosts;
+    let key = "flow_control.relay";
+    if pfc.relay == Relay::Blind && matches!(cx.scenario.flow_control, FlowControl::Tagger(_)) {
+        let message = "`tagger` cannot pass pauses on: what waits for a tag has come in by another one";
+        return Err(cx.doc.error(key, message, "remove the key, or choose scheme = \"pfc\""));
+    }
+    if relays || cx.doc.get(key).is_none() {
+        return Ok(());
+    }
+    if pfc.relay == Relay::Accounts {
+        cx.warn(key.into(), "had no effect: no host relays in this topology".into());
+        return Ok(());
+    }
+    let help = "remove the key, or choose a topology whose hosts relay: ndc, rail-only, or custom with relay_hosts = true";
+    Err(cx.doc.error(key, "no host relays in this topology, so that none can pass a pause on", help))
 }
 
 /// How long a pause lasts in this run; 0 is until its resume.
@@ -158,10 +179,16 @@ pub(super) fn params(
     topology: &Topology,
     packet: &PacketFormat,
     faults: &Faults,
+    tags: Option<Layout>,
+    lanes: &[Lane],
 ) -> Result<FlowControlParams, Error> {
     let faulty = !(faults.down.is_empty() && faults.losses.is_empty());
     Ok(match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => FlowControlParams::Pfc(super::memory::params(pfc)),
+        FlowControl::Tagger(tagger) => {
+            let layout = tags.expect("laid out for this scheme");
+            FlowControlParams::Tagger(layout.params(&tagger.pfc, lanes))
+        }
         FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology, faulty)),
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)

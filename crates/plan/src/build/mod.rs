@@ -13,6 +13,7 @@ mod offered;
 mod reroute;
 mod routes;
 mod sizes;
+mod tags;
 mod transport;
 
 use crate::Expected;
@@ -20,13 +21,13 @@ use crate::document::Document;
 use crate::error::{Error, Warning, nearest};
 use crate::ideal;
 use crate::plan::{PacketFormat, Plan};
-use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic};
+use crate::scenario::{LoadOf, Scenario, Traffic};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_kernel::time::{SECOND, Time};
-use xoff_net::routing::Saturation;
+use xoff_net::routing::{Router, Saturation};
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 
@@ -77,6 +78,7 @@ pub(crate) struct Built {
     pub(crate) saturation: Vec<Option<Saturation>>,
     /// By traffic class.
     pub(crate) expected: Vec<Option<Expected>>,
+    pub(crate) router: Router,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -89,15 +91,17 @@ pub(crate) fn plan(
     let mut cx = Context { doc, scenario, files, warnings: Vec::new() };
     let end = end(&mut cx)?;
     let packet = packet(&cx)?;
-    if let FlowControl::Pfc(pfc) = &scenario.flow_control {
+    if let Some(pfc) = scenario.flow_control.pfc() {
         memory::check_pfc(&cx, pfc, &packet)?;
     }
     flow_control::check(&mut cx)?;
     let mut topology = files::topology(&cx)?;
     check_links(&cx, &topology)?;
+    flow_control::check_relay(&mut cx, &topology)?;
     let listed = files::flows(&cx, &topology)?;
-    let used = used_priorities(&cx, &listed)?;
-    let lanes = lanes::build(&mut cx, &used, &packet)?;
+    let mut used = used_priorities(&cx, &listed)?;
+    let tags = tags::layout(&mut cx, &topology, &packet, &listed, end, &mut used)?;
+    let lanes = lanes::build(&mut cx, &used, &packet, tags.as_ref())?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
@@ -132,7 +136,7 @@ pub(crate) fn plan(
         accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
     }
     buffers.shrink_to_fit();
-    let flow_control = flow_control::params(&cx, &topology, &packet, &planned)?;
+    let flow_control = flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?;
     let plan = Plan {
         seed: scenario.run.seed,
         topology,
@@ -153,7 +157,13 @@ pub(crate) fn plan(
         measure,
         faults: planned,
     };
-    Ok(Built { plan, saturation: offers.saturation, expected: offers.expected, warnings: cx.warnings })
+    Ok(Built {
+        plan,
+        saturation: offers.saturation,
+        expected: offers.expected,
+        router: routes.router,
+        warnings: cx.warnings,
+    })
 }
 
 /// When the run ends.

@@ -68,9 +68,8 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     }
     for (i, claim) in e.claim.iter().enumerate() {
         let at = format!("claim[{i}]");
-        let own = claim.id.strip_prefix(&e.id).and_then(|rest| rest.strip_prefix('.'));
-        if own.is_none_or(str::is_empty) {
-            let help = format!("write {}.NAME", e.id);
+        if !of(&claim.id, &e.id) {
+            let help = format!("write {0}.NAME, or {0}a.NAME for its panel a", e.id);
             return Err(doc.error(&format!("{at}.id"), "it is no claim of this experiment", help));
         }
         self::claim(doc, &at, claim)?;
@@ -84,6 +83,14 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
         return Err(doc.error("", "nothing is claimed", "add a [[claim]] table"));
     }
     Ok(())
+}
+
+/// Whether a claim is one of the experiment, or of a panel of it: `fig2a.low` is
+/// one of `fig2`.
+fn of(claim: &str, experiment: &str) -> bool {
+    let Some(rest) = claim.strip_prefix(experiment) else { return false };
+    let rest = rest.strip_prefix(|c: char| c.is_ascii_lowercase()).unwrap_or(rest);
+    rest.strip_prefix('.').is_some_and(|name| !name.is_empty())
 }
 
 /// Checks a paper's `claims.toml`.

@@ -1,0 +1,333 @@
+//! Dependencies of all routes that the routing may choose between any two hosts.
+//!
+//! For each place that packets go to (the hosts of one switch are one place, as
+//! long as they are routed alike), packets spread from all hosts over every next
+//! hop that the router may choose. So no pair of hosts is looked at by itself,
+//! and what no packet reaches depends on nothing.
+
+use crate::graph::{Edges, Graph, Wait};
+use crate::routes::pausable;
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_net::routing::Router;
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_plan::plan::Plan;
+
+/// Most memory for the dependencies of all routes, in bytes.
+const MEMORY: u64 = 4 << 30;
+
+/// Hosts that packets reach by the same ports everywhere but at their switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where the ways part, or the host itself.
+    pub root: NodeId,
+    /// The hosts.
+    pub hosts: Vec<NodeId>,
+}
+
+/// All places, in the order of their first hosts. Hosts in `apart` have routes of their own.
+pub fn places(topology: &Topology, apart: &BTreeSet<NodeId>) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let mut at: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for host in topology.hosts() {
+        let mut near = topology.nodes[host as usize].ports.iter().map(|&p| topology.neighbour(p));
+        let mut near: Vec<NodeId> = near.by_ref().filter(|&n| n != host).collect();
+        near.dedup();
+        let root = match near[..] {
+            [] => continue,
+            [only]
+                if !apart.contains(&host)
+                    && !topology.relay_hosts
+                    && topology.nodes[only as usize].kind == NodeKind::Switch =>
+            {
+                only
+            }
+            _ => host,
+        };
+        let place = *at.entry(root).or_insert(places.len());
+        if place == places.len() {
+            places.push(Place { root, hosts: Vec::new() });
+        }
+        places[place].hosts.push(host);
+    }
+    places
+}
+
+/// Which lane of an egress port waits for which of the ports that come next, as
+/// bits.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    lanes: usize,
+    /// By port and lane: where its row begins; a bit for each port and lane of the next node.
+    rows: Vec<usize>,
+    bits: Vec<u64>,
+}
+
+impl Matrix {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// The network is too large.
+    pub fn new(plan: &Plan) -> Result<Self, String> {
+        let (topology, lanes) = (&plan.topology, plan.lanes.len());
+        let mut rows = Vec::with_capacity(topology.ports.len() * lanes + 1);
+        let mut words = 0u64;
+        for port in 0..topology.ports.len() as PortId {
+            let next = topology.nodes[topology.neighbour(port) as usize].ports.len() * lanes;
+            for _ in 0..lanes {
+                rows.push(words as usize);
+                words += next.div_ceil(64) as u64;
+            }
+        }
+        rows.push(words as usize);
+        if words * 8 > MEMORY {
+            return Err(format!(
+                "all routes of this network would need {} GiB; {} are the most",
+                (words * 8) >> 30,
+                MEMORY >> 30
+            ));
+        }
+        Ok(Self { lanes, rows, bits: vec![0; words as usize] })
+    }
+
+    /// Word and bit of a dependency.
+    fn at(&self, topology: &Topology, from: (PortId, u8), to: (PortId, u8)) -> (usize, u32) {
+        let row = self.rows[from.0 as usize * self.lanes + usize::from(from.1)];
+        let bit = usize::from(topology.ports[to.0 as usize].index) * self.lanes + usize::from(to.1);
+        (row + bit / 64, (bit % 64) as u32)
+    }
+
+    /// `from` may wait for `to`, a port and lane of the next node.
+    pub fn set(&mut self, topology: &Topology, from: (PortId, u8), to: (PortId, u8)) {
+        let (word, bit) = self.at(topology, from, to);
+        self.bits[word] |= 1 << bit;
+    }
+
+    /// Whether `from` may wait for `to`.
+    pub fn has(&self, topology: &Topology, from: (PortId, u8), to: (PortId, u8)) -> bool {
+        let (word, bit) = self.at(topology, from, to);
+        self.bits[word] >> bit & 1 == 1
+    }
+
+    /// The graph of all dependencies that are set.
+    pub fn graph(&self, topology: &Topology) -> Graph {
+        let mut edges = Edges::default();
+        for row in 0..self.rows.len() - 1 {
+            let (port, lane) = ((row / self.lanes) as PortId, (row % self.lanes) as u8);
+            let next = &topology.nodes[topology.neighbour(port) as usize].ports;
+            for (i, &word) in self.bits[self.rows[row]..self.rows[row + 1]].iter().enumerate() {
+                let mut left = word;
+                while left != 0 {
+                    let bit = i * 64 + left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let to =
+                        Wait { port: next[bit / self.lanes], lane: (bit % self.lanes) as u8, flow: None };
+                    edges.add(Wait { port, lane, flow: None }, to);
+                }
+            }
+        }
+        edges.graph()
+    }
+}
+
+/// How packets spread towards one place.
+pub struct Spread<'p> {
+    plan: &'p Plan,
+    lanes: Vec<u8>,
+    /// By port: lanes in which packets leave by it, as bits.
+    active: Vec<u8>,
+    /// By port and lane: where such packets came from; its own number at their sender.
+    parents: Vec<u32>,
+    /// Ports and lanes that are active, in the order in which they were found.
+    pub found: Vec<(PortId, u8)>,
+    /// By node: where its ways on are in `outs`; none yet if 0.
+    begins: Vec<u32>,
+    outs: Vec<PortId>,
+    asked: Vec<NodeId>,
+}
+
+impl<'p> Spread<'p> {
+    /// Packets of these lanes spread through the network of `plan`.
+    pub fn new(plan: &'p Plan, lanes: &[u8]) -> Self {
+        let ports = plan.topology.ports.len();
+        Self {
+            plan,
+            lanes: lanes.to_vec(),
+            active: vec![0; ports],
+            parents: vec![0; ports * 8],
+            found: Vec::new(),
+            begins: vec![0; plan.topology.nodes.len()],
+            outs: vec![PortId::MAX],
+            asked: Vec::new(),
+        }
+    }
+
+    /// Ports by which packets to the place leave a node; none at the place itself.
+    pub fn outs(&mut self, router: &mut Router, at: NodeId, place: &Place) -> std::ops::Range<usize> {
+        if self.begins[at as usize] == 0 {
+            self.begins[at as usize] = self.outs.len() as u32;
+            self.asked.push(at);
+            if at == place.root {
+                for &host in &place.hosts {
+                    self.outs.extend(router.next_hops(at, host));
+                }
+            } else {
+                self.outs.extend(router.next_hops(at, place.hosts[0]));
+            }
+            self.outs.push(PortId::MAX);
+        }
+        let begin = self.begins[at as usize] as usize;
+        let count = self.outs[begin..].iter().take_while(|&&p| p != PortId::MAX).count();
+        begin..begin + count
+    }
+
+    /// A way on by its place in the answer of [`Spread::outs`].
+    pub fn out(&self, i: usize) -> PortId {
+        self.outs[i]
+    }
+
+    fn reach(&mut self, port: PortId, lane: u8, parent: Option<(PortId, u8)>) {
+        if self.active[port as usize] >> lane & 1 == 0 {
+            self.active[port as usize] |= 1 << lane;
+            let (from, of) = parent.unwrap_or((port, lane));
+            self.parents[port as usize * 8 + usize::from(lane)] = from * 8 + u32::from(of);
+            self.found.push((port, lane));
+        }
+    }
+
+    /// Forgets the last place.
+    fn clear(&mut self) {
+        for (port, _) in self.found.drain(..) {
+            self.active[port as usize] = 0;
+        }
+        for node in self.asked.drain(..) {
+            self.begins[node as usize] = 0;
+        }
+        self.outs.truncate(1);
+    }
+
+    /// Packets spread from all hosts, and from behind the ports in `under_way`, to a
+    /// place; `visit` is shown each step, several times if several packets take it.
+    pub fn spread(
+        &mut self,
+        router: &mut Router,
+        place: &Place,
+        under_way: &[(PortId, u8)],
+        visit: &mut impl FnMut((PortId, u8), (PortId, u8)),
+    ) {
+        self.clear();
+        let topology = &self.plan.topology;
+        let lone = (place.hosts.len() == 1).then_some(place.hosts[0]);
+        for host in topology.hosts().filter(|&h| Some(h) != lone) {
+            for i in self.outs(router, host, place) {
+                for lane in 0..self.lanes.len() {
+                    self.reach(self.outs[i], self.lanes[lane], None);
+                }
+            }
+        }
+        for &(port, lane) in under_way {
+            self.reach(port, lane, None);
+        }
+        let mut next = 0;
+        while let Some(&(port, lane)) = self.found.get(next) {
+            next += 1;
+            let (from, at) = (topology.ports[port as usize].node, topology.neighbour(port));
+            if place.hosts.binary_search(&at).is_ok() {
+                continue;
+            }
+            for i in self.outs(router, at, place) {
+                let out = self.outs[i];
+                // Nobody sends to itself.
+                if topology.neighbour(out) == from && place.hosts.binary_search(&from).is_ok() {
+                    continue;
+                }
+                let onward = self.plan.onward_lane(lane, topology.ports[port as usize].peer, out);
+                visit((port, lane), (out, onward));
+                self.reach(out, onward, Some((port, lane)));
+            }
+        }
+    }
+
+    /// Ports that are the only way on from their devices to the place, of all
+    /// devices that packets to it cross.
+    pub fn last_hops(&self) -> impl Iterator<Item = PortId> + '_ {
+        self.asked.iter().filter_map(|&node| {
+            let begin = self.begins[node as usize] as usize;
+            match self.outs[begin..begin + 2] {
+                [only, PortId::MAX] if only != PortId::MAX => Some(only),
+                _ => None,
+            }
+        })
+    }
+
+    /// The lane in which the packets of [`Spread::way`] begin.
+    pub fn first_lane(&self, port: PortId, lane: u8) -> u8 {
+        let mut at = (port, lane);
+        loop {
+            let parent = self.parents[at.0 as usize * 8 + usize::from(at.1)];
+            let parent = (parent / 8, (parent % 8) as u8);
+            if parent == at {
+                return at.1;
+            }
+            at = parent;
+        }
+    }
+
+    /// The ports of a way on which packets come to leave by `port` in `lane`, from
+    /// their sender on.
+    pub fn way(&self, port: PortId, lane: u8) -> Vec<PortId> {
+        let mut ports = vec![port];
+        let mut at = (port, lane);
+        loop {
+            let parent = self.parents[at.0 as usize * 8 + usize::from(at.1)];
+            let parent = (parent / 8, (parent % 8) as u8);
+            if parent == at {
+                ports.reverse();
+                return ports;
+            }
+            ports.push(parent.0);
+            at = parent;
+        }
+    }
+}
+
+/// The lanes that packets begin in: those of the scenario's flows and answers,
+/// or, where it has no flows, all that can be paused.
+pub fn lanes(plan: &Plan) -> Vec<u8> {
+    let mut lanes: BTreeSet<u8> = plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane]).collect();
+    if lanes.is_empty() {
+        lanes.extend(0..plan.lanes.len() as u8);
+    }
+    lanes.into_iter().filter(|&lane| pausable(plan, lane)).collect()
+}
+
+/// Hosts to which static routes lead.
+pub fn apart(scenario: &xoff_plan::scenario::Scenario, topology: &Topology) -> BTreeSet<NodeId> {
+    scenario.routing.overrides.iter().filter_map(|o| topology.find(&o.to)).collect()
+}
+
+/// The dependencies of all routes; `None` if `watch`, which is told how many of
+/// how many places are done, does not want to wait.
+///
+/// # Errors
+/// The network is too large.
+pub fn matrix(
+    plan: &Plan,
+    router: &mut Router,
+    places: &[Place],
+    watch: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Option<Matrix>, String> {
+    let mut matrix = Matrix::new(plan)?;
+    let mut spread = Spread::new(plan, &lanes(plan));
+    let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();
+    for (done, place) in places.iter().enumerate() {
+        if !watch(done, places.len()) {
+            return Ok(None);
+        }
+        spread.spread(router, place, &[], &mut |from, to| {
+            if stops[usize::from(from.1)] && stops[usize::from(to.1)] {
+                matrix.set(&plan.topology, from, to);
+            }
+        });
+    }
+    Ok(Some(matrix))
+}

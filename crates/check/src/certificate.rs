@@ -1,0 +1,99 @@
+//! Certificates of freedom from deadlock, as files.
+
+use crate::graph::Wait;
+use serde::{Deserialize, Serialize};
+use xoff_net::topology::{PortId, Topology};
+use xoff_plan::plan::Plan;
+
+/// What the field `format` of a certificate says.
+pub const FORMAT: &str = "xoff deadlock certificate 1";
+
+/// An order of all waits in which each waits only for later ones: so no circle
+/// of them can stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Which routes it covers.
+    pub routes: Routes,
+    /// The waits.
+    pub order: Vec<Entry>,
+    /// Links under whose failure another order holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under: Vec<Under>,
+}
+
+/// The order under the failure of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Under {
+    /// A port of the link.
+    pub link: String,
+    /// The waits.
+    pub order: Vec<Entry>,
+}
+
+/// Which routes are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routes {
+    /// Those of the scenario's flows, before, during and after failures.
+    Scenario,
+    /// All that the routing may choose between any two hosts.
+    All,
+    /// The same, also where any single link fails in addition.
+    AllUnderSingleFailures,
+}
+
+/// A wait by names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The egress port, such as `S0.0:3`.
+    pub port: String,
+    /// 802.1p priority.
+    pub priority: u8,
+    /// The flow, where each is paused by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<u32>,
+}
+
+impl Certificate {
+    /// The certificate of an order of waits.
+    pub fn new(plan: &Plan, scenario: &str, routes: Routes, order: &[Wait]) -> Self {
+        let order = order.iter().map(|&wait| entry(plan, wait)).collect();
+        Self { format: FORMAT.into(), scenario: scenario.into(), routes, order, under: Vec::new() }
+    }
+
+    /// Reads a certificate.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let read: Self = serde_json::from_slice(text).map_err(|e| format!("it is no certificate: {e}"))?;
+        if read.format != FORMAT {
+            return Err(format!("its format is `{}`, not `{FORMAT}`", read.format));
+        }
+        Ok(read)
+    }
+}
+
+/// A wait by names.
+pub fn entry(plan: &Plan, wait: Wait) -> Entry {
+    let priority = plan.lanes[usize::from(wait.lane)].priority;
+    Entry { port: plan.topology.port_name(wait.port), priority, flow: wait.flow }
+}
+
+/// The port called `name`, of all nodes by their `names`.
+pub fn port(
+    topology: &Topology,
+    names: &std::collections::BTreeMap<&str, u32>,
+    name: &str,
+) -> Option<PortId> {
+    let (node, index) = name.rsplit_once(':')?;
+    let ports = &topology.nodes[*names.get(node)? as usize].ports;
+    ports.get(index.parse::<usize>().ok()?).copied()
+}

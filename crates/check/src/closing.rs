@@ -1,0 +1,263 @@
+//! Whose routes close a cycle, and who else crosses its ports.
+
+use crate::all::{Place, Spread};
+use crate::graph::{Cycle, Wait};
+use crate::routes::{Kind, Ways, edge, inner};
+use std::collections::BTreeMap;
+use xoff_net::routing::Router;
+use xoff_net::topology::{NodeId, PortId};
+use xoff_plan::plan::{DELIVER, ENDS, Plan};
+
+/// Most routes that are kept for each edge of a cycle, and for each of its ports.
+const KEPT: usize = 24;
+
+/// A route that a flow takes, or may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Through {
+    /// The flow, if it is one of the scenario's.
+    pub flow: Option<u32>,
+    /// What of it travels here.
+    pub kind: Kind,
+    /// Its egress ports, from the sender's on; empty if packets come this way only
+    /// while routes change.
+    pub ports: Vec<PortId>,
+    /// Whether it leads to its destination, rather than in a circle.
+    pub delivers: bool,
+    /// The lane in which it begins.
+    pub lane: u8,
+}
+
+/// An edge of a cycle: `from` may wait for `to`, for the routes that lead over both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Who waits.
+    pub from: Wait,
+    /// For whom.
+    pub to: Wait,
+    /// Routes that lead over both: some of them, those from different ports first.
+    pub closers: Vec<Through>,
+    /// How many do; 0 where routes are not counted (all routes).
+    pub count: u64,
+    /// Routes that come to `to` another way.
+    pub feeders: Vec<Through>,
+}
+
+/// The edges of a cycle, without routes.
+fn edges(cycle: &Cycle) -> Vec<Edge> {
+    let n = cycle.waits.len();
+    (0..n)
+        .map(|i| Edge {
+            from: cycle.waits[i],
+            to: cycle.waits[(i + 1) % n],
+            closers: Vec::new(),
+            count: 0,
+            feeders: Vec::new(),
+        })
+        .collect()
+}
+
+/// Keeps a route if there is room, or in the place of one of which there are more.
+fn keep(list: &mut Vec<Through>, route: Through) {
+    if list.len() < KEPT {
+        list.push(route);
+    }
+}
+
+/// Orders routes so that those that begin at different senders come first; data before answers.
+fn spread_out(list: &mut Vec<Through>) {
+    let mut turns: BTreeMap<(Kind, Option<PortId>), usize> = BTreeMap::new();
+    let mut turn = |t: &Through| {
+        let n = turns.entry((t.kind, t.ports.first().copied())).or_default();
+        *n += 1;
+        *n
+    };
+    let mut keyed: Vec<_> =
+        list.drain(..).map(|t| ((t.ports.is_empty(), t.kind, turn(&t), t.ports.len()), t)).collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    list.extend(keyed.into_iter().map(|(_, t)| t));
+}
+
+/// The flows of a plan that close each edge of a cycle, and those that feed it.
+pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
+    let mut edges = edges(cycle);
+    let ways = Ways::new(plan);
+    let later: BTreeMap<u32, Vec<(u32, u32)>> =
+        plan.faults.tables.iter().flat_map(|t| &t.flows).fold(BTreeMap::new(), |mut map, r| {
+            map.entry(r.flow).or_insert_with(Vec::new).push((r.path, r.ack_path));
+            map
+        });
+    for flow in 0..plan.flows.len() as u32 {
+        let mut met: Vec<(usize, Kind)> = Vec::new();
+        let mut feeds = false;
+        ways.steps(flow, &mut |kind, step| {
+            let Some((from, to)) = edge(plan, flow, step) else { return };
+            for (i, e) in edges.iter().enumerate() {
+                if e.from == from && e.to == to && !met.contains(&(i, kind)) {
+                    met.push((i, kind));
+                }
+                feeds |= e.to == to;
+            }
+        });
+        if met.is_empty() && !feeds {
+            continue;
+        }
+        let f = &plan.flows[flow as usize];
+        let mut starts = vec![(f.path, f.ack_path)];
+        starts.extend(later.get(&flow).into_iter().flatten());
+        for &(i, kind) in &met {
+            edges[i].count += 1;
+            let e = (edges[i].from, edges[i].to);
+            let steady = starts.iter().find_map(|&(data, answers)| {
+                let (start, lane) = match kind {
+                    Kind::Data => (data, f.lane),
+                    Kind::Answers => (answers, f.ack_lane),
+                };
+                let route = route(plan, flow, kind, start, lane);
+                let over = waits(plan, &route, e.0.flow).windows(2).any(|w| (w[0], w[1]) == e);
+                over.then_some(route)
+            });
+            let none = Through { flow: Some(flow), kind, ports: Vec::new(), delivers: true, lane: f.lane };
+            keep(&mut edges[i].closers, steady.unwrap_or(none));
+        }
+        if feeds {
+            let route = route(plan, flow, Kind::Data, f.path, f.lane);
+            let waits = waits(plan, &route, cycle.waits[0].flow);
+            for e in &mut edges {
+                let at = waits.iter().position(|w| *w == e.to);
+                if at.is_some_and(|at| at == 0 || waits[at - 1] != e.from) {
+                    keep(&mut e.feeders, route.clone());
+                }
+            }
+        }
+    }
+    for e in &mut edges {
+        spread_out(&mut e.closers);
+        spread_out(&mut e.feeders);
+    }
+    edges
+}
+
+/// The route that begins at `start` in the pool.
+fn route(plan: &Plan, flow: u32, kind: Kind, start: u32, lane: u8) -> Through {
+    let tail = &plan.hops[start as usize..];
+    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+    let ports = tail[..end].iter().copied().filter(|&p| !inner(plan, p)).collect();
+    Through { flow: Some(flow), kind, ports, delivers: tail[end] == DELIVER, lane }
+}
+
+/// The waits of a route's packets, port by port.
+fn waits(plan: &Plan, route: &Through, flow: Option<u32>) -> Vec<Wait> {
+    let mut lane = route.lane;
+    let mut waits = Vec::with_capacity(route.ports.len());
+    for (i, &port) in route.ports.iter().enumerate() {
+        if i > 0 {
+            let ingress = plan.topology.ports[route.ports[i - 1] as usize].peer;
+            lane = plan.onward_lane(lane, ingress, port);
+        }
+        waits.push(Wait { port, lane, flow: flow.and(route.flow) });
+    }
+    waits
+}
+
+/// Routes between any two hosts that close each edge of a cycle: a few of them
+/// for each edge.
+pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], cycle: &Cycle) -> Vec<Edge> {
+    let mut edges = edges(cycle);
+    let mut spread = Spread::new(plan, lanes);
+    for place in places {
+        if edges.iter().all(|e| e.closers.len() >= KEPT / 4) {
+            break;
+        }
+        let mut met: Vec<usize> = Vec::new();
+        spread.spread(router, place, &[], &mut |from, to| {
+            for (i, e) in edges.iter().enumerate() {
+                let is = |w: Wait, p: (PortId, u8)| (w.port, w.lane) == p;
+                if is(e.from, from) && is(e.to, to) && !met.contains(&i) {
+                    met.push(i);
+                }
+            }
+        });
+        for i in met {
+            let (from, to) = (edges[i].from, edges[i].to);
+            let mut ports = spread.way(from.port, from.lane);
+            let lane = spread.first_lane(from.port, from.lane);
+            ports.push(to.port);
+            let sender = plan.topology.ports[ports[0] as usize].node;
+            // On by the first of the ways on; a place without loops is reached soon.
+            let mut at = plan.topology.neighbour(to.port);
+            while !place.hosts.contains(&at) && ports.len() < xoff_net::routing::TTL {
+                let outs = spread.outs(router, at, place);
+                let out = outs.map(|i| spread.out(i)).find(|&p| plan.topology.neighbour(p) != sender);
+                let Some(out) = out else { break };
+                ports.push(out);
+                at = plan.topology.neighbour(out);
+            }
+            if place.hosts.contains(&at) && at != sender {
+                keep(
+                    &mut edges[i].closers,
+                    Through { flow: None, kind: Kind::Data, ports, delivers: true, lane },
+                );
+            }
+        }
+    }
+    for e in &mut edges {
+        spread_out(&mut e.closers);
+    }
+    edges
+}
+
+/// A short way of cross traffic over `port`: from a host near its device, which is
+/// not behind the port `not_by`, to one near its far end. `None` if there is none.
+pub fn cross(
+    plan: &Plan,
+    port: PortId,
+    not_by: PortId,
+    dead: &dyn Fn(PortId) -> bool,
+) -> Option<Vec<PortId>> {
+    let topology = &plan.topology;
+    let relays = |node: NodeId| {
+        topology.nodes[node as usize].kind == xoff_net::topology::NodeKind::Switch || topology.relay_hosts
+    };
+    // From `start` outwards to the nearest host but those in `not`, over links that are up.
+    let nearest = |start: NodeId, avoid: &[PortId], not: &[NodeId]| -> Option<Vec<PortId>> {
+        let mut from: BTreeMap<NodeId, PortId> = BTreeMap::new();
+        let mut queue = vec![start];
+        let mut next = 0;
+        while let Some(&node) = queue.get(next) {
+            next += 1;
+            let host = topology.nodes[node as usize].kind == xoff_net::topology::NodeKind::Host;
+            if host && !not.contains(&node) {
+                let mut ports = Vec::new();
+                let mut at = node;
+                while at != start {
+                    let port = from[&at];
+                    ports.push(port);
+                    at = topology.ports[port as usize].node;
+                }
+                ports.reverse();
+                return Some(ports);
+            }
+            if node != start && !relays(node) {
+                continue;
+            }
+            for &out in &topology.nodes[node as usize].ports {
+                let to = topology.neighbour(out);
+                if to != start && !from.contains_key(&to) && !avoid.contains(&out) && !dead(out) {
+                    from.insert(to, out);
+                    queue.push(to);
+                }
+            }
+        }
+        None
+    };
+    let (near, far) = (topology.ports[port as usize].node, topology.neighbour(port));
+    let back = topology.ports[not_by as usize].peer;
+    // Found from the device outwards, and walked the other way.
+    let there = nearest(near, &[port, back], &[far])?;
+    let mut ports: Vec<PortId> = there.iter().rev().map(|&p| topology.ports[p as usize].peer).collect();
+    let sender = ports.first().map_or(near, |&p| topology.ports[p as usize].node);
+    ports.push(port);
+    let on = nearest(far, &[topology.ports[port as usize].peer], &[sender])?;
+    ports.extend(on);
+    Some(ports)
+}

@@ -1,0 +1,267 @@
+//! The graph of waits, and what can be read off it: a topological order, or a
+//! shortest cycle.
+
+use xoff_net::topology::PortId;
+
+/// Most edges looked at in search of a shorter cycle before the search settles
+/// for the one it has.
+const PATIENCE: u64 = 2_000_000_000;
+
+/// What one pause stops, and so one that can wait: a lane of an egress port, or
+/// one flow's queue in it. While it stands, it waits for the device behind `port`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Wait {
+    /// The egress port that is stopped.
+    pub port: PortId,
+    /// Its lane.
+    pub lane: u8,
+    /// The flow, where each is paused by itself.
+    pub flow: Option<u32>,
+}
+
+impl Wait {
+    /// In one number, in the order of port, lane and flow. Ports are below 2^28,
+    /// lanes below 8; no flow comes last.
+    fn key(self) -> u64 {
+        u64::from(self.port) << 35 | u64::from(self.lane) << 32 | u64::from(self.flow.unwrap_or(u32::MAX))
+    }
+
+    fn of(key: u64) -> Self {
+        let flow = key as u32;
+        Self {
+            port: (key >> 35) as PortId,
+            lane: (key >> 32 & 7) as u8,
+            flow: (flow != u32::MAX).then_some(flow),
+        }
+    }
+}
+
+/// Who may wait for whom: an edge leads from a wait to each wait whose end it may
+/// have to wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// The nodes, ordered: all that have an edge.
+    pub waits: Vec<Wait>,
+    /// `next[first[n]..first[n + 1]]` are the nodes that node `n` waits for, ordered.
+    first: Vec<u32>,
+    next: Vec<u32>,
+}
+
+/// Collects edges.
+#[derive(Clone, Debug, Default)]
+pub struct Edges {
+    edges: Vec<(u64, u64)>,
+    /// How many of them are known to be different.
+    distinct: usize,
+}
+
+impl Edges {
+    /// `from` may wait for `to`.
+    pub fn add(&mut self, from: Wait, to: Wait) {
+        self.edges.push((from.key(), to.key()));
+        // Repeats are dropped now and then, so that memory follows the graph, not the routes.
+        if self.edges.len() > 2 * self.distinct + (1 << 20) {
+            self.tidy();
+        }
+    }
+
+    fn tidy(&mut self) {
+        self.edges.sort_unstable();
+        self.edges.dedup();
+        self.distinct = self.edges.len();
+    }
+
+    /// The graph of all edges.
+    pub fn graph(mut self) -> Graph {
+        self.tidy();
+        let mut keys: Vec<u64> = self.edges.iter().flat_map(|&(a, b)| [a, b]).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let node = |key: u64| keys.binary_search(&key).expect("every end is a node") as u32;
+        let mut first = vec![0; keys.len() + 1];
+        let mut next = Vec::with_capacity(self.edges.len());
+        for &(from, to) in &self.edges {
+            first[node(from) as usize + 1] += 1;
+            next.push(node(to));
+        }
+        for n in 0..keys.len() {
+            first[n + 1] += first[n];
+        }
+        Graph { waits: keys.into_iter().map(Wait::of).collect(), first, next }
+    }
+}
+
+/// A cycle: nodes in order; the last one waits for the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cycle {
+    /// Its nodes.
+    pub waits: Vec<Wait>,
+    /// Whether no cycle is shorter; if not, the search was given up.
+    pub shortest: bool,
+}
+
+impl Graph {
+    /// Number of edges.
+    pub fn edges(&self) -> usize {
+        self.next.len()
+    }
+
+    /// What node `n` waits for.
+    pub fn next(&self, n: u32) -> &[u32] {
+        &self.next[self.first[n as usize] as usize..self.first[n as usize + 1] as usize]
+    }
+
+    /// The same nodes with every edge turned round.
+    fn turned(&self) -> Self {
+        let mut first = vec![0; self.first.len()];
+        for &to in &self.next {
+            first[to as usize + 1] += 1;
+        }
+        for n in 1..first.len() {
+            first[n] += first[n - 1];
+        }
+        let (mut place, mut next) = (first.clone(), vec![0; self.next.len()]);
+        for from in 0..self.waits.len() as u32 {
+            for &to in self.next(from) {
+                next[place[to as usize] as usize] = from;
+                place[to as usize] += 1;
+            }
+        }
+        Self { waits: self.waits.clone(), first, next }
+    }
+
+    /// The nodes in an order in which every edge leads forwards, as far as there
+    /// is one: nodes on a cycle, or behind one, are left out.
+    fn sorted(&self) -> Vec<u32> {
+        let mut waiting = vec![0u32; self.waits.len()];
+        for &to in &self.next {
+            waiting[to as usize] += 1;
+        }
+        let mut order: Vec<u32> =
+            (0..self.waits.len() as u32).filter(|&n| waiting[n as usize] == 0).collect();
+        let mut done = 0;
+        while let Some(&n) = order.get(done) {
+            done += 1;
+            for &to in self.next(n) {
+                waiting[to as usize] -= 1;
+                if waiting[to as usize] == 0 {
+                    order.push(to);
+                }
+            }
+        }
+        order
+    }
+
+    /// All waits in an order in which every edge leads forwards; `None` if there
+    /// is a cycle.
+    pub fn order(&self) -> Option<Vec<Wait>> {
+        let order = self.sorted();
+        (order.len() == self.waits.len()).then(|| order.iter().map(|&n| self.waits[n as usize]).collect())
+    }
+
+    /// A shortest cycle: of several, one through the first node.
+    pub fn shortest_cycle(&self) -> Option<Cycle> {
+        let turned = self.turned();
+        // What is neither on a cycle nor between two of them needs no search.
+        let mut gone = vec![false; self.waits.len()];
+        for n in self.sorted().into_iter().chain(turned.sorted()) {
+            gone[n as usize] = true;
+        }
+        let mut best: Option<Vec<u32>> = None;
+        let mut search = Search::new([self, &turned]);
+        for n in 0..self.waits.len() as u32 {
+            if gone[n as usize] {
+                continue;
+            }
+            let shorter_than = best.as_ref().map_or(usize::MAX, Vec::len);
+            if let Some(found) = search.cycle(n, shorter_than, &gone) {
+                best = Some(found);
+            }
+            // Every cycle through this node has been considered.
+            gone[n as usize] = true;
+            if search.looked > PATIENCE && best.is_some() {
+                break;
+            }
+        }
+        let shortest = search.looked <= PATIENCE;
+        let waits = best?.into_iter().map(|n| self.waits[n as usize]).collect();
+        Some(Cycle { waits, shortest })
+    }
+}
+
+/// Breadth-first search from a node in both directions at once.
+struct Search<'g> {
+    /// Forwards, backwards.
+    graphs: [&'g Graph; 2],
+    /// In each direction: the search that has reached a node, and from where.
+    seen: [Vec<(u32, u32)>; 2],
+    /// Number of the search.
+    round: u32,
+    /// Edges looked at in all searches.
+    looked: u64,
+}
+
+impl<'g> Search<'g> {
+    fn new(graphs: [&'g Graph; 2]) -> Self {
+        let none = vec![(0, 0); graphs[0].waits.len()];
+        Self { graphs, seen: [none.clone(), none], round: 0, looked: 0 }
+    }
+
+    /// A shortest cycle through `start` that avoids what is `gone`, if it has
+    /// less than `limit` nodes.
+    fn cycle(&mut self, start: u32, limit: usize, gone: &[bool]) -> Option<Vec<u32>> {
+        self.round += 1;
+        let mut fronts = [vec![start], vec![start]];
+        let mut depths = [0, 0];
+        loop {
+            // A cycle that is found next has so many nodes.
+            if depths[0] + depths[1] + 1 >= limit {
+                return None;
+            }
+            let side = usize::from(fronts[1].len() < fronts[0].len());
+            depths[side] += 1;
+            let mut front = Vec::new();
+            let mut meets: Option<(u32, u32)> = None;
+            for &n in &fronts[side] {
+                for &to in self.graphs[side].next(n) {
+                    self.looked += 1;
+                    if gone[to as usize] {
+                        continue;
+                    }
+                    // Met by the other side, which has begun at the start itself.
+                    if to == start || self.seen[1 - side][to as usize].0 == self.round {
+                        meets = meets.or(Some((n, to)));
+                    }
+                    if to != start && self.seen[side][to as usize].0 != self.round {
+                        self.seen[side][to as usize] = (self.round, n);
+                        front.push(to);
+                    }
+                }
+            }
+            if let Some((near, far)) = meets {
+                let (from, to) = if side == 0 { (near, far) } else { (far, near) };
+                return Some(self.joined(start, from, to));
+            }
+            if front.is_empty() {
+                return None;
+            }
+            fronts[side] = front;
+        }
+    }
+
+    /// The cycle from `start` forwards to `from`, over the edge to `to`, and on to `start`.
+    fn joined(&self, start: u32, from: u32, to: u32) -> Vec<u32> {
+        let mut cycle = vec![from];
+        while cycle.last() != Some(&start) {
+            let last = *cycle.last().expect("it has one");
+            cycle.push(self.seen[0][last as usize].1);
+        }
+        cycle.reverse();
+        let mut at = to;
+        while at != start {
+            cycle.push(at);
+            at = self.seen[1][at as usize].1;
+        }
+        cycle
+    }
+}

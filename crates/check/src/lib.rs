@@ -1,0 +1,388 @@
+//! What can be said of a plan without running it: whether its buffers can wait
+//! for each other in a circle. It knows nothing of running, files and terminals.
+//!
+//! A device that is full stops what fills it at its neighbours upstream; what is
+//! stopped waits for the device, which waits for its own egress queues. From the
+//! static pause relation ([`PauseScope`]) and the routes follows who may wait for
+//! whom at all. If that graph has no cycle, nothing can ever deadlock, and an order
+//! of its nodes proves it. If it has one, a scenario is made in which it may show.
+
+pub mod all;
+pub mod blocking;
+pub mod certificate;
+pub mod closing;
+pub mod failures;
+pub mod graph;
+pub mod routes;
+pub mod text;
+pub mod verify;
+mod verify_all;
+pub mod walks;
+pub mod witness;
+
+use certificate::{Certificate, Entry, Routes, Under, entry};
+use closing::{Edge, Through};
+use graph::{Cycle, Graph};
+use routes::Kind;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use witness::Candidate;
+use xoff_net::routing::Router;
+use xoff_net::topology::PortId;
+use xoff_plan::Loaded;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::PauseScope;
+
+/// Most flows that are named for each edge of a cycle.
+const NAMED: usize = 8;
+
+/// Most work to check the certificate of all single failures, in ports times ports
+/// times hosts.
+const WORK: u64 = 1_000_000_000;
+
+/// What a check has found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The flow control, as scenarios call it.
+    pub flow_control: String,
+    /// What one of its pauses stops: `nothing`, `lane`, `queue` or `flow`.
+    pub pause_stops: &'static str,
+    /// Which routes were followed.
+    pub routes: Routes,
+    /// Flows of the scenario.
+    pub flows: usize,
+    /// Waits that depend on others, or others on them.
+    pub waits: usize,
+    /// Dependencies between them.
+    pub dependencies: usize,
+    /// Whether it can deadlock.
+    pub verdict: Verdict,
+    /// What single failures do, if they were asked for and the intact network is safe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<FailuresReport>,
+    /// What else is worth knowing, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Whether a plan can deadlock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It cannot.
+    Safe {
+        /// At how many steps of routes the checker of certificates has compared two
+        /// waits; nothing if that would have taken too long.
+        compared: Option<u64>,
+    },
+    /// It can: a run has shown it.
+    CanDeadlock {
+        /// A cycle of waits.
+        cycle: CycleReport,
+        /// The scenario that showed it.
+        witness: Witness,
+    },
+    /// Waits may form a cycle, and no run has shown a deadlock.
+    CycleWithoutWitness {
+        /// The cycle.
+        cycle: CycleReport,
+        /// What was tried, in words.
+        tried: Vec<String>,
+    },
+}
+
+/// What single failures do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FailuresReport {
+    /// Links whose failure was examined: all that do not cut a host off.
+    pub examined: usize,
+    /// Those of them that lead packets on ways that they do not take otherwise.
+    pub changing: usize,
+    /// Links whose failure makes a circle of waits possible, by their two ports.
+    pub cyclic: Vec<String>,
+    /// The one whose circle is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// Whether that circle lasts, rather than being possible only while routes change.
+    pub lasting: bool,
+}
+
+/// A run that deadlocked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Witness {
+    /// What its scenario is, in words.
+    pub about: String,
+    /// When the cycle closed, in picoseconds.
+    pub closed_ps: u64,
+    /// The egress ports that held each other, as the run saw it; they may be others than the cycle's.
+    pub ports: Vec<String>,
+}
+
+/// A cycle by names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CycleReport {
+    /// Whether no cycle is shorter; if not, the search for one was given up.
+    pub shortest: bool,
+    /// Its edges, in order; each begins where the one before ends.
+    pub edges: Vec<EdgeReport>,
+}
+
+/// An edge of a cycle by names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EdgeReport {
+    /// Who waits …
+    pub from: Entry,
+    /// … for whom.
+    pub to: Entry,
+    /// Routes that lead over both: the first few.
+    pub closed_by: Vec<RouteReport>,
+    /// How many flows do; 0 where all routes are checked, which are not counted.
+    pub flows: u64,
+}
+
+/// A route by names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RouteReport {
+    /// The flow, if it is one of the scenario's: its `id` in `flows.parquet`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<u32>,
+    /// In words: `flow 17: H3 -> H9 (websearch)`.
+    pub name: String,
+    /// Whether its data or its answers lead there.
+    pub packets: Kind,
+    /// The nodes on its way; empty if packets come this way only while routes change.
+    pub path: Vec<String>,
+}
+
+/// A report, and what belongs to it.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// The report. A cycle has no witness yet.
+    pub report: Report,
+    /// If it cannot deadlock.
+    pub certificate: Option<Certificate>,
+    /// If it may: scenarios to try, the gentlest first.
+    pub candidates: Vec<Candidate>,
+}
+
+/// How far a check is: what it does, and how much of how much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// In a few words.
+    pub what: &'static str,
+    /// Done so far.
+    pub done: usize,
+    /// All there is.
+    pub of: usize,
+}
+
+/// The ports whose links are down from the beginning.
+fn down(plan: &Plan) -> BTreeSet<PortId> {
+    let down = plan.faults.down.iter().filter(|d| d.spans.first().is_some_and(|s| s.0 == 0));
+    down.map(|d| d.port).collect()
+}
+
+/// The router of a plan, of the links that are up from the beginning.
+pub fn router(loaded: &Loaded) -> Router {
+    let dead = down(&loaded.plan);
+    if dead.is_empty() { loaded.router.clone() } else { loaded.router.without(&dead) }
+}
+
+/// Checks a scenario, which is called `name`. `None` if `watch` answers `false`.
+///
+/// # Errors
+/// What cannot be checked, and why; or that the certificate does not hold, which
+/// is a fault of this program.
+pub fn check(
+    loaded: &Loaded,
+    name: &str,
+    routes: Routes,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Option<Analysis>, String> {
+    let plan = &loaded.plan;
+    let scope = plan.flow_control.pause_scope();
+    let mut router = router(loaded);
+    let places = all::places(&plan.topology, &all::apart(&loaded.scenario, &plan.topology));
+    let mut report = Report {
+        scenario: name.to_string(),
+        flow_control: scheme(loaded)?,
+        pause_stops: match scope {
+            PauseScope::Nothing => "nothing",
+            PauseScope::Lane => "lane",
+            PauseScope::Queue { .. } => "queue",
+            PauseScope::Flow => "flow",
+        },
+        routes,
+        flows: plan.flows.len(),
+        waits: 0,
+        dependencies: 0,
+        verdict: Verdict::Safe { compared: Some(0) },
+        failures: None,
+        notes: notes(loaded, routes),
+    };
+    let mut matrix = None;
+    let mut graph = match (routes, scope) {
+        (_, PauseScope::Nothing) => Graph::default(),
+        (Routes::Scenario, _) => {
+            let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
+            let Some(graph) = routes::graph(plan, &mut watch) else { return Ok(None) };
+            graph
+        }
+        (Routes::All | Routes::AllUnderSingleFailures, PauseScope::Flow) => {
+            return Err("each flow is paused by itself here, so that no flow waits for another, and all \
+                        routes together say nothing: check the routes of the scenario's flows, without --failures"
+                .to_string());
+        }
+        (Routes::All | Routes::AllUnderSingleFailures, _) => {
+            let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
+            let Some(made) = all::matrix(plan, &mut router, &places, &mut watch)? else { return Ok(None) };
+            let graph = made.graph(&plan.topology);
+            matrix = Some(made);
+            graph
+        }
+    };
+    (report.waits, report.dependencies) = (graph.waits.len(), graph.edges());
+    let order = graph.order();
+    let mut failed = None;
+    let mut orders = Vec::new();
+    if let (Routes::AllUnderSingleFailures, Some(matrix), Some(order)) = (routes, &matrix, &order) {
+        let down = down(plan);
+        let found = failures::examine(plan, &mut router, &down, &places, matrix, order, watch)?;
+        let Some(found) = found else { return Ok(None) };
+        report.failures = Some(failures_report(plan, &found));
+        if let Some(worst) = found.worst {
+            router = router.without(&failures::with(plan, &down, worst.link));
+            failed = Some(worst.link);
+            graph = worst.graph;
+        }
+        orders = found.orders;
+    }
+    if let (Some(order), None) = (order, failed) {
+        let mut certificate = Certificate::new(plan, name, routes, &order);
+        for (link, order) in orders {
+            let Some(link) = link else { continue };
+            let order = order.iter().map(|&wait| entry(plan, wait)).collect();
+            certificate.under.push(Under { link: plan.topology.port_name(link), order });
+        }
+        // To fail every link once more, for each host by itself, may take hours.
+        let links = plan.topology.ports.len() as u64;
+        let work = links * links * plan.topology.hosts().count() as u64;
+        let compared = if routes == Routes::AllUnderSingleFailures && work > WORK {
+            report.notes.push(
+                "The network is so large that the certificate has not been checked anew: `--verify` does."
+                    .to_string(),
+            );
+            None
+        } else {
+            let compared = verify::verify(loaded, &mut router, &certificate);
+            Some(compared.map_err(|e| {
+                format!("the certificate does not hold, which is a fault of this program: {e}")
+            })?)
+        };
+        report.verdict = Verdict::Safe { compared };
+        return Ok(Some(Analysis { report, certificate: Some(certificate), candidates: Vec::new() }));
+    }
+    let cycle = graph.shortest_cycle().expect("what has no order has a cycle");
+    let edges = match routes {
+        Routes::Scenario => closing::by_flows(plan, &cycle),
+        _ => closing::by_all(plan, &mut router, &places, &all::lanes(plan), &cycle),
+    };
+    let candidates = witness::candidates(loaded, &edges, failed)?;
+    report.verdict =
+        Verdict::CycleWithoutWitness { cycle: cycle_report(plan, &cycle, &edges), tried: Vec::new() };
+    Ok(Some(Analysis { report, certificate: None, candidates }))
+}
+
+fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {
+    let name = |&link: &PortId| {
+        let name = |p: PortId| plan.topology.port_name(p);
+        format!("{} - {}", name(link), name(plan.topology.ports[link as usize].peer))
+    };
+    FailuresReport {
+        examined: found.examined,
+        changing: found.changing,
+        cyclic: found.cyclic.iter().map(name).collect(),
+        shown: found.worst.as_ref().map(|w| name(&w.link)),
+        lasting: found.worst.as_ref().is_some_and(|w| w.lasting),
+    }
+}
+
+/// The flow control's name, as scenarios write it.
+fn scheme(loaded: &Loaded) -> Result<String, String> {
+    let table = serde_json::to_value(&loaded.scenario.flow_control).map_err(|e| e.to_string())?;
+    let name = table.get("scheme").and_then(|s| s.as_str());
+    name.map(str::to_string).ok_or_else(|| "the flow control has no name".to_string())
+}
+
+/// What limits a verdict.
+fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
+    let plan = &loaded.plan;
+    let mut notes = Vec::new();
+    match plan.flow_control.pause_scope() {
+        PauseScope::Nothing => {
+            notes.push("Without flow control nothing ever waits: what does not fit is dropped.".to_string());
+        }
+        PauseScope::Lane => {
+            let lossy: Vec<String> =
+                plan.lanes.iter().filter(|l| !l.lossless).map(|l| l.priority.to_string()).collect();
+            if !lossy.is_empty() {
+                let list = lossy.join(", ");
+                notes.push(format!("Lossy priorities are never paused and wait for nothing: {list}."));
+            }
+        }
+        PauseScope::Queue { queues } => notes.push(format!(
+            "Which flows share one of the {queues} queues of a port is settled while they run: the worst \
+             case is taken, that any two may."
+        )),
+        PauseScope::Flow => {}
+    }
+    if routes == Routes::Scenario && !plan.faults.reroutes.is_empty() {
+        notes.push(format!(
+            "Routes change {} times: what waits before, during and after a change is taken together.",
+            plan.faults.reroutes.len()
+        ));
+    }
+    if routes != Routes::Scenario {
+        let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));
+        if later {
+            notes.push(
+                "Of the scenario's failures those at time 0 hold throughout; later ones and recoveries are \
+                 not considered among all routes."
+                    .to_string(),
+            );
+        }
+    }
+    notes
+}
+
+fn cycle_report(plan: &Plan, cycle: &Cycle, edges: &[Edge]) -> CycleReport {
+    let edges = edges.iter().map(|e| EdgeReport {
+        from: entry(plan, e.from),
+        to: entry(plan, e.to),
+        closed_by: e.closers.iter().take(NAMED).map(|c| route_report(plan, c)).collect(),
+        flows: e.count,
+    });
+    CycleReport { shortest: cycle.shortest, edges: edges.collect() }
+}
+
+fn route_report(plan: &Plan, route: &Through) -> RouteReport {
+    let name = |node: u32| plan.topology.nodes[node as usize].name.clone();
+    let mut path: Vec<String> =
+        route.ports.iter().map(|&p| name(plan.topology.ports[p as usize].node)).collect();
+    if let (Some(&last), true) = (route.ports.last(), route.delivers) {
+        path.push(name(plan.topology.neighbour(last)));
+    }
+    let called = match route.flow {
+        Some(id) => {
+            let f = &plan.flows[id as usize];
+            let class = &plan.classes[usize::from(f.class)];
+            format!("flow {id}: {} -> {} ({class})", name(f.src), name(f.dst))
+        }
+        None => match &path[..] {
+            [first, .., last] => format!("{first} -> {last}"),
+            _ => "under way".to_string(),
+        },
+    };
+    RouteReport { flow: route.flow, name: called, packets: route.kind, path }
+}

@@ -1,0 +1,160 @@
+//! Dependencies of the routes that a plan's flows take, in every epoch between
+//! changes of routes, and of packets that are under way when routes change.
+
+use crate::graph::{Edges, Graph, Wait};
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_net::topology::PortId;
+use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::{PauseScope, Queueing};
+
+/// What travels on a route of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Data packets.
+    Data,
+    /// Acknowledgements and congestion notifications.
+    Answers,
+}
+
+/// Whether the queues of a lane can be paused.
+pub fn pausable(plan: &Plan, lane: u8) -> bool {
+    match plan.flow_control.pause_scope() {
+        PauseScope::Nothing => false,
+        PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
+        PauseScope::Queue { .. } | PauseScope::Flow => true,
+    }
+}
+
+/// Whether acknowledgements lie in queues that can be paused.
+pub fn answers_wait(plan: &Plan) -> bool {
+    match plan.flow_control.queueing() {
+        Queueing::PerLane => true,
+        Queueing::Numbered { acks, .. } => acks,
+        Queueing::PerFlow => false,
+    }
+}
+
+/// Whether a port belongs to the inside of a slow receiver. What waits there is
+/// read sooner or later (a stall has an end), so that nobody waits for it for ever.
+pub fn inner(plan: &Plan, port: PortId) -> bool {
+    plan.topology.neighbour(port) == plan.topology.ports[port as usize].node
+}
+
+/// A packet left port `from.0` in lane `from.1`, and leaves the next device by `to`.
+pub type Step = ((PortId, u8), (PortId, u8));
+
+/// Where the flows of a plan go, in all epochs together.
+pub struct Ways<'p> {
+    plan: &'p Plan,
+    /// Further routes of flows, of data and of answers: those after failures.
+    later: BTreeMap<u32, [Vec<u32>; 2]>,
+    /// Where a packet under way goes over to: old positions and new ones, ordered.
+    moves: Vec<(u32, u32)>,
+    answers: bool,
+    cnp_lane: Option<u8>,
+}
+
+impl<'p> Ways<'p> {
+    /// The ways of a plan.
+    pub fn new(plan: &'p Plan) -> Self {
+        let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
+        let mut moves = Vec::new();
+        for table in &plan.faults.tables {
+            for route in &table.flows {
+                let [data, answers] = later.entry(route.flow).or_default();
+                data.push(route.path);
+                answers.push(route.ack_path);
+            }
+            moves.extend(&table.positions);
+        }
+        moves.sort_unstable();
+        moves.dedup();
+        let cnp_lane = match &plan.congestion_control {
+            CongestionControlParams::None => None,
+            CongestionControlParams::Dcqcn(dcqcn) => dcqcn.cnp_lane,
+        };
+        Self { plan, later, moves, answers: answers_wait(plan), cnp_lane }
+    }
+
+    /// Shows `visit` every step that packets of a flow take.
+    pub fn steps(&self, flow: u32, visit: &mut impl FnMut(Kind, Step)) {
+        let f = &self.plan.flows[flow as usize];
+        let none = [Vec::new(), Vec::new()];
+        let later = self.later.get(&flow).unwrap_or(&none);
+        self.follow(f.path, &later[0], f.lane, &mut |step| visit(Kind::Data, step));
+        if self.answers {
+            let lanes = [Some(f.ack_lane), self.cnp_lane.filter(|&l| l != f.ack_lane)];
+            for lane in lanes.into_iter().flatten() {
+                self.follow(f.ack_path, &later[1], lane, &mut |step| visit(Kind::Answers, step));
+            }
+        }
+    }
+
+    /// Follows one kind of packet of a flow from each of its routes' starts.
+    fn follow(&self, first: u32, later: &[u32], lane: u8, visit: &mut impl FnMut(Step)) {
+        if later.is_empty() && self.moves.is_empty() {
+            let mut place = (first, lane);
+            while let Some(next) = self.step(place, visit) {
+                place = next;
+            }
+            return;
+        }
+        // A place is a position and the lane in which the packet left, or waits, there.
+        let mut places: Vec<(u32, u8)> = later.iter().chain([&first]).map(|&start| (start, lane)).collect();
+        let mut seen: BTreeSet<(u32, u8)> = BTreeSet::new();
+        while let Some(place) = places.pop() {
+            if !seen.insert(place) {
+                continue;
+            }
+            places.extend(self.step(place, visit));
+            let begin = self.moves.partition_point(|&(old, _)| old < place.0);
+            let moved = self.moves[begin..].iter().take_while(|&&(old, _)| old == place.0);
+            places.extend(moved.map(|&(_, new)| (new, place.1)));
+        }
+    }
+
+    /// One step on from a place; `None` where the route ends.
+    fn step(&self, (position, lane): (u32, u8), visit: &mut impl FnMut(Step)) -> Option<(u32, u8)> {
+        let [from, to] = [position, position + 1].map(|p| self.plan.hops.get(p as usize).copied());
+        let (from, to) = (from?, to?);
+        if from >= ENDS || to >= ENDS || inner(self.plan, to) {
+            return None;
+        }
+        let ingress = self.plan.topology.ports[from as usize].peer;
+        let onward = self.plan.onward_lane(lane, ingress, to);
+        visit(((from, lane), (to, onward)));
+        Some((position + 1, onward))
+    }
+}
+
+/// The waits of a step of a flow, if both can be paused.
+pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
+    if !(pausable(plan, from.1) && pausable(plan, to.1)) {
+        return None;
+    }
+    let flow = (plan.flow_control.pause_scope() == PauseScope::Flow).then_some(flow);
+    Some((Wait { port: from.0, lane: from.1, flow }, Wait { port: to.0, lane: to.1, flow }))
+}
+
+/// The graph of a plan's routes; `None` if `watch`, which is told how many flows
+/// have been followed, does not want to wait for it.
+pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph> {
+    let ways = Ways::new(plan);
+    let mut edges = Edges::default();
+    if plan.flow_control.pause_scope() == PauseScope::Nothing {
+        return Some(edges.graph());
+    }
+    for flow in 0..plan.flows.len() as u32 {
+        if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
+            return None;
+        }
+        ways.steps(flow, &mut |_, step| {
+            if let Some((from, to)) = edge(plan, flow, step) {
+                edges.add(from, to);
+            }
+        });
+    }
+    Some(edges.graph())
+}

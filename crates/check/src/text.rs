@@ -1,0 +1,185 @@
+//! A report in words: the first sentence is the verdict.
+
+use crate::certificate::{Entry, Routes};
+use crate::routes::Kind;
+use crate::{CycleReport, EdgeReport, Report, Verdict};
+use std::fmt::Write;
+
+/// Flows that are listed for each edge.
+const LISTED: usize = 3;
+
+/// The report as text.
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    // Writing to a String does not fail.
+    let _ = write(&mut out, report);
+    out
+}
+
+fn write(out: &mut String, report: &Report) -> std::fmt::Result {
+    let name = &report.scenario;
+    match &report.verdict {
+        Verdict::Safe { .. } if report.pause_stops == "nothing" => {
+            writeln!(out, "{name} cannot deadlock: its flow control never pauses anything.")?;
+        }
+        Verdict::Safe { compared } => {
+            writeln!(out, "{name} cannot deadlock: no circle of waits is possible.")?;
+            writeln!(
+                out,
+                "\nThe certificate is an order of all {} in which each waits only for later ones{}.",
+                counted(report.waits as u64, "wait"),
+                match compared {
+                    Some(n) =>
+                        format!("; checked anew along {}, at {}", along(report.routes), counted(*n, "step")),
+                    None => String::new(),
+                }
+            )?;
+        }
+        Verdict::CanDeadlock { cycle, witness } => {
+            writeln!(
+                out,
+                "{name} can deadlock: {} can wait for each other in a circle, and a run has shown it.",
+                counted(cycle.edges.len() as u64, "queue")
+            )?;
+            write_cycle(out, cycle)?;
+            writeln!(
+                out,
+                "\nThe run ({}) deadlocked at {}: {}.",
+                witness.about,
+                microseconds(witness.closed_ps),
+                witness.ports.join(" -> ")
+            )?;
+        }
+        Verdict::CycleWithoutWitness { cycle, tried } => {
+            writeln!(
+                out,
+                "{name} may deadlock: {} can wait for each other in a circle, but no run has shown it.",
+                counted(cycle.edges.len() as u64, "queue")
+            )?;
+            write_cycle(out, cycle)?;
+            let unsteady = cycle.edges.iter().any(|e| e.closed_by.iter().all(|c| c.path.is_empty()));
+            if unsteady {
+                writeln!(
+                    out,
+                    "\nPackets close this cycle only while routes change, which no generated scenario can hold."
+                )?;
+            } else {
+                writeln!(
+                    out,
+                    "\n{} generated and run without a deadlock; that proves nothing:",
+                    match tried.len() {
+                        1 => "One scenario was".to_string(),
+                        n => format!("{n} scenarios were"),
+                    }
+                )?;
+                for what in tried {
+                    writeln!(out, "  - {what}")?;
+                }
+            }
+        }
+    }
+    writeln!(
+        out,
+        "\nflow control {}, whose pauses stop {}; {} and {} between them, along {}",
+        report.flow_control,
+        match report.pause_stops {
+            "lane" => "a priority on a link",
+            "queue" => "a queue of a link",
+            "flow" => "a flow on a link",
+            _ => "nothing",
+        },
+        counted(report.waits as u64, "wait"),
+        counted(report.dependencies as u64, "dependency"),
+        match report.routes {
+            Routes::Scenario => format!("the routes of {}", counted(report.flows as u64, "flow")),
+            other => along(other).to_string(),
+        },
+    )?;
+    if let Some(failures) = &report.failures {
+        writeln!(
+            out,
+            "single failures: {} examined, {} change routes, {} make a circle possible",
+            failures.examined,
+            failures.changing,
+            failures.cyclic.len()
+        )?;
+        if let Some(shown) = &failures.shown {
+            let when = if failures.lasting { "" } else { ", while routes change" };
+            writeln!(out, "the circle above is possible if {shown} fails{when}")?;
+        }
+        for link in failures.cyclic.iter().take(16) {
+            writeln!(out, "  {link}")?;
+        }
+        if failures.cyclic.len() > 16 {
+            writeln!(out, "  and {} more", failures.cyclic.len() - 16)?;
+        }
+    }
+    for note in &report.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+fn along(routes: Routes) -> &'static str {
+    match routes {
+        Routes::Scenario => "the flows' routes",
+        Routes::All => "all routes between any two hosts",
+        Routes::AllUnderSingleFailures => "all routes between any two hosts under any single failure",
+    }
+}
+
+fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
+    let mut ports: Vec<String> = cycle.edges.iter().map(|e| wait(&e.from)).collect();
+    ports.extend(cycle.edges.first().map(|e| wait(&e.from)));
+    let kind = if cycle.shortest { "No circle is shorter" } else { "A shorter one may exist" };
+    writeln!(out, "\n{}\n{kind}. Each waits for the next because of", ports.join(" -> "))?;
+    for edge in &cycle.edges {
+        write_edge(out, edge)?;
+    }
+    Ok(())
+}
+
+fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
+    writeln!(out, "  {} -> {}", wait(&edge.from), wait(&edge.to))?;
+    for route in edge.closed_by.iter().take(LISTED) {
+        let what = match (route.packets, route.path.is_empty()) {
+            (_, true) => ", while routes change".to_string(),
+            (Kind::Data, _) => format!(", {}", route.path.join(" ")),
+            (Kind::Answers, _) => format!(", its acknowledgements, {}", route.path.join(" ")),
+        };
+        writeln!(out, "    {}{what}", route.name)?;
+    }
+    let more = edge.flows.saturating_sub(edge.closed_by.len().min(LISTED) as u64);
+    if more > 0 {
+        writeln!(out, "    and {more} more")?;
+    }
+    Ok(())
+}
+
+/// A wait by its port, with priority and flow where they tell it from others.
+fn wait(entry: &Entry) -> String {
+    match entry.flow {
+        Some(flow) => format!("{} (flow {flow})", entry.port),
+        None => format!("{}/{}", entry.port, entry.priority),
+    }
+}
+
+fn counted(n: u64, what: &str) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(c);
+    }
+    match (n, what.strip_suffix('y')) {
+        (1, _) => format!("{text} {what}"),
+        (_, Some(stem)) => format!("{text} {stem}ies"),
+        _ => format!("{text} {what}s"),
+    }
+}
+
+fn microseconds(ps: u64) -> String {
+    format!("{:.1} us", ps as f64 / 1e6)
+}

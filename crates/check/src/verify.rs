@@ -1,0 +1,139 @@
+//! The small checker of certificates. It shares nothing with the search that
+//! makes them: it walks along routes and asks at each device whether the wait of
+//! the link in is listed before the wait of the link out.
+
+use crate::certificate::{Certificate, Entry, Routes, port};
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_net::routing::Router;
+use xoff_plan::Loaded;
+use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
+use xoff_schemes::flow_control::{PauseScope, Queueing};
+
+/// Where each wait stands in the order.
+#[derive(Default)]
+pub struct Places {
+    /// By port and lane (`port * 8 + lane`), from 1; 0: not listed.
+    shared: Vec<u32>,
+    /// Where each flow waits for itself: by port, lane and flow.
+    by_flow: BTreeMap<(u32, u8, u32), u32>,
+}
+
+/// Checks a certificate against the routes of a scenario; `router` is that of the
+/// links that are up. Answers how many pairs of waits were compared.
+///
+/// # Errors
+/// The first thing that does not hold.
+pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -> Result<u64, String> {
+    let plan = &loaded.plan;
+    let overrides = &loaded.scenario.routing.overrides;
+    let apart: BTreeSet<u32> = overrides.iter().filter_map(|o| plan.topology.find(&o.to)).collect();
+    let places = listed(plan, &certificate.order)?;
+    match certificate.routes {
+        Routes::Scenario => flows(plan, &places),
+        Routes::All => crate::verify_all::all(plan, router, None, &apart, &places),
+        Routes::AllUnderSingleFailures => {
+            let mut under = BTreeMap::new();
+            for failure in &certificate.under {
+                let link = port(&plan.topology, &plan.topology.names(), &failure.link);
+                let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
+                under.insert(link, listed(plan, &failure.order)?);
+            }
+            crate::verify_all::single_failures(plan, router, &apart, &places, &under)
+        }
+    }
+}
+
+/// The places of the waits in an order.
+fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
+    let names = plan.topology.names();
+    let mut places = Places { shared: vec![0; plan.topology.ports.len() * 8], ..Places::default() };
+    for (place, entry) in (1..).zip(order) {
+        let out = port(&plan.topology, &names, &entry.port);
+        let out = out.ok_or_else(|| format!("there is no port {}", entry.port))?;
+        let lane = plan.lanes.iter().position(|l| l.priority == entry.priority);
+        let lane = lane.ok_or_else(|| format!("priority {} is not in use", entry.priority))? as u8;
+        let before = match entry.flow {
+            None => std::mem::replace(&mut places.shared[out as usize * 8 + usize::from(lane)], place),
+            Some(flow) => places.by_flow.insert((out, lane, flow), place).unwrap_or(0),
+        };
+        if before > 0 {
+            return Err(format!("{} is listed twice", entry.port));
+        }
+    }
+    Ok(places)
+}
+
+/// Compares two waits; true if they are paused at all.
+pub fn compare(
+    plan: &Plan,
+    places: &Places,
+    from: (u32, u8),
+    to: (u32, u8),
+    flow: u32,
+) -> Result<bool, String> {
+    let scope = plan.flow_control.pause_scope();
+    let stops = |lane: u8| match scope {
+        PauseScope::Nothing => false,
+        PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
+        PauseScope::Queue { .. } | PauseScope::Flow => true,
+    };
+    if !stops(from.1) || !stops(to.1) {
+        return Ok(false);
+    }
+    let place = |(port, lane): (u32, u8)| match scope {
+        PauseScope::Flow => places.by_flow.get(&(port, lane, flow)).copied().unwrap_or(0),
+        _ => places.shared[port as usize * 8 + usize::from(lane)],
+    };
+    let (a, b) = (place(from), place(to));
+    if 0 < a && a < b {
+        return Ok(true);
+    }
+    let [x, y] = [from, to].map(|(port, _)| plan.topology.port_name(port));
+    Err(match (a, b) {
+        (0, _) => format!("{x} may wait for {y}, and is not listed"),
+        (_, 0) => format!("{x} may wait for {y}, which is not listed"),
+        _ => format!("{x} may wait for {y}, which is not listed behind it"),
+    })
+}
+
+/// All flows: every place that a packet can come to, by its route or by a change of routes.
+fn flows(plan: &Plan, places: &Places) -> Result<u64, String> {
+    let answers =
+        !matches!(plan.flow_control.queueing(), Queueing::Numbered { acks: false, .. } | Queueing::PerFlow);
+    let notified = match &plan.congestion_control {
+        Congestion::Dcqcn(dcqcn) => dcqcn.cnp_lane,
+        Congestion::None => None,
+    };
+    let mut compared = 0;
+    let mut starts: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
+    let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
+    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
+    for (id, path, ack_path) in first.chain(rerouted) {
+        let flow = &plan.flows[id as usize];
+        starts.insert((id, path, flow.lane));
+        for lane in [Some(flow.ack_lane), notified].into_iter().flatten().filter(|_| answers) {
+            starts.insert((id, ack_path, lane));
+        }
+    }
+    let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
+        moves.entry(old).or_default().push(new);
+    }
+    let mut seen: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
+    while let Some((id, at, lane)) = starts.pop_first() {
+        let out = plan.hops[at as usize];
+        if out >= ENDS || !(moves.is_empty() || seen.insert((id, at, lane))) {
+            continue;
+        }
+        starts.extend(moves.get(&at).into_iter().flatten().map(|&new| (id, new, lane)));
+        let (link, next) = (&plan.topology.ports[out as usize], plan.hops[at as usize + 1]);
+        let inside = |port: u32| plan.topology.neighbour(port) == plan.topology.ports[port as usize].node;
+        if next < ENDS && !inside(next) {
+            let onward = plan.onward_lane(lane, link.peer, next);
+            compared += u64::from(compare(plan, places, (out, lane), (next, onward), id)?);
+            starts.insert((id, at + 1, onward));
+        }
+    }
+    Ok(compared)
+}

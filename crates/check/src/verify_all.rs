@@ -1,0 +1,135 @@
+//! The small checker's walk over all routes: for each host, from every other host
+//! along every next hop.
+
+use crate::verify::{Places, compare};
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_net::routing::Router;
+use xoff_net::topology::{NodeId, NodeKind};
+use xoff_plan::plan::Plan;
+
+/// A port, and a lane of it.
+type Queue = (u32, u8);
+
+/// What a walk does at each two queues that packets take one after the other.
+type Step<'s> = &'s mut dyn FnMut(Queue, Queue) -> Result<(), String>;
+
+/// Compares the waits of every two queues that packets to some host may take one
+/// after the other. Where a link has just failed (`after`: its port, and the router
+/// from before), packets go on as well from wherever the old routes have brought
+/// them. Hosts in `apart` have routes of their own; others of one switch are walked
+/// to together, but for the last link.
+pub fn all(
+    plan: &Plan,
+    router: &mut Router,
+    mut after: Option<(u32, &mut Router)>,
+    apart: &BTreeSet<NodeId>,
+    places: &Places,
+) -> Result<u64, String> {
+    let topology = &plan.topology;
+    let mut compared = 0;
+    // Queues into each switch that has been walked to.
+    let mut walked: BTreeMap<NodeId, Vec<Queue>> = BTreeMap::new();
+    for to in topology.hosts() {
+        let links = &topology.nodes[to as usize].ports;
+        let switch = links.first().map(|&p| topology.neighbour(p)).filter(|&switch| {
+            let lone = topology.nodes[switch as usize].kind == NodeKind::Switch
+                && links.iter().all(|&p| [switch, to].contains(&topology.neighbour(p)));
+            lone && !topology.relay_hosts && !apart.contains(&to)
+        });
+        let mut check = |from: Queue, next: Queue| {
+            compared += u64::from(compare(plan, places, from, next, 0)?);
+            Ok(())
+        };
+        if let Some((switch, known)) = switch.and_then(|s| Some((s, walked.get(&s)?))) {
+            for out in router.next_hops(switch, to) {
+                for &(into, lane) in known.iter().filter(|q| topology.ports[q.0 as usize].node != to) {
+                    let ingress = topology.ports[into as usize].peer;
+                    check((into, lane), (out, plan.onward_lane(lane, ingress, out)))?;
+                }
+            }
+            continue;
+        }
+        let mut begun = Vec::new();
+        if let Some((failed, before)) = &mut after {
+            let peer = topology.ports[*failed as usize].peer;
+            begun = reached(plan, before, to, Vec::new(), &mut |_, _| Ok(()))?;
+            begun.retain(|&(port, _)| port != *failed && port != peer);
+        }
+        let queues = reached(plan, router, to, begun, &mut check)?;
+        if let Some(switch) = switch {
+            let mut into: Vec<Queue> =
+                queues.into_iter().filter(|q| topology.neighbour(q.0) == switch).collect();
+            // This host itself sends to the others.
+            into.extend(first_queues(plan, links));
+            walked.insert(switch, into);
+        }
+    }
+    Ok(compared)
+}
+
+/// The queues in which packets may begin at some ports.
+fn first_queues(plan: &Plan, ports: &[u32]) -> Vec<Queue> {
+    let lanes: BTreeSet<u8> = plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane]).collect();
+    let lanes = if lanes.is_empty() { (0..plan.lanes.len() as u8).collect() } else { lanes };
+    ports.iter().flat_map(|&port| lanes.iter().map(move |&lane| (port, lane))).collect()
+}
+
+/// All queues in which packets to a host lie, from all other hosts and from where
+/// they are already.
+fn reached(
+    plan: &Plan,
+    router: &mut Router,
+    to: NodeId,
+    begun: Vec<Queue>,
+    step: Step<'_>,
+) -> Result<Vec<Queue>, String> {
+    let topology = &plan.topology;
+    let mut outs: Vec<Option<Vec<u32>>> = vec![None; topology.nodes.len()];
+    let firsts: Vec<u32> =
+        topology.hosts().filter(|&h| h != to).flat_map(|h| router.next_hops(h, to)).collect();
+    let mut seen: Vec<u8> = vec![0; topology.ports.len()];
+    let mut queues: Vec<Queue> = begun.into_iter().chain(first_queues(plan, &firsts)).collect();
+    queues.iter().for_each(|&(port, lane)| seen[port as usize] |= 1 << lane);
+    let mut next = 0;
+    while let Some(&(into, lane)) = queues.get(next) {
+        next += 1;
+        let at = topology.neighbour(into);
+        if at == to {
+            continue;
+        }
+        for &out in outs[at as usize].get_or_insert_with(|| router.next_hops(at, to)).iter() {
+            let onward = plan.onward_lane(lane, topology.ports[into as usize].peer, out);
+            step((into, lane), (out, onward))?;
+            if seen[out as usize] >> onward & 1 == 0 {
+                seen[out as usize] |= 1 << onward;
+                queues.push((out, onward));
+            }
+        }
+    }
+    Ok(queues)
+}
+
+/// The same under each single failure of a link between nodes, by the order that
+/// is given for it, or else the common one.
+pub fn single_failures(
+    plan: &Plan,
+    router: &mut Router,
+    apart: &BTreeSet<NodeId>,
+    common: &Places,
+    under: &BTreeMap<u32, Places>,
+) -> Result<u64, String> {
+    let topology = &plan.topology;
+    let mut compared = all(plan, router, None, apart, common)?;
+    for (link, port) in (0u32..).zip(&topology.ports) {
+        if link < port.peer && router.alive(link) && topology.neighbour(link) != port.node {
+            let places = under.get(&link).or_else(|| under.get(&port.peer)).unwrap_or(common);
+            let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
+            let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
+            let mut failed = router.without(&down);
+            let said = all(plan, &mut failed, Some((link, &mut *router)), apart, places);
+            compared +=
+                said.map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
+        }
+    }
+    Ok(compared)
+}

@@ -1,0 +1,285 @@
+//! Scenarios in which a cycle may show itself as a deadlock: the same fabric, and
+//! flows that close the cycle. They are candidates; only a run tells.
+
+use crate::closing::{Edge, Through, cross};
+use crate::routes::Kind;
+use std::collections::BTreeSet;
+use toml::{Table, Value};
+use xoff_net::builders::TopologySpec;
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_plan::Loaded;
+use xoff_plan::plan::{Limit, Plan};
+use xoff_plan::scenario::Scenario;
+
+/// Most flows of a candidate.
+const FLOWS: usize = 400;
+
+/// A scenario to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// What it tries, in words.
+    pub about: String,
+    /// The scenario, whole.
+    pub text: String,
+}
+
+/// How hard a candidate tries.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Routes of each edge.
+    closers: usize,
+    /// Further routes of the scenario to each port.
+    feeders: usize,
+    /// Whether hosts nearby are made to send over each port as well.
+    cross: bool,
+    /// Flows on each route.
+    copies: usize,
+    /// Whether all receivers stop reading for a while, so that buffers fill.
+    stall: bool,
+}
+
+/// From the gentlest to the hardest.
+const EFFORTS: [Effort; 7] = [
+    Effort { closers: 1, feeders: 0, cross: false, copies: 1, stall: false },
+    Effort { closers: 4, feeders: 0, cross: false, copies: 1, stall: false },
+    Effort { closers: 4, feeders: 4, cross: false, copies: 1, stall: false },
+    Effort { closers: 2, feeders: 0, cross: true, copies: 1, stall: false },
+    Effort { closers: 16, feeders: 4, cross: true, copies: 2, stall: false },
+    Effort { closers: 4, feeders: 0, cross: true, copies: 1, stall: true },
+    Effort { closers: 8, feeders: 8, cross: true, copies: 40, stall: false },
+];
+
+/// A flow of a candidate.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sent {
+    src: NodeId,
+    dst: NodeId,
+    priority: u8,
+    /// Its way; empty if the routing finds it.
+    ports: Vec<PortId>,
+}
+
+/// Candidates for a cycle with these edges, the gentlest first. None if packets
+/// close an edge only while routes change. The link of `failed` is down in addition.
+///
+/// # Errors
+/// The scenario cannot be written down.
+pub fn candidates(loaded: &Loaded, edges: &[Edge], failed: Option<PortId>) -> Result<Vec<Candidate>, String> {
+    if edges.iter().any(|e| e.closers.iter().all(|c| c.ports.is_empty())) {
+        return Ok(Vec::new());
+    }
+    let mut made: Vec<Candidate> = Vec::new();
+    let mut tried: Vec<(Vec<Sent>, usize, bool)> = Vec::new();
+    for effort in EFFORTS {
+        let flows = flows(&loaded.plan, edges, effort, failed);
+        if tried.contains(&(flows.clone(), effort.copies, effort.stall)) {
+            continue;
+        }
+        let text = scenario(loaded, edges, &flows, effort, failed)?;
+        made.push(Candidate { about: about(flows.len(), effort), text });
+        tried.push((flows, effort.copies, effort.stall));
+    }
+    Ok(made)
+}
+
+fn about(routes: usize, effort: Effort) -> String {
+    let copies =
+        if effort.copies > 1 { format!("{} flows on each of ", effort.copies) } else { String::new() };
+    let cross = if effort.cross { ", cross traffic included" } else { "" };
+    let stall = if effort.stall { ", while the receivers do not read for a while" } else { "" };
+    format!("{copies}{routes} routes at once{cross}{stall}")
+}
+
+/// The flows of a candidate, in order and each route once.
+fn flows(plan: &Plan, edges: &[Edge], effort: Effort, failed: Option<PortId>) -> Vec<Sent> {
+    let mut flows: Vec<Sent> = Vec::new();
+    let mut add = |sent: Option<Sent>| {
+        if let Some(sent) = sent.filter(|s| s.src != s.dst && !flows.contains(s)) {
+            flows.push(sent);
+        }
+    };
+    let down = |port: PortId| {
+        let peer = plan.topology.ports[port as usize].peer;
+        plan.faults.down.iter().any(|d| d.port == port) || failed == Some(port) || failed == Some(peer)
+    };
+    for e in edges {
+        let steady = || e.closers.iter().filter(|c| !c.ports.is_empty());
+        let data = steady().filter(|c| c.kind == Kind::Data).count();
+        // Answers close an edge by data on their way only where no data does.
+        let of = |c: &&Through| c.kind == Kind::Data || data == 0;
+        steady().filter(of).take(effort.closers).for_each(|c| add(sent(plan, c)));
+        e.feeders.iter().take(effort.feeders).for_each(|c| add(sent(plan, c)));
+        if effort.cross
+            && let Some(ports) = cross(plan, e.to.port, e.from.port, &down)
+        {
+            let route = Through { flow: None, kind: Kind::Data, ports, delivers: true, lane: e.to.lane };
+            add(sent(plan, &route));
+        }
+    }
+    flows.truncate(FLOWS / effort.copies.min(FLOWS));
+    flows
+}
+
+/// A flow along a route.
+fn sent(plan: &Plan, route: &Through) -> Option<Sent> {
+    let (first, last) = (*route.ports.first()?, *route.ports.last()?);
+    let flow = route.flow.map(|f| &plan.flows[f as usize]);
+    let dst = match (flow, route.kind) {
+        (Some(flow), Kind::Data) => flow.dst,
+        (Some(flow), Kind::Answers) => flow.src,
+        (None, _) => plan.topology.neighbour(last),
+    };
+    Some(Sent {
+        src: plan.topology.ports[first as usize].node,
+        dst,
+        priority: plan.lanes[usize::from(route.lane)].priority,
+        // A circle is made by the routing, not by a path.
+        ports: if route.delivers { route.ports.clone() } else { Vec::new() },
+    })
+}
+
+/// How long the buffers on a cycle may take to fill, in picoseconds, with all
+/// senders at work: every account up to its threshold, one after another, at an
+/// eighth of its link's rate.
+fn time_to_fill(plan: &Plan, edges: &[Edge]) -> u64 {
+    let lanes = plan.lanes.len();
+    let mut time: u128 = 1_000_000_000;
+    for e in edges {
+        let link = &plan.topology.ports[e.from.port as usize];
+        let account = &plan.accounts[link.peer as usize * lanes + usize::from(e.from.lane)];
+        let shared = plan.buffers[plan.topology.neighbour(e.from.port) as usize].shared;
+        let limit = match account.limit {
+            Limit::Unlimited => shared,
+            Limit::Static(limit) => limit,
+            Limit::Dynamic { alpha_q16, cap } => {
+                let share = u128::from(shared) * u128::from(alpha_q16) / (u128::from(alpha_q16) + 65_536);
+                u64::try_from(share).unwrap_or(u64::MAX).min(cap)
+            }
+        };
+        let bytes = u128::from((limit + account.reserve).min(shared.saturating_add(account.reserve)));
+        time += bytes * 8 * 8 * 1_000_000_000_000 / u128::from(link.rate.max(1));
+        time += 16 * u128::from(link.delay);
+    }
+    u64::try_from(time.min(200_000_000_000)).expect("below 200 ms")
+}
+
+/// The text of a candidate: the scenario's fabric with other flows.
+fn scenario(
+    loaded: &Loaded,
+    edges: &[Edge],
+    flows: &[Sent],
+    effort: Effort,
+    failed: Option<PortId>,
+) -> Result<String, String> {
+    let (plan, topology) = (&loaded.plan, &loaded.plan.topology);
+    let mut table = fabric(&loaded.scenario, topology)?;
+    let time = time_to_fill(plan, edges);
+    let stall = if effort.stall { time / 2 } else { 0 };
+    let duration = (time + stall).div_ceil(1_000_000);
+    let name = |node: NodeId| Value::from(topology.nodes[node as usize].name.clone());
+    let fastest = plan.topology.ports.iter().map(|p| p.rate).max().unwrap_or(1);
+    // More than the fastest link sends in all this time.
+    let size = u128::from(fastest) * u128::from(duration) / 8_000_000 + 1;
+    let size = u64::try_from(size).map_err(|e| e.to_string())?.min(1 << 40);
+    let mut traffic = Vec::new();
+    for sent in flows.iter().flat_map(|f| std::iter::repeat_n(f, effort.copies)) {
+        let mut flow = Table::new();
+        flow.insert("kind".into(), "flow".into());
+        flow.insert("src".into(), name(sent.src));
+        flow.insert("dst".into(), name(sent.dst));
+        flow.insert("size".into(), format!("{size}B").into());
+        flow.insert("priority".into(), i64::from(sent.priority).into());
+        if !sent.ports.is_empty() {
+            let mut path = vec![name(sent.src)];
+            path.extend(sent.ports.iter().map(|&p| name(topology.neighbour(p))));
+            flow.insert("path".into(), Value::Array(path));
+        }
+        traffic.push(Value::Table(flow));
+    }
+    table.insert("traffic".into(), Value::Array(traffic));
+    let mut run = Table::new();
+    run.insert("duration".into(), format!("{duration}us").into());
+    run.insert("seed".into(), Value::Integer(i64::try_from(plan.seed).map_err(|e| e.to_string())?));
+    table.insert("run".into(), Value::Table(run));
+    if let Some(port) = failed {
+        let mut failure = Table::new();
+        failure.insert("link".into(), topology.port_name(port).into());
+        failure.insert("at".into(), "0us".into());
+        let list = table.entry("failure").or_insert(Value::Array(Vec::new()));
+        list.as_array_mut().ok_or("`failure` is a list")?.push(Value::Table(failure));
+    }
+    if effort.stall {
+        let slow: BTreeSet<NodeId> = plan.receivers.iter().map(|r| r.host).collect();
+        let stalled: BTreeSet<NodeId> = flows.iter().map(|f| f.dst).filter(|d| !slow.contains(d)).collect();
+        let list = table.entry("slow_receiver").or_insert(Value::Array(Vec::new()));
+        for host in stalled {
+            let mut slow = Table::new();
+            slow.insert("host".into(), name(host));
+            slow.insert("stall_from".into(), "0us".into());
+            slow.insert("stall_until".into(), format!("{}us", stall / 1_000_000).into());
+            list.as_array_mut().ok_or("`slow_receiver` is a list")?.push(Value::Table(slow));
+        }
+    }
+    // Priorities that nothing has would only be warned of.
+    let used: BTreeSet<i64> = flows.iter().map(|f| f.priority.into()).collect();
+    if let Some(Value::Array(list)) = table.get_mut("priority") {
+        list.retain(|p| p.get("id").and_then(Value::as_integer).is_none_or(|id| used.contains(&id)));
+    }
+    let ports: Vec<String> = edges.iter().map(|e| topology.port_name(e.from.port)).collect();
+    let head = format!(
+        "# Made by `xoff check`: flows around the cycle of waits\n#   {}\n# on the fabric of the scenario that was checked.\n\n",
+        ports.join(" -> ")
+    );
+    Ok(head + &toml::to_string(&table).map_err(|e| e.to_string())?)
+}
+
+/// The tables of a scenario that say what its fabric is, and what a sender without
+/// congestion control needs.
+fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
+    let mut table = Table::try_from(scenario).map_err(|e| e.to_string())?;
+    for key in ["traffic", "run", "measure", "irn", "dcqcn", "ecn"] {
+        table.remove(key);
+    }
+    if let Some(Value::Table(transport)) = table.get_mut("transport") {
+        for key in ["kind", "congestion_control", "window"] {
+            transport.remove(key);
+        }
+    }
+    if let Some(Value::Array(list)) = table.get_mut("priority") {
+        for priority in list.iter_mut().filter_map(Value::as_table_mut) {
+            priority.remove("ecn");
+        }
+    }
+    if matches!(scenario.topology, TopologySpec::Hpcc(_)) {
+        table.insert("topology".into(), Value::Table(custom(topology)));
+    }
+    Ok(table)
+}
+
+/// A topology written out, for one that comes from a file.
+fn custom(topology: &Topology) -> Table {
+    let names = |kind: NodeKind| -> Value {
+        let of = topology.nodes.iter().filter(|n| n.kind == kind).map(|n| Value::from(n.name.clone()));
+        Value::Array(of.collect())
+    };
+    let mut links = Vec::new();
+    for (id, port) in topology.ports.iter().enumerate() {
+        let inner = topology.neighbour(id as PortId) == port.node;
+        if (id as PortId) < port.peer && !inner {
+            let mut link = Table::new();
+            let name = |node: NodeId| Value::from(topology.nodes[node as usize].name.clone());
+            link.insert("a".into(), name(port.node));
+            link.insert("b".into(), name(topology.neighbour(id as PortId)));
+            link.insert("rate".into(), format!("{}bps", port.rate).into());
+            link.insert("delay".into(), format!("{}ps", port.delay).into());
+            link.insert("long".into(), port.long.into());
+            links.push(Value::Table(link));
+        }
+    }
+    let mut table = Table::new();
+    table.insert("kind".into(), "custom".into());
+    table.insert("hosts".into(), names(NodeKind::Host));
+    table.insert("switches".into(), names(NodeKind::Switch));
+    table.insert("links".into(), Value::Array(links));
+    table
+}

@@ -1,0 +1,117 @@
+//! What is proved never fails: random fabrics, routes and traffic, checked and run.
+
+mod common;
+
+use common::{check, load, run, shown};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use xoff_check::Verdict;
+use xoff_check::certificate::Routes;
+use xoff_kernel::random::Stream;
+
+const FABRICS: u64 = 500;
+
+/// A random fabric of three to six switches with a host each: a ring, or a tree,
+/// with some links more; flows along random paths; a stall now and then.
+fn scenario(seed: u64) -> String {
+    let mut random = Stream::new(seed, "fabric", 0);
+    let mut below = |n: usize| random.below(n as u64) as usize;
+    let n = 3 + below(4);
+    let mut links: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let mut join = |a: usize, b: usize| {
+        if a != b {
+            links.insert((a.min(b), a.max(b)));
+        }
+    };
+    if below(2) == 0 {
+        (0..n).for_each(|i| join(i, (i + 1) % n));
+    } else {
+        (1..n).for_each(|i| join(i, below(i)));
+    }
+    for _ in 0..below(3) {
+        join(below(n), below(n));
+    }
+    let control = match below(4) {
+        0 => "scheme = \"bfc\"\nqueues = 2\n",
+        1 => "scheme = \"per-flow-queue\"\n",
+        _ => "scheme = \"pfc\"\nxoff = \"15kB\"\nxon = \"8kB\"\n",
+    };
+    let names = |letter: char| (0..n).map(|i| format!("\"{letter}{i}\"")).collect::<Vec<_>>().join(", ");
+    let mut text = format!(
+        "[topology]\nkind = \"custom\"\nhosts = [{}]\nswitches = [{}]\nlinks = [\n",
+        names('h'),
+        names('s')
+    );
+    let pairs = (0..n).map(|i| (format!("h{i}"), format!("s{i}")));
+    for (a, b) in pairs.chain(links.iter().map(|(a, b)| (format!("s{a}"), format!("s{b}")))) {
+        let _ = writeln!(text, "{{a = \"{a}\", b = \"{b}\", rate = \"10Gbps\", delay = \"500ns\"}},");
+    }
+    let _ = writeln!(text, "]\n[flow_control]\n{control}[run]\nduration = \"1500us\"\nseed = {seed}");
+    if below(3) == 0 {
+        let _ = writeln!(
+            text,
+            "[[slow_receiver]]\nhost = \"h{}\"\nstall_from = \"50us\"\nstall_until = \"{}us\"",
+            below(n),
+            200 + below(400)
+        );
+    }
+    for _ in 0..3 + below(6) {
+        // A random walk that visits no switch twice.
+        let mut path = vec![below(n)];
+        for _ in 0..1 + below(n - 1) {
+            let at = path[path.len() - 1];
+            let next: Vec<usize> = links
+                .iter()
+                .flat_map(|&(a, b)| [(a, b), (b, a)])
+                .filter(|&(a, b)| a == at && !path.contains(&b))
+                .map(|(_, b)| b)
+                .collect();
+            if next.is_empty() {
+                break;
+            }
+            path.push(next[below(next.len())]);
+        }
+        let (src, dst) = (path[0], path[path.len() - 1]);
+        if src == dst {
+            continue;
+        }
+        let nodes: Vec<String> = path.iter().map(|s| format!("\"s{s}\"")).collect();
+        let _ = writeln!(
+            text,
+            "[[traffic]]\nkind = \"flow\"\nsrc = \"h{src}\"\ndst = \"h{dst}\"\nsize = \"{}kB\"\nstart = \"{}us\"\n\
+             path = [\"h{src}\", {}, \"h{dst}\"]",
+            100 + below(900),
+            below(100),
+            nodes.join(", ")
+        );
+    }
+    let _ = writeln!(text, "[[traffic]]\nkind = \"permutation\"\nsize = \"200kB\"");
+    text
+}
+
+#[test]
+fn what_is_proved_never_deadlocks_and_cycles_mostly_do() {
+    let (mut proved, mut cycles, mut witnesses, mut own) = (0, 0, 0, 0);
+    for seed in 0..FABRICS {
+        let loaded = load(&scenario(seed), &[]);
+        let analysis = check(&loaded, Routes::Scenario);
+        let deadlock = run(&loaded.plan).deadlock;
+        match analysis.report.verdict {
+            Verdict::Safe { .. } => {
+                proved += 1;
+                assert!(deadlock.is_none(), "fabric {seed} was proved safe:\n{}", scenario(seed));
+            }
+            _ => {
+                cycles += 1;
+                own += u32::from(deadlock.is_some());
+                witnesses += u32::from(shown(&analysis).is_some());
+            }
+        }
+    }
+    println!(
+        "of {FABRICS} fabrics {proved} proved safe; {cycles} with cycles, {witnesses} of which with a witness; \
+         {own} deadlock by themselves"
+    );
+    assert!(proved >= 100 && cycles >= 50 && own > 0, "{proved} {cycles} {own}");
+    assert!(witnesses * 10 >= cycles * 8, "{witnesses} of {cycles} cycles have a witness");
+}

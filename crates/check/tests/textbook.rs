@@ -1,0 +1,207 @@
+//! What is known of fabrics under PFC, and what the certificates are worth.
+
+mod common;
+
+use common::{check, cycle, example, load, safe, shown};
+use xoff_check::certificate::{Certificate, Routes};
+use xoff_check::{Verdict, router, verify::verify};
+use xoff_plan::Loaded;
+
+const TIGHT: &str =
+    "[switch]\nbuffer = \"2MB\"\n[flow_control]\nscheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\n";
+const LINK: &str = "link = {rate=\"10Gbps\", delay=\"1us\"}\n";
+
+/// Everybody sends to everybody on a topology.
+fn everybody(topology: &str) -> String {
+    format!("[topology]\n{topology}\n{LINK}{TIGHT}[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n")
+}
+
+/// It has a cycle of so many queues, and a generated scenario deadlocks, again and again.
+fn deadlocks(loaded: &Loaded, routes: Routes, length: usize) {
+    let analysis = check(loaded, routes);
+    assert_eq!(cycle(&analysis).len(), length, "{:?}", cycle(&analysis));
+    let (_, text) = shown(&analysis).expect("a generated scenario deadlocks");
+    assert!(load(text, &[]).warnings.is_empty(), "{:?}", load(text, &[]).warnings);
+}
+
+#[test]
+fn a_fat_tree_is_safe_until_two_links_fail() {
+    let none = [("failure", "[]")];
+    assert!(safe(&example("fat-tree-failed-links", &none), Routes::Scenario));
+    assert!(safe(&example("fat-tree-failed-links", &none), Routes::All));
+    let failed = example("fat-tree-failed-links", &[]);
+    deadlocks(&failed, Routes::Scenario, 8);
+    deadlocks(&failed, Routes::All, 8);
+}
+
+#[test]
+fn single_failures_of_a_fat_tree_are_examined_one_by_one() {
+    // Edge switches with their two uplinks, and aggregation switches with theirs.
+    let analysis =
+        check(&example("fat-tree-failed-links", &[("failure", "[]")]), Routes::AllUnderSingleFailures);
+    let failures = analysis.report.failures.expect("they were asked for");
+    assert_eq!(failures.examined, 8 * 2 + 8 * 2);
+    assert!(failures.changing > 0);
+    assert_eq!(failures.cyclic, Vec::<String>::new());
+    // With one link down, some second failure closes the circle of the example.
+    let one = example("fat-tree-failed-links", &[("failure", "[{link = \"S0.0-S1.1\", at = \"0us\"}]")]);
+    assert!(safe(&one, Routes::All));
+    let analysis = check(&one, Routes::AllUnderSingleFailures);
+    let failures = analysis.report.failures.clone().expect("they were asked for");
+    assert!(failures.lasting && !failures.cyclic.is_empty(), "{failures:?}");
+    assert!(shown(&analysis).is_some());
+}
+
+#[test]
+fn rings_tori_and_cubes_have_cycles() {
+    deadlocks(
+        &load(&everybody("kind = \"ring\"\nswitches = 5\nhosts_per_switch = 1"), &[]),
+        Routes::Scenario,
+        5,
+    );
+    deadlocks(&load(&everybody("kind = \"ring\"\nswitches = 5\nhosts_per_switch = 1"), &[]), Routes::All, 5);
+    // A ring of three or four has no two-hop shortest routes around it at each link.
+    assert!(safe(&load(&everybody("kind = \"ring\"\nswitches = 3\nhosts_per_switch = 1"), &[]), Routes::All));
+    let torus = "kind = \"torus-2d\"\nwidth = 4\nheight = 4\nhosts_per_switch = 1";
+    deadlocks(&load(&everybody(torus), &[]), Routes::All, 4);
+    let cube = "kind = \"ndc\"\nn = 2\nk = 1";
+    deadlocks(&load(&everybody(cube), &[]), Routes::All, 8);
+    deadlocks(&example("bcube-deadlock", &[]), Routes::Scenario, 8);
+}
+
+#[test]
+fn clos_and_mesh_are_safe() {
+    for topology in [
+        "kind = \"fat-tree\"\nk = 4",
+        "kind = \"full-mesh\"\nswitches = 4\nhosts_per_switch = 2",
+        "kind = \"line\"\nswitches = 4\nhosts_per_switch = 2",
+    ] {
+        assert!(safe(&load(&everybody(topology), &[]), Routes::Scenario), "{topology}");
+        assert!(safe(&load(&everybody(topology), &[]), Routes::All), "{topology}");
+    }
+}
+
+#[test]
+fn other_flow_controls_wait_otherwise() {
+    let bcube = |scheme| example("bcube-deadlock", &[("flow_control.scheme", scheme)]);
+    assert!(safe(&bcube("none"), Routes::Scenario));
+    assert!(safe(&bcube("per-flow-queue"), Routes::Scenario));
+    // Any two flows may share a queue.
+    assert_eq!(cycle(&check(&bcube("bfc"), Routes::Scenario)).len(), 8);
+    let refused = xoff_check::check(&bcube("per-flow-queue"), "test", Routes::All, &mut |_| true);
+    assert!(refused.unwrap_err().contains("without --failures"));
+}
+
+#[test]
+fn a_flow_that_loops_waits_for_itself() {
+    let text = format!(
+        "[topology]\nkind = \"ring\"\nswitches = 3\nhosts_per_switch = 1\n{LINK}\
+         [flow_control]\nscheme = \"per-flow-queue\"\n[run]\nduration = \"1ms\"\n\
+         [routing]\noverrides = [{{at = \"S0.0\", to = \"H2\", via = \"S0.1\"}}, {{at = \"S0.1\", to = \"H2\", via = \"S0.0\"}}]\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"1MB\"\n"
+    );
+    assert_eq!(cycle(&check(&load(&text, &[]), Routes::Scenario)).len(), 2);
+}
+
+#[test]
+fn priorities_wait_each_for_itself() {
+    // Two flows each on two priorities close no ring of three, three on one do.
+    let ring = |priorities: [u8; 3]| {
+        let mut text =
+            format!("[topology]\nkind = \"ring\"\nswitches = 3\nhosts_per_switch = 1\n{LINK}{TIGHT}");
+        for (i, priority) in priorities.into_iter().enumerate() {
+            let [a, b, c] = [i, (i + 1) % 3, (i + 2) % 3];
+            text += &format!(
+                "[[traffic]]\nkind = \"flow\"\nsrc = \"H{a}\"\ndst = \"H{c}\"\nsize = \"1MB\"\npriority = {priority}\n\
+                 path = [\"H{a}\", \"S0.{a}\", \"S0.{b}\", \"S0.{c}\", \"H{c}\"]\n"
+            );
+        }
+        load(&text, &[])
+    };
+    assert!(safe(&ring([3, 3, 4]), Routes::Scenario));
+    deadlocks(&ring([4, 4, 4]), Routes::Scenario, 3);
+    let lossy = [("flow_control.priorities", "[3]")];
+    let mixed = ring([3, 3, 3]);
+    assert!(!safe(&mixed, Routes::Scenario));
+    let text = "[topology]\nkind = \"ring\"\nswitches = 5\nhosts_per_switch = 1\n".to_string()
+        + LINK
+        + TIGHT
+        + "[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\npriority = 2\n\
+           [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1kB\"\n";
+    assert!(safe(&load(&text, &lossy), Routes::Scenario), "a lossy priority is never paused");
+    assert!(!safe(&load(&text, &[]), Routes::Scenario));
+}
+
+#[test]
+fn routes_that_change_are_taken_together() {
+    // Intact, the fat-tree is safe; the two links fail while it runs.
+    let later = "[{link = \"S0.0-S1.1\", at = \"500us\"}, {link = \"S0.2-S1.2\", at = \"600us\"}]";
+    let loaded = example("fat-tree-failed-links", &[("failure", later)]);
+    let analysis = check(&loaded, Routes::Scenario);
+    assert!(!cycle(&analysis).is_empty());
+    assert!(
+        analysis.report.notes.iter().any(|n| n.contains("change 2 times")),
+        "{:?}",
+        analysis.report.notes
+    );
+}
+
+#[test]
+fn a_certificate_that_is_wrong_in_any_way_is_refused() {
+    let loaded = example("fat-tree-failed-links", &[("failure", "[]")]);
+    for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
+        let analysis = check(&loaded, routes);
+        let Verdict::Safe { compared: Some(compared) } = analysis.report.verdict else {
+            panic!("it is safe")
+        };
+        assert!(compared > 10);
+        let good = analysis.certificate.expect("it is safe");
+        let text = serde_json::to_vec(&good).unwrap();
+        assert_eq!(Certificate::parse(&text).as_ref(), Ok(&good));
+        let holds = |c: &Certificate| verify(&loaded, &mut router(&loaded), c);
+        assert_eq!(holds(&good), Ok(compared));
+        let spoil = |change: &dyn Fn(&mut Certificate)| {
+            let mut bad = good.clone();
+            change(&mut bad);
+            holds(&bad).expect_err("it is refused")
+        };
+        assert!(spoil(&|c| c.order.reverse()).contains("not listed behind"));
+        assert!(spoil(&|c| c.order.truncate(c.order.len() / 2)).contains("not listed"));
+        assert!(spoil(&|c| c.order.push(c.order[0].clone())).contains("twice"));
+        assert!(spoil(&|c| c.order[0].port = "S9.9:0".into()).contains("no port S9.9:0"));
+        assert!(spoil(&|c| c.order[0].priority = 1).contains("priority 1"));
+        // Every wait is needed.
+        for i in 0..good.order.len() {
+            spoil(&|c| drop(c.order.remove(i)));
+        }
+    }
+    assert!(Certificate::parse(b"{}").is_err());
+    // It is worth nothing for another scenario.
+    let good = check(&loaded, Routes::Scenario).certificate.expect("it is safe");
+    let failed = example("fat-tree-failed-links", &[]);
+    assert!(verify(&failed, &mut router(&failed), &good).is_err());
+}
+
+#[test]
+fn the_first_sentence_is_the_verdict_and_the_cycle_names_its_flows() {
+    let safe = check(&example("leaf-spine", &[]), Routes::Scenario).report;
+    assert!(xoff_check::text::render(&safe).starts_with("test cannot deadlock"));
+    let none = check(&example("leaf-spine", &[("flow_control.scheme", "none")]), Routes::Scenario).report;
+    assert!(
+        xoff_check::text::render(&none).starts_with("test cannot deadlock: its flow control never pauses")
+    );
+    let cyclic = check(&example("bcube-deadlock", &[]), Routes::Scenario).report;
+    let text = xoff_check::text::render(&cyclic);
+    assert!(text.starts_with("test may deadlock: 8 queues"), "{text}");
+    let Verdict::CycleWithoutWitness { cycle, .. } = &cyclic.verdict else { panic!("{text}") };
+    for (edge, next) in cycle.edges.iter().zip(cycle.edges.iter().cycle().skip(1)) {
+        assert_eq!(edge.to, next.from);
+        assert!(edge.flows > 0 && !edge.closed_by.is_empty());
+        for route in &edge.closed_by {
+            // The nodes of both ports follow each other on its way.
+            let nodes = [&edge.from, &edge.to].map(|e| e.port.split(':').next().unwrap().to_string());
+            assert!(route.path.windows(2).any(|w| w == nodes), "{route:?} {edge:?}");
+            assert!(text.contains(&edge.from.port));
+        }
+    }
+}

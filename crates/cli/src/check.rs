@@ -1,0 +1,147 @@
+//! `xoff check`: can it deadlock? The proof, or a scenario in which it does.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use miette::{IntoDiagnostic, WrapErr, miette};
+use xoff_check::certificate::{Certificate, Routes};
+use xoff_check::witness::Candidate;
+use xoff_check::{Analysis, Progress, Verdict, Witness, text};
+
+use crate::{CheckArgs, interrupt, load, output};
+
+/// Distance of lines about the progress.
+const LINES: Duration = Duration::from_secs(3);
+
+/// Checks a scenario.
+pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
+    let loaded = load::load(&args.scenario, &[])?;
+    let name = load::name(&args.scenario.path);
+    if let Some(path) = &args.verify {
+        return verify(&loaded, path);
+    }
+    let routes = match args.failures {
+        None => Routes::Scenario,
+        Some(0) => Routes::All,
+        Some(_) => Routes::AllUnderSingleFailures,
+    };
+    let interrupted = interrupt::flag()?;
+    let mut shown = Instant::now();
+    let mut say = |line: &dyn Fn() -> String| {
+        if !args.quiet && shown.elapsed() >= LINES {
+            shown = Instant::now();
+            output::complain(&line());
+        }
+        !interrupted.load(Ordering::Relaxed)
+    };
+    let mut watch = |p: Progress| say(&|| format!("{}: {} of {}", p.what, p.done, p.of));
+    let analysis = xoff_check::check(&loaded, &name, routes, &mut watch).map_err(|e| miette!("{e}"))?;
+    let Some(Analysis { mut report, certificate, candidates }) = analysis else {
+        output::complain("interrupted: nothing is said about this scenario");
+        return Ok(ExitCode::from(interrupt::INTERRUPTED));
+    };
+    let mut witness: Option<Candidate> = None;
+    if let Verdict::CycleWithoutWitness { cycle, tried } = &mut report.verdict {
+        for candidate in candidates {
+            let Some(found) = attempt(&candidate, &mut say)? else {
+                if interrupted.load(Ordering::Relaxed) {
+                    output::complain("interrupted: a cycle was found, and its run was cut short");
+                    return Ok(ExitCode::from(interrupt::INTERRUPTED));
+                }
+                tried.push(candidate.about);
+                continue;
+            };
+            report.verdict = Verdict::CanDeadlock { cycle: cycle.clone(), witness: found };
+            witness = Some(candidate);
+            break;
+        }
+    }
+    let files = [
+        certificate.map(|c| serde_json::to_string(&c).map(|t| ("certificate.json", t))).transpose(),
+        Ok(witness.map(|c| ("witness.toml", c.text))),
+    ];
+    let files: Result<Vec<_>, _> = files.into_iter().collect();
+    let files: Vec<(&str, String)> = files.into_diagnostic()?.into_iter().flatten().collect();
+    if let Some(dir) = &args.out {
+        write(dir, &files)?;
+    }
+    let answer = if args.json {
+        serde_json::to_string_pretty(&report).into_diagnostic()? + "\n"
+    } else {
+        text::render(&report)
+    };
+    output::print(&answer)?;
+    for warning in &loaded.warnings {
+        output::complain(&format!("warning: {warning}"));
+    }
+    if !args.quiet {
+        for (file, _) in &files {
+            output::complain(&match &args.out {
+                Some(dir) => format!("written to {}", dir.join(file).display()),
+                None => format!("--out DIR writes {file}"),
+            });
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a candidate; `None` if it does not deadlock.
+fn attempt(
+    candidate: &Candidate,
+    say: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
+) -> miette::Result<Option<Witness>> {
+    let files = |path: &Path| Err(std::io::Error::other(format!("{} is not there", path.display())));
+    let loaded = xoff_plan::load("witness.toml", candidate.text.as_bytes(), &[], &files)
+        .wrap_err("a generated scenario is wrong, which is a fault of this program")?;
+    let plan = &loaded.plan;
+    let outcome = xoff_sim::run(plan, &mut |progress| {
+        let go_on = say(&|| format!("running {}: {} us", candidate.about, progress.now / 1_000_000));
+        go_on && !progress.deadlocked
+    });
+    Ok(outcome.deadlock.map(|deadlock| Witness {
+        about: candidate.about.clone(),
+        closed_ps: deadlock.closed,
+        ports: deadlock.cycle.iter().map(|held| plan.topology.port_name(held.port)).collect(),
+    }))
+}
+
+/// Checks a certificate, and nothing else.
+fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
+    let text =
+        fs::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", path.display()))?;
+    let refused = |e: String| miette!("{} proves nothing for this scenario: {e}", path.display());
+    let certificate = Certificate::parse(&text).map_err(refused)?;
+    let mut router = xoff_check::router(loaded);
+    let compared = xoff_check::verify::verify(loaded, &mut router, &certificate).map_err(refused)?;
+    output::print(&format!(
+        "The certificate holds: {} waits in order, compared at {compared} steps of routes.\n",
+        certificate.order.len()
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes files into a directory, which is made if need be.
+fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
+    fs::create_dir_all(dir)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("{} cannot be made", dir.display()))?;
+    // What an earlier check left would contradict this one.
+    for old in ["certificate.json", "witness.toml"] {
+        let path = dir.join(old);
+        if path.is_file() {
+            fs::remove_file(&path)
+                .into_diagnostic()
+                .wrap_err_with(|| format!("{} cannot be removed", path.display()))?;
+        }
+    }
+    for (name, text) in files {
+        let path = dir.join(name);
+        fs::write(&path, text)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+    }
+    Ok(())
+}
