@@ -289,7 +289,8 @@ pub enum PlotKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name: the experiment's, a full stop, and its own.
+    /// Its name: the experiment's (and the letter of a panel, if it is of one), a
+    /// full stop, and its own.
     pub id: String,
     /// What the paper says.
     pub statement: String,
