@@ -555,3 +555,18 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+
+    #[test]
+    fn claims_are_of_their_figure_or_of_a_panel_of_it() {
+        for claim in ["fig2.low", "fig2a.low", "fig2z.low.of.all"] {
+            assert!(of(claim, "fig2"), "{claim}");
+        }
+        for claim in ["fig2", "fig2.", "fig2a", "fig2a.", "fig2ab.low", "fig21.low", "fig2A.low", "fig3.low", "low"] {
+            assert!(!of(claim, "fig2"), "{claim}");
+        }
+    }
+}
