@@ -137,8 +137,7 @@ impl Work<'_> {
         }
         let directory = place::resume(out, self.grid, about).map_err(run::report)?;
         for (i, entry) in entries.iter_mut().enumerate() {
-            let found =
-                directory.finished(&self.grid.name(i), about, &about.runs[i]).map_err(run::report)?;
+            let found = directory.finished(&self.grid.name(i), about, &about.runs[i]).map_err(run::report)?;
             *entry = found.map_or_else(Entry::default, Entry::done);
         }
         let there = entries.iter().filter(|e| e.row.is_some()).count();

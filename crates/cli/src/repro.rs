@@ -11,13 +11,14 @@ use std::thread;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
-use xoff_results::grid::directory::{About, Directory, MANIFEST};
+use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
 use xoff_results::repro::evaluate;
 use xoff_results::repro::experiment::{Base, Change, Experiment, SCENARIO};
 use xoff_results::repro::library::{self, Item};
 use xoff_results::repro::metrics::{Run, Value};
-use xoff_results::repro::report::{self, ExperimentResult, Results};
-use xoff_results::repro::answer;
+use xoff_results::repro::plot::Drawn;
+use xoff_results::repro::report::{self, ChangeResult, ExperimentResult, Results};
+use xoff_results::repro::{answer, page, sensitivity};
 
 use crate::grid::Work;
 use crate::load::Source;
@@ -28,6 +29,10 @@ use crate::{FAILED, interrupt, output, pool};
 const RESULT: &str = "result.json";
 /// The file of all results.
 const RESULTS: &str = "results.json";
+/// The page that is generated from it.
+const PAGE: &str = "REPRODUCTION.md";
+/// The directory of the runs of `--sensitivity`, in that of an experiment.
+const SENSITIVITY: &str = "sensitivity";
 
 /// Arguments of `xoff repro`.
 #[derive(clap::Args)]
@@ -112,7 +117,11 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
             results.others.push(evaluate::without_runs(&paper.name, claim));
         }
     }
+    fs::create_dir_all(&out)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("{} cannot be made", out.display()))?;
     store(&out.join(RESULTS), &results)?;
+    write(&out.join(PAGE), &page::render(&results))?;
     let text = if args.json { json(&results)? } else { answer::sum(&results) };
     output::print(&text)?;
     if !args.quiet {
@@ -210,10 +219,11 @@ impl Context<'_> {
         let (grid, entries, measured) = self.grid(task, &[], &task.about, &place)?;
         let claims = evaluate::claims(e, self.args.quick, &grid, &measured, 0);
         let count = |status| entries.iter().filter(|e| e.status == status).count();
-        let failed = entries.iter().enumerate().filter_map(|(i, entry)| {
-            Some(format!("{}: {}", grid.label(i), entry.error.as_ref()?))
-        });
-        let result = ExperimentResult {
+        let failed = entries
+            .iter()
+            .enumerate()
+            .filter_map(|(i, entry)| Some(format!("{}: {}", grid.label(i), entry.error.as_ref()?)));
+        let mut result = ExperimentResult {
             paper: e.paper.clone(),
             id: e.id.clone(),
             title: e.title.clone(),
@@ -230,6 +240,32 @@ impl Context<'_> {
             plots: Vec::new(),
             sensitivity: None,
         };
+        let drawn = Drawn {
+            e,
+            quick: self.args.quick,
+            grid: &grid,
+            measured: &measured,
+            place: &|run| place.join(RUNS).join(grid.name(run)),
+        };
+        for plot in &e.plot {
+            let figure = drawn.figure(plot).map_err(|e| miette!("{e}"))?;
+            write(&place.join(format!("{}.svg", plot.name)), &figure.svg())?;
+            write(&place.join(format!("{}.csv", plot.name)), &figure.csv())?;
+            result.plots.push(plot.name.clone());
+        }
+        if let Some(about) = &task.changed {
+            let place = place.join(SENSITIVITY);
+            let (grid, entries, measured) = self.grid(task, &task.changes, about, &place)?;
+            result.runs += entries.len();
+            result.done += entries.iter().filter(|e| e.row.is_some()).count();
+            let points = grid.points().unwrap_or(0) / task.changes.len();
+            let changes = (0..task.changes.len()).map(|i| {
+                let after = evaluate::claims(e, self.args.quick, &grid, &measured, i * points);
+                let change = grid.axes[0].values[i].clone();
+                ChangeResult { change, flips: sensitivity::flips(&result.claims, &after) }
+            });
+            result.sensitivity = Some(changes.collect());
+        }
         store(&place.join(RESULT), &result)?;
         Ok(result)
     }
@@ -252,11 +288,16 @@ impl Context<'_> {
             directory.write(&grid, about, &entries).map_err(crate::run::report)?;
             miette::Result::<Directory>::Ok(directory)
         })?;
-        let measured = pool::each(self.jobs, entries.len(), || false, |_, i| {
-            entries[i].row.as_ref()?;
-            let run = Run::at(&directory.run(&grid.name(i)));
-            Some(task.e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
-        });
+        let measured = pool::each(
+            self.jobs,
+            entries.len(),
+            || false,
+            |_, i| {
+                entries[i].row.as_ref()?;
+                let run = Run::at(&directory.run(&grid.name(i)));
+                Some(task.e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
+            },
+        );
         let measured: Vec<Option<Vec<Value>>> = measured
             .into_iter()
             .map(|m| m.flatten().transpose())
@@ -266,8 +307,14 @@ impl Context<'_> {
     }
 }
 
-fn changes(_: &Experiment, _: &Path) -> miette::Result<Vec<Change>> {
-    Ok(Vec::new())
+/// What `--sensitivity` changes.
+fn changes(e: &Experiment, path: &Path) -> miette::Result<Vec<Change>> {
+    let found = sensitivity::changes(e);
+    found.map_err(|why| miette!("{}: {why}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> miette::Result<()> {
+    fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("{} cannot be written", path.display()))
 }
 
 fn json(value: &impl serde::Serialize) -> miette::Result<String> {
@@ -275,6 +322,5 @@ fn json(value: &impl serde::Serialize) -> miette::Result<String> {
 }
 
 fn store(path: &Path, value: &impl serde::Serialize) -> miette::Result<()> {
-    let text = json(value)?;
-    fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("{} cannot be written", path.display()))
+    write(path, &json(value)?)
 }

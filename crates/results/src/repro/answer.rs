@@ -18,7 +18,10 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
     let done = if e.done == e.runs { runs } else { format!("PARTIAL: {} of {runs} done", e.done) };
     out.push_str(&format!("  {done}, {seeds}{}\n", if quick { format!("; {QUICK}") } else { String::new() }));
     if e.lost > 0 {
-        out.push_str(&format!("  packets of a lossless priority were LOST in {}\n", human::counted(e.lost as u64, "run")));
+        out.push_str(&format!(
+            "  packets of a lossless priority were LOST in {}\n",
+            human::counted(e.lost as u64, "run")
+        ));
     }
     for failed in &e.failed {
         out.push_str(&format!("  FAILED: {failed}\n"));

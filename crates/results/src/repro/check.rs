@@ -40,7 +40,8 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
             }
         }
         if quick.set.is_empty() && quick.seeds.is_empty() && quick.vary.is_empty() {
-            let help = "write seeds, set or vary, or leave out [quick]: without it --quick takes the first seed";
+            let help =
+                "write seeds, set or vary, or leave out [quick]: without it --quick takes the first seed";
             return Err(doc.error("quick", "nothing is shorter", help));
         }
         for key in quick.set.keys() {
@@ -144,7 +145,11 @@ fn unique<'a>(doc: &Document<'_>, list: &str, names: impl Iterator<Item = &'a st
 fn seeds(doc: &Document<'_>, at: &str, seeds: &[u64]) -> Checked {
     for (i, seed) in seeds.iter().enumerate() {
         if seeds[..i].contains(seed) {
-            return Err(doc.error(&format!("{at}[{i}]"), format!("seed {seed} is there twice"), "remove one"));
+            return Err(doc.error(
+                &format!("{at}[{i}]"),
+                format!("seed {seed} is there twice"),
+                "remove one",
+            ));
         }
     }
     Ok(())
@@ -201,7 +206,11 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
             }
         }
         (Some(_), _, None) => {
-            return Err(doc.error(&format!("{at}.value"), "`value` is missing", "write what the key is set to"));
+            return Err(doc.error(
+                &format!("{at}.value"),
+                "`value` is missing",
+                "write what the key is set to",
+            ));
         }
         (Some(key), ..) => {
             free(doc, &format!("{at}.key"), key, e, "leave out one of the two")?;
@@ -299,11 +308,19 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
         let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
         match &m.quantity {
             None => {
-                return Err(doc.error(&format!("{at}.quantity"), "`quantity` is missing", suggest("", "one of", &names)));
+                return Err(doc.error(
+                    &format!("{at}.quantity"),
+                    "`quantity` is missing",
+                    suggest("", "one of", &names),
+                ));
             }
             Some(q) if !names.contains(&q.as_str()) => {
                 let message = format!("there is no quantity `{q}`");
-                return Err(doc.error(&format!("{at}.quantity"), message, suggest(q, "the quantities", &names)));
+                return Err(doc.error(
+                    &format!("{at}.quantity"),
+                    message,
+                    suggest(q, "the quantities", &names),
+                ));
             }
             Some(_) => {}
         }
@@ -335,7 +352,11 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
     }
     let units: Vec<&str> = m.dimension().units().iter().map(|u| u.0).collect();
     if let Some(unit) = m.unit.as_deref().filter(|u| !units.contains(u)) {
-        let help = if units == [""] { "leave it out: it has none".into() } else { suggest(unit, "its units", &units) };
+        let help = if units == [""] {
+            "leave it out: it has none".into()
+        } else {
+            suggest(unit, "its units", &units)
+        };
         return Err(doc.error(&format!("{at}.unit"), format!("it cannot be in `{unit}`"), help));
     }
     if let (Some(from), Some(to)) = (m.from, m.to)
@@ -378,10 +399,18 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
     ] {
         let at = format!("{at}.{key}");
         if there && !belongs {
-            return Err(doc.error(&at, format!("`{key}` has no effect on this kind of plot"), "leave it out"));
+            return Err(doc.error(
+                &at,
+                format!("`{key}` has no effect on this kind of plot"),
+                "leave it out",
+            ));
         }
         if !there && belongs {
-            return Err(doc.error(&at, format!("`{key}` is missing"), "docs/EXPERIMENTS.md tells what each kind needs"));
+            return Err(doc.error(
+                &at,
+                format!("`{key}` is missing"),
+                "docs/EXPERIMENTS.md tells what each kind needs",
+            ));
         }
     }
     for (key, there) in [("unit", p.unit.is_some() && !lines), ("log_x", p.log_x && !cdf)] {
@@ -400,7 +429,11 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
         }
     }
     if (cdf || curves) && p.metrics.len() != 1 {
-        return Err(doc.error(&format!("{at}.metrics"), "it draws one metric", "make another [[plot]] of the other"));
+        return Err(doc.error(
+            &format!("{at}.metrics"),
+            "it draws one metric",
+            "make another [[plot]] of the other",
+        ));
     }
     if let Some(q) = &p.quantity {
         let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
@@ -410,7 +443,11 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
         };
         let units: Vec<&str> = dimension.units().iter().map(|u| u.0).collect();
         if let Some(unit) = p.unit.as_deref().filter(|u| !units.contains(u)) {
-            return Err(doc.error(&format!("{at}.unit"), format!("it cannot be in `{unit}`"), suggest(unit, "its units", &units)));
+            return Err(doc.error(
+                &format!("{at}.unit"),
+                format!("it cannot be in `{unit}`"),
+                suggest(unit, "its units", &units),
+            ));
         }
     }
     if let Some(key) = &p.along {
@@ -420,7 +457,11 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
             return Err(doc.error(&format!("{at}.along"), message, suggest(key, "the varied keys", &keys)));
         };
         if p.at.contains_key(key) {
-            return Err(doc.error(&format!("{at}.at"), format!("`{key}` is drawn along"), "leave it out here"));
+            return Err(doc.error(
+                &format!("{at}.at"),
+                format!("`{key}` is drawn along"),
+                "leave it out here",
+            ));
         }
         let numbers: Option<Vec<(f64, String)>> = axis.values.iter().map(number).collect();
         if numbers.is_none_or(|n| n.windows(2).any(|pair| pair[0].1 != pair[1].1)) {
@@ -445,7 +486,8 @@ fn claim(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
         [_] => {}
         [a, b, ..] => return Err(doc.error(&format!("{at}.{b}"), format!("it has `{a}`, too"), help)),
     }
-    for (key, reason) in [("not_simulated", &c.not_simulated), ("analysis", &c.analysis), ("later", &c.later)] {
+    for (key, reason) in [("not_simulated", &c.not_simulated), ("analysis", &c.analysis), ("later", &c.later)]
+    {
         if reason.as_ref().is_some_and(|r| r.trim().is_empty()) {
             return Err(doc.error(&format!("{at}.{key}"), "the reason is empty", "write it out"));
         }
@@ -466,7 +508,11 @@ fn cases(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
     for case in c.per_case.keys() {
         if !c.measure.iter().any(|m| m.case.as_ref() == Some(case)) {
             let help = format!("add a [[claim.measure]] with case = \"{case}\"");
-            return Err(doc.error(&format!("{at}.per_case"), format!("the case `{case}` is not measured"), help));
+            return Err(doc.error(
+                &format!("{at}.per_case"),
+                format!("the case `{case}` is not measured"),
+                help,
+            ));
         }
     }
     Ok(())
@@ -508,7 +554,8 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     if two != compares(m) {
         let help = "`ratio`, `reduction`, `gain` and `difference` compare two values (`against`, \
                     `against_metric` or `against_at` say with what); `value` takes one";
-        let message = if two { "it says not what it is compared with" } else { "it is compared, but not combined" };
+        let message =
+            if two { "it says not what it is compared with" } else { "it is compared, but not combined" };
         return err("combine", message.into(), help);
     }
     if let Some(case) = &m.case {

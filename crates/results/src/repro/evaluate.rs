@@ -20,7 +20,13 @@ pub type Measured = [Option<Vec<Value>>];
 ///
 /// # Panics
 /// If the experiment was not checked, or the runs are not those of the grid.
-pub fn claims(e: &Experiment, quick: bool, grid: &Grid, measured: &Measured, first: usize) -> Vec<ClaimResult> {
+pub fn claims(
+    e: &Experiment,
+    quick: bool,
+    grid: &Grid,
+    measured: &Measured,
+    first: usize,
+) -> Vec<ClaimResult> {
     assert_eq!(Some(measured.len()), grid.runs(), "an entry per run");
     let cx = Context { e, quick, grid, measured, first };
     e.claim.iter().map(|c| cx.claim(c)).collect()
@@ -143,9 +149,7 @@ impl Context<'_> {
         }
         let (low, high) = range(claim, m);
         let test = match m.expect {
-            Some(side) => {
-                Test::Ordering { side, neutral: combine.neutral().expect("a measure was checked") }
-            }
+            Some(side) => Test::Ordering { side, neutral: combine.neutral().expect("a measure was checked") },
             None => Test::Range { low, high, neutral: combine.neutral() },
         };
         let present: Vec<f64> = combined.iter().flatten().copied().collect();

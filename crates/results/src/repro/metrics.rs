@@ -247,8 +247,7 @@ impl Run {
     fn summary(&self) -> Result<&Json, String> {
         let path = self.path.join(SUMMARY);
         once(&self.summary, || {
-            let text =
-                std::fs::read(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
+            let text = std::fs::read(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
             serde_json::from_slice(&text).map_err(|e| format!("{} is damaged: {e}", path.display()))
         })
     }
@@ -339,7 +338,11 @@ impl Run {
     fn sum(&self, metric: &Metric) -> Result<Value, String> {
         let (t, chosen) = self.chosen(metric)?;
         let total = |column: &str| -> Option<f64> {
-            chosen.iter().map(|&i| t.ints(column)[i]).try_fold(0i64, |sum, v| Some(sum + v?)).map(|v| v as f64)
+            chosen
+                .iter()
+                .map(|&i| t.ints(column)[i])
+                .try_fold(0i64, |sum, v| Some(sum + v?))
+                .map(|v| v as f64)
         };
         let both = |a: &str, b: &str| Some(total(a)? + total(b)?);
         let finished = chosen.iter().filter(|&&i| t.ints("fct_ps")[i].is_some()).count();
@@ -403,7 +406,12 @@ impl Run {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn samples(&self, quantity: &str, element: &Names, span: (u64, u64)) -> Result<Vec<(u64, f64)>, String> {
+    pub fn samples(
+        &self,
+        quantity: &str,
+        element: &Names,
+        span: (u64, u64),
+    ) -> Result<Vec<(u64, f64)>, String> {
         let t = self.table(&self.series, DataFile::Series, &SERIES)?;
         let (what, which) = (t.texts("quantity"), t.texts("element"));
         let mut sums: Vec<(u64, f64)> = Vec::new();
@@ -456,9 +464,8 @@ impl Run {
     fn peak(&self, metric: &Metric, file: DataFile, name: &str, column: &str) -> Result<Value, String> {
         let t = Table::read(&self.path.join(file.name()), &[name, column])?;
         let names = if file == DataFile::Nodes { &metric.node } else { &metric.port };
-        let fits = |i: &usize| {
-            names.as_ref().is_none_or(|n| t.texts(name)[*i].as_ref().is_some_and(|v| n.has(v)))
-        };
+        let fits =
+            |i: &usize| names.as_ref().is_none_or(|n| t.texts(name)[*i].as_ref().is_some_and(|v| n.has(v)));
         let most = (0..t.rows()).filter(fits).filter_map(|i| t.ints(column)[i]).max();
         Ok(most.map_or_else(|| Value::none("nothing of that name"), |v| Value::of(v as f64)))
     }

@@ -233,7 +233,10 @@ mod tests {
     fn never_means_in_no_run() {
         let never = range(0.0, 0.0, None);
         assert_eq!(judged(&[0.0, 0.0, 0.0], never), Verdict::Reproduced);
-        assert_eq!(judged(&[0.0; 99].iter().chain(&[1.0]).copied().collect::<Vec<_>>(), never), Verdict::Contradicted);
+        assert_eq!(
+            judged(&[0.0; 99].iter().chain(&[1.0]).copied().collect::<Vec<_>>(), never),
+            Verdict::Contradicted
+        );
         let at_most = Test::Range { low: None, high: Some(0.0), neutral: None };
         assert_eq!(judged(&[0.0], at_most), Verdict::Reproduced);
         assert_eq!(judged(&[1e-9], at_most), Verdict::Contradicted);
