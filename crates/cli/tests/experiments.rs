@@ -28,7 +28,10 @@ fn repro(what: &str) -> BTreeMap<String, (String, Vec<f64>)> {
     assert_eq!((&results["quick"], &results["complete"]), (&Value::Bool(true), &Value::Bool(true)), "{what}");
     let mut claims = BTreeMap::new();
     for experiment in results["experiments"].as_array().unwrap() {
-        assert_eq!((experiment["lost"].as_u64(), experiment["done"].as_u64()), (Some(0), experiment["runs"].as_u64()));
+        assert_eq!(
+            (experiment["lost"].as_u64(), experiment["done"].as_u64()),
+            (Some(0), experiment["runs"].as_u64())
+        );
         for claim in experiment["claims"].as_array().unwrap() {
             let measures = claim["measures"].as_array().unwrap();
             let means = measures.iter().map(|m| m["mean"].as_f64().unwrap()).collect();

@@ -612,7 +612,9 @@ mod tests {
         for claim in ["fig2.low", "fig2a.low", "fig2z.low.of.all"] {
             assert!(of(claim, "fig2"), "{claim}");
         }
-        for claim in ["fig2", "fig2.", "fig2a", "fig2a.", "fig2ab.low", "fig21.low", "fig2A.low", "fig3.low", "low"] {
+        for claim in
+            ["fig2", "fig2.", "fig2a", "fig2a.", "fig2ab.low", "fig21.low", "fig2A.low", "fig3.low", "low"]
+        {
             assert!(!of(claim, "fig2"), "{claim}");
         }
     }
