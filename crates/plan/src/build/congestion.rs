@@ -175,10 +175,11 @@ fn check_minimum(
     minimum: Step,
 ) -> Result<(), Error> {
     let Step::Rate(minimum) = minimum else { return Ok(()) };
-    // A flow's line rate is that of its host's port.
+    // A flow's line rate is its own rate, if it has one, or that of its host's port.
     let line = |f: &Flow| {
         let port = routes.hops[f.path as usize] as usize;
-        topology.ports.get(port).map_or(u64::MAX, |p| p.rate)
+        let rate = topology.ports.get(port).map_or(u64::MAX, |p| p.rate);
+        if f.pace > 0 { rate.min(f.pace) } else { rate }
     };
     let held = flows.iter().filter(|f| line(f) <= minimum).count();
     if held == 0 {
@@ -191,10 +192,10 @@ fn check_minimum(
         return Err(cx.doc.error(key, message, "write less than the rate of the hosts' links"));
     }
     let which = match held == flows.len() {
-        true => "every flow".to_string(),
-        false => format!("{held} of {} flows", flows.len()),
+        true => "no flow ever slows".to_string(),
+        false => format!("{held} of {} flows never slow", flows.len()),
     };
-    cx.warn(key.to_string(), format!("{which} never slows down: {minimum} are no less than its line rate"));
+    cx.warn(key.to_string(), format!("{which} down: {minimum} are no less than their line rate"));
     Ok(())
 }
 
