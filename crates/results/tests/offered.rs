@@ -134,14 +134,15 @@ fn flows_without_a_way_are_named_and_not_counted() {
     assert!(offered.links.iter().all(|l| l.port != "H2:0"), "it gets nothing to answer");
     let text = render(&offered);
     assert!(text.contains("2 of 4 flows have no way"), "{text}");
-    assert!(text.contains("flow 0: H0 -> H2 (flow) and 1 more"), "{text}");
+    assert!(text.contains("flow 0: H0 -> H2 (flow-1) and 1 more"), "{text}");
     // Written routes stay as they are: over a link that stays down nothing comes.
     let written = "path = [\"H0\", \"S0.0\", \"S1.0\", \"S0.1\", \"H2\"]\n";
     let traffic = [flow("H0", "H2", "10us", written), flow("H0", "H1", "0us", "")].concat();
     let dead =
         |until: &str| racks(&traffic, &format!("[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"5us\"\n{until}"));
+    // Flows are in the order of their starts.
     let flows: Vec<u32> = dead("").unreachable.iter().map(|u| u.flow).collect();
-    assert_eq!(flows, [0]);
+    assert_eq!(flows, [1]);
     assert_eq!(dead("until = \"20us\"\n").unreachable, []);
 }
 
