@@ -220,7 +220,10 @@ fn scenario(
             list.as_array_mut().ok_or("`slow_receiver` is a list")?.push(Value::Table(slow));
         }
     }
-    // Priorities that nothing has would only be warned of.
+    // What has no effect would only be warned of.
+    if !topology.relay_hosts && !table.contains_key("slow_receiver") {
+        table.remove("host");
+    }
     let used: BTreeSet<i64> = flows.iter().map(|f| f.priority.into()).collect();
     if let Some(Value::Array(list)) = table.get_mut("priority") {
         list.retain(|p| p.get("id").and_then(Value::as_integer).is_none_or(|id| used.contains(&id)));
