@@ -8,6 +8,7 @@
 //! of its nodes proves it. If it has one, a scenario is made in which it may show.
 
 pub mod all;
+pub mod blocking;
 pub mod certificate;
 pub mod closing;
 pub mod failures;
@@ -16,6 +17,7 @@ pub mod routes;
 pub mod text;
 pub mod verify;
 mod verify_all;
+pub mod walks;
 pub mod witness;
 
 use certificate::{Certificate, Entry, Routes, Under, entry};

@@ -1,0 +1,272 @@
+//! Who can block whom, from the plan alone.
+//!
+//! *Congested port*: one at which packets can pile up. *Culprits*: the flows that
+//! cross it. *Queues that it can pause*: those that send packets to it, in lanes
+//! that are paused, those that send packets to these, and so on upstream: the
+//! scheme's pauses, relayed as far as they can be. *Innocents*: flows that do not
+//! cross the port and have packets in one of these queues.
+//!
+//! Definition 7 of Pyrrha (Liu et al.) speaks of the queues that culprits lie in
+//! on their way to the port. These are a part: what waits in them can fill the
+//! memory of their device, whoever it belongs to, and pause queues that no culprit
+//! ever comes through. Both are counted: the *innocents*, and those among them
+//! that share a queue with a culprit.
+//!
+//! Everything here is about what can happen, not what does: all flows count,
+//! whenever they send, and on all routes that they ever take.
+
+mod offered;
+mod spread;
+pub mod text;
+mod worst;
+
+pub use text::{BlockingReport, flow_name, queue_name, render, told};
+pub use worst::{Innocent, Link, Tree, TreeQueue, tree};
+
+use crate::walks::{Lists, Walks};
+use offered::{arriving, rates};
+use spread::Groups;
+use std::ops::Range;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::PauseScope;
+
+/// Why packets can pile up at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// More is offered than it sends; or it belongs to a receiver that stalls.
+    Lasting,
+    /// Not more than it sends is offered in the long run; what was held back
+    /// upstream can come at once, through several links or a faster one.
+    Bursts,
+}
+
+/// A port that can be congested, and what its congestion can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Congested {
+    /// The port.
+    pub port: PortId,
+    /// Why packets can pile up there.
+    pub cause: Cause,
+    /// Bits per second that its flows offer it when all send at once.
+    pub offered: u64,
+    /// Its rate in bits per second.
+    pub rate: u64,
+    /// It is where a slow receiver reads, and there are times when it does not.
+    pub stalls: bool,
+    /// Flows whose data crosses it.
+    pub culprits: u64,
+    /// Queues that it can pause.
+    pub queues: u64,
+    /// Flows whose data never crosses it, and waits in these queues.
+    pub innocents: u64,
+    /// Those of them that share a queue with a culprit.
+    pub beside: u64,
+    /// Flows of whose answers the same holds as of the data of innocents.
+    pub answers: u64,
+}
+
+/// Who can block whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocking {
+    /// What one pause stops.
+    pub scope: PauseScope,
+    /// Ports that can be congested and can pause a queue, the worst first: those
+    /// with a lasting cause first, and of these those with the most innocents.
+    pub congested: Vec<Congested>,
+    /// How many flows are an innocent of at least one of the ports whose congestion
+    /// can last.
+    pub innocents: u64,
+    /// How many queues at least one of these ports can pause.
+    pub queues: u64,
+    /// How many flows there are.
+    pub flows: u64,
+    /// How many queues can be paused at all, as far as flows come through them.
+    pub all_queues: u64,
+}
+
+impl Blocking {
+    /// Ports whose congestion can last.
+    pub fn lasting(&self) -> &[Congested] {
+        &self.congested[..self.congested.partition_point(|c| c.cause == Cause::Lasting)]
+    }
+}
+
+/// Who can block whom under a plan.
+pub fn blocking(plan: &Plan, walks: &Walks) -> Blocking {
+    let scope = plan.flow_control.pause_scope();
+    let mut congested = candidates(plan, walks);
+    let groups = Groups::new(&walks.upstream);
+    let asked = congested
+        .iter()
+        .zip(0..)
+        .flat_map(|(c, set)| walks.of_port.get(c.port).iter().map(move |&queue| (set, queue)));
+    let asked = Lists::of(congested.len(), asked.collect());
+    let (mut innocents, mut queues) = (0, 0);
+
+    let count = walks.queues.len() as u32;
+    let own = Lists::of(count as usize, (0..count).map(|q| (q, q)).collect());
+    groups.spread(&walks.upstream, &own, count, &|_| true, &asked, &mut |set, _, bits| {
+        let Some(set) = set else {
+            queues += ones(bits);
+            return false;
+        };
+        let its = &mut congested[set as usize];
+        its.queues += ones(bits);
+        its.cause == Cause::Lasting
+    });
+    for answers in [false, true] {
+        let kind = Kind::new(walks, answers);
+        let (all, begins) = (kind.walks.len() as u32, |i| kind.begins(walks, i));
+        groups.spread(&walks.upstream, &kind.through, all, &begins, &asked, &mut |set, range, bits| {
+            let Some(set) = set else {
+                innocents += if answers { 0 } else { kind.flows(walks, &range, bits) };
+                return false;
+            };
+            let its = &mut congested[set as usize];
+            kind.clear(walks, its.port, scope == PauseScope::Flow, &range, bits);
+            *(if answers { &mut its.answers } else { &mut its.innocents }) += kind.flows(walks, &range, bits);
+            its.cause == Cause::Lasting
+        });
+    }
+    let mut beside = worst::Beside::new(walks);
+    congested.iter_mut().for_each(|c| c.beside = beside.count(walks, c.port, scope == PauseScope::Flow));
+    // What can pause nothing harms nobody but itself.
+    congested.retain(|c| c.queues > 0);
+    congested.sort_by_key(|c| {
+        (c.cause, std::cmp::Reverse((c.innocents, c.beside, c.answers, c.queues, c.culprits)), c.port)
+    });
+    let (flows, all_queues) = (plan.flows.len() as u64, u64::from(count));
+    Blocking { scope, congested, innocents, queues, flows, all_queues }
+}
+
+/// The ports that can be congested, without what their congestion can do.
+fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
+    let rates = rates(plan, walks);
+    let mut stalls = vec![false; plan.topology.ports.len()];
+    plan.receivers.iter().for_each(|r| stalls[r.rx as usize] = !r.stalls.is_empty());
+    let mut found = Vec::new();
+    for port in 0..plan.topology.ports.len() as PortId {
+        // Where nothing comes from a queue that can be paused, congestion pauses nobody.
+        let queues = walks.of_port.get(port);
+        if queues.iter().all(|&queue| walks.upstream.get(queue).is_empty()) {
+            continue;
+        }
+        let arriving = arriving(plan, walks, &rates, port);
+        let rate = plan.topology.ports[port as usize].rate;
+        let stalls = stalls[port as usize];
+        let cause = match () {
+            () if stalls || arriving.offered > rate => Cause::Lasting,
+            () if arriving.burst > rate => Cause::Bursts,
+            () => continue,
+        };
+        let mut flows: Vec<u32> = walks
+            .over
+            .get(port)
+            .iter()
+            .map(|&w| walks.walks[w as usize])
+            .filter(|w| !w.answers)
+            .map(|w| w.flow)
+            .collect();
+        flows.dedup();
+        found.push(Congested {
+            port,
+            cause,
+            offered: arriving.offered,
+            rate,
+            stalls,
+            culprits: flows.len() as u64,
+            queues: 0,
+            innocents: 0,
+            beside: 0,
+            answers: 0,
+        });
+    }
+    found
+}
+
+fn ones(bits: &[u64]) -> u64 {
+    bits.iter().map(|w| u64::from(w.count_ones())).sum()
+}
+
+/// The walks of one kind: data or answers. Numbered anew, in the same order.
+struct Kind {
+    /// By new number, the walk.
+    walks: Vec<u32>,
+    /// By walk; those of the other kind have none.
+    number: Vec<u32>,
+    /// By queue: those through it, by new numbers.
+    through: Lists,
+    /// There are flows with more than one of them.
+    several: bool,
+}
+
+impl Kind {
+    fn new(walks: &Walks, answers: bool) -> Self {
+        let mut number = vec![u32::MAX; walks.walks.len()];
+        let its: Vec<u32> =
+            (0..walks.walks.len() as u32).filter(|&w| walks.walks[w as usize].answers == answers).collect();
+        its.iter().zip(0..).for_each(|(&walk, new)| number[walk as usize] = new);
+        let queues = 0..walks.queues.len() as u32;
+        let through = queues.flat_map(|q| walks.through.get(q).iter().map(move |&w| (q, w)));
+        let through = through.map(|(q, w)| (q, number[w as usize])).filter(|p| p.1 != u32::MAX).collect();
+        let flow = |w: u32| walks.walks[w as usize].flow;
+        let several = its.windows(2).any(|pair| flow(pair[0]) == flow(pair[1]));
+        Self { through: Lists::of(walks.queues.len(), through), walks: its, number, several }
+    }
+
+    fn flow(&self, walks: &Walks, i: u32) -> u32 {
+        walks.walks[self.walks[i as usize] as usize].flow
+    }
+
+    /// Whether the walk `i` is the first one of its flow.
+    fn begins(&self, walks: &Walks, i: u32) -> bool {
+        i == 0 || self.flow(walks, i) != self.flow(walks, i - 1)
+    }
+
+    /// Clears the bits of walks that cross `port`: those are no innocents. Where
+    /// each flow waits for itself alone, no walk of a flow is innocent of a port
+    /// that another one of it crosses.
+    fn clear(&self, walks: &Walks, port: PortId, own_flow: bool, range: &Range<u32>, bits: &mut [u64]) {
+        let mut clear = |i: u32| {
+            if range.contains(&i) {
+                bits[((i - range.start) / 64) as usize] &= !(1 << ((i - range.start) % 64));
+            }
+        };
+        let over = walks.over.get(port);
+        if !own_flow {
+            let from = self.walks.get(range.start as usize).copied().unwrap_or(u32::MAX);
+            let over = &over[over.partition_point(|&w| w < from)..];
+            over.iter()
+                .map(|&w| self.number[w as usize])
+                .take_while(|&i| i == u32::MAX || i < range.end)
+                .for_each(&mut clear);
+            return;
+        }
+        for &walk in over {
+            let flow = walks.walks[walk as usize].flow;
+            let first = self.walks.partition_point(|&w| walks.walks[w as usize].flow < flow) as u32;
+            (first..self.walks.len() as u32)
+                .take_while(|&i| self.flow(walks, i) == flow)
+                .for_each(&mut clear);
+        }
+    }
+
+    /// How many flows the walks with a bit belong to.
+    fn flows(&self, walks: &Walks, range: &Range<u32>, bits: &[u64]) -> u64 {
+        if !self.several {
+            return ones(bits);
+        }
+        let (mut n, mut last) = (0, u32::MAX);
+        for (word, &bits) in (0u32..).zip(bits) {
+            let mut rest = bits;
+            while rest != 0 {
+                let flow = self.flow(walks, range.start + 64 * word + rest.trailing_zeros());
+                n += u64::from(flow != last);
+                last = flow;
+                rest &= rest - 1;
+            }
+        }
+        n
+    }
+}

@@ -1,0 +1,83 @@
+//! Which ports can be congested: where more can arrive than leaves.
+
+use crate::walks::Walks;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::Plan;
+
+/// By walk: bits per second that its packets have at most at its beginning. Data
+/// comes at the line rate of the sender's port, or as the flow is paced; answers
+/// in proportion to the bytes of the data that they answer.
+pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
+    let every = u64::from(plan.transport.ack_every.max(1));
+    let rate = |w| {
+        let walk = &walks.walks[w as usize];
+        let flow = &plan.flows[walk.flow as usize];
+        let line = plan.topology.ports[plan.hops[flow.path as usize] as usize].rate;
+        let data = if flow.pace > 0 { line.min(flow.pace) } else { line };
+        if !walk.answers {
+            return data;
+        }
+        let packets = plan.packet.packets(flow.size);
+        let sent = u128::from(flow.size) + u128::from(packets) * u128::from(plan.packet.header);
+        let answered = u128::from(packets.div_ceil(every)) * u128::from(plan.packet.ack);
+        u64::try_from(u128::from(data) * answered / sent).unwrap_or(u64::MAX)
+    };
+    (0..walks.walks.len() as u32).map(rate).collect()
+}
+
+/// What can arrive for a port, in bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arriving {
+    /// When all its flows send at once: the sum over the links they come through,
+    /// each at most at its rate, and so on back to the senders.
+    pub offered: u64,
+    /// For a moment, when packets that were held back come at once: the sum of the
+    /// rates of these links, and what is sent on this device.
+    pub burst: u64,
+}
+
+/// What can arrive for `port`.
+pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId) -> Arriving {
+    let mut set: Vec<(u32, u32)> = Vec::new();
+    for &walk in walks.over.get(port) {
+        let ports = (0u32..).zip(walks.ports(walk));
+        set.extend(ports.filter(|&(_, &p)| p == port).map(|(at, _)| (walk, at)));
+    }
+    let mut arriving = Arriving { offered: 0, burst: 0 };
+    by_link(walks, &mut set, &mut |link, set| {
+        let (sum, most) = match link {
+            None => (own(rates, set), own(rates, set)),
+            Some(link) => (carried(plan, walks, rates, link, set), plan.topology.ports[link as usize].rate),
+        };
+        arriving.offered = arriving.offered.saturating_add(sum);
+        arriving.burst = arriving.burst.saturating_add(most);
+    });
+    arriving
+}
+
+/// Parts places on walks by the port before each; a walk's beginning has none.
+fn by_link(walks: &Walks, set: &mut [(u32, u32)], each: &mut dyn FnMut(Option<PortId>, &mut [(u32, u32)])) {
+    let before = |&(walk, at): &(u32, u32)| at.checked_sub(1).map(|at| walks.ports(walk)[at as usize]);
+    set.sort_unstable_by_key(|place| (before(place), *place));
+    for part in set.chunk_by_mut(|a, b| before(a) == before(b)) {
+        each(before(&part[0]), part);
+    }
+}
+
+/// What walks that begin here have at their beginning.
+fn own(rates: &[u64], set: &[(u32, u32)]) -> u64 {
+    set.iter().fold(0, |sum: u64, &(walk, _)| sum.saturating_add(rates[walk as usize]))
+}
+
+/// Most that `link` carries of the walks whose next place `set` has.
+fn carried(plan: &Plan, walks: &Walks, rates: &[u64], link: PortId, set: &mut [(u32, u32)]) -> u64 {
+    set.iter_mut().for_each(|place| place.1 -= 1);
+    let mut sum = 0u64;
+    by_link(walks, set, &mut |before, part| {
+        sum = sum.saturating_add(match before {
+            None => own(rates, part),
+            Some(before) => carried(plan, walks, rates, before, part),
+        });
+    });
+    sum.min(plan.topology.ports[link as usize].rate)
+}

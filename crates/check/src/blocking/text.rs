@@ -1,0 +1,296 @@
+//! Who can block whom, in names and in words.
+
+use super::worst::{Innocent, Tree, tree};
+use super::{Blocking, Congested};
+use crate::walks::{Queue, Walks};
+use serde::Serialize;
+use std::fmt::Write;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::PauseScope;
+
+/// Most congested ports that are listed.
+pub const PORTS: usize = 5;
+/// Most innocent flows that are listed for each.
+pub const FLOWS: usize = 10;
+
+/// Who can block whom, by names. Counts are of all, lists are cut.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockingReport {
+    /// Flows of the scenario.
+    pub flows: u64,
+    /// Queues that flows come through and a pause can stop. Under BFC the queues
+    /// of a port and priority count as one.
+    pub pausable_queues: u64,
+    /// Ports that can stay congested, and can pause a queue then.
+    pub congested_ports: u64,
+    /// Those of them for which innocent flows can wait.
+    pub blocking_ports: u64,
+    /// Queues that these ports can pause.
+    pub queues: u64,
+    /// Flows that can wait for one of these ports without crossing it.
+    pub innocent_flows: u64,
+    /// Further ports, at which packets pile up only when what was held back comes at once.
+    pub bursty_ports: u64,
+    /// The worst of the ports that can stay congested.
+    pub worst: Vec<PortReport>,
+    /// How many of the blocking ports are not listed.
+    pub ports_left_out: u64,
+}
+
+/// A congested port by names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PortReport {
+    /// The port.
+    pub port: String,
+    /// Bits per second that its flows offer it when all send at once.
+    pub offered_bps: u64,
+    /// Its rate, in bits per second.
+    pub rate_bps: u64,
+    /// Whether a receiver reads here, and there are times when it does not.
+    pub stalls: bool,
+    /// Flows whose data crosses it.
+    pub culprits: u64,
+    /// Queues that it can pause.
+    pub queues: u64,
+    /// How many pauses lead to the farthest of them.
+    pub levels: u32,
+    /// Flows whose data never crosses it and can wait in one of these queues.
+    pub innocents: u64,
+    /// Those of them that share a queue with a culprit: what Definition 7 of Pyrrha counts.
+    pub beside_culprits: u64,
+    /// How many these are on average if flows are spread over the queues by chance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_beside_culprits: Option<f64>,
+    /// Flows whose answers never cross it and can wait in one of these queues.
+    pub innocent_answers: u64,
+    /// The first of the innocents: those beside culprits first, the nearest first.
+    pub listed: Vec<InnocentReport>,
+    /// How many are not listed.
+    pub left_out: u64,
+}
+
+/// An innocent by names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InnocentReport {
+    /// Its `id` in `flows.parquet`.
+    pub flow: u32,
+    /// In words: `flow 17: H3 -> H9 (websearch)`.
+    pub name: String,
+    /// The queue in which it can wait.
+    pub queue: String,
+    /// The queues that pause each other between this one and the congested port, this one first.
+    pub chain: Vec<String>,
+    /// A flow that crosses the congested port, in the first of them that one comes through.
+    pub culprit: u32,
+    /// In words.
+    pub culprit_name: String,
+    /// Whether it shares the queue with the culprit.
+    pub beside: bool,
+}
+
+/// `flow 17: H3 -> H9 (websearch)`.
+pub fn flow_name(plan: &Plan, flow: u32) -> String {
+    let f = &plan.flows[flow as usize];
+    let node = |n: u32| &plan.topology.nodes[n as usize].name;
+    format!("flow {flow}: {} -> {} ({})", node(f.src), node(f.dst), plan.classes[usize::from(f.class)])
+}
+
+/// `S1.2:3`, with its priority where there are several, and its flow where each has a queue.
+pub fn queue_name(plan: &Plan, queue: Queue) -> String {
+    let mut name = plan.topology.port_name(queue.port);
+    if plan.lanes.len() > 1 {
+        let _ = write!(name, " (priority {})", plan.lanes[usize::from(queue.lane)].priority);
+    }
+    if let Some(flow) = queue.flow {
+        let _ = write!(name, " (flow {flow})");
+    }
+    name
+}
+
+/// What was found by names, and the tree of the worst port.
+pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport, Option<(Congested, Tree)>) {
+    let lasting = blocking.lasting();
+    let blocks = |c: &&Congested| c.innocents + c.answers > 0;
+    let blocking_ports = lasting.iter().filter(blocks).count();
+    let trees: Vec<Tree> = lasting.iter().take(PORTS).map(|c| tree(plan, walks, c.port)).collect();
+    let worst: Vec<_> =
+        lasting.iter().zip(&trees).map(|(c, tree)| port_report(plan, walks, c, tree)).collect();
+    let listed = lasting.iter().take(PORTS).filter(blocks).count();
+    let report = BlockingReport {
+        flows: blocking.flows,
+        pausable_queues: blocking.all_queues,
+        congested_ports: lasting.len() as u64,
+        blocking_ports: blocking_ports as u64,
+        queues: blocking.queues,
+        innocent_flows: blocking.innocents,
+        bursty_ports: (blocking.congested.len() - lasting.len()) as u64,
+        ports_left_out: (blocking_ports - listed) as u64,
+        worst,
+    };
+    let first = lasting.first().cloned().zip(trees.into_iter().next());
+    (report, first)
+}
+
+fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortReport {
+    let name = |i: u32| queue_name(plan, walks.queues[tree.queues[i as usize].queue as usize]);
+    let innocent = |i: &Innocent| InnocentReport {
+        flow: i.flow,
+        name: flow_name(plan, i.flow),
+        queue: name(i.queue),
+        chain: std::iter::successors(Some(i.queue), |&q| tree.queues[q as usize].towards).map(name).collect(),
+        culprit: i.culprit,
+        culprit_name: flow_name(plan, i.culprit),
+        beside: i.beside,
+    };
+    let listed: Vec<_> = tree.innocents.iter().take(FLOWS).map(innocent).collect();
+    PortReport {
+        port: plan.topology.port_name(c.port),
+        offered_bps: c.offered,
+        rate_bps: c.rate,
+        stalls: c.stalls,
+        culprits: c.culprits,
+        queues: c.queues,
+        levels: tree.queues.last().map_or(0, |q| q.level),
+        innocents: c.innocents,
+        beside_culprits: c.beside,
+        expected_beside_culprits: tree.expected,
+        innocent_answers: c.answers,
+        left_out: tree.innocents.len() as u64 - listed.len() as u64,
+        listed,
+    }
+}
+
+/// Bits per second, three digits: `6.4 Tbps`.
+pub fn rate(bits_per_second: u64) -> String {
+    let mut x = bits_per_second as f64;
+    let mut units = ["bps", "kbps", "Mbps", "Gbps", "Tbps", "Pbps"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    for next in units {
+        if x < 999.5 {
+            break;
+        }
+        (x, unit) = (x / 1000.0, next);
+    }
+    let digits = if x < 9.995 {
+        2
+    } else if x < 99.95 {
+        1
+    } else {
+        0
+    };
+    let text = format!("{x:.digits$}");
+    let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {unit}")
+}
+
+/// `1 flow`, `64 flows`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The paragraphs about blocking.
+pub fn render(report: &BlockingReport, scope: PauseScope) -> String {
+    let r = report;
+    match scope {
+        PauseScope::Nothing => {
+            return "Blocking: none. Nothing is ever paused, and no flow waits for the congestion of a port that it does not cross.\n".into();
+        }
+        _ if r.congested_ports == 0 => {
+            return "Blocking: none. No port that could pause another can stay congested: its flows never offer it more than it sends.\n".into();
+        }
+        _ => {}
+    }
+    let mut text = String::new();
+    let (are, all) = if r.innocent_flows == 1 { ("waits", "its") } else { ("wait", "their") };
+    if r.innocent_flows == 0 {
+        let _ = write!(
+            text,
+            "Blocking: none. {} can stay congested and pause {}, and no flow waits for one that it does not cross",
+            counted(r.congested_ports, "port"),
+            counted(r.queues, "queue"),
+        );
+    } else {
+        let _ = write!(
+            text,
+            "Blocking: {} of {} {are} for congestion that is not on {all} way, as far as pauses can spread. \
+             {} can stay congested, {} of them at the cost of innocents; {} of {} can be paused",
+            r.innocent_flows,
+            counted(r.flows, "flow"),
+            counted(r.congested_ports, "port"),
+            r.blocking_ports,
+            r.queues,
+            counted(r.pausable_queues, "queue"),
+        );
+    }
+    let _ = match r.bursty_ports {
+        0 => writeln!(text, "."),
+        n => writeln!(
+            text,
+            ". ({} more can be so for a moment, when what was held back comes at once.)",
+            counted(n, "port")
+        ),
+    };
+    for p in
+        r.worst.iter().filter(|p| p.innocents + p.innocent_answers > 0 || r.innocent_flows == 0).take(PORTS)
+    {
+        port_text(&mut text, p);
+    }
+    if r.ports_left_out > 0 {
+        let _ = writeln!(text, "\n… and {}, none of them worse.", counted(r.ports_left_out, "more port"));
+    }
+    text
+}
+
+fn port_text(text: &mut String, p: &PortReport) {
+    let why = match (p.stalls, p.offered_bps > p.rate_bps) {
+        (true, false) => "its host stops reading".to_string(),
+        (stalls, _) => {
+            let and = if stalls { ", and its host stops reading" } else { "" };
+            format!("{} offered, {} sent{and}", rate(p.offered_bps), rate(p.rate_bps))
+        }
+    };
+    let _ = write!(
+        text,
+        "\n{} congested by {} ({why}) can pause {}, {} deep",
+        p.port,
+        counted(p.culprits, "flow"),
+        counted(p.queues, "queue"),
+        p.levels
+    );
+    if p.innocents == 0 {
+        let _ = write!(text, "; every flow in them crosses it");
+    } else {
+        let _ = write!(
+            text,
+            "; {} that never cross{} it can wait behind them",
+            counted(p.innocents, "flow"),
+            if p.innocents == 1 { "es" } else { "" }
+        );
+        let _ = write!(text, ", {} of these in a queue with flows that do", p.beside_culprits);
+        if let Some(expected) = p.expected_beside_culprits {
+            let _ = write!(text, " ({expected:.1} on average if queues were chosen by chance)");
+        }
+    }
+    let _ = match p.innocent_answers {
+        0 => writeln!(text, "."),
+        n => writeln!(text, "; and so can the answers of {}.", counted(n, "flow")),
+    };
+    for i in &p.listed {
+        let _ = match (i.beside, &i.chain[1..]) {
+            (true, _) => writeln!(text, "  {} in {}, beside {}", i.name, i.queue, i.culprit_name),
+            (false, between) => {
+                writeln!(
+                    text,
+                    "  {} in {}, behind {}, where {} waits",
+                    i.name,
+                    i.queue,
+                    between.join(", "),
+                    i.culprit_name
+                )
+            }
+        };
+    }
+    if p.left_out > 0 {
+        let _ = writeln!(text, "  … and {}", counted(p.left_out, "more flow"));
+    }
+}

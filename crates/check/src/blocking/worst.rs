@@ -1,0 +1,357 @@
+//! One congested port in detail: the queues that it can pause, who waits in them,
+//! and whose fault that is.
+
+use crate::walks::{UNPAUSED, Walks};
+use std::collections::BTreeMap;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::PauseScope;
+
+/// A queue that a congested port can pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeQueue {
+    /// The queue, an index into [`Walks::queues`].
+    pub queue: u32,
+    /// How many pauses it takes: 1 if its packets go to the congested port next.
+    pub level: u32,
+    /// The queue that pauses it, one level nearer (the first of several), an index
+    /// into [`Tree::queues`]; `None` on level 1: the congested port itself.
+    pub towards: Option<u32>,
+    /// Flows whose data comes through it on its way to the congested port.
+    pub culprits: u64,
+    /// Flows whose data comes through it and never crosses the congested port.
+    pub innocents: u64,
+    /// The first of the flows whose data, or answers, come through it on their way
+    /// to the congested port; `None` if only others do.
+    pub culprit: Option<u32>,
+}
+
+/// Packets that leave one queue of a tree and come to another one next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Flows with data on their way to the congested port.
+    pub culprits: u64,
+    /// Flows with data that never crosses it.
+    pub innocents: u64,
+}
+
+/// A flow that does not cross the congested port and can wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Innocent {
+    /// The flow.
+    pub flow: u32,
+    /// The queue in which it waits, an index into [`Tree::queues`]: one that it
+    /// shares with a culprit, if there is one, and of these the nearest.
+    pub queue: u32,
+    /// The culprit that it shares it with; or that is at the end of the chain of
+    /// pauses which leads from this queue to the congested port.
+    pub culprit: u32,
+    /// It shares the queue with the culprit.
+    pub beside: bool,
+}
+
+/// The queues that a port's congestion can pause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    /// The congested port.
+    pub port: PortId,
+    /// Flows whose data crosses it.
+    pub culprits: u64,
+    /// The queues, by level and then in the order of ports and lanes.
+    pub queues: Vec<TreeQueue>,
+    /// From queue to queue, by their indices in `queues`; `None` is the congested port.
+    pub links: BTreeMap<(u32, Option<u32>), Link>,
+    /// All innocents: those that share a queue with a culprit first.
+    pub innocents: Vec<Innocent>,
+    /// How many of those that lie in a port's queues beside culprits share one with
+    /// a culprit on average, if every flow is put into one of the queues of each
+    /// port by chance, each as likely as the others and independent of all else.
+    /// `None` where flows are not spread over queues, or routes change.
+    pub expected: Option<f64>,
+}
+
+/// Whose walks cross a port, and the queues that they lie in before.
+struct Culprits {
+    crosses: Vec<bool>,
+    /// Flows of which a walk crosses it.
+    flows: Vec<bool>,
+    /// Walks and places on them: the queues behind which the port is, over pauses alone.
+    before: Vec<(u32, u32)>,
+}
+
+impl Culprits {
+    fn new(plan: &Plan, walks: &Walks, port: PortId) -> Self {
+        let (mut crosses, mut flows) = (vec![false; walks.walks.len()], vec![false; plan.flows.len()]);
+        let mut before = Vec::new();
+        for &walk in walks.over.get(port) {
+            crosses[walk as usize] = true;
+            flows[walks.walks[walk as usize].flow as usize] = true;
+            before.extend(places_before(walks, walk, port).map(|at| (walk, at)));
+        }
+        Self { crosses, flows, before }
+    }
+
+    /// Whether the data of a walk is none of the port's business.
+    fn innocent(&self, walks: &Walks, walk: u32, own_flow: bool) -> bool {
+        let w = walks.walks[walk as usize];
+        !w.answers && !self.crosses[walk as usize] && !(own_flow && self.flows[w.flow as usize])
+    }
+}
+
+/// The places on a walk from which pauses lead to `port`, along the walk.
+fn places_before(walks: &Walks, walk: u32, port: PortId) -> impl Iterator<Item = u32> {
+    let at = walks.at(walk);
+    let mut found = vec![false; at.len()];
+    for (i, _) in walks.ports(walk).iter().enumerate().filter(|(_, p)| **p == port) {
+        let paused = |j: &usize| at[*j] != UNPAUSED;
+        if paused(&i) {
+            (0..i).rev().take_while(paused).for_each(|j| found[j] = true);
+        }
+    }
+    (0u32..).zip(found).filter(|f| f.1).map(|f| f.0)
+}
+
+/// Counts innocents beside culprits, for one port after another.
+pub struct Beside {
+    /// By walk, queue and flow: the port for which it was last met.
+    crosses: Vec<u32>,
+    queues: Vec<u32>,
+    flows: Vec<u32>,
+    guilty: Vec<u32>,
+}
+
+impl Beside {
+    pub fn new(walks: &Walks) -> Self {
+        let flows = walks.walks.last().map_or(0, |w| w.flow as usize + 1);
+        Self {
+            crosses: vec![u32::MAX; walks.walks.len()],
+            queues: vec![u32::MAX; walks.queues.len()],
+            flows: vec![u32::MAX; flows],
+            guilty: vec![u32::MAX; flows],
+        }
+    }
+
+    /// How many flows that do not cross `port` share a queue with one that is on
+    /// its way there.
+    pub fn count(&mut self, walks: &Walks, port: PortId, own_flow: bool) -> u64 {
+        for &walk in walks.over.get(port) {
+            self.crosses[walk as usize] = port;
+            self.guilty[walks.walks[walk as usize].flow as usize] = port;
+        }
+        let mut n = 0;
+        for &walk in walks.over.get(port) {
+            for at in places_before(walks, walk, port) {
+                let queue = walks.at(walk)[at as usize];
+                if std::mem::replace(&mut self.queues[queue as usize], port) == port {
+                    continue;
+                }
+                for &other in walks.through.get(queue) {
+                    let w = walks.walks[other as usize];
+                    let innocent = !w.answers
+                        && self.crosses[other as usize] != port
+                        && !(own_flow && self.guilty[w.flow as usize] == port);
+                    if innocent && std::mem::replace(&mut self.flows[w.flow as usize], port) != port {
+                        n += 1;
+                    }
+                }
+            }
+        }
+        n
+    }
+}
+
+/// What the congestion of `port` can pause, and whom.
+pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
+    let own_flow = plan.flow_control.pause_scope() == PauseScope::Flow;
+    let culprits = Culprits::new(plan, walks, port);
+    let (mut queues, index) = levels(walks, port);
+    // Who comes through each queue.
+    let mut first: Vec<Option<u32>> = vec![None; queues.len()];
+    let mut guilty: Vec<(u32, u32)> = Vec::new();
+    for &(walk, at) in &culprits.before {
+        let queue = index[walks.at(walk)[at as usize] as usize];
+        let w = walks.walks[walk as usize];
+        let known = &mut first[queue as usize];
+        *known = Some(known.map_or(w.flow, |flow| flow.min(w.flow)));
+        if !w.answers {
+            guilty.push((queue, w.flow));
+        }
+    }
+    guilty.sort_unstable();
+    guilty.dedup();
+    guilty.iter().for_each(|g| queues[g.0 as usize].culprits += 1);
+    queues.iter_mut().zip(first).for_each(|(q, culprit)| q.culprit = culprit);
+    for q in &mut queues {
+        let through = walks.through.get(q.queue).iter().filter(|&&w| culprits.innocent(walks, w, own_flow));
+        let mut flows: Vec<u32> = through.map(|&w| walks.walks[w as usize].flow).collect();
+        flows.dedup();
+        q.innocents = flows.len() as u64;
+    }
+    let innocents = innocents(walks, &culprits, own_flow, &queues, &index);
+    let mut flows: Vec<u32> = walks
+        .over
+        .get(port)
+        .iter()
+        .map(|&w| walks.walks[w as usize])
+        .filter(|w| !w.answers)
+        .map(|w| w.flow)
+        .collect();
+    flows.dedup();
+    Tree {
+        port,
+        culprits: flows.len() as u64,
+        links: links(walks, &culprits, own_flow, port, &index),
+        expected: expected(plan, walks, &culprits),
+        queues,
+        innocents,
+    }
+}
+
+/// The queues that `port` can pause, by level, and by queue their index among
+/// them; [`UNPAUSED`] for others.
+fn levels(walks: &Walks, port: PortId) -> (Vec<TreeQueue>, Vec<u32>) {
+    let mut index = vec![UNPAUSED; walks.queues.len()];
+    let mut queues: Vec<TreeQueue> = Vec::new();
+    let mut level: Vec<(u32, Option<u32>)> = Vec::new();
+    for &own in walks.of_port.get(port) {
+        level.extend(walks.upstream.get(own).iter().map(|&q| (q, None)));
+    }
+    for number in 1.. {
+        // The first of those that pause it, in the order of ports and lanes.
+        level.sort_by_key(|&(q, towards)| (walks.queues[q as usize], towards));
+        level.dedup_by_key(|l| l.0);
+        let from = queues.len();
+        for &(queue, towards) in &level {
+            if index[queue as usize] == UNPAUSED {
+                index[queue as usize] = queues.len() as u32;
+                queues.push(TreeQueue {
+                    queue,
+                    level: number,
+                    towards,
+                    culprits: 0,
+                    innocents: 0,
+                    culprit: None,
+                });
+            }
+        }
+        if queues.len() == from {
+            break;
+        }
+        level.clear();
+        for (q, i) in queues[from..].iter().zip(from as u32..) {
+            level.extend(walks.upstream.get(q.queue).iter().map(|&up| (up, Some(i))));
+        }
+    }
+    (queues, index)
+}
+
+fn innocents(
+    walks: &Walks,
+    culprits: &Culprits,
+    own_flow: bool,
+    queues: &[TreeQueue],
+    index: &[u32],
+) -> Vec<Innocent> {
+    // Of each flow its best place: beside a culprit, near, early on its way.
+    let mut best: BTreeMap<u32, (bool, u32)> = BTreeMap::new();
+    for walk in 0..walks.walks.len() as u32 {
+        if !culprits.innocent(walks, walk, own_flow) {
+            continue;
+        }
+        let at = walks.at(walk).iter().filter(|&&q| q != UNPAUSED).map(|&q| index[q as usize]);
+        // Lower levels have lower indices.
+        let place = at.filter(|&i| i != UNPAUSED).map(|i| (queues[i as usize].culprit.is_none(), i)).min();
+        if let Some(place) = place {
+            let flow = walks.walks[walk as usize].flow;
+            best.entry(flow).and_modify(|known| *known = place.min(*known)).or_insert(place);
+        }
+    }
+    let mut innocents: Vec<Innocent> = best
+        .into_iter()
+        .map(|(flow, (apart, queue))| {
+            let mut at = queue;
+            let culprit = loop {
+                match (queues[at as usize].culprit, queues[at as usize].towards) {
+                    (Some(culprit), _) => break culprit,
+                    (None, Some(towards)) => at = towards,
+                    (None, None) => unreachable!("what comes to the port next crosses it"),
+                }
+            };
+            Innocent { flow, queue, culprit, beside: !apart }
+        })
+        .collect();
+    innocents.sort_by_key(|i| (!i.beside, queues[i.queue as usize].level, i.flow));
+    innocents
+}
+
+fn links(
+    walks: &Walks,
+    culprits: &Culprits,
+    own_flow: bool,
+    port: PortId,
+    index: &[u32],
+) -> BTreeMap<(u32, Option<u32>), Link> {
+    let mut links: BTreeMap<(u32, Option<u32>), Link> = BTreeMap::new();
+    // The flow that was counted last on each of them, as culprit and as innocent.
+    let mut last: BTreeMap<(u32, Option<u32>, bool), u32> = BTreeMap::new();
+    for walk in 0..walks.walks.len() as u32 {
+        let (at, w) = (walks.at(walk), walks.walks[walk as usize]);
+        let innocent = culprits.innocent(walks, walk, own_flow);
+        let mut before = vec![false; if culprits.crosses[walk as usize] { at.len() } else { 0 }];
+        if !before.is_empty() {
+            places_before(walks, walk, port).for_each(|i| before[i as usize] = true);
+        }
+        for (i, pair) in at.windows(2).enumerate() {
+            if pair[0] == UNPAUSED || pair[1] == UNPAUSED || index[pair[0] as usize] == UNPAUSED {
+                continue;
+            }
+            let to = match (walks.ports(walk)[i + 1] == port, index[pair[1] as usize]) {
+                (true, _) => None,
+                (false, UNPAUSED) => continue,
+                (false, to) => Some(to),
+            };
+            let link = links.entry((index[pair[0] as usize], to)).or_default();
+            let culprit = !w.answers && before.get(i) == Some(&true);
+            let key = (index[pair[0] as usize], to, culprit);
+            if (culprit || innocent) && last.insert(key, w.flow) != Some(w.flow) {
+                *(if culprit { &mut link.culprits } else { &mut link.innocents }) += 1;
+            }
+        }
+    }
+    links
+}
+
+/// See [`Tree::expected`].
+fn expected(plan: &Plan, walks: &Walks, culprits: &Culprits) -> Option<f64> {
+    let PauseScope::Queue { queues } = plan.flow_control.pause_scope() else { return None };
+    if !plan.faults.tables.is_empty() {
+        return None;
+    }
+    // A sender's own packets lie apart from those that it forwards, its answers among these.
+    let places =
+        |walk: u32, at: u32| (walks.at(walk)[at as usize], at == 0 && !walks.walks[walk as usize].answers);
+    // Culprits by queue, each once.
+    let mut all: Vec<_> = culprits.before.iter().map(|&(walk, at)| (places(walk, at), walk)).collect();
+    all.sort_unstable();
+    all.dedup();
+    let mut beside = vec![[0u64; 2]; walks.queues.len()];
+    all.iter().for_each(|&((queue, own), _)| beside[queue as usize][usize::from(own)] += 1);
+    let miss = 1.0 - 1.0 / f64::from(queues);
+    let mut sum = 0.0;
+    for walk in (0..walks.walks.len() as u32).filter(|&w| culprits.innocent(walks, w, false)) {
+        let mut met: Vec<_> = (0..walks.at(walk).len() as u32).map(|at| places(walk, at)).collect();
+        met.sort_unstable();
+        met.dedup();
+        let met = met.iter().filter(|m| m.0 != UNPAUSED);
+        let mut met: u64 = met.map(|&(queue, own)| beside[queue as usize][usize::from(own)]).sum();
+        // The probability to miss all of them, by squaring.
+        let (mut missed, mut power) = (1.0, miss);
+        while met > 0 {
+            missed *= if met & 1 == 1 { power } else { 1.0 };
+            power *= power;
+            met >>= 1;
+        }
+        sum += 1.0 - missed;
+    }
+    Some(sum)
+}
