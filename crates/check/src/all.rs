@@ -6,7 +6,7 @@
 //! and what no packet reaches depends on nothing.
 
 use crate::graph::{Edges, Graph, Wait};
-use crate::routes::pausable;
+use crate::routes::{passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
@@ -328,6 +328,9 @@ pub fn matrix(
                 matrix.set(&plan.topology, from, to);
             }
         });
+    }
+    for (from, to) in passed_on(plan) {
+        matrix.set(&plan.topology, from, to);
     }
     Ok(Some(matrix))
 }

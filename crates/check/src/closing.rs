@@ -34,7 +34,10 @@ pub struct Edge {
     pub from: Wait,
     /// For whom.
     pub to: Wait,
-    /// Routes that lead over both: some of them, those from different ports first.
+    /// A host passes the pause of `to` on to `from`.
+    pub passed_on: bool,
+    /// Routes that lead over both, or over `to` if its pause is passed on: some of
+    /// them, those from different ports first.
     pub closers: Vec<Through>,
     /// How many do; 0 where routes are not counted (all routes).
     pub count: u64,
@@ -43,12 +46,14 @@ pub struct Edge {
 }
 
 /// The edges of a cycle, without routes.
-fn edges(cycle: &Cycle) -> Vec<Edge> {
+fn edges(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     let n = cycle.waits.len();
+    let topology = &plan.topology;
     (0..n)
         .map(|i| Edge {
             from: cycle.waits[i],
             to: cycle.waits[(i + 1) % n],
+            passed_on: plan.passes_pauses_on(topology.neighbour(cycle.waits[i].port)),
             closers: Vec::new(),
             count: 0,
             feeders: Vec::new(),
@@ -82,7 +87,7 @@ fn spread_out(list: &mut Vec<Through>) {
 
 /// The flows of a plan that close each edge of a cycle, and those that feed it.
 pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
-    let mut edges = edges(cycle);
+    let mut edges = edges(plan, cycle);
     let ways = Ways::new(plan);
     let later: BTreeMap<u32, Vec<(u32, u32)>> =
         plan.faults.tables.iter().flat_map(|t| &t.flows).fold(BTreeMap::new(), |mut map, r| {
@@ -95,7 +100,8 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         ways.steps(flow, &mut |kind, step| {
             let Some((from, to)) = edge(plan, flow, step) else { return };
             for (i, e) in edges.iter().enumerate() {
-                if e.from == from && e.to == to && !met.contains(&(i, kind)) {
+                let closes = e.from == from && e.to == to || e.passed_on && e.to == from;
+                if closes && !met.contains(&(i, kind)) {
                     met.push((i, kind));
                 }
                 feeds |= e.to == to;
@@ -109,14 +115,15 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         starts.extend(later.get(&flow).into_iter().flatten());
         for &(i, kind) in &met {
             edges[i].count += 1;
-            let e = (edges[i].from, edges[i].to);
+            let (e, passed_on) = ((edges[i].from, edges[i].to), edges[i].passed_on);
             let steady = starts.iter().find_map(|&(data, answers)| {
                 let (start, lane) = match kind {
                     Kind::Data => (data, f.lane),
                     Kind::Answers => (answers, f.ack_lane),
                 };
                 let route = route(plan, flow, kind, start, lane);
-                let over = waits(plan, &route, e.0.flow).windows(2).any(|w| (w[0], w[1]) == e);
+                let waits = waits(plan, &route, e.0.flow);
+                let over = waits.windows(2).any(|w| (w[0], w[1]) == e) || passed_on && waits.contains(&e.1);
                 over.then_some(route)
             });
             let none = Through { flow: Some(flow), kind, ports: Vec::new(), delivers: true, lane: f.lane };
@@ -165,7 +172,7 @@ fn waits(plan: &Plan, route: &Through, flow: Option<u32>) -> Vec<Wait> {
 /// Routes between any two hosts that close each edge of a cycle: a few of them
 /// for each edge.
 pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], cycle: &Cycle) -> Vec<Edge> {
-    let mut edges = edges(cycle);
+    let mut edges = edges(plan, cycle);
     let mut spread = Spread::new(plan, lanes);
     for place in places {
         if edges.iter().all(|e| e.closers.len() >= KEPT / 4) {
@@ -175,16 +182,21 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
         spread.spread(router, place, &[], &mut |from, to| {
             for (i, e) in edges.iter().enumerate() {
                 let is = |w: Wait, p: (PortId, u8)| (w.port, w.lane) == p;
-                if is(e.from, from) && is(e.to, to) && !met.contains(&i) {
+                let closes = is(e.from, from) && is(e.to, to) || e.passed_on && is(e.to, from);
+                if closes && !met.contains(&i) {
                     met.push(i);
                 }
             }
         });
         for i in met {
             let (from, to) = (edges[i].from, edges[i].to);
-            let mut ports = spread.way(from.port, from.lane);
-            let lane = spread.first_lane(from.port, from.lane);
-            ports.push(to.port);
+            // Who fills `to` has its pause passed on, wherever it came from.
+            let last = if edges[i].passed_on { to } else { from };
+            let mut ports = spread.way(last.port, last.lane);
+            let lane = spread.first_lane(last.port, last.lane);
+            if !edges[i].passed_on {
+                ports.push(to.port);
+            }
             let sender = plan.topology.ports[ports[0] as usize].node;
             // On by the first of the ways on; a place without loops is reached soon.
             let mut at = plan.topology.neighbour(to.port);

@@ -129,6 +129,23 @@ impl<'p> Ways<'p> {
     }
 }
 
+/// Where hosts pass pauses on: a pause of the second queue, at such a host, stops
+/// the first one at once, which is a neighbour's towards this host, whether or not
+/// any packet goes from one to the other.
+pub fn passed_on(plan: &Plan) -> impl Iterator<Item = Step> + '_ {
+    let hosts = plan.topology.hosts().filter(|&host| plan.passes_pauses_on(host));
+    let lanes = (0..plan.lanes.len() as u8).filter(|&lane| pausable(plan, lane));
+    let lanes: Vec<u8> = lanes.collect();
+    let pairs = hosts.flat_map(|host| {
+        let ports = plan.relay_ports(host);
+        ports.iter().flat_map(move |&a| ports.iter().map(move |&b| (a, b))).filter(|(a, b)| a != b)
+    });
+    pairs.flat_map(move |(a, b)| {
+        let from = plan.topology.ports[a as usize].peer;
+        lanes.clone().into_iter().map(move |lane| ((from, lane), (b, lane)))
+    })
+}
+
 /// The waits of a step of a flow, if both can be paused.
 pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     if !(pausable(plan, from.1) && pausable(plan, to.1)) {
@@ -155,6 +172,10 @@ pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph>
                 edges.add(from, to);
             }
         });
+    }
+    for (from, to) in passed_on(plan) {
+        let wait = |(port, lane)| Wait { port, lane, flow: None };
+        edges.add(wait(from), wait(to));
     }
     Some(edges.graph())
 }

@@ -140,7 +140,8 @@ fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
 }
 
 fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
-    writeln!(out, "  {} -> {}", wait(&edge.from), wait(&edge.to))?;
+    let passed = edge.passed_on_by.as_ref().map(|host| format!(": {host} passes its pause on"));
+    writeln!(out, "  {} -> {}{}", wait(&edge.from), wait(&edge.to), passed.unwrap_or_default())?;
     for route in edge.closed_by.iter().take(LISTED) {
         let what = match (route.packets, route.path.is_empty()) {
             (_, true) => ", while routes change".to_string(),

@@ -71,6 +71,52 @@ fn rings_tori_and_cubes_have_cycles() {
     deadlocks(&example("bcube-deadlock", &[]), Routes::Scenario, 8);
 }
 
+/// The classic up-down bounce: a tag that grows where a packet turns up again
+/// breaks the circle, with one lossless priority more than the intact fabric needs.
+#[test]
+fn one_bounce_needs_two_lossless_priorities() {
+    let tagger = |lossless: &'static str| {
+        let set = [("flow_control.scheme", "tagger"), ("flow_control.rule", "bounce")];
+        example("fat-tree-failed-links", &[&set[..], &[("flow_control.lossless", lossless)]].concat())
+    };
+    let two = tagger("2");
+    assert_eq!(two.plan.lanes.iter().filter(|lane| lane.lossless).count(), 2);
+    let analysis = check(&two, Routes::Scenario);
+    assert!(matches!(analysis.report.verdict, Verdict::Safe { .. }));
+    assert!(analysis.report.dependencies > 0);
+    // With one, packets that turn up again go on in the lossy priority, and wait for nobody.
+    assert!(safe(&tagger("1"), Routes::Scenario));
+}
+
+/// PortFC, Figure 5: two flows in opposite directions through four hosts. Where
+/// relays count what comes in there is no circle; where they pass pauses on there
+/// is one, of both flows' queues.
+#[test]
+fn hosts_that_pass_pauses_on_close_the_circle() {
+    let relay = |relay: &str| {
+        load(
+            &format!(
+                "[topology]\nkind = \"ndc\"\nn = 2\nk = 1\n{LINK}{TIGHT}relay = \"{relay}\"\n\
+                 [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H3\"\nsize = \"1MB\"\n\
+                 path = [\"H0\", \"S0.0\", \"H1\", \"S1.1\", \"H3\"]\n\
+                 [[traffic]]\nkind = \"flow\"\nsrc = \"H3\"\ndst = \"H0\"\nsize = \"1MB\"\n\
+                 path = [\"H3\", \"S0.1\", \"H2\", \"S1.0\", \"H0\"]\n"
+            ),
+            &[],
+        )
+    };
+    assert!(safe(&relay("accounts"), Routes::Scenario));
+    let blind = relay("blind");
+    let analysis = check(&blind, Routes::Scenario);
+    let Verdict::CycleWithoutWitness { cycle, .. } = &analysis.report.verdict else { panic!("a circle") };
+    assert!(cycle.edges.iter().any(|edge| edge.passed_on_by.is_some()));
+    assert!(cycle.edges.iter().all(|edge| !edge.closed_by.is_empty()), "{cycle:?}");
+    assert!(shown(&analysis).is_some());
+    // The order of the waits without that rule proves nothing with it.
+    let order = check(&relay("accounts"), Routes::Scenario).certificate.expect("it is safe");
+    assert!(verify(&blind, &mut router(&blind), &order).is_err());
+}
+
 #[test]
 fn clos_and_mesh_are_safe() {
     for topology in [
