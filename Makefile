@@ -20,12 +20,13 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test format lint docs unit same-bytes read-run bench fuzz clean-fuzz
+.PHONY: help run test format lint docs unit same-bytes read-run bench repro fuzz clean-fuzz
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
 	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers'
 	@echo 'make bench       packet-hops per second on one core'
+	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make format lint docs unit same-bytes read-run    the steps of make test'
 
@@ -68,6 +69,13 @@ $(VENV)/ready: tests/requirements.txt
 
 bench:
 	$(CARGO) bench --locked -p xoff-sim
+
+# Goes on where it was interrupted. Results that cannot be resumed, as the
+# program or an experiment has changed, are to be removed: rm -r $(TARGET)/repro
+repro:
+	$(CARGO) run --locked --release --quiet -- repro --resume --out $(TARGET)/repro
+	cp $(TARGET)/repro/results.json experiments/results.json
+	cp $(TARGET)/repro/REPRODUCTION.md docs/REPRODUCTION.md
 
 # A finding is left in $(TARGET)/fuzz/crash-*, and make fails.
 fuzz:

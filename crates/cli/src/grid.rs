@@ -25,23 +25,31 @@ use crate::progress::Goal;
 use crate::run::{self, LOST, VERSION};
 use crate::{FAILED, RunArgs, interrupt, output, pool, vary};
 
-/// What all runs of a grid share.
-struct Work<'a> {
-    grid: &'a Grid,
-    source: Source,
+/// The scenario of a run, and its overrides before those of the grid.
+pub type Base<'a> = (&'a Source, Vec<(String, String)>);
+
+/// The runs of a grid, to be checked and made.
+pub struct Work<'a> {
+    /// Which runs there are.
+    pub grid: &'a Grid,
+    /// What each run begins with.
+    pub base: &'a (dyn Fn(usize) -> Base<'a> + Sync),
     /// The scenario's name.
-    name: String,
-    /// Overrides of every run.
-    overrides: Vec<(String, String)>,
+    pub name: String,
+    /// Overrides of every run, as the grid's files have them.
+    pub overrides: Vec<(String, String)>,
+    /// Two runs of one scenario are an error, as they make one value stand for two.
+    pub distinct: bool,
     /// Runs made at a time.
-    jobs: usize,
+    pub jobs: usize,
     /// Threads of each run.
-    threads: usize,
-    quiet: bool,
+    pub threads: usize,
+    /// No progress and no timing.
+    pub quiet: bool,
     /// Ctrl-C was pressed.
-    interrupted: &'a AtomicBool,
+    pub interrupted: &'a AtomicBool,
     /// Results cannot be stored: to go on would be in vain.
-    broken: AtomicBool,
+    pub broken: AtomicBool,
 }
 
 /// Runs a grid.
@@ -52,11 +60,13 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let threads = usize::from(args.threads);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let interrupted = interrupt::flag()?;
+    let source = Source::read(&args.scenario.path)?;
     let work = Work {
         grid: &grid,
-        source: Source::read(&args.scenario.path)?,
+        base: &|_| (&source, overrides.clone()),
         name: load::name(&args.scenario.path),
-        overrides,
+        overrides: overrides.clone(),
+        distinct: true,
         jobs: args.jobs.map_or((cores / threads).max(1), NonZeroUsize::get),
         threads,
         quiet: args.quiet,
@@ -68,26 +78,14 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     };
 
-    let runs = about.runs.len();
-    let mut entries = vec![Entry::default(); runs];
+    let mut entries = vec![Entry::default(); about.runs.len()];
     let directory = if args.no_out {
         None
     } else {
         let default = || Path::new("xoff-runs").join(format!("{}-grid", work.name));
         let out = args.out.clone().unwrap_or_else(default);
-        let open = if args.resume { place::resume } else { place::create };
-        Some(open(&out, &grid, &about).map_err(run::report)?)
+        Some(work.open(&out, &about, args.resume, &mut entries)?)
     };
-    if let Some(directory) = directory.as_ref().filter(|_| args.resume) {
-        for (i, entry) in entries.iter_mut().enumerate() {
-            let found = directory.finished(&grid.name(i), &about, &about.runs[i]).map_err(run::report)?;
-            *entry = found.map_or_else(Entry::default, Entry::done);
-        }
-        let there = entries.iter().filter(|e| e.row.is_some()).count();
-        if !work.quiet {
-            output::complain(&format!("{there} of {} are there already", human::counted(runs as u64, "run")));
-        }
-    }
 
     work.make(&about, directory.as_ref(), &mut entries);
 
@@ -118,9 +116,36 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
 }
 
 impl Work<'_> {
-    /// All overrides of a run.
-    fn overrides(&self, run: usize) -> Vec<(String, String)> {
-        self.overrides.iter().cloned().chain(self.grid.overrides(run)).collect()
+    /// The scenario of a run and all of its overrides.
+    fn base(&self, run: usize) -> Base<'_> {
+        let (source, mut overrides) = (self.base)(run);
+        overrides.extend(self.grid.overrides(run));
+        (source, overrides)
+    }
+
+    /// Makes the grid's directory, or resumes it: then `entries` are those of
+    /// the runs that are there.
+    pub fn open(
+        &self,
+        out: &Path,
+        about: &About,
+        resume: bool,
+        entries: &mut [Entry],
+    ) -> miette::Result<Directory> {
+        if !resume {
+            return place::create(out, self.grid, about).map_err(run::report);
+        }
+        let directory = place::resume(out, self.grid, about).map_err(run::report)?;
+        for (i, entry) in entries.iter_mut().enumerate() {
+            let found = directory.finished(&self.grid.name(i), about, &about.runs[i]).map_err(run::report)?;
+            *entry = found.map_or_else(Entry::default, Entry::done);
+        }
+        let there = entries.iter().filter(|e| e.row.is_some()).count();
+        if !self.quiet {
+            let runs = human::counted(entries.len() as u64, "run");
+            output::complain(&format!("{there} of {runs} are there already"));
+        }
+        Ok(directory)
     }
 
     /// A run in words, with its number.
@@ -131,7 +156,8 @@ impl Work<'_> {
     /// Works a run's scenario out; returns it and what the grid notes of it.
     fn load(&self, run: usize) -> miette::Result<(Loaded, serde_json::Value, RunAbout)> {
         let mut files = Vec::new();
-        let loaded = self.source.load(&self.overrides(run), &mut |path, contents| {
+        let (source, overrides) = self.base(run);
+        let loaded = source.load(&overrides, &mut |path, contents| {
             files.push((path.display().to_string(), fingerprint::of_bytes(contents)));
         })?;
         let scenario = serde_json::to_value(&loaded.scenario).into_diagnostic()?;
@@ -142,7 +168,7 @@ impl Work<'_> {
 
     /// Works out every plan and forgets it again: together they may not fit in
     /// memory. `None` if it was interrupted.
-    fn check(&self) -> miette::Result<Option<About>> {
+    pub fn check(&self) -> miette::Result<Option<About>> {
         let runs = self.grid.runs().expect("a grid that was accepted has a number of runs");
         let meter = GridMeter::new(runs, self.jobs, self.quiet);
         // Runs begin in order, so whatever is before the first that is wrong gets checked.
@@ -165,7 +191,9 @@ impl Work<'_> {
             scenario = scenario.or(first);
             abouts.push(about);
         }
-        self.distinct(&abouts)?;
+        if self.distinct {
+            self.refuse_twins(&abouts)?;
+        }
         Ok(Some(About {
             name: self.name.clone(),
             version: VERSION.into(),
@@ -176,7 +204,7 @@ impl Work<'_> {
     }
 
     /// Refuses two runs of one and the same scenario, such as of 1us and 1000ns.
-    fn distinct(&self, runs: &[RunAbout]) -> miette::Result<()> {
+    fn refuse_twins(&self, runs: &[RunAbout]) -> miette::Result<()> {
         let mut order: Vec<usize> = (0..runs.len()).collect();
         order.sort_by_key(|&i| (&runs[i].fingerprint, i));
         let same = |pair: &&[usize]| runs[pair[0]].fingerprint == runs[pair[1]].fingerprint;
@@ -192,7 +220,7 @@ impl Work<'_> {
     }
 
     /// Makes the runs that are not done.
-    fn make(&self, about: &About, directory: Option<&Directory>, entries: &mut [Entry]) {
+    pub fn make(&self, about: &About, directory: Option<&Directory>, entries: &mut [Entry]) {
         let todo: Vec<usize> = (0..entries.len()).filter(|&i| entries[i].row.is_none()).collect();
         let meter = GridMeter::new(todo.len(), self.jobs, self.quiet);
         let made = pool::each(
@@ -253,7 +281,7 @@ impl Work<'_> {
         }
         let summary = run::summarise(&self.name, &loaded, &outcome);
         let stored = directory.map_or(Ok(()), |d| {
-            let about = run::about(&loaded, &self.overrides(run), wall_seconds).map_err(|e| e.to_string())?;
+            let about = run::about(&loaded, &self.base(run).1, wall_seconds).map_err(|e| e.to_string())?;
             let write = |writer: directory::Writer| writer.write(&about, plan, &outcome, &summary);
             directory::prepare(&d.run(&self.grid.name(run))).and_then(write).map_err(|e| {
                 self.broken.store(true, Ordering::Relaxed);

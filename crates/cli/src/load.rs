@@ -17,13 +17,20 @@ const LARGEST: u64 = 64 << 20;
 pub struct Source {
     path: PathBuf,
     text: Vec<u8>,
+    /// The table of the text that is the scenario; empty if all of it is.
+    table: &'static str,
 }
 
 impl Source {
     /// Reads a scenario's file.
     pub fn read(path: &Path) -> miette::Result<Self> {
         let text = read(path).map_err(|e| unreadable(path, &e))?;
-        Ok(Self { path: path.into(), text })
+        Ok(Self { path: path.into(), text, table: "" })
+    }
+
+    /// A scenario that is the table `table` of a file which has been read.
+    pub fn within(path: &Path, text: &[u8], table: &'static str) -> Self {
+        Self { path: path.into(), text: text.into(), table }
     }
 
     /// Works the scenario out under some overrides. `seen` is shown every file
@@ -41,7 +48,8 @@ impl Source {
             (*seen.borrow_mut())(path, &contents);
             Ok(contents)
         };
-        Ok(xoff_plan::load(&self.path.display().to_string(), &self.text, overrides, &files)?)
+        let name = self.path.display().to_string();
+        Ok(xoff_plan::load_table(&name, &self.text, self.table, overrides, &files)?)
     }
 }
 

@@ -9,6 +9,7 @@ mod load;
 mod output;
 mod pool;
 mod progress;
+mod repro;
 mod run;
 mod schema;
 mod schemes;
@@ -55,6 +56,9 @@ enum Verb {
     Topo(TopoArgs),
     /// Show what a scenario sends: flows, sizes, and the load of each link
     Traffic(TrafficArgs),
+    /// Run a paper's experiments and hold them against what it claims
+    #[command(after_help = EXIT_STATUS)]
+    Repro(repro::ReproArgs),
     /// Say, without running it, whether a scenario can deadlock, with a proof or an example
     #[command(after_help = EXIT_STATUS)]
     Check(CheckArgs),
@@ -198,6 +202,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
         Verb::Traffic(args) => traffic::traffic(&args),
+        Verb::Repro(args) => repro::repro(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Schemes => schemes::schemes(),
         Verb::Schema => schema::schema(),

@@ -26,7 +26,7 @@ pub fn axis(text: &str) -> Result<Axis, String> {
             return Err(format!("{value} is there twice"));
         }
     }
-    Ok(Axis { key: plain(key), values })
+    Ok(Axis { key: plain(key), values, named: false })
 }
 
 /// A key in its plain form: `traffic[0].load` is `traffic.0.load`.
@@ -238,8 +238,8 @@ mod tests {
             let error = given_once(&[("--set", first), ("--set", "c"), ("--set", second)]).unwrap_err();
             assert!(error.to_string().contains("without effect"), "{error}");
         }
-        let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect() };
-        let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect() };
+        let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect(), named: false };
+        let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect(), named: false };
         assert!(grid(&[], &[wide, more], None).unwrap_err().to_string().contains("more than 100000 runs"));
     }
 }

@@ -11,10 +11,11 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue, ValueDeserializer};
 
-type Value<'t> = Spanned<DeValue<'t>>;
+/// A value of the tree, with the bytes that it spans.
+pub type Value<'t> = Spanned<DeValue<'t>>;
 
 /// The text of a scenario: the file, then each override after a line end.
-pub(crate) struct Source {
+pub struct Source {
     name: String,
     text: String,
     file_len: usize,
@@ -30,6 +31,9 @@ struct Override {
 
 impl Source {
     /// Checks that `bytes` are text, and lays the overrides behind them.
+    ///
+    /// # Errors
+    /// It is no text, or there is nothing in it.
     pub fn new(name: &str, bytes: &[u8], overrides: &[(String, String)]) -> Result<Self, Error> {
         let refuse = |message: String, help: &str| Err(Error::new(name, "", None, message).with_help(help));
         let remedy = "a scenario is TOML text; is this the right file?";
@@ -98,14 +102,23 @@ const TABLE_LISTS: [(&str, &str); 6] = [
 ];
 
 /// A parsed scenario, overrides applied, not yet interpreted.
-pub(crate) struct Document<'t> {
+pub struct Document<'t> {
     source: &'t Source,
     root: Value<'t>,
 }
 
 impl<'t> Document<'t> {
     /// Parses the file and applies the overrides in order.
+    ///
+    /// # Errors
+    /// It is not TOML, or an override names no place in it.
     pub fn parse(source: &'t Source) -> Result<Self, Error> {
+        Self::parse_table(source, "")
+    }
+
+    /// The same of a file that holds a scenario in its table `table`, if that
+    /// is not empty: keys count from there, places from the file's beginning.
+    pub(crate) fn parse_table(source: &'t Source, table: &str) -> Result<Self, Error> {
         let root = DeTable::parse(&source.text[..source.file_len]).map_err(|e| {
             let help = "the file is not valid TOML here; text needs quotes, as in rate = \"100Gbps\"";
             let Some(span) = e.span() else {
@@ -129,6 +142,13 @@ impl<'t> Document<'t> {
         })?;
         let span = root.span();
         let mut doc = Document { source, root: Spanned::new(span, DeValue::Table(root.into_inner())) };
+        if !table.is_empty() {
+            let Some(inner) = doc.get(table).filter(|v| v.get_ref().is_table()) else {
+                let help = format!("write [{table}], and the scenario's tables below it");
+                return Err(doc.error(table, format!("there is no table `{table}`"), help));
+            };
+            doc.root = inner.clone();
+        }
         for o in &source.overrides {
             doc.set(o)?;
         }
@@ -194,9 +214,12 @@ impl<'t> Document<'t> {
         Ok(())
     }
 
-    /// The value at a path such as `traffic[1].load`.
+    /// The value at a path such as `traffic[1].load`; the whole at the empty path.
     pub fn get(&self, path: &str) -> Option<&Value<'t>> {
         let mut node = &self.root;
+        if path.is_empty() {
+            return Some(node);
+        }
         for step in steps(path)? {
             node = match step {
                 Step::Key(k) => node.get_ref().get(k.as_str())?,
@@ -249,6 +272,9 @@ impl<'t> Document<'t> {
 
     /// Reads the value at `path` as a `T`; `None` if there is none. Keys in
     /// `without` are left out (they were read before).
+    ///
+    /// # Errors
+    /// The value is no `T`, with its place.
     pub fn read<T: DeserializeOwned>(&self, path: &str, without: &[&str]) -> Result<Option<T>, Error> {
         let Some(value) = self.get(path) else { return Ok(None) };
         let mut value = value.clone();
@@ -263,7 +289,7 @@ impl<'t> Document<'t> {
     /// Refuses a list where a table of keys belongs, and more than two ends of a
     /// range: the deserialiser would take the entries in the order of the keys,
     /// and leave out what is too many.
-    pub fn check_lists(&self) -> Result<(), Error> {
+    pub(crate) fn check_lists(&self) -> Result<(), Error> {
         self.check_lists_below(&self.root, "", "")
     }
 

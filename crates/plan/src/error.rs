@@ -235,7 +235,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// "did you mean `x`?", then what is allowed.
-pub(crate) fn suggest(word: &str, what: &str, candidates: &[&str]) -> String {
+pub fn suggest(word: &str, what: &str, candidates: &[&str]) -> String {
     let list = candidates.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
     match nearest(word, candidates.iter().copied()) {
         Some(best) => format!("did you mean `{best}`? {what}: {list}"),

@@ -4,7 +4,7 @@
 
 mod build;
 pub mod describe;
-mod document;
+pub mod document;
 pub mod error;
 pub mod ideal;
 mod parse;
@@ -62,8 +62,23 @@ pub fn load(
     overrides: &[(String, String)],
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
 ) -> Result<Loaded, Error> {
+    load_table(name, text, "", overrides, files)
+}
+
+/// The same of a text that holds the scenario in its table `table`, beside
+/// other things; errors keep their places in that text.
+///
+/// # Errors
+/// As of [`load`], or there is no such table.
+pub fn load_table(
+    name: &str,
+    text: &[u8],
+    table: &str,
+    overrides: &[(String, String)],
+    files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+) -> Result<Loaded, Error> {
     let source = document::Source::new(name, text, overrides)?;
-    let doc = document::Document::parse(&source)?;
+    let doc = document::Document::parse_table(&source, table)?;
     let mut warnings = Vec::new();
     let scenario = parse::scenario(&doc, &mut warnings)?;
     let built = build::plan(&doc, &scenario, files)?;

@@ -148,6 +148,10 @@ fn an_incast_has_its_load() {
     let starts: Vec<u64> = fixed.flows.iter().step_by(5).map(|f| f.start).collect();
     assert!(starts.iter().enumerate().all(|(i, &t)| t == i as u64 * 21_240_000));
     assert!(fixed.flows.iter().all(|f| f.dst == 3));
+    // Three flows of each sender are three times the bytes, and so a third as often.
+    let three = plan(&[LEAF_SPINE, incast, "load = 0.2\nto = \"H3\"\nflows_per_sender = 3\n"]);
+    let starts: Vec<u64> = three.flows.iter().step_by(15).map(|f| f.start).collect();
+    assert!(starts.len() > 100 && starts.iter().enumerate().all(|(i, &t)| t == i as u64 * 63_720_000));
     // Of the links of all 16 hosts: 16 times as often.
     let all = plan(&[LEAF_SPINE, incast, "load = 0.2\nload_of = \"host-links\"\nto = \"rotate\"\n"]);
     assert_eq!(all.flows[5].start, 21_240_000 / 16);

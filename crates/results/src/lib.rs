@@ -18,6 +18,7 @@ pub mod names;
 pub mod network;
 pub mod notes;
 pub mod offered;
+pub mod repro;
 pub mod statistics;
 pub mod stuck;
 pub mod summary;

@@ -16,7 +16,7 @@ use xoff_results::summary::summarise;
 use xoff_results::table::WIDTH;
 
 fn axis(key: &str, values: &[&str]) -> Axis {
-    Axis { key: key.into(), values: values.iter().map(|v| v.to_string()).collect() }
+    Axis { key: key.into(), values: values.iter().map(|v| v.to_string()).collect(), named: false }
 }
 
 fn summary(locked: bool) -> Value {

@@ -156,6 +156,8 @@ pub struct Incast<'a> {
     pub senders: &'a [NodeId],
     /// Senders per event.
     pub fan_in: u32,
+    /// Flows of each sender in an event, each with a size of its own.
+    pub flows_per_sender: u32,
     /// Size of each flow.
     pub sizes: &'a SizeDistribution,
     /// Time of the first event.
@@ -170,13 +172,17 @@ pub struct Incast<'a> {
 ///
 /// # Errors
 /// If a list is empty or names a node twice, `fan_in` is zero or more than the
-/// senders that some receiver leaves, the period is zero, or there would be more
-/// than [`MAX_FLOWS`]. Keys: `receivers`, `senders`, `fan_in`, `period`.
+/// senders that some receiver leaves, a sender has no flow, the period is zero, or
+/// there would be more than [`MAX_FLOWS`]. Keys: `receivers`, `senders`, `fan_in`,
+/// `flows_per_sender`, `period`.
 pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
     positions("receivers", spec.receivers)?;
     let senders = positions("senders", spec.senders)?;
     if spec.fan_in == 0 {
         return Err(SpecError::new("fan_in", "no senders", "write a whole number from 1"));
+    }
+    if spec.flows_per_sender == 0 {
+        return Err(SpecError::new("flows_per_sender", "no flows", "write a whole number from 1"));
     }
     let receives = spec.receivers.iter().any(|&receiver| position(&senders, receiver).is_some());
     let available = spec.senders.len() - usize::from(receives);
@@ -201,9 +207,11 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
         Some(period) => spec.until.saturating_sub(spec.first).div_ceil(period),
         None => u64::from(spec.first < spec.until),
     };
-    let flows = events.saturating_mul(u64::from(spec.fan_in));
+    let per_event = u64::from(spec.fan_in).saturating_mul(u64::from(spec.flows_per_sender));
+    let flows = events.saturating_mul(per_event);
     if flows > MAX_FLOWS {
-        return Err(too_many("period", flows as f64));
+        let key = if spec.period.is_some() { "period" } else { "flows_per_sender" };
+        return Err(too_many(key, flows as f64));
     }
 
     let mut streams = Streams::new(seed, element);
@@ -225,8 +233,10 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
         }
         for i in 0..spec.fan_in as usize {
             pool.swap(i, i + streams.endpoints.below((count - i) as u64) as usize);
-            let size = spec.sizes.sample(&mut streams.sizes);
-            demands.push(Demand { src: pool[i], dst, size, start });
+            for _ in 0..spec.flows_per_sender {
+                let size = spec.sizes.sample(&mut streams.sizes);
+                demands.push(Demand { src: pool[i], dst, size, start });
+            }
         }
     }
     Ok(demands)

@@ -89,6 +89,7 @@ fn incast_draws_different_senders_for_each_event() {
         rotate: false,
         senders: &senders,
         fan_in: 8,
+        flows_per_sender: 1,
         sizes: &SIZES,
         first: 5 * MICROSECOND,
         period: Some(10 * MICROSECOND),
@@ -117,6 +118,35 @@ fn incast_draws_different_senders_for_each_event() {
     assert_eq!(senders.len(), 15);
     assert!(drawn.iter().all(|flow| flow.dst == 3 && flow.start == 5 * MICROSECOND));
     assert_eq!(incast(&Incast { until: 5 * MICROSECOND, ..once }, 1, 0).unwrap(), []);
+}
+
+#[test]
+fn senders_of_an_incast_can_send_several_flows_at_once() {
+    let senders: Vec<NodeId> = (0..16).collect();
+    let range = SizeDistribution::Uniform { min: 1000, max: 2000 };
+    let spec = Incast {
+        receivers: &[3],
+        rotate: false,
+        senders: &senders,
+        fan_in: 15,
+        flows_per_sender: 5,
+        sizes: &range,
+        first: 5 * MICROSECOND,
+        period: None,
+        until: MILLISECOND,
+    };
+    let drawn = incast(&spec, 1, 0).unwrap();
+    assert_eq!(drawn.len(), 75);
+    for host in senders.iter().filter(|&&host| host != 3) {
+        let own: Vec<_> = drawn.iter().filter(|flow| flow.src == *host).collect();
+        assert!(own.len() == 5 && own.iter().all(|f| f.dst == 3 && f.start == 5 * MICROSECOND));
+    }
+    // 75 draws from 1001 sizes: each flow has one of its own.
+    let sizes: BTreeSet<u64> = drawn.iter().map(|flow| flow.size).collect();
+    assert!(sizes.len() > 60, "{}", sizes.len());
+    // The senders are those that one flow of each would have.
+    let single = incast(&Incast { flows_per_sender: 1, ..spec }, 1, 0).unwrap();
+    assert!(single.iter().zip(drawn.chunks(5)).all(|(one, five)| one.src == five[0].src));
 }
 
 #[test]
@@ -153,6 +183,7 @@ fn impossible_traffic_is_refused_at_its_key() {
         rotate: false,
         senders: &HOSTS,
         fan_in: 4,
+        flows_per_sender: 1,
         sizes: &SIZES,
         first: 0,
         period: None,
@@ -162,6 +193,8 @@ fn impossible_traffic_is_refused_at_its_key() {
     let error = |spec: Incast<'_>| incast(&spec, 1, 0).unwrap_err();
     assert!(error(Incast { fan_in: 5, ..spec }).message.contains("there are 4"));
     assert_eq!(error(Incast { fan_in: 0, ..spec }).key, "fan_in");
+    assert_eq!(error(Incast { flows_per_sender: 0, ..spec }).key, "flows_per_sender");
+    assert_eq!(error(Incast { flows_per_sender: u32::MAX, ..spec }).key, "flows_per_sender");
     assert_eq!(error(Incast { period: Some(0), ..spec }).key, "period");
     assert_eq!(error(Incast { period: Some(1), ..spec }).key, "period");
     assert_eq!(error(Incast { receivers: &[], ..spec }).key, "receivers");

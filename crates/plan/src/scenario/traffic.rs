@@ -201,6 +201,11 @@ pub struct Incast {
     pub name: Option<String>,
     /// Senders of one event, distinct and drawn anew for each; at least 1.
     pub fan_in: u32,
+    /// Flows that each of them sends at once; at least 1. So more flows than hosts
+    /// meet at one receiver.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub flows_per_sender: u32,
     /// Payload of each flow; or give `sizes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,

@@ -25,6 +25,17 @@ pub struct Axis {
     pub key: String,
     /// Its values as written, in the order given.
     pub values: Vec<String>,
+    /// The values are names of variants rather than values of a key: what they
+    /// set is the caller's matter, and no override of this grid.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
+}
+
+impl Axis {
+    /// An axis whose values are names of variants.
+    pub fn named(key: &str, values: Vec<String>) -> Self {
+        Self { key: key.into(), values, named: true }
+    }
 }
 
 /// Which runs there are.
@@ -77,8 +88,9 @@ impl Grid {
     /// The overrides of the scenario that make a run, in the order in which they apply.
     pub fn overrides(&self, run: usize) -> Vec<(String, String)> {
         let values = self.values(self.point_of(run));
+        let keys = self.axes.iter().zip(values).filter(|(axis, _)| !axis.named);
         let mut all: Vec<(String, String)> =
-            self.axes.iter().zip(values).map(|(axis, v)| (axis.key.clone(), v.to_string())).collect();
+            keys.map(|(axis, v)| (axis.key.clone(), v.to_string())).collect();
         all.extend(self.seed_of(run).map(|s| ("run.seed".to_string(), s.to_string())));
         all
     }
@@ -161,6 +173,7 @@ mod tests {
         let axis = |(key, values): &(&str, &[&str])| Axis {
             key: key.to_string(),
             values: values.iter().map(|v| v.to_string()).collect(),
+            named: false,
         };
         Grid { axes: axes.iter().map(axis).collect(), seeds: seeds.to_vec() }
     }
@@ -181,13 +194,17 @@ mod tests {
         assert_eq!(g.point_of(11), 5);
         let owned = |l: [(&str, &str); 3]| l.map(|(k, v)| (k.to_string(), v.to_string())).to_vec();
         assert_eq!(g.overrides(3), owned([("a", "1"), ("b", "y"), ("run.seed", "9")]));
+        let mut named = g.clone();
+        named.axes[0].named = true;
+        assert_eq!(named.overrides(3), g.overrides(3)[1..]);
+        assert_eq!(named.name(3), g.name(3));
     }
 
     #[test]
     fn without_axes_or_seeds_there_is_one_run_that_changes_nothing() {
         let g = Grid::default();
         assert_eq!((g.points(), g.runs(), g.overrides(0), g.name(0)), (Some(1), Some(1), vec![], "1".into()));
-        let huge = Axis { key: "a".into(), values: vec![String::new(); 1 << 17] };
+        let huge = Axis { key: "a".into(), values: vec![String::new(); 1 << 17], named: false };
         assert_eq!(Grid { axes: vec![huge; 4], seeds: vec![] }.runs(), None);
     }
 

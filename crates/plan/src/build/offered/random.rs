@@ -214,6 +214,12 @@ pub(super) fn incast(
         let help = format!("write 1 to {others}: {} hosts may send, the receiver does not", senders.len());
         return Err(cx.doc.error(&at("fan_in"), message, help));
     }
+    if t.flows_per_sender == 0 {
+        let help = "write a whole number from 1, or remove the key for one flow of each sender";
+        return Err(cx.doc.error(&at("flows_per_sender"), "senders without a flow", help));
+    }
+    let flows_per_event = f64::from(t.fan_in) * f64::from(t.flows_per_sender);
+    check_count(cx, &at("flows_per_sender"), flows_per_event, "let each sender send fewer")?;
     let period = match t.load {
         None => t.period.map(|p| p.0),
         Some(load) => Some(period_of(cx, topology, i, t, load, &sizes, packet, (&senders, &receivers))?),
@@ -235,7 +241,7 @@ pub(super) fn incast(
             check_count(
                 cx,
                 &at(if t.load.is_some() { "load" } else { "period" }),
-                events * f64::from(t.fan_in),
+                events * flows_per_event,
                 "let events come less often, or with a smaller fan-in",
             )?;
             until
@@ -250,6 +256,7 @@ pub(super) fn incast(
         rotate,
         senders: &senders,
         fan_in: t.fan_in,
+        flows_per_sender: t.flows_per_sender,
         sizes: &sizes,
         first: t.start.0,
         period,
@@ -288,7 +295,8 @@ fn period_of(
         IncastLoadOf::Receiver => host_capacity(topology, receivers) / receivers.len() as f64,
         IncastLoadOf::HostLinks => host_capacity(topology, senders),
     };
-    let bits = 8.0 * f64::from(t.fan_in) * sizes::mean_wire_bytes(sizes, packet);
+    let flows = f64::from(t.fan_in) * f64::from(t.flows_per_sender);
+    let bits = 8.0 * flows * sizes::mean_wire_bytes(sizes, packet);
     // To the nearest picosecond; a float that is too large saturates.
     Ok(((bits / (load * capacity) * SECOND as f64 + 0.5) as Time).max(1))
 }

@@ -1,0 +1,326 @@
+//! `xoff repro`: run a paper's experiments, measure, and hold that against what
+//! the paper claims.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use miette::{IntoDiagnostic, WrapErr, miette};
+use xoff_results::grid::Grid;
+use xoff_results::grid::compare::{Entry, Status};
+use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
+use xoff_results::repro::evaluate;
+use xoff_results::repro::experiment::{Base, Change, Experiment, SCENARIO};
+use xoff_results::repro::library::{self, Item};
+use xoff_results::repro::metrics::{Run, Value};
+use xoff_results::repro::plot::Drawn;
+use xoff_results::repro::report::{self, ChangeResult, ExperimentResult, Results};
+use xoff_results::repro::{answer, page, sensitivity};
+
+use crate::grid::Work;
+use crate::load::Source;
+use crate::run::{LOST, VERSION};
+use crate::{FAILED, interrupt, output, pool};
+
+/// The file of an experiment's result, in its directory.
+const RESULT: &str = "result.json";
+/// The file of all results.
+const RESULTS: &str = "results.json";
+/// The page that is generated from it.
+const PAGE: &str = "REPRODUCTION.md";
+/// The directory of the runs of `--sensitivity`, in that of an experiment.
+const SENSITIVITY: &str = "sensitivity";
+
+/// Arguments of `xoff repro`.
+#[derive(clap::Args)]
+pub struct ReproArgs {
+    /// A paper, or one of its experiments; all without it
+    #[arg(value_name = "PAPER[/FIGURE]")]
+    what: Option<String>,
+    /// List papers and experiments, and what is missing; run nothing
+    #[arg(long)]
+    list: bool,
+    /// Run the shorter version of each experiment
+    #[arg(long)]
+    quick: bool,
+    /// Change each chosen value by itself, and say which verdicts become others
+    #[arg(long)]
+    sensitivity: bool,
+    /// Runs made at a time, each with its plan in memory [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Go on with what was interrupted: same experiments, same directory
+    #[arg(long)]
+    resume: bool,
+    /// Directory of the results [default: xoff-repro, with --quick xoff-repro-quick]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Directory of the experiments
+    #[arg(long, value_name = "DIR", default_value = "experiments")]
+    experiments: PathBuf,
+    /// Print results.json instead of tables
+    #[arg(long)]
+    json: bool,
+    /// No progress and no timing
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Runs the experiments that the arguments name.
+pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
+    let papers = library::choose(library::load(&args.experiments)?, args.what.as_deref())?;
+    if args.list {
+        output::print(&answer::list(&papers))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let default = if args.quick { "xoff-repro-quick" } else { "xoff-repro" };
+    let out = args.out.clone().unwrap_or_else(|| default.into());
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let interrupted = interrupt::flag()?;
+    let cx = Context {
+        args,
+        out: &out,
+        jobs: args.jobs.map_or(cores, NonZeroUsize::get),
+        interrupted: &interrupted,
+    };
+    // Every plan of every experiment is worked out before the first one runs.
+    let mut tasks = Vec::new();
+    for item in papers.iter().flat_map(|p| &p.experiments) {
+        tasks.push(cx.tasks(item)?);
+    }
+    let Some(tasks) = tasks.into_iter().collect::<Option<Vec<_>>>() else {
+        output::complain("interrupted before anything ran");
+        return Ok(ExitCode::from(interrupt::INTERRUPTED));
+    };
+    let mut results = Results {
+        format: report::FORMAT.into(),
+        format_version: report::FORMAT_VERSION,
+        xoff_version: VERSION.into(),
+        quick: args.quick,
+        complete: true,
+        experiments: Vec::new(),
+        others: Vec::new(),
+    };
+    for task in tasks {
+        let result = cx.experiment(&task)?;
+        results.complete &= result.done == result.runs;
+        if !args.json {
+            output::print(&format!("{}\n", answer::experiment(&result, args.quick)))?;
+        }
+        results.experiments.push(result);
+    }
+    for paper in &papers {
+        for claim in paper.claims.iter().flat_map(|c| &c.claim) {
+            results.others.push(evaluate::without_runs(&paper.name, claim));
+        }
+    }
+    fs::create_dir_all(&out)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("{} cannot be made", out.display()))?;
+    store(&out.join(RESULTS), &results)?;
+    write(&out.join(PAGE), &page::render(&results))?;
+    let text = if args.json { json(&results)? } else { answer::sum(&results) };
+    output::print(&text)?;
+    if !args.quiet {
+        output::complain(&format!("written to {}", out.display()));
+    }
+    let any = |keep: fn(&ExperimentResult) -> bool| results.experiments.iter().any(keep);
+    Ok(if cx.interrupted.load(Ordering::Relaxed) && !results.complete {
+        ExitCode::from(interrupt::INTERRUPTED)
+    } else if any(|e| !e.failed.is_empty()) {
+        ExitCode::from(FAILED)
+    } else if any(|e| e.lost > 0) {
+        ExitCode::from(LOST)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+struct Context<'a> {
+    args: &'a ReproArgs,
+    out: &'a Path,
+    jobs: usize,
+    interrupted: &'a AtomicBool,
+}
+
+/// An experiment whose plans have been checked.
+struct Task<'a> {
+    e: &'a Experiment,
+    /// The scenario of each of its runs.
+    sources: Vec<Source>,
+    about: About,
+    /// What `--sensitivity` changes, and what its grid is.
+    changes: Vec<Change>,
+    changed: Option<About>,
+}
+
+impl Context<'_> {
+    /// Works an experiment out; `None` if it was interrupted.
+    fn tasks<'i>(&self, item: &'i Item) -> miette::Result<Option<Task<'i>>> {
+        let e = &item.read.experiment;
+        let beside = item.path.parent().unwrap_or(Path::new(""));
+        let source = |base: &Base| match base {
+            Base::Inline => Ok(Source::within(&item.path, &item.text, SCENARIO)),
+            Base::File(file) => Source::read(&beside.join(file)),
+        };
+        let sources = item.read.bases.iter().map(source).collect::<miette::Result<Vec<_>>>()?;
+        let changes = if self.args.sensitivity { changes(e, &item.path)? } else { Vec::new() };
+        let of = |changes: &[Change]| {
+            let grid = e.grid(self.args.quick, changes);
+            self.with_work(e, &sources, changes, &grid, |work| {
+                work.check().wrap_err_with(|| item.path.display().to_string())
+            })
+        };
+        let Some(about) = of(&[])? else { return Ok(None) };
+        let changed = if changes.is_empty() { None } else { of(&changes)? };
+        if !changes.is_empty() && changed.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Task { e, sources, about, changes, changed }))
+    }
+
+    /// Calls `f` with the runs of a grid of an experiment.
+    fn with_work<T>(
+        &self,
+        e: &Experiment,
+        sources: &[Source],
+        changes: &[Change],
+        grid: &Grid,
+        f: impl FnOnce(&Work<'_>) -> T,
+    ) -> T {
+        let per_run: usize = e.vary(self.args.quick).iter().map(|v| v.values.len()).product();
+        let base = |run: usize| {
+            let variant = grid.point_of(run) / per_run;
+            let (change, run) = (variant / e.run.len(), variant % e.run.len());
+            (&sources[run], e.overrides(run, self.args.quick, changes.get(change)))
+        };
+        f(&Work {
+            grid,
+            base: &base,
+            name: format!("{}/{}", e.paper, e.id),
+            overrides: Vec::new(),
+            // A choice may concern some of the runs alone.
+            distinct: changes.is_empty(),
+            jobs: self.jobs,
+            threads: 1,
+            quiet: self.args.quiet,
+            interrupted: self.interrupted,
+            broken: AtomicBool::new(false),
+        })
+    }
+
+    /// Makes the runs of an experiment and judges its claims.
+    fn experiment(&self, task: &Task<'_>) -> miette::Result<ExperimentResult> {
+        let e = task.e;
+        let place = self.out.join(&e.paper).join(&e.id);
+        let (grid, entries, measured) = self.grid(task, &[], &task.about, &place)?;
+        let claims = evaluate::claims(e, self.args.quick, &grid, &measured, 0);
+        let count = |status| entries.iter().filter(|e| e.status == status).count();
+        let failed = entries
+            .iter()
+            .enumerate()
+            .filter_map(|(i, entry)| Some(format!("{}: {}", grid.label(i), entry.error.as_ref()?)));
+        let mut result = ExperimentResult {
+            paper: e.paper.clone(),
+            id: e.id.clone(),
+            title: e.title.clone(),
+            section: e.section.clone(),
+            kind: e.kind,
+            note: e.note.clone(),
+            runs: entries.len(),
+            done: entries.iter().filter(|e| e.row.is_some()).count(),
+            lost: count(Status::Lost),
+            failed: failed.collect(),
+            seeds: grid.seeds.clone(),
+            chosen: report::chosen(e),
+            claims,
+            plots: Vec::new(),
+            sensitivity: None,
+        };
+        let drawn = Drawn {
+            e,
+            quick: self.args.quick,
+            grid: &grid,
+            measured: &measured,
+            place: &|run| place.join(RUNS).join(grid.name(run)),
+        };
+        for plot in &e.plot {
+            let figure = drawn.figure(plot).map_err(|e| miette!("{e}"))?;
+            write(&place.join(format!("{}.svg", plot.name)), &figure.svg())?;
+            write(&place.join(format!("{}.csv", plot.name)), &figure.csv())?;
+            result.plots.push(plot.name.clone());
+        }
+        if let Some(about) = &task.changed {
+            let place = place.join(SENSITIVITY);
+            let (grid, entries, measured) = self.grid(task, &task.changes, about, &place)?;
+            result.runs += entries.len();
+            result.done += entries.iter().filter(|e| e.row.is_some()).count();
+            let points = grid.points().unwrap_or(0) / task.changes.len();
+            let changes = (0..task.changes.len()).map(|i| {
+                let after = evaluate::claims(e, self.args.quick, &grid, &measured, i * points);
+                let change = grid.axes[0].values[i].clone();
+                ChangeResult { change, flips: sensitivity::flips(&result.claims, &after) }
+            });
+            result.sensitivity = Some(changes.collect());
+        }
+        store(&place.join(RESULT), &result)?;
+        Ok(result)
+    }
+
+    /// Makes the runs of a grid that are not there, and measures all.
+    fn grid(
+        &self,
+        task: &Task<'_>,
+        changes: &[Change],
+        about: &About,
+        place: &Path,
+    ) -> miette::Result<(Grid, Vec<Entry>, Vec<Option<Vec<Value>>>)> {
+        let grid = task.e.grid(self.args.quick, changes);
+        let mut entries = vec![Entry::default(); about.runs.len()];
+        // What was interrupted before this experiment began has left nothing of it.
+        let resume = self.args.resume && place.join(MANIFEST).exists();
+        let directory = self.with_work(task.e, &task.sources, changes, &grid, |work| {
+            let directory = work.open(place, about, resume, &mut entries)?;
+            work.make(about, Some(&directory), &mut entries);
+            directory.write(&grid, about, &entries).map_err(crate::run::report)?;
+            miette::Result::<Directory>::Ok(directory)
+        })?;
+        let measured = pool::each(
+            self.jobs,
+            entries.len(),
+            || false,
+            |_, i| {
+                entries[i].row.as_ref()?;
+                let run = Run::at(&directory.run(&grid.name(i)));
+                Some(task.e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
+            },
+        );
+        let measured: Vec<Option<Vec<Value>>> = measured
+            .into_iter()
+            .map(|m| m.flatten().transpose())
+            .collect::<Result<_, String>>()
+            .map_err(|e| miette!(help = "Remove that run, and give --resume.", "{e}"))?;
+        Ok((grid, entries, measured))
+    }
+}
+
+/// What `--sensitivity` changes.
+fn changes(e: &Experiment, path: &Path) -> miette::Result<Vec<Change>> {
+    let found = sensitivity::changes(e);
+    found.map_err(|why| miette!("{}: {why}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> miette::Result<()> {
+    fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("{} cannot be written", path.display()))
+}
+
+fn json(value: &impl serde::Serialize) -> miette::Result<String> {
+    Ok(serde_json::to_string_pretty(value).into_diagnostic()? + "\n")
+}
+
+fn store(path: &Path, value: &impl serde::Serialize) -> miette::Result<()> {
+    write(path, &json(value)?)
+}

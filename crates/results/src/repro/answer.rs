@@ -1,0 +1,132 @@
+//! What `xoff repro` prints of an experiment: its claims as a table.
+
+use super::library::Paper;
+use super::report::{ClaimResult, ExperimentResult, Results, counts};
+use crate::human;
+
+/// Said of everything that the shorter version gives.
+pub const QUICK: &str = "quick version: shorter than the experiment, no reproduction";
+
+/// An experiment in text.
+pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
+    let mut out = format!("{}/{}: {} (§ {})\n", e.paper, e.id, e.title, e.section);
+    let seeds = match e.seeds.len() {
+        0 | 1 => "one seed".to_string(),
+        n => format!("{n} seeds"),
+    };
+    let runs = human::counted(e.runs as u64, "run");
+    let done = if e.done == e.runs { runs } else { format!("PARTIAL: {} of {runs} done", e.done) };
+    out.push_str(&format!("  {done}, {seeds}{}\n", if quick { format!("; {QUICK}") } else { String::new() }));
+    if e.lost > 0 {
+        out.push_str(&format!(
+            "  packets of a lossless priority were LOST in {}\n",
+            human::counted(e.lost as u64, "run")
+        ));
+    }
+    for failed in &e.failed {
+        out.push_str(&format!("  FAILED: {failed}\n"));
+    }
+    let rows: Vec<[String; 4]> = e.claims.iter().flat_map(rows).collect();
+    out.push_str(&table(["claim", "paper", "ours", "verdict"], &rows));
+    let mut notes: Vec<String> = Vec::new();
+    for claim in &e.claims {
+        for note in claim.measures.iter().flat_map(|m| &m.notes) {
+            let line = format!("  {}: {note}\n", claim.id);
+            if !notes.contains(&line) {
+                notes.push(line);
+            }
+        }
+    }
+    out.extend(notes);
+    for change in e.sensitivity.iter().flatten() {
+        match &change.flips[..] {
+            [] => out.push_str(&format!("  {}: no verdict changes\n", change.change)),
+            flips => {
+                for f in flips {
+                    let (from, to) = (f.from.name(), f.to.name());
+                    out.push_str(&format!("  {}: {} was {from}, becomes {to}\n", change.change, f.claim));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn rows(claim: &ClaimResult) -> Vec<[String; 4]> {
+    let verdict = claim.verdict.name().to_string();
+    match &claim.measures[..] {
+        [] => vec![[claim.id.clone(), "–".into(), claim.reason.clone().unwrap_or_default(), verdict]],
+        [one] => vec![[claim.id.clone(), one.claimed(), one.ours(), verdict]],
+        several => {
+            let mut rows = vec![[claim.id.clone(), String::new(), String::new(), verdict]];
+            let each = |m: &super::report::MeasureResult| {
+                [format!("  {}", m.which()), m.claimed(), m.ours(), m.verdict.name().to_string()]
+            };
+            rows.extend(several.iter().map(each));
+            rows
+        }
+    }
+}
+
+/// Columns as wide as their longest cell.
+fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let width = |c: usize| {
+        let cells = rows.iter().map(|r| r[c].chars().count());
+        cells.chain([head[c].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let padded: Vec<String> = cells.iter().zip(&widths).map(|(c, &w)| format!("{c:w$}")).collect();
+        format!("  {}\n", padded.join("  ").trim_end())
+    };
+    let mut out = line(head.to_vec());
+    for row in rows {
+        out.push_str(&line(row.iter().map(String::as_str).collect()));
+    }
+    out
+}
+
+/// The sum of all experiments in a line.
+pub fn sum(results: &Results) -> String {
+    let mut out = format!("{}\n", counts(results.claims()));
+    if !results.complete {
+        out.push_str("PARTIAL: not every run is done; --resume goes on\n");
+    }
+    if results.quick {
+        out.push_str(&format!("{QUICK}\n"));
+    }
+    out
+}
+
+/// All papers and their experiments, for `--list`.
+pub fn list(papers: &[Paper]) -> String {
+    let mut out = String::new();
+    for paper in papers {
+        let title = paper.claims.as_ref().map_or(String::new(), |c| format!(": {}", c.title));
+        out.push_str(&format!("{}{title}\n", paper.name));
+        let mut rows = Vec::new();
+        for item in &paper.experiments {
+            let e = &item.read.experiment;
+            let measured = e.claim.iter().filter(|c| !c.measure.is_empty()).count();
+            let runs = human::counted(e.grid(false, &[]).runs().unwrap_or(0) as u64, "run");
+            let claims = format!("{measured} of {} measured", human::counted(e.claim.len() as u64, "claim"));
+            rows.push([format!("{}/{}", e.paper, e.id), e.title.clone(), runs, claims]);
+        }
+        if !rows.is_empty() {
+            out.push_str(&table(["experiment", "shows", "runs", "claims"], &rows));
+        }
+        let mut missing: Vec<(String, usize)> = Vec::new();
+        for claim in paper.claims.iter().flat_map(|c| &c.claim) {
+            let why = super::evaluate::without_runs(&paper.name, claim);
+            let text = format!("{}: {}", why.verdict.name(), why.reason.unwrap_or_default());
+            match missing.iter_mut().find(|(t, _)| *t == text) {
+                Some((_, n)) => *n += 1,
+                None => missing.push((text, 1)),
+            }
+        }
+        for (text, n) in missing {
+            out.push_str(&format!("  {} without an experiment, {text}\n", human::counted(n as u64, "claim")));
+        }
+    }
+    out
+}

@@ -1,0 +1,621 @@
+//! What must fit together in the file of an experiment.
+
+use std::collections::BTreeMap;
+
+use xoff_plan::Error;
+use xoff_plan::document::Document;
+use xoff_plan::error::suggest;
+
+use super::experiment::{
+    Chosen, Claim, Claims, Combine, Experiment, Measure, Metric, Plot, PlotKind, Relation, number, written,
+};
+use super::metrics::{MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, measurable};
+use crate::data::DataFile;
+
+/// Most runs of an experiment.
+const LARGEST: usize = 100_000;
+
+type Checked = Result<(), Error>;
+
+/// Checks an experiment.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
+    name(doc, "paper", &e.paper)?;
+    name(doc, "id", &e.id)?;
+    unique(doc, "run", e.run.iter().map(|r| r.name.as_str()))?;
+    for (i, run) in e.run.iter().enumerate() {
+        name(doc, &format!("run[{i}].name"), &run.name)?;
+    }
+    seeds(doc, "seeds", &e.seeds)?;
+    vary(doc, "vary", &e.vary)?;
+    if let Some(quick) = &e.quick {
+        seeds(doc, "quick.seeds", &quick.seeds)?;
+        vary(doc, "quick.vary", &quick.vary)?;
+        for (i, v) in quick.vary.iter().enumerate() {
+            if !e.vary.iter().any(|other| other.key == v.key) {
+                let at = format!("quick.vary[{i}].key");
+                return Err(doc.error(&at, format!("`{}` is not varied", v.key), "name a key of [[vary]]"));
+            }
+        }
+        if quick.set.is_empty() && quick.seeds.is_empty() && quick.vary.is_empty() {
+            let help =
+                "write seeds, set or vary, or leave out [quick]: without it --quick takes the first seed";
+            return Err(doc.error("quick", "nothing is shorter", help));
+        }
+        for key in quick.set.keys() {
+            free(doc, "quick.set", key, e, "`quick.vary` shortens a varied key")?;
+        }
+    }
+    for (i, run) in e.run.iter().enumerate() {
+        for key in run.set.keys() {
+            free(doc, &format!("run[{i}].set"), key, e, "leave out one of the two")?;
+        }
+    }
+    if e.grid(false, &[]).runs().is_none_or(|n| n > LARGEST) {
+        return Err(doc.error("vary", format!("more than {LARGEST} runs"), "vary less at a time"));
+    }
+    for i in 0..e.chosen.len() {
+        chosen(doc, e, i)?;
+    }
+    unique(doc, "metric", e.metric.iter().map(|m| m.name.as_str()))?;
+    for (i, metric) in e.metric.iter().enumerate() {
+        self::metric(doc, &format!("metric[{i}]"), metric)?;
+    }
+    unique(doc, "plot", e.plot.iter().map(|p| p.name.as_str()))?;
+    for (i, plot) in e.plot.iter().enumerate() {
+        self::plot(doc, &format!("plot[{i}]"), e, plot)?;
+    }
+    for (i, claim) in e.claim.iter().enumerate() {
+        let at = format!("claim[{i}]");
+        if !of(&claim.id, &e.id) {
+            let help = format!("write {0}.NAME, or {0}a.NAME for its panel a", e.id);
+            return Err(doc.error(&format!("{at}.id"), "it is no claim of this experiment", help));
+        }
+        self::claim(doc, &at, claim)?;
+        for (j, measure) in claim.measure.iter().enumerate() {
+            self::measure(doc, &format!("{at}.measure[{j}]"), e, claim, measure)?;
+        }
+        cases(doc, &at, claim)?;
+    }
+    duplicate_claims(doc, &e.claim)?;
+    if e.claim.is_empty() {
+        return Err(doc.error("", "nothing is claimed", "add a [[claim]] table"));
+    }
+    Ok(())
+}
+
+/// Whether a claim is one of the experiment, or of a panel of it: `fig2a.low` is
+/// one of `fig2`.
+fn of(claim: &str, experiment: &str) -> bool {
+    let Some(rest) = claim.strip_prefix(experiment) else { return false };
+    let rest = rest.strip_prefix(|c: char| c.is_ascii_lowercase()).unwrap_or(rest);
+    rest.strip_prefix('.').is_some_and(|name| !name.is_empty())
+}
+
+/// Checks a paper's `claims.toml`.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub(super) fn claims(doc: &Document<'_>, c: &Claims) -> Checked {
+    name(doc, "paper", &c.paper)?;
+    for (i, claim) in c.claim.iter().enumerate() {
+        let at = format!("claim[{i}]");
+        self::claim(doc, &at, claim)?;
+        if !claim.measure.is_empty() {
+            let help = "put the claim into the file of an experiment, or leave out `measure`";
+            return Err(doc.error(&format!("{at}.measure"), "nothing is measured here", help));
+        }
+    }
+    duplicate_claims(doc, &c.claim)
+}
+
+fn duplicate_claims(doc: &Document<'_>, claims: &[Claim]) -> Checked {
+    for (i, claim) in claims.iter().enumerate() {
+        if claims[..i].iter().any(|c| c.id == claim.id) {
+            let message = format!("{} is there twice", claim.id);
+            return Err(doc.error(&format!("claim[{i}].id"), message, "remove one of the two"));
+        }
+    }
+    Ok(())
+}
+
+fn name(doc: &Document<'_>, at: &str, name: &str) -> Checked {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+        let help = "a name has letters, digits, `.`, `_` and `-`: it becomes that of a directory or file";
+        return Err(doc.error(at, format!("`{name}` is no name"), help));
+    }
+    Ok(())
+}
+
+fn unique<'a>(doc: &Document<'_>, list: &str, names: impl Iterator<Item = &'a str>) -> Checked {
+    let names: Vec<&str> = names.collect();
+    for (i, n) in names.iter().enumerate() {
+        let at = format!("{list}[{i}].name");
+        name(doc, &at, n)?;
+        if names[..i].contains(n) {
+            return Err(doc.error(&at, format!("`{n}` is there twice"), "give each a name of its own"));
+        }
+    }
+    Ok(())
+}
+
+fn seeds(doc: &Document<'_>, at: &str, seeds: &[u64]) -> Checked {
+    for (i, seed) in seeds.iter().enumerate() {
+        if seeds[..i].contains(seed) {
+            return Err(doc.error(
+                &format!("{at}[{i}]"),
+                format!("seed {seed} is there twice"),
+                "remove one",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn vary(doc: &Document<'_>, at: &str, vary: &[super::experiment::Vary]) -> Checked {
+    for (i, v) in vary.iter().enumerate() {
+        let at = format!("{at}[{i}]");
+        if v.key.is_empty() || v.key.contains('[') || v.key == "run.seed" {
+            let help = "write it as traffic.0.load; seeds are varied by `seeds`";
+            return Err(doc.error(&format!("{at}.key"), format!("`{}` cannot be varied", v.key), help));
+        }
+        if vary[..i].iter().any(|other| other.key == v.key) {
+            return Err(doc.error(&format!("{at}.key"), format!("`{}` is there twice", v.key), "remove one"));
+        }
+        if v.values.is_empty() {
+            return Err(doc.error(&format!("{at}.values"), "there is no value", "write values = [0.4, 0.8]"));
+        }
+        for (j, value) in v.values.iter().enumerate() {
+            if v.values[..j].contains(value) {
+                let message = format!("{value} is there twice");
+                return Err(doc.error(&format!("{at}.values[{j}]"), message, "remove one of the two"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a key that is varied, too: one of its values would be without effect.
+fn free(doc: &Document<'_>, at: &str, key: &str, e: &Experiment, help: &str) -> Checked {
+    let plain = key.replace('[', ".").replace(']', "");
+    if plain == "run.seed" {
+        return Err(doc.error(at, "`run.seed` is set by `seeds`", "write it there"));
+    }
+    if e.vary.iter().any(|v| v.key == plain) {
+        return Err(doc.error(at, format!("`{key}` is varied, too"), help));
+    }
+    Ok(())
+}
+
+fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
+    let at = format!("chosen[{index}]");
+    let c = &e.chosen[index];
+    let sensitive = c.low.is_some() || c.high.is_some() || !c.alternatives.is_empty();
+    match (&c.key, &c.what, &c.value) {
+        (None, None, _) => {
+            let help = "write `key` and `value`, or `what` was chosen in words";
+            return Err(doc.error(&at, "it says not what was chosen", help));
+        }
+        (None, Some(_), value) => {
+            if value.is_some() || sensitive {
+                let help = "write `key`, which says what they are values of";
+                return Err(doc.error(&at, "values without a key have no effect", help));
+            }
+        }
+        (Some(_), _, None) => {
+            return Err(doc.error(
+                &format!("{at}.value"),
+                "`value` is missing",
+                "write what the key is set to",
+            ));
+        }
+        (Some(key), ..) => {
+            free(doc, &format!("{at}.key"), key, e, "leave out one of the two")?;
+            let runs = |c: &Chosen, name: &String| c.runs.is_empty() || c.runs.contains(name);
+            for run in e.run.iter().filter(|r| runs(c, &r.name)) {
+                if run.set.contains_key(key) {
+                    let message = format!("the run `{}` sets it, too", run.name);
+                    let help = "leave out one of the two, or restrict it by `runs`";
+                    return Err(doc.error(&format!("{at}.key"), message, help));
+                }
+                let twice = e.chosen[..index]
+                    .iter()
+                    .any(|other| other.key.as_ref() == Some(key) && runs(other, &run.name));
+                if twice {
+                    let message = format!("it is chosen twice for the run `{}`", run.name);
+                    return Err(doc.error(&format!("{at}.key"), message, "restrict each by `runs`"));
+                }
+            }
+        }
+    }
+    for (i, run) in c.runs.iter().enumerate() {
+        known_run(doc, &format!("{at}.runs[{i}]"), e, run)?;
+    }
+    if !c.alternatives.is_empty() && (c.low.is_some() || c.high.is_some()) {
+        let message = "`alternatives` stand in the place of `low` and `high`";
+        return Err(doc.error(&format!("{at}.alternatives"), message, "write one or the other"));
+    }
+    Ok(())
+}
+
+fn known_run(doc: &Document<'_>, at: &str, e: &Experiment, run: &str) -> Checked {
+    if e.run_index(run).is_none() {
+        let names: Vec<&str> = e.run.iter().map(|r| r.name.as_str()).collect();
+        return Err(doc.error(at, format!("there is no run `{run}`"), suggest(run, "the runs", &names)));
+    }
+    Ok(())
+}
+
+fn known_metric(doc: &Document<'_>, at: &str, e: &Experiment, metric: &str) -> Result<usize, Error> {
+    e.metric_index(metric).ok_or_else(|| {
+        let names: Vec<&str> = e.metric.iter().map(|m| m.name.as_str()).collect();
+        doc.error(at, format!("there is no metric `{metric}`"), suggest(metric, "the metrics", &names))
+    })
+}
+
+/// The keys of a metric that only some measurable things have.
+fn given(m: &Metric) -> [(&'static str, bool); 15] {
+    [
+        ("statistic", m.statistic.is_some()),
+        ("threshold", m.threshold.is_some()),
+        ("quantity", m.quantity.is_some()),
+        ("element", m.element.is_some()),
+        ("class", m.class.is_some()),
+        ("src", m.src.is_some()),
+        ("dst", m.dst.is_some()),
+        ("min_size", m.min_size.is_some()),
+        ("max_size", m.max_size.is_some()),
+        ("port", m.port.is_some()),
+        ("cause", m.cause.is_some()),
+        ("root", m.root.is_some()),
+        ("node", m.node.is_some()),
+        ("from", m.from.is_some()),
+        ("to", m.to.is_some()),
+    ]
+}
+
+/// The keys that a measurable thing has beside `name`, `of` and `unit`.
+pub fn keys(what: &Measurable) -> &'static [&'static str] {
+    match what.place {
+        Place::Summary(_) | Place::Present(_) => &[],
+        Place::Flows => &["statistic", "class", "src", "dst", "min_size", "max_size", "from", "to"],
+        Place::Sum => &["class", "src", "dst", "min_size", "max_size", "from", "to"],
+        Place::Pauses => &["port", "cause", "root", "from", "to"],
+        Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to"],
+        Place::Peak(DataFile::Nodes, ..) => &["node"],
+        Place::Peak(..) => &["port"],
+    }
+}
+
+fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
+    let Some(what) = measurable(&m.of) else {
+        let names: Vec<&str> = MEASURABLE.iter().map(|m| m.name).collect();
+        let message = format!("`{}` cannot be measured", m.of);
+        return Err(doc.error(&format!("{at}.of"), message, suggest(&m.of, "what can", &names)));
+    };
+    let allowed = keys(what);
+    if let Some((key, _)) = given(m).iter().find(|(key, there)| *there && !allowed.contains(key)) {
+        let help = match allowed {
+            [] => format!("`{}` is of the whole run", m.of),
+            _ => format!("allowed for it: {}", allowed.join(", ")),
+        };
+        return Err(doc.error(&format!("{at}.{key}"), format!("`{key}` has no effect on `{}`", m.of), help));
+    }
+    if what.place == Place::Series {
+        let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
+        match &m.quantity {
+            None => {
+                return Err(doc.error(
+                    &format!("{at}.quantity"),
+                    "`quantity` is missing",
+                    suggest("", "one of", &names),
+                ));
+            }
+            Some(q) if !names.contains(&q.as_str()) => {
+                let message = format!("there is no quantity `{q}`");
+                return Err(doc.error(
+                    &format!("{at}.quantity"),
+                    message,
+                    suggest(q, "the quantities", &names),
+                ));
+            }
+            Some(_) => {}
+        }
+        if m.element.is_none() {
+            let help = "write the traffic class, port, node or flow that it is of, as in series.parquet";
+            return Err(doc.error(&format!("{at}.element"), "`element` is missing", help));
+        }
+    }
+    if allowed.contains(&"statistic") {
+        let mut known: Vec<&str> = STATISTICS.to_vec();
+        if what.place == Place::Series {
+            known.extend(TIMES);
+        }
+        let at = format!("{at}.statistic");
+        match m.statistic.as_deref() {
+            None => return Err(doc.error(&at, "`statistic` is missing", suggest("", "one of", &known))),
+            Some(s) if !known.contains(&s) => {
+                let message = format!("there is no statistic `{s}` of it");
+                return Err(doc.error(&at, message, suggest(s, "those that are", &known)));
+            }
+            Some(_) => {}
+        }
+    }
+    let timed = m.statistic.as_deref().is_some_and(|s| TIMES.contains(&s));
+    if timed != m.threshold.is_some() {
+        let at = format!("{at}.threshold");
+        let message = if timed { "`threshold` is missing" } else { "`threshold` has no effect" };
+        return Err(doc.error(&at, message, "it belongs to `time-below` and `time-above`, and they to it"));
+    }
+    let units: Vec<&str> = m.dimension().units().iter().map(|u| u.0).collect();
+    if let Some(unit) = m.unit.as_deref().filter(|u| !units.contains(u)) {
+        let help = if units == [""] {
+            "leave it out: it has none".into()
+        } else {
+            suggest(unit, "its units", &units)
+        };
+        return Err(doc.error(&format!("{at}.unit"), format!("it cannot be in `{unit}`"), help));
+    }
+    if let (Some(from), Some(to)) = (m.from, m.to)
+        && from >= to
+    {
+        return Err(doc.error(&format!("{at}.to"), "it ends before it begins", "`to` comes after `from`"));
+    }
+    Ok(())
+}
+
+fn points(doc: &Document<'_>, at: &str, e: &Experiment, values: &BTreeMap<String, toml::Value>) -> Checked {
+    let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();
+    for (key, value) in values {
+        let Some(axis) = e.vary.iter().find(|v| v.key == *key) else {
+            let message = format!("`{key}` is not varied");
+            return Err(doc.error(at, message, suggest(key, "the varied keys", &keys)));
+        };
+        if !axis.values.contains(value) {
+            let values: Vec<String> = axis.values.iter().map(written).collect();
+            let message = format!("`{key}` does not become {value}");
+            return Err(doc.error(at, message, format!("its values: {}", values.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
+    for (i, run) in p.runs.iter().enumerate() {
+        known_run(doc, &format!("{at}.runs[{i}]"), e, run)?;
+    }
+    points(doc, &format!("{at}.at"), e, &p.at)?;
+    let lines = p.kind == PlotKind::Lines;
+    let cdf = p.kind == PlotKind::Cdf;
+    let curves = p.kind == PlotKind::Curves;
+    for (key, there, belongs) in [
+        ("metrics", !p.metrics.is_empty(), !lines),
+        ("quantity", p.quantity.is_some(), lines),
+        ("elements", !p.elements.is_empty(), lines),
+        ("along", p.along.is_some(), curves),
+    ] {
+        let at = format!("{at}.{key}");
+        if there && !belongs {
+            return Err(doc.error(
+                &at,
+                format!("`{key}` has no effect on this kind of plot"),
+                "leave it out",
+            ));
+        }
+        if !there && belongs {
+            return Err(doc.error(
+                &at,
+                format!("`{key}` is missing"),
+                "docs/EXPERIMENTS.md tells what each kind needs",
+            ));
+        }
+    }
+    for (key, there) in [("unit", p.unit.is_some() && !lines), ("log_x", p.log_x && !cdf)] {
+        if there {
+            let message = format!("`{key}` has no effect on this kind of plot");
+            return Err(doc.error(&format!("{at}.{key}"), message, "leave it out"));
+        }
+    }
+    for (i, metric) in p.metrics.iter().enumerate() {
+        let at = format!("{at}.metrics[{i}]");
+        let metric = known_metric(doc, &at, e, metric)?;
+        let place = measurable(&e.metric[metric].of).map(|m| m.place);
+        if cdf && place != Some(Place::Flows) {
+            let help = "name a metric of fct, slowdown, flow-rate or completion";
+            return Err(doc.error(&at, "it is not one of each flow", help));
+        }
+    }
+    if (cdf || curves) && p.metrics.len() != 1 {
+        return Err(doc.error(
+            &format!("{at}.metrics"),
+            "it draws one metric",
+            "make another [[plot]] of the other",
+        ));
+    }
+    if let Some(q) = &p.quantity {
+        let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
+        let Some(dimension) = super::metrics::quantity(q) else {
+            let message = format!("there is no quantity `{q}`");
+            return Err(doc.error(&format!("{at}.quantity"), message, suggest(q, "the quantities", &names)));
+        };
+        let units: Vec<&str> = dimension.units().iter().map(|u| u.0).collect();
+        if let Some(unit) = p.unit.as_deref().filter(|u| !units.contains(u)) {
+            return Err(doc.error(
+                &format!("{at}.unit"),
+                format!("it cannot be in `{unit}`"),
+                suggest(unit, "its units", &units),
+            ));
+        }
+    }
+    if let Some(key) = &p.along {
+        let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();
+        let Some(axis) = e.vary.iter().find(|v| v.key == *key) else {
+            let message = format!("`{key}` is not varied");
+            return Err(doc.error(&format!("{at}.along"), message, suggest(key, "the varied keys", &keys)));
+        };
+        if p.at.contains_key(key) {
+            return Err(doc.error(
+                &format!("{at}.at"),
+                format!("`{key}` is drawn along"),
+                "leave it out here",
+            ));
+        }
+        let numbers: Option<Vec<(f64, String)>> = axis.values.iter().map(number).collect();
+        if numbers.is_none_or(|n| n.windows(2).any(|pair| pair[0].1 != pair[1].1)) {
+            let message = "its values are not all numbers of one unit";
+            return Err(doc.error(&format!("{at}.along"), message, "write them so, or draw bars instead"));
+        }
+    }
+    Ok(())
+}
+
+fn claim(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
+    let reasons = [
+        ("measure", !c.measure.is_empty()),
+        ("not_simulated", c.not_simulated.is_some()),
+        ("analysis", c.analysis.is_some()),
+        ("later", c.later.is_some()),
+    ];
+    let given: Vec<&str> = reasons.iter().filter(|r| r.1).map(|r| r.0).collect();
+    let help = "write [[claim.measure]], or one of `not_simulated`, `analysis` and `later` with the reason";
+    match given[..] {
+        [] => return Err(doc.error(at, format!("{} has neither a measurement nor a reason", c.id), help)),
+        [_] => {}
+        [a, b, ..] => return Err(doc.error(&format!("{at}.{b}"), format!("it has `{a}`, too"), help)),
+    }
+    for (key, reason) in [("not_simulated", &c.not_simulated), ("analysis", &c.analysis), ("later", &c.later)]
+    {
+        if reason.as_ref().is_some_and(|r| r.trim().is_empty()) {
+            return Err(doc.error(&format!("{at}.{key}"), "the reason is empty", "write it out"));
+        }
+    }
+    if let (Some(low), Some(high)) = (c.low, c.high)
+        && low > high
+    {
+        return Err(doc.error(&format!("{at}.high"), "`high` lies below `low`", "exchange them"));
+    }
+    Ok(())
+}
+
+/// Of a claim with cases, each is measured.
+fn cases(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
+    if c.measure.is_empty() {
+        return Ok(());
+    }
+    for case in c.per_case.keys() {
+        if !c.measure.iter().any(|m| m.case.as_ref() == Some(case)) {
+            let help = format!("add a [[claim.measure]] with case = \"{case}\"");
+            return Err(doc.error(
+                &format!("{at}.per_case"),
+                format!("the case `{case}` is not measured"),
+                help,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// How a measure becomes one number.
+pub(super) fn combine(claim: &Claim, m: &Measure) -> Combine {
+    m.combine.unwrap_or(match claim.relation {
+        Relation::Ratio => Combine::Ratio,
+        Relation::Reduction => Combine::Reduction,
+        Relation::Ordering => Combine::Difference,
+        _ => Combine::Value,
+    })
+}
+
+/// Whether a measure compares two values.
+pub(super) fn compares(m: &Measure) -> bool {
+    m.against.is_some() || m.against_metric.is_some() || !m.against_at.is_empty()
+}
+
+fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure) -> Checked {
+    let err = |key: &str, message: String, help: &str| Err(doc.error(&format!("{at}.{key}"), message, help));
+    known_run(doc, &format!("{at}.run"), e, &m.run)?;
+    if let Some(run) = &m.against {
+        known_run(doc, &format!("{at}.against"), e, run)?;
+    }
+    let a = known_metric(doc, &format!("{at}.metric"), e, &m.metric)?;
+    if let Some(metric) = &m.against_metric {
+        let b = known_metric(doc, &format!("{at}.against_metric"), e, metric)?;
+        if e.metric[a].scale() != e.metric[b].scale() {
+            let help = "give both metrics the same unit";
+            return err("against_metric", "the two have different units".into(), help);
+        }
+    }
+    points(doc, &format!("{at}.at"), e, &m.at)?;
+    points(doc, &format!("{at}.against_at"), e, &m.against_at)?;
+    let combine = combine(c, m);
+    let two = combine != Combine::Value;
+    if two != compares(m) {
+        let help = "`ratio`, `reduction`, `gain` and `difference` compare two values (`against`, \
+                    `against_metric` or `against_at` say with what); `value` takes one";
+        let message =
+            if two { "it says not what it is compared with" } else { "it is compared, but not combined" };
+        return err("combine", message.into(), help);
+    }
+    if let Some(case) = &m.case {
+        let known: Vec<&str> = c.per_case.keys().map(String::as_str).collect();
+        if !c.per_case.contains_key(case) {
+            return err("case", format!("there is no case `{case}`"), &suggest(case, "its cases", &known));
+        }
+    }
+    let bounds = m.low.is_some() || m.high.is_some();
+    match c.relation {
+        Relation::Shape => {
+            if m.says.is_none() {
+                return err("says", "`says` is missing".into(), "write what is tested, in words");
+            }
+            if bounds == m.expect.is_some() {
+                let help = "of a shape each measure has `low` or `high` or both, or else `expect`";
+                return Err(doc.error(at, "it says not what is expected", help));
+            }
+        }
+        _ if bounds => {
+            let help = "its range is that of the claim; only a shape has bounds of its own";
+            return err(if m.low.is_some() { "low" } else { "high" }, "it has no effect".into(), help);
+        }
+        Relation::Ordering => {
+            if m.expect.is_none() {
+                return err("expect", "`expect` is missing".into(), "write \"less\" or \"greater\"");
+            }
+        }
+        _ => {
+            if m.expect.is_some() {
+                return err("expect", "it has no effect".into(), "it belongs to an ordering or a shape");
+            }
+            if !c.per_case.is_empty() && m.case.is_none() {
+                let help = "name one of its cases, whose value is claimed";
+                return err("case", "`case` is missing".into(), help);
+            }
+            if c.per_case.is_empty() && c.low.is_none() && c.high.is_none() {
+                return Err(doc.error(at, "the claim has no range", "give the claim `low` or `high`"));
+            }
+        }
+    }
+    if m.expect.is_some() && !two {
+        return err("expect", "nothing is compared".into(), "say with what, by `against`");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+
+    #[test]
+    fn claims_are_of_their_figure_or_of_a_panel_of_it() {
+        for claim in ["fig2.low", "fig2a.low", "fig2z.low.of.all"] {
+            assert!(of(claim, "fig2"), "{claim}");
+        }
+        for claim in
+            ["fig2", "fig2.", "fig2a", "fig2a.", "fig2ab.low", "fig21.low", "fig2A.low", "fig3.low", "low"]
+        {
+            assert!(!of(claim, "fig2"), "{claim}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! From what was measured in the runs of an experiment to a verdict on each claim.
+
+use std::collections::BTreeMap;
+
+use super::check::combine;
+use super::experiment::{Claim, Experiment, Measure, Relation, written};
+use super::metrics::Value;
+use super::report::{ClaimResult, MeasureResult};
+use super::verdict::{self, Test, Verdict, judge};
+use crate::grid::Grid;
+use crate::grid::interval::{Interval, spread};
+
+/// What was measured: for each run of a grid, in order, the value of each
+/// metric; `None` for a run that was not made.
+pub type Measured = [Option<Vec<Value>>];
+
+/// Judges every claim of an experiment. `first` is the number of the grid's
+/// first point that counts: the grid of `--sensitivity` has the points of each
+/// change behind each other.
+///
+/// # Panics
+/// If the experiment was not checked, or the runs are not those of the grid.
+pub fn claims(
+    e: &Experiment,
+    quick: bool,
+    grid: &Grid,
+    measured: &Measured,
+    first: usize,
+) -> Vec<ClaimResult> {
+    assert_eq!(Some(measured.len()), grid.runs(), "an entry per run");
+    let cx = Context { e, quick, grid, measured, first };
+    e.claim.iter().map(|c| cx.claim(c)).collect()
+}
+
+/// A claim that is not measured, with its reason.
+pub fn without_runs(paper: &str, claim: &Claim) -> ClaimResult {
+    let (verdict, reason) = match (&claim.not_simulated, &claim.analysis, &claim.later) {
+        (Some(reason), ..) => (Verdict::NotSimulated, reason),
+        (_, Some(reason), _) => (Verdict::Analysis, reason),
+        (_, _, Some(reason)) => (Verdict::NotYet, reason),
+        _ => unreachable!("a claim was checked to have a measurement or a reason"),
+    };
+    ClaimResult::new(paper, claim, verdict, Some(reason.clone()), Vec::new())
+}
+
+struct Context<'a> {
+    e: &'a Experiment,
+    quick: bool,
+    grid: &'a Grid,
+    measured: &'a Measured,
+    first: usize,
+}
+
+impl Context<'_> {
+    fn claim(&self, claim: &Claim) -> ClaimResult {
+        if claim.measure.is_empty() {
+            return without_runs(&self.e.paper, claim);
+        }
+        let measures: Vec<MeasureResult> =
+            claim.measure.iter().flat_map(|m| self.measures(claim, m)).collect();
+        let verdict = verdict::all(measures.iter().map(|m| m.verdict));
+        ClaimResult::new(&self.e.paper, claim, verdict, None, measures)
+    }
+
+    /// A measure at each point that it leaves open.
+    fn measures(&self, claim: &Claim, m: &Measure) -> Vec<MeasureResult> {
+        let axes = self.e.vary(self.quick);
+        // Every combination of the values of the axes that `at` does not name.
+        let mut points: Vec<BTreeMap<String, String>> = vec![BTreeMap::new()];
+        for axis in &axes {
+            let values = match m.at.get(&axis.key) {
+                Some(value) => vec![written(value)],
+                None => axis.values.iter().map(written).collect(),
+            };
+            points = points
+                .iter()
+                .flat_map(|p| {
+                    values.iter().map(|v| {
+                        let mut p = p.clone();
+                        p.insert(axis.key.clone(), v.clone());
+                        p
+                    })
+                })
+                .collect();
+        }
+        points.into_iter().map(|at| self.measure(claim, m, at)).collect()
+    }
+
+    /// The point of a run and of the values of the axes; `None` if the shorter
+    /// version does not have it.
+    fn point(&self, run: &str, at: &BTreeMap<String, String>) -> Option<usize> {
+        let mut point = self.e.run_index(run).expect("a measure was checked");
+        for axis in self.e.vary(self.quick) {
+            let value = axis.values.iter().position(|v| written(v) == at[&axis.key])?;
+            point = point * axis.values.len() + value;
+        }
+        Some(self.first + point)
+    }
+
+    /// The values of a metric at a point, by seed; and what is to be said of them.
+    fn values(&self, point: usize, metric: usize, notes: &mut Vec<String>) -> Vec<Option<f64>> {
+        let per_point = self.grid.per_point();
+        let runs = point * per_point..(point + 1) * per_point;
+        runs.map(|run| {
+            let Some(values) = &self.measured[run] else {
+                note(notes, "not every run is there");
+                return None;
+            };
+            if let Some(text) = &values[metric].note {
+                note(notes, &format!("{}: {text}", self.grid.label(run)));
+            }
+            values[metric].value
+        })
+        .collect()
+    }
+
+    fn measure(&self, claim: &Claim, m: &Measure, at: BTreeMap<String, String>) -> MeasureResult {
+        let combine = combine(claim, m);
+        let metric = self.e.metric_index(&m.metric).expect("a measure was checked");
+        let mut notes = Vec::new();
+        let missing = || vec![None; self.grid.per_point()];
+        let mut values = |run: &str, at: &BTreeMap<String, String>, metric: usize| {
+            if let Some(point) = self.point(run, at) {
+                return self.values(point, metric, &mut notes);
+            }
+            note(&mut notes, "not part of the quick version");
+            missing()
+        };
+        let a = values(&m.run, &at, metric);
+        let b = super::check::compares(m).then(|| {
+            let name = m.against_metric.as_ref().unwrap_or(&m.metric);
+            let metric = self.e.metric_index(name).expect("a measure was checked");
+            let mut at = at.clone();
+            at.extend(m.against_at.iter().map(|(k, v)| (k.clone(), written(v))));
+            values(m.against.as_ref().unwrap_or(&m.run), &at, metric)
+        });
+        // Seed by seed: the same seed means the same traffic.
+        let combined: Vec<Option<f64>> = (0..a.len())
+            .map(|i| match &b {
+                Some(b) => combine.of(a[i]?, Some(b[i]?)),
+                None => combine.of(a[i]?, None),
+            })
+            .collect();
+        if let Some(b) = &b
+            && combine.of(1.0, Some(0.0)).is_none()
+            && b.contains(&Some(0.0))
+        {
+            note(&mut notes, "nothing can be divided by 0");
+        }
+        let (low, high) = range(claim, m);
+        let test = match m.expect {
+            Some(side) => Test::Ordering { side, neutral: combine.neutral().expect("a measure was checked") },
+            None => Test::Range { low, high, neutral: combine.neutral() },
+        };
+        let present: Vec<f64> = combined.iter().flatten().copied().collect();
+        let mut verdict = judge(&present, test).unwrap_or(Verdict::Undecided);
+        if present.len() < combined.len() {
+            let text = format!("{} of {} seeds have a value", present.len(), combined.len());
+            note(&mut notes, &text);
+            // What is missing could turn it, whatever the others say.
+            verdict = Verdict::Undecided;
+        }
+        let over = spread(&present, Interval::Ci95);
+        let mean = |values: &[Option<f64>]| {
+            let present: Vec<f64> = values.iter().flatten().copied().collect();
+            spread(&present, Interval::Range).map(|s| s.mean)
+        };
+        MeasureResult {
+            case: m.case.clone(),
+            says: m.says.clone(),
+            run: m.run.clone(),
+            against: m.against.clone(),
+            metric: m.metric.clone(),
+            against_metric: m.against_metric.clone(),
+            at,
+            against_at: m.against_at.iter().map(|(k, v)| (k.clone(), written(v))).collect(),
+            combine,
+            unit: self.e.metric[metric].scale().0.to_string(),
+            expect: m.expect,
+            low: if m.expect.is_some() { None } else { low },
+            high: if m.expect.is_some() { None } else { high },
+            subject_mean: mean(&a),
+            against_mean: b.as_ref().and_then(|b| mean(b)),
+            values: combined,
+            mean: over.map(|s| s.mean),
+            from: over.and_then(|s| s.low),
+            to: over.and_then(|s| s.high),
+            verdict,
+            notes,
+        }
+    }
+}
+
+fn note(notes: &mut Vec<String>, text: &str) {
+    if !notes.iter().any(|n| n == text) {
+        notes.push(text.to_string());
+    }
+}
+
+/// What is claimed of a measure.
+fn range(claim: &Claim, m: &Measure) -> (Option<f64>, Option<f64>) {
+    let (low, high) = match m.case.as_ref().and_then(|case| claim.per_case.get(case)) {
+        Some(&value) => (Some(value), Some(value)),
+        None if claim.relation == Relation::Shape => return (m.low, m.high),
+        None => (claim.low, claim.high),
+    };
+    match claim.relation {
+        Relation::AtLeast => (low.or(high), None),
+        Relation::AtMost => (None, high.or(low)),
+        _ => (low, high),
+    }
+}

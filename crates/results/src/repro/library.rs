@@ -1,0 +1,180 @@
+//! The directory of experiments: `PAPER/FIGURE.toml`, and `PAPER/claims.toml`
+//! for the claims whose experiment has no file. Directories within that of a
+//! paper are left alone: they hold scenarios, flow sizes and the like.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use xoff_plan::Error;
+use xoff_plan::error::suggest;
+
+use super::experiment::{self, Claims, Read};
+
+/// The file of claims whose experiment has no file.
+pub const CLAIMS: &str = "claims.toml";
+
+/// A paper's experiments and claims.
+#[derive(Clone, Debug)]
+pub struct Paper {
+    /// Its short name, that of the directory.
+    pub name: String,
+    /// Its experiments, in the order of their names, numbers by size.
+    pub experiments: Vec<Item>,
+    /// The claims without an experiment.
+    pub claims: Option<Claims>,
+}
+
+/// The file of an experiment.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: Vec<u8>,
+    /// What it says.
+    pub read: Read,
+}
+
+/// Reads all experiments below `dir`, papers in alphabetical order.
+///
+/// # Errors
+/// A file cannot be read, or is wrong; a name is not that of its file or
+/// directory; a claim is there twice.
+pub fn load(dir: &Path) -> Result<Vec<Paper>, Error> {
+    let names = entries(dir, |path| path.is_dir())?;
+    let mut papers = Vec::new();
+    for name in names.iter().filter(|n| !n.starts_with('.')) {
+        papers.push(paper(&dir.join(name), name)?);
+    }
+    papers.retain(|p| !p.experiments.is_empty() || p.claims.is_some());
+    if papers.is_empty() {
+        let help = "write PAPER/FIGURE.toml below it, or name another directory with --experiments DIR";
+        return Err(about(dir, "there is no experiment").with_help(help));
+    }
+    Ok(papers)
+}
+
+fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
+    let toml = |path: &Path| path.extension().is_some_and(|e| e == "toml") && path.is_file();
+    let mut files = entries(dir, toml)?;
+    files.sort_by_key(|f| natural(f.trim_end_matches(".toml")));
+    let mut found = Paper { name: name.into(), experiments: Vec::new(), claims: None };
+    let mut known: Vec<(String, PathBuf)> = Vec::new();
+    for file in files {
+        let path = dir.join(&file);
+        let text = fs::read(&path).map_err(|e| unreadable(&path, &e))?;
+        let shown = path.display().to_string();
+        let (paper, ids) = if file == CLAIMS {
+            let claims = experiment::read_claims(&shown, &text)?;
+            let said = (claims.paper.clone(), claims.claim.iter().map(|c| c.id.clone()).collect::<Vec<_>>());
+            found.claims = Some(claims);
+            said
+        } else {
+            let read = experiment::read(&shown, &text)?;
+            let e = &read.experiment;
+            if file != format!("{}.toml", e.id) {
+                let help = format!("write id = \"{}\", or rename the file", file.trim_end_matches(".toml"));
+                return Err(about(&path, &format!("its id is `{}`", e.id)).with_help(help));
+            }
+            let said = (e.paper.clone(), e.claim.iter().map(|c| c.id.clone()).collect());
+            found.experiments.push(Item { path: path.clone(), text, read });
+            said
+        };
+        if paper != name {
+            let help = format!("write paper = \"{name}\", or move the file");
+            return Err(about(&path, &format!("its paper is `{paper}`")).with_help(help));
+        }
+        for id in ids {
+            if let Some((_, other)) = known.iter().find(|(k, _)| *k == id) {
+                let message = format!("the claim {id} is in {}, too", other.display());
+                return Err(about(&path, &message).with_help("remove it from one of the two"));
+            }
+            known.push((id, path.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// The experiments that `what` names: `PAPER`, `PAPER/FIGURE`, or all without it.
+/// Papers keep their claims only if all of their experiments are meant.
+///
+/// # Errors
+/// There is no such paper or experiment.
+pub fn choose(papers: Vec<Paper>, what: Option<&str>) -> Result<Vec<Paper>, Error> {
+    let Some(what) = what else { return Ok(papers) };
+    let (name, figure) = match what.trim_end_matches('/').split_once('/') {
+        Some((name, figure)) => (name, Some(figure.trim_end_matches(".toml"))),
+        None => (what.trim_end_matches('/'), None),
+    };
+    let names: Vec<&str> = papers.iter().map(|p| p.name.as_str()).collect();
+    let Some(at) = names.iter().position(|n| *n == name) else {
+        let help = suggest(name, "the papers", &names);
+        return Err(Error::new(what, "", None, format!("there is no paper `{name}`")).with_help(help));
+    };
+    let mut paper = papers[at].clone();
+    if let Some(figure) = figure {
+        let ids: Vec<&str> = paper.experiments.iter().map(|e| e.read.experiment.id.as_str()).collect();
+        let Some(at) = ids.iter().position(|id| *id == figure) else {
+            let help = suggest(figure, "its experiments", &ids);
+            let message = format!("{name} has no experiment `{figure}`");
+            return Err(Error::new(what, "", None, message).with_help(help));
+        };
+        paper.experiments = vec![paper.experiments[at].clone()];
+        paper.claims = None;
+    }
+    Ok(vec![paper])
+}
+
+/// Names in a directory, in alphabetical order.
+fn entries(dir: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|e| unreadable(dir, &e))? {
+        let path = entry.map_err(|e| unreadable(dir, &e))?.path();
+        if keep(&path) {
+            names.extend(path.file_name().map(|n| n.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn about(path: &Path, message: &str) -> Error {
+    Error::new(&path.display().to_string(), "", None, message)
+}
+
+fn unreadable(path: &Path, e: &io::Error) -> Error {
+    let help = if e.kind() == io::ErrorKind::NotFound {
+        "experiments are sought in `experiments`, counted from the current directory; --experiments DIR names another"
+    } else {
+        ""
+    };
+    about(path, &format!("cannot be read: {e}")).with_help(help)
+}
+
+/// A key by which `fig2` comes before `fig13`.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (head, tail) = rest.split_at(text);
+        let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        let (number, tail) = tail.split_at(digits);
+        parts.push((head.to_string(), number.parse().unwrap_or(0)));
+        rest = tail;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_ordered_by_size() {
+        let mut names = ["fig13", "fig2b", "fig2a", "table1", "fig2", "deadlock"];
+        names.sort_by_key(|n| natural(n));
+        assert_eq!(names, ["deadlock", "fig2", "fig2a", "fig2b", "fig13", "table1"]);
+    }
+}

@@ -1,0 +1,507 @@
+//! What can be measured in a run, read from its directory. A run that has just
+//! been made and one that is found there give the same values.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use super::experiment::Metric;
+use super::names::Names;
+use super::tables::Table;
+use crate::data::DataFile;
+use crate::directory::SUMMARY;
+use crate::statistics::nearest_rank;
+
+/// What a value is, and so in which units it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimension {
+    /// A number of things.
+    Count,
+    /// A quotient, such as a slowdown.
+    Ratio,
+    /// Picoseconds.
+    Time,
+    /// Bits per second.
+    Rate,
+    /// Bytes.
+    Size,
+}
+
+impl Dimension {
+    /// The units, each with its size; the first is taken where none is named.
+    pub fn units(self) -> &'static [(&'static str, f64)] {
+        match self {
+            Dimension::Count | Dimension::Ratio => &[("", 1.0)],
+            Dimension::Time => &[("us", 1e6), ("ns", 1e3), ("ms", 1e9), ("s", 1e12)],
+            Dimension::Rate => &[("Gbps", 1e9), ("Mbps", 1e6), ("Tbps", 1e12)],
+            Dimension::Size => &[("kB", 1e3), ("B", 1.0), ("MB", 1e6), ("GB", 1e9)],
+        }
+    }
+}
+
+/// Where something is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In `summary.json`: one number, at this pointer.
+    Summary(&'static str),
+    /// In `summary.json`: 1 if there is anything at this pointer, else 0.
+    Present(&'static str),
+    /// One number of each flow, of which there is a statistic.
+    Flows,
+    /// One number of all flows together.
+    Sum,
+    /// In `pauses.parquet`: one number of all pauses together.
+    Pauses,
+    /// In `series.parquet`, of which there is a statistic.
+    Series,
+    /// The greatest of this column of a file, with the column of names.
+    Peak(DataFile, &'static str, &'static str),
+}
+
+/// Something that can be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurable {
+    /// Its name, as `of` has it.
+    pub name: &'static str,
+    /// What the value is; of a series its quantity says it.
+    pub dimension: Dimension,
+    /// Where it is.
+    pub place: Place,
+}
+
+const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable {
+    Measurable { name, dimension, place }
+}
+
+/// All of them.
+pub const MEASURABLE: [Measurable; 32] = {
+    use Dimension::{Count, Rate, Ratio, Size, Time};
+    use Place::{Flows, Pauses, Peak, Present, Series, Sum, Summary};
+    [
+        m("deadlocks", Count, Present("/deadlock")),
+        m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
+        m("simulated-time", Time, Summary("/simulated_ps")),
+        m("lossless-drops", Count, Summary("/drops/lossless_packets")),
+        m("lossy-drops", Count, Summary("/drops/lossy_packets")),
+        m("pause-frames", Count, Summary("/pauses/pause_frames")),
+        m("waiting-ports", Count, Summary("/waiting")),
+        m("fct", Time, Flows),
+        m("slowdown", Ratio, Flows),
+        m("flow-rate", Rate, Flows),
+        m("completion", Time, Flows),
+        m("flows", Count, Sum),
+        m("finished", Count, Sum),
+        m("unfinished", Count, Sum),
+        m("delivered", Size, Sum),
+        m("retransmitted", Count, Sum),
+        m("out-of-order", Count, Sum),
+        m("dropped", Count, Sum),
+        m("timeouts", Count, Sum),
+        m("marked", Count, Sum),
+        m("own-time", Time, Sum),
+        m("innocent-time", Time, Sum),
+        m("innocent-flows", Count, Sum),
+        m("pauses", Count, Pauses),
+        m("pause-time", Time, Pauses),
+        m("longest-pause", Time, Pauses),
+        m("paused-ports", Count, Pauses),
+        m("paused-queues", Count, Pauses),
+        m("series", Ratio, Series),
+        m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
+        m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
+        m("headroom-peak", Size, Peak(DataFile::Accounts, "port", "headroom_peak")),
+    ]
+};
+
+/// Quantities of `series.parquet` and what they are.
+pub const QUANTITIES: [(&str, Dimension); 7] = [
+    ("goodput", Dimension::Rate),
+    ("throughput", Dimension::Rate),
+    ("rate", Dimension::Rate),
+    ("queue", Dimension::Size),
+    ("buffered", Dimension::Size),
+    ("paused_priorities", Dimension::Count),
+    ("paused_queues", Dimension::Count),
+];
+
+/// Statistics of many values.
+pub const STATISTICS: [&str; 9] = ["mean", "min", "max", "sum", "p50", "p90", "p95", "p99", "p999"];
+/// Statistics of a series alone: for how long it lies below or above `threshold`.
+pub const TIMES: [&str; 2] = ["time-below", "time-above"];
+
+/// What is called `name`.
+pub fn measurable(name: &str) -> Option<&'static Measurable> {
+    MEASURABLE.iter().find(|m| m.name == name)
+}
+
+/// What a quantity of a series is.
+pub fn quantity(name: &str) -> Option<Dimension> {
+    QUANTITIES.iter().find(|(n, _)| *n == name).map(|(_, d)| *d)
+}
+
+impl Metric {
+    /// What its values are.
+    ///
+    /// # Panics
+    /// If it was not checked.
+    pub fn dimension(&self) -> Dimension {
+        let measurable = measurable(&self.of).expect("a metric was checked");
+        match (measurable.place, self.statistic.as_deref(), self.quantity.as_deref()) {
+            (Place::Series, Some(s), _) if TIMES.contains(&s) => Dimension::Time,
+            (Place::Series, _, Some(q)) => quantity(q).expect("a metric was checked"),
+            _ => measurable.dimension,
+        }
+    }
+
+    /// Its unit, and how much of the results' own that is.
+    pub fn scale(&self) -> (&'static str, f64) {
+        let units = self.dimension().units();
+        let named = |u: &&(&str, f64)| self.unit.as_deref().is_none_or(|unit| unit == u.0);
+        *units.iter().find(named).expect("a metric was checked")
+    }
+}
+
+/// What a metric gave in a run.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Value {
+    /// The value in the metric's unit; `None` if the run has none.
+    pub value: Option<f64>,
+    /// Why there is none, or what to mind.
+    pub note: Option<String>,
+}
+
+impl Value {
+    fn of(value: f64) -> Self {
+        Self { value: Some(value), note: None }
+    }
+
+    fn none(why: impl Into<String>) -> Self {
+        Self { value: None, note: Some(why.into()) }
+    }
+}
+
+/// The directory of a run, whose files are read when they are needed.
+pub struct Run {
+    path: PathBuf,
+    summary: OnceCell<Json>,
+    flows: OnceCell<Table>,
+    pauses: OnceCell<Table>,
+    series: OnceCell<Table>,
+}
+
+const FLOWS: [&str; 18] = [
+    "src",
+    "dst",
+    "class",
+    "size",
+    "start_ps",
+    "completed_ps",
+    "fct_ps",
+    "slowdown",
+    "delivered_bytes",
+    "retransmitted",
+    "out_of_order",
+    "dropped",
+    "timeouts",
+    "marked",
+    "own_ps",
+    "innocent_ps",
+    "source_own_ps",
+    "source_innocent_ps",
+];
+const PAUSES: [&str; 7] = ["port", "priority", "queue", "from_ps", "until_ps", "cause", "root"];
+const SERIES: [&str; 4] = ["time_ps", "quantity", "element", "value"];
+
+/// What a cell holds, filled by `read` the first time.
+fn once<T>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, String>) -> Result<&T, String> {
+    if let Some(value) = cell.get() {
+        return Ok(value);
+    }
+    let value = read()?;
+    Ok(cell.get_or_init(|| value))
+}
+
+impl Run {
+    /// The run at `path`.
+    pub fn at(path: &Path) -> Self {
+        Self {
+            path: path.into(),
+            summary: OnceCell::new(),
+            flows: OnceCell::new(),
+            pauses: OnceCell::new(),
+            series: OnceCell::new(),
+        }
+    }
+
+    fn table<'a>(
+        &self,
+        cell: &'a OnceCell<Table>,
+        file: DataFile,
+        columns: &[&str],
+    ) -> Result<&'a Table, String> {
+        once(cell, || Table::read(&self.path.join(file.name()), columns))
+    }
+
+    fn summary(&self) -> Result<&Json, String> {
+        let path = self.path.join(SUMMARY);
+        once(&self.summary, || {
+            let text = std::fs::read(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
+            serde_json::from_slice(&text).map_err(|e| format!("{} is damaged: {e}", path.display()))
+        })
+    }
+
+    /// Measures.
+    ///
+    /// # Errors
+    /// A file of the run cannot be read.
+    ///
+    /// # Panics
+    /// If the metric was not checked.
+    pub fn measure(&self, metric: &Metric) -> Result<Value, String> {
+        let what = measurable(&metric.of).expect("a metric was checked");
+        let mut found = match what.place {
+            Place::Summary(pointer) => self.in_summary(pointer)?,
+            Place::Present(pointer) => {
+                let found = self.summary()?.pointer(pointer).is_some_and(|v| !v.is_null());
+                Value::of(f64::from(u8::from(found)))
+            }
+            Place::Flows => self.of_flows(metric)?,
+            Place::Sum => self.sum(metric)?,
+            Place::Pauses => self.of_pauses(metric)?,
+            Place::Series => self.of_series(metric)?,
+            Place::Peak(file, name, column) => self.peak(metric, file, name, column)?,
+        };
+        found.value = found.value.map(|v| v / metric.scale().1);
+        Ok(found)
+    }
+
+    fn in_summary(&self, pointer: &str) -> Result<Value, String> {
+        Ok(match self.summary()?.pointer(pointer) {
+            Some(Json::Array(list)) => Value::of(list.len() as f64),
+            Some(v) if v.is_number() => Value::of(v.as_f64().expect("a number")),
+            _ => Value::none("the run has no such thing"),
+        })
+    }
+
+    /// The flows that a metric is about, among those that started.
+    fn chosen(&self, metric: &Metric) -> Result<(&Table, Vec<usize>), String> {
+        let t = self.table(&self.flows, DataFile::Flows, &FLOWS)?;
+        let (class, src, dst) = (t.texts("class"), t.texts("src"), t.texts("dst"));
+        let (size, start) = (t.ints("size"), t.ints("start_ps"));
+        let named = |names: &Option<Names>, value: &Option<String>| {
+            names.as_ref().is_none_or(|n| value.as_ref().is_some_and(|v| n.has(v)))
+        };
+        let keep = |&i: &usize| {
+            let bytes = size[i].unwrap_or(0) as u64;
+            let Some(start) = start[i].map(|s| s as u64) else { return false };
+            named(&metric.class, &class[i])
+                && named(&metric.src, &src[i])
+                && named(&metric.dst, &dst[i])
+                && metric.min_size.is_none_or(|m| bytes >= m.0)
+                && metric.max_size.is_none_or(|m| bytes <= m.0)
+                && metric.from.is_none_or(|f| start >= f.0)
+                && metric.to.is_none_or(|t| start <= t.0)
+        };
+        Ok((t, (0..t.rows()).filter(keep).collect()))
+    }
+
+    fn of_flows(&self, metric: &Metric) -> Result<Value, String> {
+        let (t, chosen) = self.chosen(metric)?;
+        let fct = t.ints("fct_ps");
+        let sample: Vec<f64> = match metric.of.as_str() {
+            "fct" => chosen.iter().filter_map(|&i| fct[i]).map(|v| v as f64).collect(),
+            "slowdown" => chosen.iter().filter_map(|&i| t.floats("slowdown")[i]).collect(),
+            "completion" => {
+                chosen.iter().filter_map(|&i| t.ints("completed_ps")[i]).map(|v| v as f64).collect()
+            }
+            _ => {
+                let rate = |&i: &usize| Some(t.ints("size")[i]? as f64 * 8e12 / fct[i]? as f64);
+                chosen.iter().filter_map(rate).collect()
+            }
+        };
+        let missing = chosen.len() - sample.len();
+        if sample.is_empty() {
+            let none = if missing == 0 { "no such flow started" } else { "no such flow finished" };
+            return Ok(Value::none(none));
+        }
+        let statistic = metric.statistic.as_deref().expect("a metric was checked");
+        let note = (missing > 0).then(|| format!("{missing} of {} flows unfinished", chosen.len()));
+        // Of what has not finished the worst is not known.
+        if missing > 0 && statistic == "max" {
+            return Ok(Value { value: None, note });
+        }
+        Ok(Value { value: Some(of_sample(sample, statistic)), note })
+    }
+
+    fn sum(&self, metric: &Metric) -> Result<Value, String> {
+        let (t, chosen) = self.chosen(metric)?;
+        let total = |column: &str| -> Option<f64> {
+            chosen
+                .iter()
+                .map(|&i| t.ints(column)[i])
+                .try_fold(0i64, |sum, v| Some(sum + v?))
+                .map(|v| v as f64)
+        };
+        let both = |a: &str, b: &str| Some(total(a)? + total(b)?);
+        let finished = chosen.iter().filter(|&&i| t.ints("fct_ps")[i].is_some()).count();
+        let value = match metric.of.as_str() {
+            "flows" => Some(chosen.len() as f64),
+            "finished" => Some(finished as f64),
+            "unfinished" => Some((chosen.len() - finished) as f64),
+            "delivered" => total("delivered_bytes"),
+            "retransmitted" => total("retransmitted"),
+            "out-of-order" => total("out_of_order"),
+            "dropped" => total("dropped"),
+            "timeouts" => total("timeouts"),
+            "marked" => total("marked"),
+            "own-time" => both("own_ps", "source_own_ps"),
+            "innocent-time" => both("innocent_ps", "source_innocent_ps"),
+            _ => {
+                let waits = |i: usize| Some(t.ints("innocent_ps")[i]? + t.ints("source_innocent_ps")[i]?);
+                let count = |n: u64, &i: &usize| Some(n + u64::from(waits(i)? > 0));
+                chosen.iter().try_fold(0, count).map(|n| n as f64)
+            }
+        };
+        Ok(value.map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
+    }
+
+    fn of_pauses(&self, metric: &Metric) -> Result<Value, String> {
+        let t = self.table(&self.pauses, DataFile::Pauses, &PAUSES)?;
+        let end = self.summary()?.pointer("/simulated_ps").and_then(Json::as_u64).unwrap_or(0);
+        let (from, to) = (metric.from.map_or(0, |f| f.0), metric.to.map_or(u64::MAX, |t| t.0));
+        let named = |names: &Option<Names>, value: &Option<String>| {
+            names.as_ref().is_none_or(|n| value.as_ref().is_some_and(|v| n.has(v)))
+        };
+        let mut lengths: Vec<u64> = Vec::new();
+        let (mut ports, mut queues) = (BTreeSet::new(), BTreeSet::new());
+        for i in 0..t.rows() {
+            let begin = t.ints("from_ps")[i].unwrap_or(0) as u64;
+            let until = t.ints("until_ps")[i].map_or(end, |u| u as u64);
+            let (begin, until) = (begin.max(from), until.min(to));
+            let fits = named(&metric.port, &t.texts("port")[i])
+                && named(&metric.cause, &t.texts("cause")[i])
+                && named(&metric.root, &t.texts("root")[i]);
+            // One that is over at once counts as well, within the span.
+            if !fits || until < begin || (until == begin && begin == from && from > 0) {
+                continue;
+            }
+            lengths.push(until - begin);
+            let port = t.texts("port")[i].as_deref();
+            ports.insert(port);
+            queues.insert((port, t.ints("priority")[i], t.ints("queue")[i]));
+        }
+        Ok(Value::of(match metric.of.as_str() {
+            "pauses" => lengths.len() as f64,
+            "pause-time" => lengths.iter().map(|&l| l as f64).sum(),
+            "longest-pause" => lengths.iter().max().map_or(0.0, |&l| l as f64),
+            "paused-ports" => ports.len() as f64,
+            _ => queues.len() as f64,
+        }))
+    }
+
+    /// The samples of a quantity over time, those of several elements summed:
+    /// times in picoseconds after `from` and up to `to`, in order.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn samples(
+        &self,
+        quantity: &str,
+        element: &Names,
+        span: (u64, u64),
+    ) -> Result<Vec<(u64, f64)>, String> {
+        let t = self.table(&self.series, DataFile::Series, &SERIES)?;
+        let (what, which) = (t.texts("quantity"), t.texts("element"));
+        let mut sums: Vec<(u64, f64)> = Vec::new();
+        for i in 0..t.rows() {
+            let time = t.ints("time_ps")[i].unwrap_or(0) as u64;
+            let fits = what[i].as_deref() == Some(quantity)
+                && which[i].as_deref().is_some_and(|e| element.has(e))
+                && time > span.0
+                && time <= span.1;
+            if !fits {
+                continue;
+            }
+            let value = t.ints("value")[i].unwrap_or(0) as f64;
+            // Samples are in the order of time.
+            match sums.last_mut() {
+                Some((last, sum)) if *last == time => *sum += value,
+                _ => sums.push((time, value)),
+            }
+        }
+        Ok(sums)
+    }
+
+    fn of_series(&self, metric: &Metric) -> Result<Value, String> {
+        let quantity = metric.quantity.as_deref().expect("a metric was checked");
+        let element = metric.element.as_ref().expect("a metric was checked");
+        let span = (metric.from.map_or(0, |f| f.0), metric.to.map_or(u64::MAX, |t| t.0));
+        let samples = self.samples(quantity, element, span)?;
+        if samples.is_empty() {
+            return Ok(Value::none("no sample of it (measure.interval, and its element's name)"));
+        }
+        let statistic = metric.statistic.as_deref().expect("a metric was checked");
+        if !TIMES.contains(&statistic) {
+            return Ok(Value::of(of_sample(samples.iter().map(|s| s.1).collect(), statistic)));
+        }
+        let unit = self::quantity(quantity).expect("a metric was checked").units()[0].1;
+        let threshold = metric.threshold.expect("a metric was checked") * unit;
+        let meant = |v: f64| if statistic == "time-below" { v < threshold } else { v > threshold };
+        // Each sample stands for the time since the one before.
+        let mut before = span.0;
+        let mut time = 0u64;
+        for (at, value) in samples {
+            if meant(value) {
+                time += at - before;
+            }
+            before = at;
+        }
+        Ok(Value::of(time as f64))
+    }
+
+    fn peak(&self, metric: &Metric, file: DataFile, name: &str, column: &str) -> Result<Value, String> {
+        let t = Table::read(&self.path.join(file.name()), &[name, column])?;
+        let names = if file == DataFile::Nodes { &metric.node } else { &metric.port };
+        let fits =
+            |i: &usize| names.as_ref().is_none_or(|n| t.texts(name)[*i].as_ref().is_some_and(|v| n.has(v)));
+        let most = (0..t.rows()).filter(fits).filter_map(|i| t.ints(column)[i]).max();
+        Ok(most.map_or_else(|| Value::none("nothing of that name"), |v| Value::of(v as f64)))
+    }
+
+    /// One number of each flow that a metric is about, in its unit, in order of size.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn distribution(&self, metric: &Metric) -> Result<Vec<f64>, String> {
+        let (t, chosen) = self.chosen(metric)?;
+        let scale = metric.scale().1;
+        let value = |&i: &usize| match metric.of.as_str() {
+            "slowdown" => t.floats("slowdown")[i],
+            "fct" => t.ints("fct_ps")[i].map(|v| v as f64),
+            "completion" => t.ints("completed_ps")[i].map(|v| v as f64),
+            _ => Some(t.ints("size")[i]? as f64 * 8e12 / t.ints("fct_ps")[i]? as f64),
+        };
+        let mut all: Vec<f64> = chosen.iter().filter_map(value).map(|v| v / scale).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        Ok(all)
+    }
+}
+
+/// A statistic of a sample that is not empty. Quantiles are by nearest rank.
+fn of_sample(mut sample: Vec<f64>, statistic: &str) -> f64 {
+    sample.sort_unstable_by(f64::total_cmp);
+    let rank = |per_mille| nearest_rank(&sample, per_mille).expect("the sample is not empty");
+    match statistic {
+        "mean" => sample.iter().sum::<f64>() / sample.len() as f64,
+        "sum" => sample.iter().sum(),
+        "min" => sample[0],
+        "max" => sample[sample.len() - 1],
+        "p50" => rank(500),
+        "p90" => rank(900),
+        "p95" => rank(950),
+        "p99" => rank(990),
+        _ => rank(999),
+    }
+}

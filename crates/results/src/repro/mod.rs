@@ -1,0 +1,21 @@
+//! Experiments: a figure of a paper as a file, run as a grid, measured, and
+//! held against what the paper claims.
+//!
+//! [`experiment`] is the file, [`metrics`] what is measured in a run's
+//! directory, [`verdict`] how a measurement is judged, [`evaluate`] all of that
+//! together, [`report`] what is written and [`answer`] what is printed of it.
+
+pub mod answer;
+pub mod check;
+pub mod evaluate;
+pub mod experiment;
+pub mod library;
+pub mod metrics;
+pub mod names;
+pub mod page;
+pub mod plot;
+pub mod report;
+pub mod sensitivity;
+pub mod svg;
+pub mod tables;
+pub mod verdict;

@@ -1,0 +1,87 @@
+//! Names by pattern: what a metric is restricted to.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// One name or several; `*` in a name stands for any characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Names(pub Vec<String>);
+
+impl Names {
+    /// Whether one of them is `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|pattern| matches(pattern, name))
+    }
+}
+
+/// Whether `pattern`, in which `*` stands for any characters, is the whole of `name`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let tail = parts.pop().expect("a split has a part");
+    // Each part as early as it comes leaves the most to the next.
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(tail)
+}
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Names;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name such as \"S0.1:*\", or a list of names")
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Names, E> {
+                Ok(Names(vec![v.to_string()]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Names, A::Error> {
+                Vec::<String>::deserialize(SeqAccessDeserializer::new(seq)).map(Names)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for Names {
+    fn schema_name() -> Cow<'static, str> {
+        "Names".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": "string" }, generator.subschema_for::<Vec<String>>()] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_any_characters() {
+        for (pattern, name, is) in [
+            ("H1", "H1", true),
+            ("H1", "H10", false),
+            ("H*", "H10", true),
+            ("*", "", true),
+            ("S0.*:1", "S0.12:1", true),
+            ("S0.*:1", "S0.12:11", false),
+            ("S0.*:2", "S0.12:11", false),
+            ("a*b*c", "abbc", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("*ab*", "xaab", true),
+        ] {
+            assert_eq!(matches(pattern, name), is, "{pattern} {name}");
+        }
+        assert!(Names(vec!["x".into(), "y*".into()]).has("yes"));
+    }
+}

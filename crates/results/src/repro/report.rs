@@ -1,0 +1,324 @@
+//! What is left of a reproduction: `results.json`, the table of claims, and the
+//! page that is generated from the file.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::experiment::{Claim, Combine, Experiment, Kind, Relation, Side};
+use super::verdict::Verdict;
+use crate::human;
+
+/// Value of `format` in `results.json`.
+pub const FORMAT: &str = "xoff repro";
+/// Grows when a key of it changes its meaning.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Contents of `results.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    /// [`FORMAT`].
+    pub format: String,
+    /// [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// Version of the program.
+    pub xoff_version: String,
+    /// The shorter version of each experiment was run.
+    pub quick: bool,
+    /// Every run of every experiment is done.
+    pub complete: bool,
+    /// Each experiment that was run.
+    pub experiments: Vec<ExperimentResult>,
+    /// Claims whose experiment has no file.
+    pub others: Vec<ClaimResult>,
+}
+
+/// What became of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentResult {
+    /// The paper's short name.
+    pub paper: String,
+    /// The experiment's name.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Where in the paper it is.
+    pub section: String,
+    /// How the paper came to it.
+    pub kind: Kind,
+    /// What readers should know.
+    pub note: String,
+    /// Runs that it has.
+    pub runs: usize,
+    /// Runs that are done.
+    pub done: usize,
+    /// Runs that lost packets of a lossless priority.
+    pub lost: usize,
+    /// Runs that failed, each with the reason.
+    pub failed: Vec<String>,
+    /// Seeds of each point; empty where the scenario says it.
+    pub seeds: Vec<u64>,
+    /// What was chosen where the paper leaves something open.
+    pub chosen: Vec<ChosenResult>,
+    /// Every claim.
+    pub claims: Vec<ClaimResult>,
+    /// Names of the pictures.
+    pub plots: Vec<String>,
+    /// What other choices change; null without `--sensitivity`.
+    pub sensitivity: Option<Vec<ChangeResult>>,
+}
+
+/// A choice, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChosenResult {
+    /// The key and its value, or what was chosen.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What another choice changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeResult {
+    /// The key and its other value.
+    pub change: String,
+    /// Claims whose verdict becomes another.
+    pub flips: Vec<Flip>,
+}
+
+/// A verdict that becomes another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flip {
+    /// The claim.
+    pub claim: String,
+    /// Its verdict with the value that was chosen.
+    pub from: Verdict,
+    /// Its verdict with the other.
+    pub to: Verdict,
+}
+
+/// A claim and its verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimResult {
+    /// The paper's short name.
+    pub paper: String,
+    /// The claim's name.
+    pub id: String,
+    /// What the paper says.
+    pub statement: String,
+    /// The scheme that it is about.
+    pub subject: String,
+    /// What that is compared with.
+    pub against: String,
+    /// What is compared.
+    pub metric: String,
+    /// How.
+    pub relation: Relation,
+    /// Least value that the paper gives.
+    pub low: Option<f64>,
+    /// Greatest value that it gives.
+    pub high: Option<f64>,
+    /// Its values by case.
+    pub per_case: BTreeMap<String, f64>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Why it was not measured.
+    pub reason: Option<String>,
+    /// What was measured.
+    pub measures: Vec<MeasureResult>,
+}
+
+/// A measurement of a claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureResult {
+    /// The case that it is of.
+    pub case: Option<String>,
+    /// What it tests.
+    pub says: Option<String>,
+    /// The run.
+    pub run: String,
+    /// The run that it is compared with.
+    pub against: Option<String>,
+    /// The metric.
+    pub metric: String,
+    /// The other's metric, if it is another.
+    pub against_metric: Option<String>,
+    /// Values of the varied keys.
+    pub at: BTreeMap<String, String>,
+    /// The other's, where they are not the same.
+    pub against_at: BTreeMap<String, String>,
+    /// How the two become one number.
+    pub combine: Combine,
+    /// Unit of `subject_mean` and `against_mean`, and of the values if they are
+    /// not quotients.
+    pub unit: String,
+    /// How the run's value should lie to the other's.
+    pub expect: Option<Side>,
+    /// The least that is claimed.
+    pub low: Option<f64>,
+    /// The most that is claimed.
+    pub high: Option<f64>,
+    /// Mean over seeds of the run's own value.
+    pub subject_mean: Option<f64>,
+    /// Mean over seeds of the other's.
+    pub against_mean: Option<f64>,
+    /// The number of each seed, in their order.
+    pub values: Vec<Option<f64>>,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// Lower end of its 95% confidence interval; null of one seed.
+    pub from: Option<f64>,
+    /// Upper end of it.
+    pub to: Option<f64>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// What to mind.
+    pub notes: Vec<String>,
+}
+
+impl ClaimResult {
+    /// A claim with its verdict.
+    pub fn new(
+        paper: &str,
+        claim: &Claim,
+        verdict: Verdict,
+        reason: Option<String>,
+        measures: Vec<MeasureResult>,
+    ) -> Self {
+        Self {
+            paper: paper.into(),
+            id: claim.id.clone(),
+            statement: claim.statement.clone(),
+            subject: claim.subject.clone(),
+            against: claim.against.clone(),
+            metric: claim.metric.clone(),
+            relation: claim.relation,
+            low: claim.low,
+            high: claim.high,
+            per_case: claim.per_case.clone(),
+            verdict,
+            reason,
+            measures,
+        }
+    }
+}
+
+/// The choices of an experiment, in words.
+pub fn chosen(e: &Experiment) -> Vec<ChosenResult> {
+    let words = e.chosen.iter().map(|c| {
+        let what = match (&c.key, &c.value) {
+            (Some(key), Some(value)) => format!("{key} = {value}"),
+            _ => c.what.clone().unwrap_or_default(),
+        };
+        ChosenResult { what, reason: c.reason.clone() }
+    });
+    words.collect()
+}
+
+/// A number for a table: three significant digits or a whole number.
+fn short(x: f64) -> String {
+    let size = x.abs();
+    if x.fract() == 0.0 && size < 1e6 {
+        return format!("{x:.0}");
+    }
+    match size {
+        s if s >= 1e6 => human::short(x),
+        s if s >= 100.0 => format!("{x:.0}"),
+        s if s >= 10.0 => format!("{x:.1}"),
+        s if s >= 1.0 => format!("{x:.2}"),
+        _ => format!("{x:.3}"),
+    }
+}
+
+fn with_unit(number: String, unit: &str) -> String {
+    if unit.is_empty() { number } else { format!("{number} {unit}") }
+}
+
+impl MeasureResult {
+    fn own_unit(&self) -> &str {
+        if matches!(self.combine, Combine::Value | Combine::Difference) { &self.unit } else { "" }
+    }
+
+    /// What is claimed of it, in words.
+    pub fn claimed(&self) -> String {
+        if let Some(side) = self.expect {
+            return match side {
+                Side::Less => "less".into(),
+                Side::Greater => "greater".into(),
+            };
+        }
+        let range = match (self.low, self.high) {
+            (Some(a), Some(b)) if a == b => short(a),
+            (Some(a), Some(b)) => format!("{} to {}", short(a), short(b)),
+            (Some(a), None) => format!("at least {}", short(a)),
+            (None, Some(b)) => format!("at most {}", short(b)),
+            (None, None) => return "–".into(),
+        };
+        with_unit(range, self.own_unit())
+    }
+
+    /// What we have, with its interval.
+    pub fn ours(&self) -> String {
+        let Some(mean) = self.mean else { return "–".into() };
+        let half = self.from.zip(self.to).map(|(a, b)| (b - a) / 2.0).filter(|h| *h > 0.0);
+        let interval = |text: String| match half {
+            Some(half) => format!("{text} ± {}", short(half)),
+            None => text,
+        };
+        let sides = match (self.subject_mean, self.against_mean) {
+            (Some(a), Some(b)) => {
+                let (a, b) = (with_unit(short(a), &self.unit), with_unit(short(b), &self.unit));
+                Some(format!("{a} : {b}"))
+            }
+            _ => None,
+        };
+        match (self.expect, sides) {
+            (Some(_), Some(sides)) => sides,
+            (_, Some(sides)) => {
+                format!("{} ({sides})", with_unit(interval(short(mean)), self.own_unit()))
+            }
+            (_, None) => with_unit(interval(short(mean)), self.own_unit()),
+        }
+    }
+
+    /// Which measurement it is, in words.
+    pub fn which(&self) -> String {
+        let mut text = self.says.clone().or_else(|| self.case.clone()).unwrap_or_else(|| {
+            let other = self.against.as_ref().filter(|a| **a != self.run);
+            match other {
+                Some(other) => format!("{}, {} : {other}", self.metric, self.run),
+                None => format!("{}, {}", self.metric, self.run),
+            }
+        });
+        for (key, value) in &self.at {
+            let _ = write!(text, ", {}={value}", key.rsplit('.').next().unwrap_or(key));
+        }
+        text
+    }
+}
+
+/// How many claims there are of each verdict, in words.
+pub fn counts<'a>(claims: impl IntoIterator<Item = &'a ClaimResult>) -> String {
+    let verdicts: Vec<Verdict> = claims.into_iter().map(|c| c.verdict).collect();
+    let parts = Verdict::ALL.iter().filter_map(|v| {
+        let n = verdicts.iter().filter(|w| *w == v).count();
+        (n > 0).then(|| format!("{n} {}", v.name()))
+    });
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "no claims".into() } else { parts.join(", ") }
+}
+
+impl Results {
+    /// Every claim.
+    pub fn claims(&self) -> impl Iterator<Item = &ClaimResult> {
+        self.experiments.iter().flat_map(|e| &e.claims).chain(&self.others)
+    }
+}

@@ -1,0 +1,100 @@
+//! Which verdicts hang on a choice: each chosen value is changed by itself.
+
+use super::experiment::{Change, Chosen, Experiment, written};
+use super::report::{ClaimResult, Flip};
+
+/// The changes of an experiment: of each choice that sets a key its
+/// alternatives, or its lower and its higher value.
+///
+/// # Errors
+/// A value has no 30% less or more, in words.
+pub fn changes(e: &Experiment) -> Result<Vec<Change>, String> {
+    let mut all = Vec::new();
+    for (chosen, c) in e.chosen.iter().enumerate() {
+        let (Some(key), Some(value)) = (&c.key, &c.value) else { continue };
+        for value in others(c, value).ok_or_else(|| {
+            format!("`{key}` = {value} is chosen, and has no value 30% below and above it: write `low` and `high`, or `alternatives`")
+        })? {
+            all.push(Change { chosen, value });
+        }
+    }
+    Ok(all)
+}
+
+fn others(c: &Chosen, value: &toml::Value) -> Option<Vec<String>> {
+    if !c.alternatives.is_empty() {
+        return Some(c.alternatives.iter().map(written).collect());
+    }
+    let end =
+        |given: &Option<toml::Value>, tenths| given.as_ref().map(written).or_else(|| scaled(value, tenths));
+    Some(vec![end(&c.low, 7)?, end(&c.high, 13)?])
+}
+
+/// A number, or a quantity such as `"120kB"`, times `tenths` / 10, by exact
+/// decimal arithmetic. A whole number without a unit stays one, rounded to the
+/// nearest; `None` if that is the same again.
+fn scaled(value: &toml::Value, tenths: i128) -> Option<String> {
+    match value {
+        toml::Value::Integer(n) => {
+            let scaled = (i128::from(*n) * tenths + 5).div_euclid(10);
+            (scaled != i128::from(*n)).then(|| scaled.to_string())
+        }
+        toml::Value::Float(x) => decimal(&x.to_string(), tenths),
+        toml::Value::String(text) => {
+            let end = text.find(|c: char| !(c.is_ascii_digit() || "._".contains(c))).unwrap_or(text.len());
+            let (number, unit) = text.split_at(end);
+            Some(format!("\"{}{unit}\"", decimal(number, tenths)?))
+        }
+        _ => None,
+    }
+}
+
+/// A decimal number times `tenths` / 10.
+fn decimal(text: &str, tenths: i128) -> Option<String> {
+    let text = text.replace('_', "");
+    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let digits: i128 = format!("{whole}{part}").parse().ok()?;
+    if digits == 0 {
+        return None;
+    }
+    let (sign, digits) = if digits < 0 { ("-", -digits) } else { ("", digits) };
+    let places = part.len() + 1;
+    let padded = format!("{:0>width$}", (digits * tenths).to_string(), width = places + 1);
+    let (whole, part) = padded.split_at(padded.len() - places);
+    let part = part.trim_end_matches('0');
+    Some(if part.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") })
+}
+
+/// Claims whose verdict becomes another.
+pub fn flips(before: &[ClaimResult], after: &[ClaimResult]) -> Vec<Flip> {
+    let pairs = before.iter().zip(after).filter(|(a, b)| a.verdict != b.verdict);
+    pairs.map(|(a, b)| Flip { claim: a.id.clone(), from: a.verdict, to: b.verdict }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_third_less_and_more_by_hand() {
+        let text = |t: &str| toml::Value::String(t.into());
+        for (value, low, high) in [
+            (toml::Value::Integer(10), Some("7"), Some("13")),
+            (toml::Value::Integer(32), Some("22"), Some("42")),
+            (toml::Value::Integer(1), None, None),
+            (toml::Value::Integer(2), Some("1"), Some("3")),
+            (toml::Value::Integer(0), None, None),
+            (toml::Value::Float(0.8), Some("0.56"), Some("1.04")),
+            (toml::Value::Float(2.0), Some("1.4"), Some("2.6")),
+            (text("120kB"), Some("\"84kB\""), Some("\"156kB\"")),
+            (text("1.5us"), Some("\"1.05us\""), Some("\"1.95us\"")),
+            (text("0.05us"), Some("\"0.035us\""), Some("\"0.065us\"")),
+            (text("5MB"), Some("\"3.5MB\""), Some("\"6.5MB\"")),
+            (text("websearch"), None, None),
+            (toml::Value::Boolean(true), None, None),
+        ] {
+            assert_eq!(scaled(&value, 7).as_deref(), low, "{value}");
+            assert_eq!(scaled(&value, 13).as_deref(), high, "{value}");
+        }
+    }
+}
