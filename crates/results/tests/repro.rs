@@ -87,8 +87,7 @@ fn judge(claim: &str, fct: [f64; 8]) -> (Verdict, Vec<Verdict>) {
     (found[0].verdict, found[0].measures.iter().map(|m| m.verdict).collect())
 }
 
-const RATIO: &str =
-    "relation = \"ratio\"\nlow = 2\nhigh = 2\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\" }]";
+const RATIO: &str = "relation = \"ratio\"\nlow = 2\nhigh = 2\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\" }]";
 
 #[test]
 fn a_claim_is_tested_at_every_point_that_it_leaves_open() {
@@ -125,9 +124,7 @@ fn seeds_are_paired_and_what_is_missing_decides_nothing() {
 #[test]
 fn every_relation_is_judged_by_its_own_rule() {
     let fct = [8.0, 8.0, 6.0, 6.0, 10.0, 10.0, 10.0, 10.0];
-    let of = |relation: &str, measure: &str| {
-        judge(&format!("relation = \"{relation}\"\n{measure}"), fct).0
-    };
+    let of = |relation: &str, measure: &str| judge(&format!("relation = \"{relation}\"\n{measure}"), fct).0;
     let two = "run = \"ours\", against = \"theirs\", metric = \"fct\"";
     let cases = format!(
         "per_case = {{ low = 0.2, high = 0.4 }}\nmeasure = [{{ case = \"low\", {two}, at = {{ \"traffic.0.load\" = 0.4 }} }}, {{ case = \"high\", {two}, at = {{ \"traffic.0.load\" = 0.8 }} }}]"
@@ -140,7 +137,11 @@ fn every_relation_is_judged_by_its_own_rule() {
     assert_eq!(of("ordering", &ordering.replace("less", "greater")), Verdict::Contradicted);
     let one = "measure = [{ run = \"ours\", metric = \"fct\" }]";
     assert_eq!(of("at_least", &format!("low = 6\n{one}")), Verdict::Reproduced);
-    assert_eq!(of("at_least", &format!("low = 8\n{one}")), Verdict::Contradicted, "6 of 8 at the higher load");
+    assert_eq!(
+        of("at_least", &format!("low = 8\n{one}")),
+        Verdict::Contradicted,
+        "6 of 8 at the higher load"
+    );
     assert_eq!(of("at_most", &format!("high = 8\n{one}")), Verdict::Reproduced);
     let never = "measure = [{ run = \"ours\", metric = \"drops\" }]";
     assert_eq!(of("equals", &format!("low = 0\nhigh = 0\n{never}")), Verdict::Reproduced);
@@ -159,7 +160,13 @@ fn what_is_wrong_is_named_with_its_place() {
         ("values = [0.4, 0.8]", "values = []", 19, "vary[0].values", "no value"),
         ("of = \"fct\"", "of = \"ftc\"", 23, "metric[0].of", "cannot be measured"),
         ("statistic = \"mean\"", "", 21, "metric[0].statistic", "missing"),
-        ("of = \"lossless-drops\"", "of = \"lossless-drops\"\nclass = \"a\"", 29, "metric[1].class", "no effect"),
+        (
+            "of = \"lossless-drops\"",
+            "of = \"lossless-drops\"\nclass = \"a\"",
+            29,
+            "metric[1].class",
+            "no effect",
+        ),
         ("statistic = \"mean\"", "statistic = \"mean\"\nunit = \"kB\"", 25, "metric[0].unit", "cannot be"),
         ("run = \"ours\"", "run = \"our\"", 39, "claim[0].measure[0].run", "no run `our`"),
         ("metric = \"fct\" }", "metric = \"x\" }", 39, "claim[0].measure[0].metric", "no metric"),
