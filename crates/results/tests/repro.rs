@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use xoff_results::repro::evaluate;
-use xoff_results::repro::experiment::{self, Experiment};
+use xoff_results::repro::experiment::Experiment;
 use xoff_results::repro::library;
 use xoff_results::repro::metrics::Value;
+use xoff_results::repro::read;
 use xoff_results::repro::report::{FORMAT, FORMAT_VERSION, Results};
 use xoff_results::repro::verdict::Verdict;
 use xoff_results::repro::{answer, page};
@@ -74,13 +75,13 @@ metric = "fct"
     )
 }
 
-fn read(claim: &str) -> Experiment {
-    experiment::read("e.toml", text(claim).as_bytes()).unwrap().experiment
+fn experiment(claim: &str) -> Experiment {
+    read::read("e.toml", text(claim).as_bytes()).unwrap().experiment
 }
 
 /// Judges the claim. Runs: ours at 0.4 and 0.8, theirs at 0.4 and 0.8, two seeds each.
 fn judge(claim: &str, fct: [f64; 8]) -> (Verdict, Vec<Verdict>) {
-    let e = read(claim);
+    let e = experiment(claim);
     let value = |v: f64| Value { value: (!v.is_nan()).then_some(v), note: None };
     let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
     let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
@@ -115,7 +116,7 @@ fn seeds_are_paired_and_what_is_missing_decides_nothing() {
     let mut zero = fct;
     zero[4] = 0.0;
     assert_eq!(judge(RATIO, zero).1[0], Verdict::Undecided, "nothing is divided by 0");
-    let e = read(RATIO);
+    let e = experiment(RATIO);
     let found = evaluate::claims(&e, false, &e.grid(false, &[]), &vec![None; 8], 0);
     assert_eq!(found[0].verdict, Verdict::Undecided);
     assert!(found[0].measures[0].notes.contains(&"not every run is there".to_string()));
@@ -176,14 +177,14 @@ fn what_is_wrong_is_named_with_its_place() {
     ] {
         let text = text(RATIO);
         assert!(text.contains(from), "{from}");
-        let error = experiment::read("e.toml", text.replacen(from, to, 1).as_bytes()).unwrap_err();
+        let error = read::read("e.toml", text.replacen(from, to, 1).as_bytes()).unwrap_err();
         let line_of = error.position().map(|p| p.0);
         assert!(error.message().contains(message), "{to}: {}", error.one_line());
         assert_eq!(error.key(), Some(key), "{}", error.one_line());
         assert!(line_of.is_some_and(|l| l.abs_diff(line) <= 1), "{line}: {}", error.one_line());
         assert!(error.remedy().is_some(), "{}", error.one_line());
     }
-    let error = experiment::read("e.toml", b"# nothing\n").unwrap_err();
+    let error = read::read("e.toml", b"# nothing\n").unwrap_err();
     assert!(error.message().contains("empty"));
 }
 
