@@ -317,6 +317,9 @@ pub fn matrix(
     watch: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<Matrix>, String> {
     let mut matrix = Matrix::new(plan)?;
+    for (from, to) in passed_on(plan) {
+        matrix.set(&plan.topology, (from.port, from.lane), (to.port, to.lane));
+    }
     let mut spread = Spread::new(plan, &lanes(plan));
     let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();
     for (done, place) in places.iter().enumerate() {
@@ -328,9 +331,6 @@ pub fn matrix(
                 matrix.set(&plan.topology, from, to);
             }
         });
-    }
-    for (from, to) in passed_on(plan) {
-        matrix.set(&plan.topology, from, to);
     }
     Ok(Some(matrix))
 }

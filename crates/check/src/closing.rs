@@ -2,7 +2,7 @@
 
 use crate::all::{Place, Spread};
 use crate::graph::{Cycle, Wait};
-use crate::routes::{Kind, Ways, edge, inner};
+use crate::routes::{Kind, Ways, edge, inner, passed_on};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
@@ -34,29 +34,28 @@ pub struct Edge {
     pub from: Wait,
     /// For whom.
     pub to: Wait,
-    /// A host passes the pause of `to` on to `from`.
-    pub passed_on: bool,
-    /// Routes that lead over both, or over `to` if its pause is passed on: some of
-    /// them, those from different ports first.
+    /// Routes that lead over both: some of them, those from different ports first.
     pub closers: Vec<Through>,
     /// How many do; 0 where routes are not counted (all routes).
     pub count: u64,
     /// Routes that come to `to` another way.
     pub feeders: Vec<Through>,
+    /// A host passes the pause of `to` on to `from`, whatever the routes.
+    pub passed_on: bool,
 }
 
 /// The edges of a cycle, without routes.
 fn edges(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     let n = cycle.waits.len();
-    let topology = &plan.topology;
+    let passed = passed_on(plan);
     (0..n)
         .map(|i| Edge {
             from: cycle.waits[i],
             to: cycle.waits[(i + 1) % n],
-            passed_on: plan.passes_pauses_on(topology.neighbour(cycle.waits[i].port)),
             closers: Vec::new(),
             count: 0,
             feeders: Vec::new(),
+            passed_on: passed.contains(&(cycle.waits[i], cycle.waits[(i + 1) % n])),
         })
         .collect()
 }
@@ -100,8 +99,7 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         ways.steps(flow, &mut |kind, step| {
             let Some((from, to)) = edge(plan, flow, step) else { return };
             for (i, e) in edges.iter().enumerate() {
-                let closes = e.from == from && e.to == to || e.passed_on && e.to == from;
-                if closes && !met.contains(&(i, kind)) {
+                if e.from == from && e.to == to && !met.contains(&(i, kind)) {
                     met.push((i, kind));
                 }
                 feeds |= e.to == to;
@@ -115,15 +113,14 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         starts.extend(later.get(&flow).into_iter().flatten());
         for &(i, kind) in &met {
             edges[i].count += 1;
-            let (e, passed_on) = ((edges[i].from, edges[i].to), edges[i].passed_on);
+            let e = (edges[i].from, edges[i].to);
             let steady = starts.iter().find_map(|&(data, answers)| {
                 let (start, lane) = match kind {
                     Kind::Data => (data, f.lane),
                     Kind::Answers => (answers, f.ack_lane),
                 };
                 let route = route(plan, flow, kind, start, lane);
-                let waits = waits(plan, &route, e.0.flow);
-                let over = waits.windows(2).any(|w| (w[0], w[1]) == e) || passed_on && waits.contains(&e.1);
+                let over = waits(plan, &route, e.0.flow).windows(2).any(|w| (w[0], w[1]) == e);
                 over.then_some(route)
             });
             let none = Through { flow: Some(flow), kind, ports: Vec::new(), delivers: true, lane: f.lane };
@@ -182,21 +179,16 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
         spread.spread(router, place, &[], &mut |from, to| {
             for (i, e) in edges.iter().enumerate() {
                 let is = |w: Wait, p: (PortId, u8)| (w.port, w.lane) == p;
-                let closes = is(e.from, from) && is(e.to, to) || e.passed_on && is(e.to, from);
-                if closes && !met.contains(&i) {
+                if is(e.from, from) && is(e.to, to) && !met.contains(&i) {
                     met.push(i);
                 }
             }
         });
         for i in met {
             let (from, to) = (edges[i].from, edges[i].to);
-            // Who fills `to` has its pause passed on, wherever it came from.
-            let last = if edges[i].passed_on { to } else { from };
-            let mut ports = spread.way(last.port, last.lane);
-            let lane = spread.first_lane(last.port, last.lane);
-            if !edges[i].passed_on {
-                ports.push(to.port);
-            }
+            let mut ports = spread.way(from.port, from.lane);
+            let lane = spread.first_lane(from.port, from.lane);
+            ports.push(to.port);
             let sender = plan.topology.ports[ports[0] as usize].node;
             // On by the first of the ways on; a place without loops is reached soon.
             let mut at = plan.topology.neighbour(to.port);

@@ -135,13 +135,12 @@ pub struct EdgeReport {
     pub from: Entry,
     /// … for whom.
     pub to: Entry,
-    /// The host that passes the pause of `to` on to `from`, whoever's packets there are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub passed_on_by: Option<String>,
-    /// Routes that lead over both, or over `to` if its pause is passed on: the first few.
+    /// Routes that lead over both: the first few.
     pub closed_by: Vec<RouteReport>,
     /// How many flows do; 0 where all routes are checked, which are not counted.
     pub flows: u64,
+    /// Whether a host passes the pause on, whatever the routes.
+    pub passed_on: bool,
 }
 
 /// A route by names.
@@ -363,12 +362,9 @@ fn cycle_report(plan: &Plan, cycle: &Cycle, edges: &[Edge]) -> CycleReport {
     let edges = edges.iter().map(|e| EdgeReport {
         from: entry(plan, e.from),
         to: entry(plan, e.to),
-        passed_on_by: e.passed_on.then(|| {
-            let host = plan.topology.ports[e.to.port as usize].node;
-            plan.topology.nodes[host as usize].name.clone()
-        }),
         closed_by: e.closers.iter().take(NAMED).map(|c| route_report(plan, c)).collect(),
         flows: e.count,
+        passed_on: e.passed_on,
     });
     CycleReport { shortest: cycle.shortest, edges: edges.collect() }
 }

@@ -129,23 +129,6 @@ impl<'p> Ways<'p> {
     }
 }
 
-/// Where hosts pass pauses on: a pause of the second queue, at such a host, stops
-/// the first one at once, which is a neighbour's towards this host, whether or not
-/// any packet goes from one to the other.
-pub fn passed_on(plan: &Plan) -> impl Iterator<Item = Step> + '_ {
-    let hosts = plan.topology.hosts().filter(|&host| plan.passes_pauses_on(host));
-    let lanes = (0..plan.lanes.len() as u8).filter(|&lane| pausable(plan, lane));
-    let lanes: Vec<u8> = lanes.collect();
-    let pairs = hosts.flat_map(|host| {
-        let ports = plan.relay_ports(host);
-        ports.iter().flat_map(move |&a| ports.iter().map(move |&b| (a, b))).filter(|(a, b)| a != b)
-    });
-    pairs.flat_map(move |(a, b)| {
-        let from = plan.topology.ports[a as usize].peer;
-        lanes.clone().into_iter().map(move |lane| ((from, lane), (b, lane)))
-    })
-}
-
 /// The waits of a step of a flow, if both can be paused.
 pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     if !(pausable(plan, from.1) && pausable(plan, to.1)) {
@@ -153,6 +136,24 @@ pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     }
     let flow = (plan.flow_control.pause_scope() == PauseScope::Flow).then_some(flow);
     Some((Wait { port: from.0, lane: from.1, flow }, Wait { port: to.0, lane: to.1, flow }))
+}
+
+/// Waits that hosts pass on: where a host pauses what comes in by all other ports
+/// while one of its ports is paused, what comes in waits for that port, whether or
+/// not a packet goes from the one to the other.
+pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
+    let mut waits = Vec::new();
+    for host in plan.topology.hosts().filter(|&h| plan.passes_pauses_on(h)) {
+        let ports = plan.relay_ports(host);
+        for (&into, &out) in ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b))) {
+            let from = plan.topology.ports[into as usize].peer;
+            for lane in (0..plan.lanes.len() as u8).filter(|&l| into != out && pausable(plan, l)) {
+                let wait = |port: PortId| Wait { port, lane, flow: None };
+                waits.push((wait(from), wait(out)));
+            }
+        }
+    }
+    waits
 }
 
 /// The graph of a plan's routes; `None` if `watch`, which is told how many flows
@@ -163,6 +164,7 @@ pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph>
     if plan.flow_control.pause_scope() == PauseScope::Nothing {
         return Some(edges.graph());
     }
+    passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));
     for flow in 0..plan.flows.len() as u32 {
         if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
             return None;
@@ -172,10 +174,6 @@ pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph>
                 edges.add(from, to);
             }
         });
-    }
-    for (from, to) in passed_on(plan) {
-        let wait = |(port, lane)| Wait { port, lane, flow: None };
-        edges.add(wait(from), wait(to));
     }
     Some(edges.graph())
 }

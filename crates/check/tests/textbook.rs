@@ -71,52 +71,6 @@ fn rings_tori_and_cubes_have_cycles() {
     deadlocks(&example("bcube-deadlock", &[]), Routes::Scenario, 8);
 }
 
-/// The classic up-down bounce: a tag that grows where a packet turns up again
-/// breaks the circle, with one lossless priority more than the intact fabric needs.
-#[test]
-fn one_bounce_needs_two_lossless_priorities() {
-    let tagger = |lossless: &'static str| {
-        let set = [("flow_control.scheme", "tagger"), ("flow_control.rule", "bounce")];
-        example("fat-tree-failed-links", &[&set[..], &[("flow_control.lossless", lossless)]].concat())
-    };
-    let two = tagger("2");
-    assert_eq!(two.plan.lanes.iter().filter(|lane| lane.lossless).count(), 2);
-    let analysis = check(&two, Routes::Scenario);
-    assert!(matches!(analysis.report.verdict, Verdict::Safe { .. }));
-    assert!(analysis.report.dependencies > 0);
-    // With one, packets that turn up again go on in the lossy priority, and wait for nobody.
-    assert!(safe(&tagger("1"), Routes::Scenario));
-}
-
-/// PortFC, Figure 5: two flows in opposite directions through four hosts. Where
-/// relays count what comes in there is no circle; where they pass pauses on there
-/// is one, of both flows' queues.
-#[test]
-fn hosts_that_pass_pauses_on_close_the_circle() {
-    let relay = |relay: &str| {
-        load(
-            &format!(
-                "[topology]\nkind = \"ndc\"\nn = 2\nk = 1\n{LINK}{TIGHT}relay = \"{relay}\"\n\
-                 [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H3\"\nsize = \"1MB\"\n\
-                 path = [\"H0\", \"S0.0\", \"H1\", \"S1.1\", \"H3\"]\n\
-                 [[traffic]]\nkind = \"flow\"\nsrc = \"H3\"\ndst = \"H0\"\nsize = \"1MB\"\n\
-                 path = [\"H3\", \"S0.1\", \"H2\", \"S1.0\", \"H0\"]\n"
-            ),
-            &[],
-        )
-    };
-    assert!(safe(&relay("accounts"), Routes::Scenario));
-    let blind = relay("blind");
-    let analysis = check(&blind, Routes::Scenario);
-    let Verdict::CycleWithoutWitness { cycle, .. } = &analysis.report.verdict else { panic!("a circle") };
-    assert!(cycle.edges.iter().any(|edge| edge.passed_on_by.is_some()));
-    assert!(cycle.edges.iter().all(|edge| !edge.closed_by.is_empty()), "{cycle:?}");
-    assert!(shown(&analysis).is_some());
-    // The order of the waits without that rule proves nothing with it.
-    let order = check(&relay("accounts"), Routes::Scenario).certificate.expect("it is safe");
-    assert!(verify(&blind, &mut router(&blind), &order).is_err());
-}
-
 #[test]
 fn clos_and_mesh_are_safe() {
     for topology in [
@@ -138,6 +92,43 @@ fn other_flow_controls_wait_otherwise() {
     assert_eq!(cycle(&check(&bcube("bfc"), Routes::Scenario)).len(), 8);
     let refused = xoff_check::check(&bcube("per-flow-queue"), "test", Routes::All, &mut |_| true);
     assert!(refused.unwrap_err().contains("without --failures"));
+}
+
+#[test]
+fn tags_break_the_cycles() {
+    for (name, rule) in
+        [("fat-tree-failed-links", "bounce"), ("bcube-deadlock", "bounce"), ("bcube-deadlock", "hop")]
+    {
+        let tagger = [("flow_control.scheme", "tagger"), ("flow_control.rule", rule)];
+        let loaded = example(name, &tagger);
+        assert!(safe(&loaded, Routes::Scenario), "{name} {rule}");
+        assert!(loaded.plan.lanes.iter().filter(|l| l.lossless).count() >= 2, "{name} {rule}");
+    }
+    // With too few tags packets go on in a lossy priority, and wait for nothing there.
+    let one =
+        [("flow_control.scheme", "tagger"), ("flow_control.rule", "bounce"), ("flow_control.lossless", "1")];
+    assert!(safe(&example("fat-tree-failed-links", &one), Routes::Scenario));
+}
+
+#[test]
+fn hosts_that_pass_pauses_on_wait_whatever_the_routes() {
+    // H1 sends one way, and gets from the other: no route leads through any host.
+    let text = |relay: &str| {
+        let mut text =
+            format!("[topology]\nkind = \"ndc\"\nn = 2\nk = 1\n{LINK}{TIGHT}relay = \"{relay}\"\n");
+        for (src, dst) in [(0, 1), (1, 3), (3, 2), (2, 0)] {
+            text += &format!(
+                "[[traffic]]\nkind = \"flow\"\nsrc = \"H{src}\"\ndst = \"H{dst}\"\nsize = \"1MB\"\n"
+            );
+        }
+        load(&text, &[])
+    };
+    assert!(safe(&text("accounts"), Routes::Scenario));
+    let blind = check(&text("blind"), Routes::Scenario);
+    assert_eq!(cycle(&blind).len(), 8);
+    let Verdict::CycleWithoutWitness { cycle, .. } = &blind.report.verdict else { panic!("it has a cycle") };
+    assert_eq!(cycle.edges.iter().filter(|e| e.passed_on).count(), 4);
+    assert!(xoff_check::text::render(&blind.report).contains("passes pauses on"));
 }
 
 #[test]
