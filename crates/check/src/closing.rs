@@ -2,7 +2,7 @@
 
 use crate::all::{Place, Spread};
 use crate::graph::{Cycle, Wait};
-use crate::routes::{Kind, Ways, edge, inner};
+use crate::routes::{Kind, Ways, edge, inner, passed_on};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
@@ -40,11 +40,14 @@ pub struct Edge {
     pub count: u64,
     /// Routes that come to `to` another way.
     pub feeders: Vec<Through>,
+    /// A host passes the pause of `to` on to `from`, whatever the routes.
+    pub passed_on: bool,
 }
 
 /// The edges of a cycle, without routes.
-fn edges(cycle: &Cycle) -> Vec<Edge> {
+fn edges(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     let n = cycle.waits.len();
+    let passed = passed_on(plan);
     (0..n)
         .map(|i| Edge {
             from: cycle.waits[i],
@@ -52,6 +55,7 @@ fn edges(cycle: &Cycle) -> Vec<Edge> {
             closers: Vec::new(),
             count: 0,
             feeders: Vec::new(),
+            passed_on: passed.contains(&(cycle.waits[i], cycle.waits[(i + 1) % n])),
         })
         .collect()
 }
@@ -82,7 +86,7 @@ fn spread_out(list: &mut Vec<Through>) {
 
 /// The flows of a plan that close each edge of a cycle, and those that feed it.
 pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
-    let mut edges = edges(cycle);
+    let mut edges = edges(plan, cycle);
     let ways = Ways::new(plan);
     let later: BTreeMap<u32, Vec<(u32, u32)>> =
         plan.faults.tables.iter().flat_map(|t| &t.flows).fold(BTreeMap::new(), |mut map, r| {
@@ -165,7 +169,7 @@ fn waits(plan: &Plan, route: &Through, flow: Option<u32>) -> Vec<Wait> {
 /// Routes between any two hosts that close each edge of a cycle: a few of them
 /// for each edge.
 pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], cycle: &Cycle) -> Vec<Edge> {
-    let mut edges = edges(cycle);
+    let mut edges = edges(plan, cycle);
     let mut spread = Spread::new(plan, lanes);
     for place in places {
         if edges.iter().all(|e| e.closers.len() >= KEPT / 4) {

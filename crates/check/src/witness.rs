@@ -10,6 +10,7 @@ use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::Loaded;
 use xoff_plan::plan::{Limit, Plan};
 use xoff_plan::scenario::Scenario;
+use xoff_schemes::flow_control::FlowControlParams;
 
 /// Most flows of a candidate.
 const FLOWS: usize = 400;
@@ -87,7 +88,7 @@ struct Sent {
 /// # Errors
 /// The scenario cannot be written down.
 pub fn candidates(loaded: &Loaded, edges: &[Edge], failed: Option<PortId>) -> Result<Vec<Candidate>, String> {
-    if edges.iter().any(|e| e.closers.iter().all(|c| c.ports.is_empty())) {
+    if edges.iter().any(|e| !e.passed_on && e.closers.iter().all(|c| c.ports.is_empty())) {
         return Ok(Vec::new());
     }
     let mut made: Vec<Candidate> = Vec::new();
@@ -132,12 +133,15 @@ fn flows(plan: &Plan, edges: &[Edge], effort: Effort, failed: Option<PortId>) ->
         // Data takes the way of answers only where no data closes the edge.
         let data = steady().any(|c| c.kind == Kind::Data);
         let closers = steady().filter(|c| c.kind == Kind::Data || !data).take(effort.closers);
-        let mut routes: Vec<Through> =
-            closers.chain(e.feeders.iter().take(effort.feeders)).cloned().collect();
+        // Where a host passes pauses on, whoever fills the port it passes them on for will do.
+        let feeders = if e.passed_on { effort.feeders.max(effort.closers) } else { effort.feeders };
+        let mut routes: Vec<Through> = closers.chain(e.feeders.iter().take(feeders)).cloned().collect();
         if effort.cross
             && let Some(ports) = cross(plan, e.to.port, e.from.port, &down)
         {
-            routes.push(Through { flow: None, kind: Kind::Data, ports, delivers: true, lane: e.to.lane });
+            // It begins as the others do, for the lane may change on the way.
+            let lane = e.closers.first().map_or(e.to.lane, |c| c.lane);
+            routes.push(Through { flow: None, kind: Kind::Data, ports, delivers: true, lane });
         }
         for sent in routes.iter().filter_map(|route| sent(plan, route)) {
             if sent.src != sent.dst && !flows.contains(&sent) {
@@ -262,7 +266,8 @@ fn scenario(
         table.remove("host");
     }
     let used: BTreeSet<i64> = flows.iter().map(|f| f.priority.into()).collect();
-    if let Some(Value::Array(list)) = table.get_mut("priority") {
+    let tags = matches!(plan.flow_control, FlowControlParams::Tagger(_));
+    if let Some(Value::Array(list)) = table.get_mut("priority").filter(|_| !tags) {
         list.retain(|p| p.get("id").and_then(Value::as_integer).is_none_or(|id| used.contains(&id)));
     }
     let ports: Vec<String> = edges.iter().map(|e| topology.port_name(e.from.port)).collect();
