@@ -182,7 +182,12 @@ fn time_to_fill(plan: &Plan, edges: &[Edge]) -> u64 {
         let account = &plan.accounts[link.peer as usize * lanes + usize::from(e.from.lane)];
         let shared = plan.buffers[plan.topology.neighbour(e.from.port) as usize].shared;
         let limit = match account.limit {
-            Limit::Unlimited => shared,
+            // Queues by flow pause at about a round trip of the hop, long before memory is full.
+            Limit::Unlimited => {
+                let trip = u128::from(link.rate) * u128::from(2 * link.delay) / 8_000_000_000_000;
+                let packets = 64 * u64::from(plan.packet.largest());
+                u64::try_from(8 * trip).unwrap_or(u64::MAX).saturating_add(packets).min(shared)
+            }
             Limit::Static(limit) => limit,
             Limit::Dynamic { alpha_q16, cap } => {
                 let share = u128::from(shared) * u128::from(alpha_q16) / (u128::from(alpha_q16) + 65_536);
