@@ -70,10 +70,11 @@ $(VENV)/ready: tests/requirements.txt
 bench:
 	$(CARGO) bench --locked -p xoff-sim
 
-# Goes on where it was interrupted. Results that cannot be resumed, as the
-# program or an experiment has changed, are to be removed: rm -r $(TARGET)/repro
+# From the beginning, as results of an older build are no proof; after an
+# interruption RESUME=--resume goes on.
 repro:
-	$(CARGO) run --locked --release --quiet -- repro --resume --out $(TARGET)/repro
+	$(if $(RESUME),,rm -rf $(TARGET)/repro)
+	$(CARGO) run --locked --release --quiet -- repro $(RESUME) --out $(TARGET)/repro
 	cp $(TARGET)/repro/results.json experiments/results.json
 	cp $(TARGET)/repro/REPRODUCTION.md docs/REPRODUCTION.md
 

@@ -6,7 +6,7 @@
 //! and what no packet reaches depends on nothing.
 
 use crate::graph::{Edges, Graph, Wait};
-use crate::routes::pausable;
+use crate::routes::{passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
@@ -317,6 +317,9 @@ pub fn matrix(
     watch: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<Matrix>, String> {
     let mut matrix = Matrix::new(plan)?;
+    for (from, to) in passed_on(plan) {
+        matrix.set(&plan.topology, (from.port, from.lane), (to.port, to.lane));
+    }
     let mut spread = Spread::new(plan, &lanes(plan));
     let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();
     for (done, place) in places.iter().enumerate() {

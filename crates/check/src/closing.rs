@@ -2,7 +2,7 @@
 
 use crate::all::{Place, Spread};
 use crate::graph::{Cycle, Wait};
-use crate::routes::{Kind, Ways, edge, inner};
+use crate::routes::{Kind, Ways, edge, inner, passed_on};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
@@ -40,11 +40,14 @@ pub struct Edge {
     pub count: u64,
     /// Routes that come to `to` another way.
     pub feeders: Vec<Through>,
+    /// A host passes the pause of `to` on to `from`, whatever the routes.
+    pub passed_on: bool,
 }
 
 /// The edges of a cycle, without routes.
-fn edges(cycle: &Cycle) -> Vec<Edge> {
+fn edges(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     let n = cycle.waits.len();
+    let passed = passed_on(plan);
     (0..n)
         .map(|i| Edge {
             from: cycle.waits[i],
@@ -52,34 +55,38 @@ fn edges(cycle: &Cycle) -> Vec<Edge> {
             closers: Vec::new(),
             count: 0,
             feeders: Vec::new(),
+            passed_on: passed.contains(&(cycle.waits[i], cycle.waits[(i + 1) % n])),
         })
         .collect()
 }
 
-/// Keeps a route if there is room, or in the place of one of which there are more.
+/// Keeps a route if there is room.
 fn keep(list: &mut Vec<Through>, route: Through) {
     if list.len() < KEPT {
         list.push(route);
     }
 }
 
-/// Orders routes so that those that begin at different senders come first; data before answers.
+/// Orders routes so that those that begin at different senders come first, of each
+/// sender the longest one, which may close several edges; data before answers.
 fn spread_out(list: &mut Vec<Through>) {
+    list.sort_by_key(|t| std::cmp::Reverse(t.ports.len()));
     let mut turns: BTreeMap<(Kind, Option<PortId>), usize> = BTreeMap::new();
-    let mut turn = |t: &Through| {
-        let n = turns.entry((t.kind, t.ports.first().copied())).or_default();
-        *n += 1;
-        *n
-    };
-    let mut keyed: Vec<_> =
-        list.drain(..).map(|t| ((t.ports.is_empty(), t.kind, turn(&t), t.ports.len()), t)).collect();
+    let mut keyed: Vec<_> = list
+        .drain(..)
+        .map(|t| {
+            let turn = turns.entry((t.kind, t.ports.first().copied())).or_default();
+            *turn += 1;
+            ((t.ports.is_empty(), t.kind, *turn), t)
+        })
+        .collect();
     keyed.sort_by_key(|(key, _)| *key);
     list.extend(keyed.into_iter().map(|(_, t)| t));
 }
 
 /// The flows of a plan that close each edge of a cycle, and those that feed it.
 pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
-    let mut edges = edges(cycle);
+    let mut edges = edges(plan, cycle);
     let ways = Ways::new(plan);
     let later: BTreeMap<u32, Vec<(u32, u32)>> =
         plan.faults.tables.iter().flat_map(|t| &t.flows).fold(BTreeMap::new(), |mut map, r| {
@@ -162,7 +169,7 @@ fn waits(plan: &Plan, route: &Through, flow: Option<u32>) -> Vec<Wait> {
 /// Routes between any two hosts that close each edge of a cycle: a few of them
 /// for each edge.
 pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], cycle: &Cycle) -> Vec<Edge> {
-    let mut edges = edges(cycle);
+    let mut edges = edges(plan, cycle);
     let mut spread = Spread::new(plan, lanes);
     for place in places {
         if edges.iter().all(|e| e.closers.len() >= KEPT / 4) {

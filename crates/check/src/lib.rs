@@ -139,6 +139,8 @@ pub struct EdgeReport {
     pub closed_by: Vec<RouteReport>,
     /// How many flows do; 0 where all routes are checked, which are not counted.
     pub flows: u64,
+    /// Whether a host passes the pause on, whatever the routes.
+    pub passed_on: bool,
 }
 
 /// A route by names.
@@ -362,6 +364,7 @@ fn cycle_report(plan: &Plan, cycle: &Cycle, edges: &[Edge]) -> CycleReport {
         to: entry(plan, e.to),
         closed_by: e.closers.iter().take(NAMED).map(|c| route_report(plan, c)).collect(),
         flows: e.count,
+        passed_on: e.passed_on,
     });
     CycleReport { shortest: cycle.shortest, edges: edges.collect() }
 }

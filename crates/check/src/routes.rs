@@ -138,6 +138,24 @@ pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     Some((Wait { port: from.0, lane: from.1, flow }, Wait { port: to.0, lane: to.1, flow }))
 }
 
+/// Waits that hosts pass on: where a host pauses what comes in by all other ports
+/// while one of its ports is paused, what comes in waits for that port, whether or
+/// not a packet goes from the one to the other.
+pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
+    let mut waits = Vec::new();
+    for host in plan.topology.hosts().filter(|&h| plan.passes_pauses_on(h)) {
+        let ports = plan.relay_ports(host);
+        for (&into, &out) in ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b))) {
+            let from = plan.topology.ports[into as usize].peer;
+            for lane in (0..plan.lanes.len() as u8).filter(|&l| into != out && pausable(plan, l)) {
+                let wait = |port: PortId| Wait { port, lane, flow: None };
+                waits.push((wait(from), wait(out)));
+            }
+        }
+    }
+    waits
+}
+
 /// The graph of a plan's routes; `None` if `watch`, which is told how many flows
 /// have been followed, does not want to wait for it.
 pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph> {
@@ -146,6 +164,7 @@ pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph>
     if plan.flow_control.pause_scope() == PauseScope::Nothing {
         return Some(edges.graph());
     }
+    passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));
     for flow in 0..plan.flows.len() as u32 {
         if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
             return None;

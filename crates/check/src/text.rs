@@ -57,7 +57,8 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                 counted(cycle.edges.len() as u64, "queue")
             )?;
             write_cycle(out, cycle)?;
-            let unsteady = cycle.edges.iter().any(|e| e.closed_by.iter().all(|c| c.path.is_empty()));
+            let unsteady =
+                cycle.edges.iter().any(|e| !e.passed_on && e.closed_by.iter().all(|c| c.path.is_empty()));
             if unsteady {
                 writeln!(
                     out,
@@ -141,6 +142,9 @@ fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
 
 fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
     writeln!(out, "  {} -> {}", wait(&edge.from), wait(&edge.to))?;
+    if edge.passed_on {
+        writeln!(out, "    the host between passes pauses on")?;
+    }
     for route in edge.closed_by.iter().take(LISTED) {
         let what = match (route.packets, route.path.is_empty()) {
             (_, true) => ", while routes change".to_string(),

@@ -29,6 +29,7 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     let overrides = &loaded.scenario.routing.overrides;
     let apart: BTreeSet<u32> = overrides.iter().filter_map(|o| plan.topology.find(&o.to)).collect();
     let places = listed(plan, &certificate.order)?;
+    passed_on(plan, &places)?;
     match certificate.routes {
         Routes::Scenario => flows(plan, &places),
         Routes::All => crate::verify_all::all(plan, router, None, &apart, &places),
@@ -38,6 +39,7 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
                 let link = port(&plan.topology, &plan.topology.names(), &failure.link);
                 let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
                 under.insert(link, listed(plan, &failure.order)?);
+                passed_on(plan, &under[&link])?;
             }
             crate::verify_all::single_failures(plan, router, &apart, &places, &under)
         }
@@ -95,6 +97,21 @@ pub fn compare(
         (_, 0) => format!("{x} may wait for {y}, which is not listed"),
         _ => format!("{x} may wait for {y}, which is not listed behind it"),
     })
+}
+
+/// Hosts that pass pauses on: what comes in by one port waits for all others.
+fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
+    for host in plan.topology.hosts().filter(|&host| plan.passes_pauses_on(host)) {
+        for &into in plan.relay_ports(host) {
+            for &out in plan.relay_ports(host).iter().filter(|&&out| out != into) {
+                for lane in 0..plan.lanes.len() as u8 {
+                    let from = plan.topology.ports[into as usize].peer;
+                    compare(plan, places, (from, lane), (out, lane), 0)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// All flows: every place that a packet can come to, by its route or by a change of routes.

@@ -18,7 +18,7 @@ const LINES: Duration = Duration::from_secs(3);
 
 /// Checks a scenario.
 pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
-    let loaded = load::load(&args.scenario, &[])?;
+    let loaded = load::load(&args.scenario.path, &args.scenario.set)?;
     let name = load::name(&args.scenario.path);
     if let Some(path) = &args.verify {
         return verify(&loaded, path);

@@ -13,10 +13,11 @@ use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
 use xoff_results::repro::evaluate;
-use xoff_results::repro::experiment::{Base, Change, Experiment, SCENARIO};
+use xoff_results::repro::experiment::Experiment;
 use xoff_results::repro::library::{self, Item};
 use xoff_results::repro::metrics::{Run, Value};
 use xoff_results::repro::plot::Drawn;
+use xoff_results::repro::read::{Base, Change, SCENARIO};
 use xoff_results::repro::report::{self, ChangeResult, ExperimentResult, Results};
 use xoff_results::repro::{answer, page, sensitivity};
 

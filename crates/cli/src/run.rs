@@ -13,7 +13,7 @@ use xoff_results::summary::{self, Summary};
 use xoff_results::table;
 use xoff_sim::outcome::{Outcome, Stop};
 
-use crate::load::{self, Source};
+use crate::load;
 use crate::progress::Meter;
 use crate::{RunArgs, interrupt, output};
 
@@ -25,7 +25,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs a scenario.
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
-    let loaded = Source::read(&args.scenario.path)?.load(&overrides, &mut |_, _| {})?;
+    let loaded = load::load(&args.scenario.path, &overrides)?;
     let plan = &loaded.plan;
     let name = load::name(&args.scenario.path);
 

@@ -98,6 +98,35 @@ fn a_wrong_scenario_shows_its_line() {
 }
 
 #[test]
+fn a_key_that_is_given_twice_is_refused() {
+    let dir = scratch("twice");
+    let refused = |args: &[&str], text: &str| {
+        let output = xoff(&dir, args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(err(&output).contains(text), "{}", err(&output));
+        assert!(output.stdout.is_empty() && !dir.join("xoff-runs").exists(), "nothing ran");
+    };
+    let twice = ["--set", "traffic.0.size=1kB", "--set", "traffic[0].size=2kB"];
+    for verb in ["run", "topo", "traffic"] {
+        refused(
+            &[&[verb, "hello.toml"], &twice[..]].concat(),
+            "`traffic.0.size` of --set replaces `traffic.0.size` of --set, which would be without effect",
+        );
+    }
+    refused(
+        &["run", "hello.toml", "--set", "run.seed=2", "--seed", "3"],
+        "`run.seed` of --set or --seed replaces",
+    );
+    refused(
+        &["run", "hello.toml", "--set", "run.seed=2", "--set", "run={}"],
+        "replaces `run.seed` of --set or --seed",
+    );
+    // A table first, and then a key of it.
+    let part = ["run", "hello.toml", "--no-out", "--set", "run={ seed = 2 }", "--set", "run.duration=1ms"];
+    assert_eq!(xoff(&dir, &part).status.code(), Some(0));
+}
+
+#[test]
 fn unwritable_output_is_said_before_simulating() {
     let dir = scratch("unwritable");
     fs::write(dir.join("file"), "").unwrap();

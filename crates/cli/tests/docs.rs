@@ -216,3 +216,60 @@ fn the_scenario_in_the_readme_is_one() {
     let loaded = xoff_plan::load("README.md", scenarios[0].as_bytes(), &[], &files).unwrap();
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
+
+#[test]
+fn the_page_of_experiments_has_every_key_and_no_other() {
+    use xoff_results::repro::{check, experiment, metrics};
+    let page = page("docs/EXPERIMENTS.md");
+    let mut real = BTreeSet::new();
+    for schema in [experiment::schema(), experiment::claims_schema()] {
+        properties(&serde_json::to_value(schema).unwrap(), &mut real);
+    }
+    assert!(real.len() > 60, "{real:?}");
+    let said = words(&page);
+    let missing: Vec<_> = real.iter().filter(|k| !said.contains(k.as_str())).collect();
+    assert!(missing.is_empty(), "not in docs/EXPERIMENTS.md: {missing:?}");
+    let file = &page[..page.find("\n## Verdicts\n").unwrap()];
+    let listed = first_cells(file, "key");
+    let unreal: Vec<_> = listed.iter().filter(|k| !real.contains(k.as_str())).collect();
+    assert!(listed.len() > 60 && unreal.is_empty(), "no such keys: {unreal:?}");
+    let measurable: BTreeSet<String> = metrics::MEASURABLE.iter().map(|m| m.name.to_string()).collect();
+    assert_eq!(first_cells(&page, "`of`").into_iter().collect::<BTreeSet<_>>(), measurable);
+    for m in &metrics::MEASURABLE {
+        assert!(check::keys(m).iter().all(|k| real.contains(*k)), "{}", m.name);
+    }
+    for v in xoff_results::repro::verdict::Verdict::ALL {
+        assert!(section(&page, "\n## Verdicts\n").contains(&format!("*{}*", v.name())), "{v:?}");
+    }
+}
+
+#[test]
+fn the_page_of_reproductions_is_that_of_the_results() {
+    let text = page("experiments/results.json");
+    let results: xoff_results::repro::report::Results = serde_json::from_str(&text).unwrap();
+    assert!(!results.quick && results.complete);
+    let page = page("docs/REPRODUCTION.md");
+    assert!(page == xoff_results::repro::page::render(&results), "make repro generates it");
+    // Every key of the file is described.
+    let experiments = self::page("docs/EXPERIMENTS.md");
+    let (mut all, said) = (BTreeSet::new(), words(&experiments));
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    strip_names(&mut value);
+    keys(&value, &mut all);
+    let missing: Vec<_> = all.iter().filter(|k| !said.contains(k.as_str())).collect();
+    assert!(missing.is_empty(), "not under results.json: {missing:?}");
+}
+
+/// Removes the objects whose keys are names and no keys of the format.
+fn strip_names(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for key in ["at", "against_at", "per_case"] {
+                map.get_mut(key).map(Value::take);
+            }
+            map.values_mut().for_each(strip_names);
+        }
+        Value::Array(list) => list.iter_mut().for_each(strip_names),
+        _ => {}
+    }
+}

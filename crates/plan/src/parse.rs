@@ -242,6 +242,13 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
     Ok(match scheme {
         "pfc" => FlowControl::Pfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
         "tagger" => {
+            // Read in two parts, neither of which knows what else is allowed.
+            let known = |key: &str| has(own, key) || passed.contains(&key);
+            if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
+                let help = suggest(key, "allowed here", own);
+                let path = format!("flow_control.{key}");
+                return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
+            }
             let pfc = KEYS[0].1;
             let tags = KEYS[1].1.iter().filter(|key| !has(pfc, key));
             let but = |keys: &mut dyn Iterator<Item = &&'static str>| {

@@ -250,6 +250,31 @@ fn options_without_effect_are_named() {
 }
 
 #[test]
+fn pauses_that_never_came_are_named() {
+    let mut plan = plan();
+    let ports = plan.topology.ports.len();
+    plan.flow_control = FlowControlParams::PerFlowQueue(PerFlowQueueParams {
+        pause: vec![50_000; ports],
+        resume: vec![25_000; ports],
+        response_time: 0,
+        pause_time: 0,
+    });
+    let mut outcome = healthy(&plan);
+    let text = "Per-flow queueing never paused anything: the longest queues, of S0.0:1, reached 34 kB together, \
+                and the queue of a flow is paused at 50 kB or more.";
+    assert!(says(&plan, &outcome, text), "{:?}", texts(&plan, &outcome));
+    outcome.ports[3].pause_frames = 1;
+    assert!(!says(&plan, &outcome, "never paused"));
+    // Without flow control there is nothing for the oracle to look at.
+    outcome.ports[3].pause_frames = 0;
+    plan.flow_control = FlowControlParams::None;
+    outcome.pauses.clear();
+    assert!(!says(&plan, &outcome, "measure.blocking"));
+    plan.measure.blocking = true;
+    assert!(says(&plan, &outcome, "measure.blocking had nothing to look at"));
+}
+
+#[test]
 fn unfinished_flows_have_a_reason() {
     let plan = plan();
     let mut outcome = healthy(&plan);

@@ -6,16 +6,16 @@ use xoff_plan::Error;
 use xoff_plan::document::Document;
 use xoff_plan::error::suggest;
 
-use super::experiment::{
-    Chosen, Claim, Claims, Combine, Experiment, Measure, Metric, Plot, PlotKind, Relation, number, written,
-};
+use super::check_claims;
+use super::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, Vary};
 use super::metrics::{MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, measurable};
+use super::read::{number, written};
 use crate::data::DataFile;
 
 /// Most runs of an experiment.
 const LARGEST: usize = 100_000;
 
-type Checked = Result<(), Error>;
+pub(super) type Checked = Result<(), Error>;
 
 /// Checks an experiment.
 ///
@@ -67,61 +67,10 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     for (i, plot) in e.plot.iter().enumerate() {
         self::plot(doc, &format!("plot[{i}]"), e, plot)?;
     }
-    for (i, claim) in e.claim.iter().enumerate() {
-        let at = format!("claim[{i}]");
-        if !of(&claim.id, &e.id) {
-            let help = format!("write {0}.NAME, or {0}a.NAME for its panel a", e.id);
-            return Err(doc.error(&format!("{at}.id"), "it is no claim of this experiment", help));
-        }
-        self::claim(doc, &at, claim)?;
-        for (j, measure) in claim.measure.iter().enumerate() {
-            self::measure(doc, &format!("{at}.measure[{j}]"), e, claim, measure)?;
-        }
-        cases(doc, &at, claim)?;
-    }
-    duplicate_claims(doc, &e.claim)?;
-    if e.claim.is_empty() {
-        return Err(doc.error("", "nothing is claimed", "add a [[claim]] table"));
-    }
-    Ok(())
+    check_claims::of_experiment(doc, e)
 }
 
-/// Whether a claim is one of the experiment, or of a panel of it: `fig2a.low` is
-/// one of `fig2`.
-fn of(claim: &str, experiment: &str) -> bool {
-    let Some(rest) = claim.strip_prefix(experiment) else { return false };
-    let rest = rest.strip_prefix(|c: char| c.is_ascii_lowercase()).unwrap_or(rest);
-    rest.strip_prefix('.').is_some_and(|name| !name.is_empty())
-}
-
-/// Checks a paper's `claims.toml`.
-///
-/// # Errors
-/// The first thing that is wrong.
-pub(super) fn claims(doc: &Document<'_>, c: &Claims) -> Checked {
-    name(doc, "paper", &c.paper)?;
-    for (i, claim) in c.claim.iter().enumerate() {
-        let at = format!("claim[{i}]");
-        self::claim(doc, &at, claim)?;
-        if !claim.measure.is_empty() {
-            let help = "put the claim into the file of an experiment, or leave out `measure`";
-            return Err(doc.error(&format!("{at}.measure"), "nothing is measured here", help));
-        }
-    }
-    duplicate_claims(doc, &c.claim)
-}
-
-fn duplicate_claims(doc: &Document<'_>, claims: &[Claim]) -> Checked {
-    for (i, claim) in claims.iter().enumerate() {
-        if claims[..i].iter().any(|c| c.id == claim.id) {
-            let message = format!("{} is there twice", claim.id);
-            return Err(doc.error(&format!("claim[{i}].id"), message, "remove one of the two"));
-        }
-    }
-    Ok(())
-}
-
-fn name(doc: &Document<'_>, at: &str, name: &str) -> Checked {
+pub(super) fn name(doc: &Document<'_>, at: &str, name: &str) -> Checked {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
         let help = "a name has letters, digits, `.`, `_` and `-`: it becomes that of a directory or file";
@@ -155,7 +104,7 @@ fn seeds(doc: &Document<'_>, at: &str, seeds: &[u64]) -> Checked {
     Ok(())
 }
 
-fn vary(doc: &Document<'_>, at: &str, vary: &[super::experiment::Vary]) -> Checked {
+fn vary(doc: &Document<'_>, at: &str, vary: &[Vary]) -> Checked {
     for (i, v) in vary.iter().enumerate() {
         let at = format!("{at}[{i}]");
         if v.key.is_empty() || v.key.contains('[') || v.key == "run.seed" {
@@ -241,7 +190,7 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
     Ok(())
 }
 
-fn known_run(doc: &Document<'_>, at: &str, e: &Experiment, run: &str) -> Checked {
+pub(super) fn known_run(doc: &Document<'_>, at: &str, e: &Experiment, run: &str) -> Checked {
     if e.run_index(run).is_none() {
         let names: Vec<&str> = e.run.iter().map(|r| r.name.as_str()).collect();
         return Err(doc.error(at, format!("there is no run `{run}`"), suggest(run, "the runs", &names)));
@@ -249,7 +198,12 @@ fn known_run(doc: &Document<'_>, at: &str, e: &Experiment, run: &str) -> Checked
     Ok(())
 }
 
-fn known_metric(doc: &Document<'_>, at: &str, e: &Experiment, metric: &str) -> Result<usize, Error> {
+pub(super) fn known_metric(
+    doc: &Document<'_>,
+    at: &str,
+    e: &Experiment,
+    metric: &str,
+) -> Result<usize, Error> {
     e.metric_index(metric).ok_or_else(|| {
         let names: Vec<&str> = e.metric.iter().map(|m| m.name.as_str()).collect();
         doc.error(at, format!("there is no metric `{metric}`"), suggest(metric, "the metrics", &names))
@@ -367,7 +321,12 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
     Ok(())
 }
 
-fn points(doc: &Document<'_>, at: &str, e: &Experiment, values: &BTreeMap<String, toml::Value>) -> Checked {
+pub(super) fn points(
+    doc: &Document<'_>,
+    at: &str,
+    e: &Experiment,
+    values: &BTreeMap<String, toml::Value>,
+) -> Checked {
     let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();
     for (key, value) in values {
         let Some(axis) = e.vary.iter().find(|v| v.key == *key) else {
@@ -470,152 +429,4 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
         }
     }
     Ok(())
-}
-
-fn claim(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
-    let reasons = [
-        ("measure", !c.measure.is_empty()),
-        ("not_simulated", c.not_simulated.is_some()),
-        ("analysis", c.analysis.is_some()),
-        ("later", c.later.is_some()),
-    ];
-    let given: Vec<&str> = reasons.iter().filter(|r| r.1).map(|r| r.0).collect();
-    let help = "write [[claim.measure]], or one of `not_simulated`, `analysis` and `later` with the reason";
-    match given[..] {
-        [] => return Err(doc.error(at, format!("{} has neither a measurement nor a reason", c.id), help)),
-        [_] => {}
-        [a, b, ..] => return Err(doc.error(&format!("{at}.{b}"), format!("it has `{a}`, too"), help)),
-    }
-    for (key, reason) in [("not_simulated", &c.not_simulated), ("analysis", &c.analysis), ("later", &c.later)]
-    {
-        if reason.as_ref().is_some_and(|r| r.trim().is_empty()) {
-            return Err(doc.error(&format!("{at}.{key}"), "the reason is empty", "write it out"));
-        }
-    }
-    if let (Some(low), Some(high)) = (c.low, c.high)
-        && low > high
-    {
-        return Err(doc.error(&format!("{at}.high"), "`high` lies below `low`", "exchange them"));
-    }
-    Ok(())
-}
-
-/// Of a claim with cases, each is measured.
-fn cases(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
-    if c.measure.is_empty() {
-        return Ok(());
-    }
-    for case in c.per_case.keys() {
-        if !c.measure.iter().any(|m| m.case.as_ref() == Some(case)) {
-            let help = format!("add a [[claim.measure]] with case = \"{case}\"");
-            return Err(doc.error(
-                &format!("{at}.per_case"),
-                format!("the case `{case}` is not measured"),
-                help,
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// How a measure becomes one number.
-pub(super) fn combine(claim: &Claim, m: &Measure) -> Combine {
-    m.combine.unwrap_or(match claim.relation {
-        Relation::Ratio => Combine::Ratio,
-        Relation::Reduction => Combine::Reduction,
-        Relation::Ordering => Combine::Difference,
-        _ => Combine::Value,
-    })
-}
-
-/// Whether a measure compares two values.
-pub(super) fn compares(m: &Measure) -> bool {
-    m.against.is_some() || m.against_metric.is_some() || !m.against_at.is_empty()
-}
-
-fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure) -> Checked {
-    let err = |key: &str, message: String, help: &str| Err(doc.error(&format!("{at}.{key}"), message, help));
-    known_run(doc, &format!("{at}.run"), e, &m.run)?;
-    if let Some(run) = &m.against {
-        known_run(doc, &format!("{at}.against"), e, run)?;
-    }
-    let a = known_metric(doc, &format!("{at}.metric"), e, &m.metric)?;
-    if let Some(metric) = &m.against_metric {
-        let b = known_metric(doc, &format!("{at}.against_metric"), e, metric)?;
-        if e.metric[a].scale() != e.metric[b].scale() {
-            let help = "give both metrics the same unit";
-            return err("against_metric", "the two have different units".into(), help);
-        }
-    }
-    points(doc, &format!("{at}.at"), e, &m.at)?;
-    points(doc, &format!("{at}.against_at"), e, &m.against_at)?;
-    let combine = combine(c, m);
-    let two = combine != Combine::Value;
-    if two != compares(m) {
-        let help = "`ratio`, `reduction`, `gain` and `difference` compare two values (`against`, \
-                    `against_metric` or `against_at` say with what); `value` takes one";
-        let message =
-            if two { "it says not what it is compared with" } else { "it is compared, but not combined" };
-        return err("combine", message.into(), help);
-    }
-    if let Some(case) = &m.case {
-        let known: Vec<&str> = c.per_case.keys().map(String::as_str).collect();
-        if !c.per_case.contains_key(case) {
-            return err("case", format!("there is no case `{case}`"), &suggest(case, "its cases", &known));
-        }
-    }
-    let bounds = m.low.is_some() || m.high.is_some();
-    match c.relation {
-        Relation::Shape => {
-            if m.says.is_none() {
-                return err("says", "`says` is missing".into(), "write what is tested, in words");
-            }
-            if bounds == m.expect.is_some() {
-                let help = "of a shape each measure has `low` or `high` or both, or else `expect`";
-                return Err(doc.error(at, "it says not what is expected", help));
-            }
-        }
-        _ if bounds => {
-            let help = "its range is that of the claim; only a shape has bounds of its own";
-            return err(if m.low.is_some() { "low" } else { "high" }, "it has no effect".into(), help);
-        }
-        Relation::Ordering => {
-            if m.expect.is_none() {
-                return err("expect", "`expect` is missing".into(), "write \"less\" or \"greater\"");
-            }
-        }
-        _ => {
-            if m.expect.is_some() {
-                return err("expect", "it has no effect".into(), "it belongs to an ordering or a shape");
-            }
-            if !c.per_case.is_empty() && m.case.is_none() {
-                let help = "name one of its cases, whose value is claimed";
-                return err("case", "`case` is missing".into(), help);
-            }
-            if c.per_case.is_empty() && c.low.is_none() && c.high.is_none() {
-                return Err(doc.error(at, "the claim has no range", "give the claim `low` or `high`"));
-            }
-        }
-    }
-    if m.expect.is_some() && !two {
-        return err("expect", "nothing is compared".into(), "say with what, by `against`");
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::of;
-
-    #[test]
-    fn claims_are_of_their_figure_or_of_a_panel_of_it() {
-        for claim in ["fig2.low", "fig2a.low", "fig2z.low.of.all"] {
-            assert!(of(claim, "fig2"), "{claim}");
-        }
-        for claim in
-            ["fig2", "fig2.", "fig2a", "fig2a.", "fig2ab.low", "fig21.low", "fig2A.low", "fig3.low", "low"]
-        {
-            assert!(!of(claim, "fig2"), "{claim}");
-        }
-    }
 }

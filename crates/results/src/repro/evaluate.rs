@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::check::combine;
-use super::experiment::{Claim, Experiment, Measure, Relation, written};
+use super::check_claims::{combine, compares};
+use super::experiment::{Claim, Experiment, Measure, Relation};
 use super::metrics::Value;
+use super::read::written;
 use super::report::{ClaimResult, MeasureResult};
 use super::verdict::{self, Test, Verdict, judge};
 use crate::grid::Grid;
@@ -127,7 +128,7 @@ impl Context<'_> {
             missing()
         };
         let a = values(&m.run, &at, metric);
-        let b = super::check::compares(m).then(|| {
+        let b = compares(m).then(|| {
             let name = m.against_metric.as_ref().unwrap_or(&m.metric);
             let metric = self.e.metric_index(name).expect("a measure was checked");
             let mut at = at.clone();

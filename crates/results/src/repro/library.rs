@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use xoff_plan::Error;
 use xoff_plan::error::suggest;
 
-use super::experiment::{self, Claims, Read};
+use super::experiment::Claims;
+use super::read::{self, Read};
 
 /// The file of claims whose experiment has no file.
 pub const CLAIMS: &str = "claims.toml";
@@ -66,12 +67,12 @@ fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
         let text = fs::read(&path).map_err(|e| unreadable(&path, &e))?;
         let shown = path.display().to_string();
         let (paper, ids) = if file == CLAIMS {
-            let claims = experiment::read_claims(&shown, &text)?;
+            let claims = read::read_claims(&shown, &text)?;
             let said = (claims.paper.clone(), claims.claim.iter().map(|c| c.id.clone()).collect::<Vec<_>>());
             found.claims = Some(claims);
             said
         } else {
-            let read = experiment::read(&shown, &text)?;
+            let read = read::read(&shown, &text)?;
             let e = &read.experiment;
             if file != format!("{}.toml", e.id) {
                 let help = format!("write id = \"{}\", or rename the file", file.trim_end_matches(".toml"));

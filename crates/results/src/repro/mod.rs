@@ -7,6 +7,7 @@
 
 pub mod answer;
 pub mod check;
+mod check_claims;
 pub mod evaluate;
 pub mod experiment;
 pub mod library;
@@ -14,6 +15,7 @@ pub mod metrics;
 pub mod names;
 pub mod page;
 pub mod plot;
+pub mod read;
 pub mod report;
 pub mod sensitivity;
 pub mod svg;

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::experiment::{Experiment, Plot, PlotKind, number, written};
+use super::experiment::{Experiment, Plot, PlotKind};
 use super::metrics::{Run, Value, quantity};
 use super::names::Names;
+use super::read::{number, written};
 use super::svg::{Figure, Line, Panel, Point};
 use crate::grid::Grid;
 use crate::grid::interval::{Interval, spread};

@@ -1,6 +1,7 @@
 //! Which verdicts hang on a choice: each chosen value is changed by itself.
 
-use super::experiment::{Change, Chosen, Experiment, written};
+use super::experiment::{Chosen, Experiment};
+use super::read::{Change, written};
 use super::report::{ClaimResult, Flip};
 
 /// The changes of an experiment: of each choice that sets a key its

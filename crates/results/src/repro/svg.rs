@@ -138,6 +138,8 @@ impl Figure {
             if self.log_x {
                 Axis { step: whole.step.max(1.0), from: a.floor(), to: b.ceil().max(a.floor() + 1.0) }
             } else {
+                // The first sample of a series is one interval after its beginning.
+                let a = if a > 0.0 && a < whole.step { 0.0 } else { a };
                 Axis { from: a, to: b.max(a + whole.step * 1e-3), ..whole }
             }
         };
@@ -150,7 +152,7 @@ impl Figure {
         let y = axis(low.min(0.0), if high > low.min(0.0) { high } else { 1.0 });
         let many = self.panels.len() > 1;
         let height = if many { 150.0 } else { 280.0 };
-        let pitch = height + if many { 34.0 } else { 0.0 };
+        let pitch = height + if many { 44.0 } else { 0.0 };
         let top = 58.0;
         let bottom = top + pitch * (self.panels.len().max(1) - 1) as f64 + height;
         let total = (bottom + 62.0).max(top + 20.0 * names.len() as f64 + 30.0);

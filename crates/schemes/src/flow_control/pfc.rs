@@ -262,9 +262,14 @@ impl Pfc {
     }
 }
 
-/// How long `quanta` last on a port.
-fn pause_time(quanta: u16, rate: u64) -> Time {
-    serialisation(u64::from(quanta) * (QUANTUM_BITS / 8), rate)
+/// Beyond the end of any run; the time of its end still fits the clock.
+const LONGEST_PAUSE: Time = Time::MAX / 4;
+
+/// How long `quanta` last on a port of this rate (bits per second), in picoseconds;
+/// for ever, as good as, where a link takes seconds for a bit.
+pub fn pause_time(quanta: u16, rate: u64) -> Time {
+    let ps = (u128::from(quanta) * u128::from(QUANTUM_BITS) * u128::from(SECOND)).div_ceil(u128::from(rate));
+    Time::try_from(ps).map_or(LONGEST_PAUSE, |ps| ps.min(LONGEST_PAUSE))
 }
 
 #[cfg(test)]

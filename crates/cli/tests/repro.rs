@@ -1,0 +1,108 @@
+//! `xoff repro`: an experiment from its file to its verdicts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A directory of this test, which is not there yet.
+fn place(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("repro-{test}"));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn xoff(out: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
+    command.current_dir(root()).arg("repro").args(args);
+    command.arg("--out").arg(out).output().unwrap()
+}
+
+/// Every file below a directory, but manifests, which hold wall time.
+fn files(dir: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, into);
+        } else if path.file_name().unwrap() != "manifest.json" {
+            into.insert(path.display().to_string(), fs::read(&path).unwrap());
+        }
+    }
+}
+
+fn all_files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    files(dir, &mut found);
+    found.into_iter().map(|(k, v)| (k.trim_start_matches(dir.to_str().unwrap()).to_string(), v)).collect()
+}
+
+#[test]
+fn a_figure_is_run_judged_drawn_and_resumed() {
+    let out = place("fig13");
+    let done = xoff(&out, &["pyrrha/fig13", "--quick", "--quiet", "--jobs", "2"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(text.contains("quick version") && text.contains("fig13.pfc"), "{text}");
+    let results: Value = serde_json::from_slice(&fs::read(out.join("results.json")).unwrap()).unwrap();
+    assert_eq!(results["quick"], true);
+    let claims = results["experiments"][0]["claims"].as_array().unwrap();
+    let verdict = |id: &str| claims.iter().find(|c| c["id"] == id).unwrap()["verdict"].clone();
+    // PFC and one shared queue lock up, queues of their own do not: that is no matter of degree.
+    for id in ["fig13.pfc", "fig13.bfc-collision", "fig13.bfc-isolated"] {
+        assert_eq!(verdict(id), "reproduced", "{id}");
+    }
+    let svg = fs::read_to_string(out.join("pyrrha/fig13/goodput.svg")).unwrap();
+    assert!(svg.contains("quick version"));
+    let csv = fs::read_to_string(out.join("pyrrha/fig13/goodput.csv")).unwrap();
+    assert!(csv.lines().count() > 300 && csv.contains("bfc-isolated,F3,"), "{}", csv.lines().count());
+
+    // A grid that is there is not written over without being asked.
+    let again = xoff(&out, &["pyrrha/fig13", "--quick", "--quiet"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("--resume"));
+
+    // Two runs are lost and made again: the same bytes, for another number of jobs.
+    let before = all_files(&out);
+    for run in fs::read_dir(out.join("pyrrha/fig13/runs")).unwrap().take(2) {
+        fs::remove_dir_all(run.unwrap().path()).unwrap();
+    }
+    fs::remove_file(out.join("pyrrha/fig13/result.json")).unwrap();
+    let resumed = xoff(&out, &["pyrrha/fig13", "--quick", "--quiet", "--resume", "--json", "--jobs", "1"]);
+    assert!(resumed.status.success());
+    assert_eq!(serde_json::from_slice::<Value>(&resumed.stdout).unwrap(), results);
+    assert!(before == all_files(&out));
+}
+
+#[test]
+fn every_plan_is_worked_out_before_anything_runs() {
+    let (out, dir) = (place("wrong"), place("wrong-experiments"));
+    fs::create_dir_all(dir.join("p")).unwrap();
+    let good = fs::read_to_string(root().join("experiments/pyrrha/fig13.toml")).unwrap();
+    let good = good.replace("paper = \"pyrrha\"", "paper = \"p\"");
+    fs::write(dir.join("p/fig13.toml"), &good).unwrap();
+    let named = good.replace("id = \"fig13", "id = \"fig14");
+    fs::write(dir.join("p/fig14.toml"), named.replace("delay = \"600ns\"", "delay = \"600nn\"")).unwrap();
+    let dir = dir.to_str().unwrap();
+    let done = xoff(&out, &["--experiments", dir, "--quiet"]);
+    let text = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    // The place in the experiment's own file.
+    assert!(
+        text.contains("fig14.toml:") && text.contains("600nn") && text.contains("links[0].delay"),
+        "{text}"
+    );
+    assert!(!out.exists());
+    for (what, said) in [("q", "there is no paper `q`"), ("p/fig1", "did you mean `fig13`?")] {
+        let done = xoff(&out, &[what, "--experiments", dir]);
+        let text = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(1) && text.contains(said), "{text}");
+    }
+    let list = xoff(&out, &["--experiments", dir, "--list"]);
+    assert!(String::from_utf8(list.stdout).unwrap().contains("p/fig14"));
+}

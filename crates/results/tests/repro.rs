@@ -1,0 +1,211 @@
+//! Experiments: the files of the repository, what is wrong with a file, and
+//! verdicts on numbers that were made by hand.
+
+use std::path::Path;
+
+use xoff_results::repro::evaluate;
+use xoff_results::repro::experiment::Experiment;
+use xoff_results::repro::library;
+use xoff_results::repro::metrics::Value;
+use xoff_results::repro::read;
+use xoff_results::repro::report::{FORMAT, FORMAT_VERSION, Results};
+use xoff_results::repro::verdict::Verdict;
+use xoff_results::repro::{answer, page};
+
+#[test]
+fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut found: Vec<String> = Vec::new();
+    for paper in library::load(&dir).unwrap() {
+        let built = paper.experiments.iter().flat_map(|i| &i.read.experiment.claim);
+        for claim in built.chain(paper.claims.iter().flat_map(|c| &c.claim)) {
+            // Which is checked when it is read: one of these, and no other.
+            let reason = claim.not_simulated.is_some() || claim.analysis.is_some() || claim.later.is_some();
+            assert!(reason != !claim.measure.is_empty(), "{}", claim.id);
+            found.push(format!("{} {}", paper.name, claim.id));
+        }
+    }
+    let mut known: Vec<&str> = include_str!("claims.txt").lines().collect();
+    assert_eq!(known.len(), 322);
+    known.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, known);
+}
+
+/// An experiment of two runs and one varied key with the given claim.
+fn text(claim: &str) -> String {
+    format!(
+        r#"paper = "p"
+id = "e"
+title = "t"
+section = "1"
+kind = "simulation"
+seeds = [1, 2]
+
+[scenario.topology]
+kind = "line"
+
+[[run]]
+name = "ours"
+
+[[run]]
+name = "theirs"
+
+[[vary]]
+key = "traffic.0.load"
+values = [0.4, 0.8]
+
+[[metric]]
+name = "fct"
+of = "fct"
+statistic = "mean"
+
+[[metric]]
+name = "drops"
+of = "lossless-drops"
+
+[[claim]]
+id = "e.c"
+statement = "s"
+subject = "ours"
+against = "theirs"
+metric = "fct"
+{claim}
+"#
+    )
+}
+
+fn experiment(claim: &str) -> Experiment {
+    read::read("e.toml", text(claim).as_bytes()).unwrap().experiment
+}
+
+/// Judges the claim. Runs: ours at 0.4 and 0.8, theirs at 0.4 and 0.8, two seeds each.
+fn judge(claim: &str, fct: [f64; 8]) -> (Verdict, Vec<Verdict>) {
+    let e = experiment(claim);
+    let value = |v: f64| Value { value: (!v.is_nan()).then_some(v), note: None };
+    let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
+    let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
+    (found[0].verdict, found[0].measures.iter().map(|m| m.verdict).collect())
+}
+
+const RATIO: &str = "relation = \"ratio\"\nlow = 2\nhigh = 2\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\" }]";
+
+#[test]
+fn a_claim_is_tested_at_every_point_that_it_leaves_open() {
+    // Twice as long at 0.4, thrice at 0.8: 2 is reproduced, 3 goes the same way.
+    let fct = [20.0, 40.0, 30.0, 60.0, 10.0, 20.0, 10.0, 20.0];
+    use Verdict::{Reproduced, SameDirection};
+    assert_eq!(judge(RATIO, fct), (SameDirection, vec![Reproduced, SameDirection]));
+    let at = RATIO.replace("metric = \"fct\" }", "metric = \"fct\", at = { \"traffic.0.load\" = 0.4 } }");
+    assert_eq!(judge(&at, fct), (Reproduced, vec![Reproduced]));
+    let across = RATIO.replace(
+        "against = \"theirs\", metric = \"fct\" }",
+        "metric = \"fct\", at = { \"traffic.0.load\" = 0.8 }, against_at = { \"traffic.0.load\" = 0.4 } }",
+    );
+    assert_eq!(judge(&across, fct).0, SameDirection, "1.5 of 2 is beyond a fifth");
+}
+
+#[test]
+fn seeds_are_paired_and_what_is_missing_decides_nothing() {
+    // Seed by seed always twice, though the seeds differ a hundredfold.
+    let fct = [2.0, 200.0, 2.0, 200.0, 1.0, 100.0, 1.0, 100.0];
+    assert_eq!(judge(RATIO, fct).0, Verdict::Reproduced);
+    let mut missing = fct;
+    missing[1] = f64::NAN;
+    assert_eq!(judge(RATIO, missing), (Verdict::Undecided, vec![Verdict::Undecided, Verdict::Reproduced]));
+    let mut zero = fct;
+    zero[4] = 0.0;
+    assert_eq!(judge(RATIO, zero).1[0], Verdict::Undecided, "nothing is divided by 0");
+    let e = experiment(RATIO);
+    let found = evaluate::claims(&e, false, &e.grid(false, &[]), &vec![None; 8], 0);
+    assert_eq!(found[0].verdict, Verdict::Undecided);
+    assert!(found[0].measures[0].notes.contains(&"not every run is there".to_string()));
+}
+
+#[test]
+fn every_relation_is_judged_by_its_own_rule() {
+    let fct = [8.0, 8.0, 6.0, 6.0, 10.0, 10.0, 10.0, 10.0];
+    let of = |relation: &str, measure: &str| judge(&format!("relation = \"{relation}\"\n{measure}"), fct).0;
+    let two = "run = \"ours\", against = \"theirs\", metric = \"fct\"";
+    let cases = format!(
+        "per_case = {{ low = 0.2, high = 0.4 }}\nmeasure = [{{ case = \"low\", {two}, at = {{ \"traffic.0.load\" = 0.4 }} }}, {{ case = \"high\", {two}, at = {{ \"traffic.0.load\" = 0.8 }} }}]"
+    );
+    assert_eq!(of("reduction", &cases), Verdict::Reproduced);
+    assert_eq!(of("reduction", &cases.replace("high = 0.4", "high = 0.8")), Verdict::SameDirection);
+    assert_eq!(of("reduction", &cases.replace("high = 0.4", "high = -0.4")), Verdict::Contradicted);
+    let ordering = format!("measure = [{{ {two}, expect = \"less\" }}]");
+    assert_eq!(of("ordering", &ordering), Verdict::Reproduced);
+    assert_eq!(of("ordering", &ordering.replace("less", "greater")), Verdict::Contradicted);
+    let one = "measure = [{ run = \"ours\", metric = \"fct\" }]";
+    assert_eq!(of("at_least", &format!("low = 6\n{one}")), Verdict::Reproduced);
+    assert_eq!(
+        of("at_least", &format!("low = 8\n{one}")),
+        Verdict::Contradicted,
+        "6 of 8 at the higher load"
+    );
+    assert_eq!(of("at_most", &format!("high = 8\n{one}")), Verdict::Reproduced);
+    let never = "measure = [{ run = \"ours\", metric = \"drops\" }]";
+    assert_eq!(of("equals", &format!("low = 0\nhigh = 0\n{never}")), Verdict::Reproduced);
+    let shape = "measure = [{ run = \"ours\", metric = \"fct\", says = \"it is short\", high = 9 }]";
+    assert_eq!(of("shape", shape), Verdict::Reproduced);
+    assert_eq!(of("shape", &shape.replace("high = 9", "low = 9")), Verdict::Contradicted);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    for (from, to, line, key, message) in [
+        ("paper = \"p\"", "papr = \"p\"", 1, "papr", "unknown key"),
+        ("kind = \"simulation\"", "kind = \"sim\"", 5, "kind", "not known here"),
+        ("seeds = [1, 2]", "seeds = [1, 1]", 6, "seeds[1]", "twice"),
+        ("name = \"theirs\"", "name = \"ours\"", 15, "run[1].name", "twice"),
+        ("values = [0.4, 0.8]", "values = []", 19, "vary[0].values", "no value"),
+        ("of = \"fct\"", "of = \"ftc\"", 23, "metric[0].of", "cannot be measured"),
+        ("statistic = \"mean\"", "", 21, "metric[0].statistic", "missing"),
+        (
+            "of = \"lossless-drops\"",
+            "of = \"lossless-drops\"\nclass = \"a\"",
+            29,
+            "metric[1].class",
+            "no effect",
+        ),
+        ("statistic = \"mean\"", "statistic = \"mean\"\nunit = \"kB\"", 25, "metric[0].unit", "cannot be"),
+        ("run = \"ours\"", "run = \"our\"", 39, "claim[0].measure[0].run", "no run `our`"),
+        ("metric = \"fct\" }", "metric = \"x\" }", 39, "claim[0].measure[0].metric", "no metric"),
+        ("against = \"theirs\", ", "", 39, "claim[0].measure[0].combine", "compared with"),
+        ("id = \"e.c\"", "id = \"f.c\"", 31, "claim[0].id", "no claim of this"),
+        ("low = 2", "low = 3", 38, "claim[0].high", "below"),
+    ] {
+        let text = text(RATIO);
+        assert!(text.contains(from), "{from}");
+        let error = read::read("e.toml", text.replacen(from, to, 1).as_bytes()).unwrap_err();
+        let line_of = error.position().map(|p| p.0);
+        assert!(error.message().contains(message), "{to}: {}", error.one_line());
+        assert_eq!(error.key(), Some(key), "{}", error.one_line());
+        assert!(line_of.is_some_and(|l| l.abs_diff(line) <= 1), "{line}: {}", error.one_line());
+        assert!(error.remedy().is_some(), "{}", error.one_line());
+    }
+    let error = read::read("e.toml", b"# nothing\n").unwrap_err();
+    assert!(error.message().contains("empty"));
+}
+
+#[test]
+fn partial_and_short_results_say_so_everywhere() {
+    let mut results = Results {
+        format: FORMAT.into(),
+        format_version: FORMAT_VERSION,
+        xoff_version: "0".into(),
+        quick: false,
+        complete: true,
+        experiments: Vec::new(),
+        others: Vec::new(),
+    };
+    for (quick, complete) in [(false, true), (true, true), (false, false)] {
+        (results.quick, results.complete) = (quick, complete);
+        for text in [answer::sum(&results), page::render(&results)] {
+            assert_eq!(text.contains("quick version"), quick);
+            assert_eq!(text.to_lowercase().contains("partial"), !complete);
+        }
+    }
+    let again: Results = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
+    assert_eq!(again, results);
+}
