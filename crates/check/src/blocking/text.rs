@@ -6,7 +6,6 @@ use crate::walks::{Queue, Walks};
 use serde::Serialize;
 use std::fmt::Write;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::PauseScope;
 
 /// Most congested ports that are listed.
 pub const PORTS: usize = 5;
@@ -188,17 +187,17 @@ pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The paragraphs about blocking.
-pub fn render(report: &BlockingReport, scope: PauseScope) -> String {
+/// The paragraphs about blocking; `pauses` tells whether the flow control ever pauses anything.
+pub fn render(report: &BlockingReport, pauses: bool) -> String {
     let r = report;
-    match scope {
-        PauseScope::Nothing => {
+    match () {
+        () if !pauses => {
             return "Blocking: none. Nothing is ever paused, and no flow waits for the congestion of a port that it does not cross.\n".into();
         }
-        _ if r.congested_ports == 0 => {
+        () if r.congested_ports == 0 => {
             return "Blocking: none. No port that could pause another can stay congested: its flows never offer it more than it sends.\n".into();
         }
-        _ => {}
+        () => {}
     }
     let mut text = String::new();
     let (are, all) = if r.innocent_flows == 1 { ("waits", "its") } else { ("wait", "their") };
