@@ -21,7 +21,7 @@ pub mod text;
 mod worst;
 
 pub use text::{BlockingReport, flow_name, queue_name, render, told};
-pub use worst::{Innocent, Link, Tree, TreeQueue, tree};
+pub use worst::{Culprit, Innocent, Link, Tree, TreeQueue, tree};
 
 use crate::walks::{Lists, Walks};
 use offered::{arriving, rates};
@@ -34,8 +34,10 @@ use xoff_schemes::flow_control::PauseScope;
 /// Why packets can pile up at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// More is offered than it sends; or it belongs to a receiver that stalls.
+    /// More data is offered than it sends; or it belongs to a receiver that stalls.
     Lasting,
+    /// Only together with acknowledgements it is more than it sends.
+    Answers,
     /// Not more than it sends is offered in the long run; what was held back
     /// upstream can come at once, through several links or a faster one.
     Bursts,
@@ -152,12 +154,13 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
         if queues.iter().all(|&queue| walks.upstream.get(queue).is_empty()) {
             continue;
         }
-        let arriving = arriving(plan, walks, &rates, port);
+        let [data, all] = [false, true].map(|answers| arriving(plan, walks, &rates, port, answers));
         let rate = plan.topology.ports[port as usize].rate;
         let stalls = stalls[port as usize];
         let cause = match () {
-            () if stalls || arriving.offered > rate => Cause::Lasting,
-            () if arriving.burst > rate => Cause::Bursts,
+            () if stalls || data.offered > rate => Cause::Lasting,
+            () if all.offered > rate => Cause::Answers,
+            () if all.burst > rate => Cause::Bursts,
             () => continue,
         };
         let mut flows: Vec<u32> = walks
@@ -172,7 +175,7 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
         found.push(Congested {
             port,
             cause,
-            offered: arriving.offered,
+            offered: all.offered,
             rate,
             stalls,
             culprits: flows.len() as u64,

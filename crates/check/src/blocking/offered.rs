@@ -36,10 +36,10 @@ pub struct Arriving {
     pub burst: u64,
 }
 
-/// What can arrive for `port`.
-pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId) -> Arriving {
+/// What can arrive for `port`: data, and if `answers` these as well.
+pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, answers: bool) -> Arriving {
     let mut set: Vec<(u32, u32)> = Vec::new();
-    for &walk in walks.over.get(port) {
+    for &walk in walks.over.get(port).iter().filter(|&&w| answers || !walks.walks[w as usize].answers) {
         let ports = (0u32..).zip(walks.ports(walk));
         set.extend(ports.filter(|&(_, &p)| p == port).map(|(at, _)| (walk, at)));
     }

@@ -41,9 +41,9 @@ impl Layout {
 /// close them.
 pub fn cycle(plan: &Plan, edges: &[Edge]) -> String {
     let n = edges.len();
-    let (arcs, uncovered) = arcs(plan, edges);
+    let (arcs, uncovered) = arcs(edges);
     let radius = (46.0 * n as f64).max(150.0);
-    let reach = radius + 150.0;
+    let reach = radius + 164.0;
     let title = format!("{n} queues that can wait for each other in a circle");
     let mut feet = vec!["Arrows: links that can be paused, each until the next one can send. Coloured: flows whose routes close the circle.".to_string()];
     if uncovered > 0 {
@@ -116,16 +116,16 @@ fn over(plan: &Plan, route: &Through) -> String {
 
 /// For each edge a route that closes it, as few of them as a simple choice gives;
 /// and how many edges none was drawn for.
-fn arcs<'a>(plan: &Plan, edges: &'a [Edge]) -> (Vec<Arc<'a>>, usize) {
+fn arcs(edges: &[Edge]) -> (Vec<Arc<'_>>, usize) {
     let n = edges.len();
     let mut covered = vec![false; n];
-    let mut arcs: Vec<Arc<'a>> = Vec::new();
+    let mut arcs: Vec<Arc<'_>> = Vec::new();
     for i in 0..n {
         if covered[i] || arcs.len() == FLOWS {
             continue;
         }
         // The one that closes the most, of several alike the first.
-        let mut best: Option<Arc<'a>> = None;
+        let mut best: Option<Arc<'_>> = None;
         for route in edges[i].closers.iter().filter(|c| c.ports.len() > 1) {
             let pairs = |at: usize| {
                 let e = &edges[at % n];
@@ -146,7 +146,6 @@ fn arcs<'a>(plan: &Plan, edges: &'a [Edge]) -> (Vec<Arc<'a>>, usize) {
             arcs.push(arc);
         }
     }
-    let _ = plan;
     let uncovered = covered.iter().filter(|c| !**c).count();
     (arcs, uncovered)
 }
@@ -202,7 +201,12 @@ fn flows(svg: &mut Svg, plan: &Plan, layout: &Layout, arcs: &[Arc<'_>], edges: &
         for k in 0..=2 * arc.links {
             points.push(layout.at(arc.enters as f64 + k as f64 / 2.0, inner));
         }
-        points.extend(places[i][1]);
+        if let (Some(end), Some(&last)) = (places[i][1], points.last()) {
+            // Up to the box, so that the arrow is seen.
+            let (dx, dy) = (end.0 - last.0, end.1 - last.1);
+            let part = 1.0 - 24.0 / (dx * dx + dy * dy).sqrt().max(25.0);
+            points.push((last.0 + dx * part, last.1 + dy * part));
+        }
         let d: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
         svg.path(&format!("M{}", d.join(" L")), &stroke(i));
     }

@@ -185,9 +185,9 @@ fn line(svg: &mut Svg, from: (f64, f64), to: (f64, f64), rest: bool, label: Opti
     let d = format!("M{x1:.1} {y1:.1} C{:.1} {y1:.1} {:.1} {y2:.1} {x2:.1} {y2:.1}", x1 + bend, x2 - bend);
     let dash = if rest { " stroke-dasharray=\"4 4\"" } else { "" };
     let colour = match label {
-        Some(Link { culprits: 0, .. }) => ink::INNOCENT,
-        Some(_) => ink::GUILTY,
-        None => ink::LINE,
+        Some(Link { culprits: 1.., .. }) => ink::GUILTY,
+        Some(Link { innocents: 1.., .. }) => ink::INNOCENT,
+        _ => ink::LINE,
     };
     svg.path(&d, &format!("stroke=\"{colour}\" stroke-width=\"1.4\" stroke-opacity=\"0.75\"{dash}"));
     let Some(link) = label else { return };
