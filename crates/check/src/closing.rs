@@ -56,23 +56,26 @@ fn edges(cycle: &Cycle) -> Vec<Edge> {
         .collect()
 }
 
-/// Keeps a route if there is room, or in the place of one of which there are more.
+/// Keeps a route if there is room.
 fn keep(list: &mut Vec<Through>, route: Through) {
     if list.len() < KEPT {
         list.push(route);
     }
 }
 
-/// Orders routes so that those that begin at different senders come first; data before answers.
+/// Orders routes so that those that begin at different senders come first, of each
+/// sender the longest one, which may close several edges; data before answers.
 fn spread_out(list: &mut Vec<Through>) {
+    list.sort_by_key(|t| std::cmp::Reverse(t.ports.len()));
     let mut turns: BTreeMap<(Kind, Option<PortId>), usize> = BTreeMap::new();
-    let mut turn = |t: &Through| {
-        let n = turns.entry((t.kind, t.ports.first().copied())).or_default();
-        *n += 1;
-        *n
-    };
-    let mut keyed: Vec<_> =
-        list.drain(..).map(|t| ((t.ports.is_empty(), t.kind, turn(&t), t.ports.len()), t)).collect();
+    let mut keyed: Vec<_> = list
+        .drain(..)
+        .map(|t| {
+            let turn = turns.entry((t.kind, t.ports.first().copied())).or_default();
+            *turn += 1;
+            ((t.ports.is_empty(), t.kind, *turn), t)
+        })
+        .collect();
     keyed.sort_by_key(|(key, _)| *key);
     list.extend(keyed.into_iter().map(|(_, t)| t));
 }

@@ -34,20 +34,42 @@ struct Effort {
     cross: bool,
     /// Flows on each route.
     copies: usize,
-    /// Whether all receivers stop reading for a while, so that buffers fill.
-    stall: bool,
+    /// Who stops reading for a while, so that buffers fill.
+    stall: Stall,
+}
+
+/// Receivers that do not read for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stall {
+    /// None.
+    None,
+    /// One, of the receivers in the order of the flows: what is behind it fills up
+    /// with packets that are not for it, and stays full when it reads again.
+    One(usize),
+    /// All.
+    All,
 }
 
 /// From the gentlest to the hardest.
-const EFFORTS: [Effort; 7] = [
-    Effort { closers: 1, feeders: 0, cross: false, copies: 1, stall: false },
-    Effort { closers: 4, feeders: 0, cross: false, copies: 1, stall: false },
-    Effort { closers: 4, feeders: 4, cross: false, copies: 1, stall: false },
-    Effort { closers: 2, feeders: 0, cross: true, copies: 1, stall: false },
-    Effort { closers: 16, feeders: 4, cross: true, copies: 2, stall: false },
-    Effort { closers: 4, feeders: 0, cross: true, copies: 1, stall: true },
-    Effort { closers: 8, feeders: 8, cross: true, copies: 40, stall: false },
-];
+const EFFORTS: [Effort; 14] = {
+    const NONE: Effort = Effort { closers: 1, feeders: 0, cross: false, copies: 1, stall: Stall::None };
+    [
+        NONE,
+        Effort { closers: 4, ..NONE },
+        Effort { closers: 4, feeders: 4, ..NONE },
+        Effort { closers: 2, cross: true, ..NONE },
+        Effort { stall: Stall::One(0), ..NONE },
+        Effort { closers: 4, stall: Stall::One(0), ..NONE },
+        Effort { closers: 16, feeders: 4, cross: true, copies: 2, ..NONE },
+        Effort { closers: 2, cross: true, stall: Stall::One(0), ..NONE },
+        Effort { closers: 2, stall: Stall::One(1), ..NONE },
+        Effort { closers: 2, cross: true, stall: Stall::One(1), ..NONE },
+        Effort { closers: 2, stall: Stall::One(2), ..NONE },
+        Effort { closers: 4, stall: Stall::All, ..NONE },
+        Effort { closers: 4, cross: true, stall: Stall::All, ..NONE },
+        Effort { closers: 8, feeders: 8, cross: true, copies: 40, ..NONE },
+    ]
+};
 
 /// A flow of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +91,7 @@ pub fn candidates(loaded: &Loaded, edges: &[Edge], failed: Option<PortId>) -> Re
         return Ok(Vec::new());
     }
     let mut made: Vec<Candidate> = Vec::new();
-    let mut tried: Vec<(Vec<Sent>, usize, bool)> = Vec::new();
+    let mut tried: Vec<(Vec<Sent>, usize, Stall)> = Vec::new();
     for effort in EFFORTS {
         let flows = flows(&loaded.plan, edges, effort, failed);
         if tried.contains(&(flows.clone(), effort.copies, effort.stall)) {
@@ -86,34 +108,41 @@ fn about(routes: usize, effort: Effort) -> String {
     let copies =
         if effort.copies > 1 { format!("{} flows on each of ", effort.copies) } else { String::new() };
     let cross = if effort.cross { ", cross traffic included" } else { "" };
-    let stall = if effort.stall { ", while the receivers do not read for a while" } else { "" };
+    let stall = match effort.stall {
+        Stall::None => "",
+        Stall::One(_) => ", while one receiver does not read for a while",
+        Stall::All => ", while the receivers do not read for a while",
+    };
     format!("{copies}{routes} routes at once{cross}{stall}")
 }
 
 /// The flows of a candidate, in order and each route once.
 fn flows(plan: &Plan, edges: &[Edge], effort: Effort, failed: Option<PortId>) -> Vec<Sent> {
     let mut flows: Vec<Sent> = Vec::new();
-    let mut add = |sent: Option<Sent>| {
-        if let Some(sent) = sent.filter(|s| s.src != s.dst && !flows.contains(s)) {
-            flows.push(sent);
-        }
-    };
     let down = |port: PortId| {
         let peer = plan.topology.ports[port as usize].peer;
         plan.faults.down.iter().any(|d| d.port == port) || failed == Some(port) || failed == Some(peer)
     };
     for e in edges {
+        let over = |s: &Sent| s.ports.windows(2).any(|w| w == [e.from.port, e.to.port]);
+        if effort.closers == 1 && flows.iter().any(over) {
+            continue;
+        }
         let steady = || e.closers.iter().filter(|c| !c.ports.is_empty());
-        let data = steady().filter(|c| c.kind == Kind::Data).count();
-        // Answers close an edge by data on their way only where no data does.
-        let of = |c: &&Through| c.kind == Kind::Data || data == 0;
-        steady().filter(of).take(effort.closers).for_each(|c| add(sent(plan, c)));
-        e.feeders.iter().take(effort.feeders).for_each(|c| add(sent(plan, c)));
+        // Data takes the way of answers only where no data closes the edge.
+        let data = steady().any(|c| c.kind == Kind::Data);
+        let closers = steady().filter(|c| c.kind == Kind::Data || !data).take(effort.closers);
+        let mut routes: Vec<Through> =
+            closers.chain(e.feeders.iter().take(effort.feeders)).cloned().collect();
         if effort.cross
             && let Some(ports) = cross(plan, e.to.port, e.from.port, &down)
         {
-            let route = Through { flow: None, kind: Kind::Data, ports, delivers: true, lane: e.to.lane };
-            add(sent(plan, &route));
+            routes.push(Through { flow: None, kind: Kind::Data, ports, delivers: true, lane: e.to.lane });
+        }
+        for sent in routes.iter().filter_map(|route| sent(plan, route)) {
+            if sent.src != sent.dst && !flows.contains(&sent) {
+                flows.push(sent);
+            }
         }
     }
     flows.truncate(FLOWS / effort.copies.min(FLOWS));
@@ -174,7 +203,7 @@ fn scenario(
     let (plan, topology) = (&loaded.plan, &loaded.plan.topology);
     let mut table = fabric(&loaded.scenario, topology)?;
     let time = time_to_fill(plan, edges);
-    let stall = if effort.stall { time / 2 } else { 0 };
+    let stall = if effort.stall == Stall::None { 0 } else { time / 2 };
     let duration = (time + stall).div_ceil(1_000_000);
     let name = |node: NodeId| Value::from(topology.nodes[node as usize].name.clone());
     let fastest = plan.topology.ports.iter().map(|p| p.rate).max().unwrap_or(1);
@@ -208,9 +237,17 @@ fn scenario(
         let list = table.entry("failure").or_insert(Value::Array(Vec::new()));
         list.as_array_mut().ok_or("`failure` is a list")?.push(Value::Table(failure));
     }
-    if effort.stall {
+    if effort.stall != Stall::None {
         let slow: BTreeSet<NodeId> = plan.receivers.iter().map(|r| r.host).collect();
-        let stalled: BTreeSet<NodeId> = flows.iter().map(|f| f.dst).filter(|d| !slow.contains(d)).collect();
+        let mut stalled: Vec<NodeId> = Vec::new();
+        for dst in flows.iter().map(|f| f.dst).filter(|d| !slow.contains(d)) {
+            if !stalled.contains(&dst) {
+                stalled.push(dst);
+            }
+        }
+        if let Stall::One(which) = effort.stall {
+            stalled = stalled.into_iter().skip(which).take(1).collect();
+        }
         let list = table.entry("slow_receiver").or_insert(Value::Array(Vec::new()));
         for host in stalled {
             let mut slow = Table::new();
@@ -220,7 +257,10 @@ fn scenario(
             list.as_array_mut().ok_or("`slow_receiver` is a list")?.push(Value::Table(slow));
         }
     }
-    // Priorities that nothing has would only be warned of.
+    // What has no effect would only be warned of.
+    if !topology.relay_hosts && !table.contains_key("slow_receiver") {
+        table.remove("host");
+    }
     let used: BTreeSet<i64> = flows.iter().map(|f| f.priority.into()).collect();
     if let Some(Value::Array(list)) = table.get_mut("priority") {
         list.retain(|p| p.get("id").and_then(Value::as_integer).is_none_or(|id| used.contains(&id)));

@@ -21,7 +21,9 @@ fn deadlocks(loaded: &Loaded, routes: Routes, length: usize) {
     let analysis = check(loaded, routes);
     assert_eq!(cycle(&analysis).len(), length, "{:?}", cycle(&analysis));
     let (_, text) = shown(&analysis).expect("a generated scenario deadlocks");
-    assert!(load(text, &[]).warnings.is_empty(), "{:?}", load(text, &[]).warnings);
+    // Failures that explicit routes go round anyway are the only thing without effect.
+    let warnings: Vec<String> = load(text, &[]).warnings.iter().map(|w| w.key.clone()).collect();
+    assert!(warnings.iter().all(|key| key.starts_with("failure")), "{warnings:?}");
 }
 
 #[test]

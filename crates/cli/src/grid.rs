@@ -241,7 +241,8 @@ impl Work<'_> {
         };
         let plan = &loaded.plan;
         let mut meter = meter.begin(worker, self.grid.name(run), Goal::new(plan));
-        let outcome = xoff_sim::run_on(plan, self.threads, &mut |progress| {
+        let threads = xoff_sim::worthwhile_threads(plan, self.threads);
+        let outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
             meter.update(progress);
             !self.stopped()
         });

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use miette::{Report, miette};
 use xoff_plan::Loaded;
 
-use crate::ScenarioArgs;
+use crate::vary;
 
 /// No scenario has more bytes: more is a file of another kind, named by mistake.
 const LARGEST: u64 = 64 << 20;
@@ -45,10 +45,15 @@ impl Source {
     }
 }
 
-/// Reads a scenario and works it out. `more` overrides come after the given ones.
-pub fn load(args: &ScenarioArgs, more: &[(String, String)]) -> miette::Result<Loaded> {
-    let overrides: Vec<(String, String)> = args.set.iter().chain(more).cloned().collect();
-    Source::read(&args.path)?.load(&overrides, &mut |_, _| {})
+/// Reads the scenario at `path` and works it out under overrides, as given by
+/// `--set` and `--seed`.
+///
+/// # Errors
+/// An override replaces an earlier one, or the scenario is wrong.
+pub fn load(path: &Path, overrides: &[(String, String)]) -> miette::Result<Loaded> {
+    let given: Vec<(&str, &str)> = overrides.iter().map(|(key, _)| ("--set", key.as_str())).collect();
+    vary::given_once(&given)?;
+    Source::read(path)?.load(overrides, &mut |_, _| {})
 }
 
 /// The scenario's name: its file's, without the ending.

@@ -13,7 +13,7 @@ use xoff_results::summary::{self, Summary};
 use xoff_results::table;
 use xoff_sim::outcome::{Outcome, Stop};
 
-use crate::load::{self, Source};
+use crate::load;
 use crate::progress::Meter;
 use crate::{RunArgs, interrupt, output};
 
@@ -25,7 +25,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs a scenario.
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
-    let loaded = Source::read(&args.scenario.path)?.load(&overrides, &mut |_, _| {})?;
+    let loaded = load::load(&args.scenario.path, &overrides)?;
     let plan = &loaded.plan;
     let name = load::name(&args.scenario.path);
 
@@ -37,9 +37,17 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         Some(directory::prepare(&out).map_err(report)?)
     };
 
+    let threads = xoff_sim::worthwhile_threads(plan, args.threads.into());
+    if threads < args.threads.into() && !args.quiet {
+        output::complain(&format!(
+            "{threads} of {} threads used: more would be slower, as too little happens in the delay of the \
+             shortest link between them",
+            args.threads
+        ));
+    }
     let interrupted = interrupt::flag()?;
     let mut meter = Meter::new(plan, args.quiet);
-    let outcome = xoff_sim::run_on(plan, args.threads.into(), &mut |progress| {
+    let outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
         meter.update(progress);
         !interrupted.load(Ordering::Relaxed)
     });

@@ -106,26 +106,47 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
 /// there are too many runs.
 pub fn grid(set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> miette::Result<Grid> {
     let grid = Grid { axes: axes.to_vec(), seeds: seeds.map_or_else(Vec::new, |s| s.0.clone()) };
-    let mut given: Vec<(&str, String)> = set.iter().map(|(key, _)| ("--set", plain(key))).collect();
-    given.extend(axes.iter().map(|axis| ("--vary", axis.key.clone())));
-    given.extend(seeds.map(|_| ("--seeds", "run.seed".to_string())));
-    for (i, (by, key)) in given.iter().enumerate() {
-        if *by == "--set" {
-            continue; // a later --set of a key overrides an earlier one, as without a grid
-        }
-        let inside = |other: &str| other.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.'));
-        if let Some((other, below)) = given[..i].iter().find(|(_, other)| other == key || inside(other)) {
-            let other = if *other == "--set" && below == "run.seed" { "--set or --seed" } else { other };
-            return Err(miette!(
-                help = "leave out one of them",
-                "`{key}` of {by} replaces `{below}` of {other}, which would be without effect"
-            ));
-        }
-    }
+    let mut given: Vec<(&str, &str)> = set.iter().map(|(key, _)| ("--set", key.as_str())).collect();
+    given.extend(axes.iter().map(|axis| ("--vary", axis.key.as_str())));
+    given.extend(seeds.map(|_| ("--seeds", "run.seed")));
+    given_once(&given)?;
     if grid.runs().is_none_or(|n| n > LARGEST) {
         return Err(miette!(help = "vary less at a time", "the grid has more than {LARGEST} runs"));
     }
     Ok(grid)
+}
+
+/// Checks that each key is given once, of keys each with the option that gives
+/// it, in the order in which they take effect.
+///
+/// # Errors
+/// A later one replaces an earlier one, as the same key or a table around it.
+pub fn given_once(given: &[(&str, &str)]) -> miette::Result<()> {
+    for (i, &(by, key)) in given.iter().enumerate() {
+        let key = plain(key);
+        let replaced = |other: &str| {
+            let rest = other.strip_prefix(key.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let mut before = given[..i].iter().map(|&(other, below)| (other, plain(below)));
+        if let Some((other, below)) = before.find(|(_, below)| replaced(below)) {
+            return Err(miette!(
+                help = "leave out one of them",
+                "`{key}` of {} replaces `{below}` of {}, which would be without effect",
+                option(by, &key),
+                option(other, &below)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The option by which a key was given: `--seed` counts as `--set run.seed`.
+fn option<'a>(by: &'a str, key: &str) -> &'a str {
+    match (by, key) {
+        ("--set", "run.seed") => "--set or --seed",
+        _ => by,
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +223,8 @@ mod tests {
             let made = grid(&set(s), &axes(a), seeds);
             made.is_ok() || !made.unwrap_err().to_string().contains("without effect")
         };
-        assert!(fine(&["a.b", "a.b"], &["a.c=1,2"], Some(&one)));
+        assert!(fine(&["a.b", "a.d"], &["a.c=1,2"], Some(&one)));
+        assert!(!fine(&["a.b", "a.b"], &["a.c=1,2"], Some(&one)));
         assert!(fine(&["a"], &["a.b=1,2"], None), "a part of what was set");
         assert!(fine(&["ab"], &["a=1,2"], None));
         assert!(fine(&[], &["run={},{ seed = 2 }"], Some(&one)));
@@ -211,6 +233,11 @@ mod tests {
         assert!(!fine(&[], &["a.b=1", "a.b=2"], None));
         assert!(!fine(&["run.seed"], &[], Some(&one)));
         assert!(!fine(&[], &["run.seed=1,2"], Some(&one)));
+        assert!(given_once(&[("--set", "a"), ("--set", "a.b"), ("--set", "a.bc")]).is_ok());
+        for (first, second) in [("a[0].b", "a.0.b"), ("a.b", "a"), ("run.seed", "run.seed")] {
+            let error = given_once(&[("--set", first), ("--set", "c"), ("--set", second)]).unwrap_err();
+            assert!(error.to_string().contains("without effect"), "{error}");
+        }
         let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect() };
         let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect() };
         assert!(grid(&[], &[wide, more], None).unwrap_err().to_string().contains("more than 100000 runs"));

@@ -98,6 +98,35 @@ fn a_wrong_scenario_shows_its_line() {
 }
 
 #[test]
+fn a_key_that_is_given_twice_is_refused() {
+    let dir = scratch("twice");
+    let refused = |args: &[&str], text: &str| {
+        let output = xoff(&dir, args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(err(&output).contains(text), "{}", err(&output));
+        assert!(output.stdout.is_empty() && !dir.join("xoff-runs").exists(), "nothing ran");
+    };
+    let twice = ["--set", "traffic.0.size=1kB", "--set", "traffic[0].size=2kB"];
+    for verb in ["run", "topo", "traffic"] {
+        refused(
+            &[&[verb, "hello.toml"], &twice[..]].concat(),
+            "`traffic.0.size` of --set replaces `traffic.0.size` of --set, which would be without effect",
+        );
+    }
+    refused(
+        &["run", "hello.toml", "--set", "run.seed=2", "--seed", "3"],
+        "`run.seed` of --set or --seed replaces",
+    );
+    refused(
+        &["run", "hello.toml", "--set", "run.seed=2", "--set", "run={}"],
+        "replaces `run.seed` of --set or --seed",
+    );
+    // A table first, and then a key of it.
+    let part = ["run", "hello.toml", "--no-out", "--set", "run={ seed = 2 }", "--set", "run.duration=1ms"];
+    assert_eq!(xoff(&dir, &part).status.code(), Some(0));
+}
+
+#[test]
 fn unwritable_output_is_said_before_simulating() {
     let dir = scratch("unwritable");
     fs::write(dir.join("file"), "").unwrap();
@@ -285,4 +314,20 @@ fn a_lossless_drop_exits_with_3_and_names_its_place() {
     assert!(answer.contains("this link needs 27188 B"), "{answer}");
     let auto = xoff(&dir, &["run", "tight.toml", "--no-out", "--set", "flow_control.headroom=auto"]);
     assert_eq!(auto.status.code(), Some(0), "{}", out(&auto));
+}
+
+/// Two senders over a link of 1 us and of 1 ns: more than one thread helps in the
+/// first case alone, and is not used, and said not to be, in the second.
+#[test]
+fn no_more_threads_than_help() {
+    let dir = scratch("threads");
+    let on = |delay: &str| {
+        let delay = format!("topology.link={{rate=\"100Gbps\", delay=\"{delay}\"}}");
+        let size = ["--set", "topology.switches=8", "--set", "traffic.0.dst=H15"];
+        let run = ["run", "hello.toml", "--no-out", "--threads", "2", "--set", &delay];
+        err(&xoff(&dir, &[&run[..], &size[..]].concat()))
+    };
+    assert!(!on("1us").contains("threads used"));
+    let few = on("1ns");
+    assert!(few.contains("1 of 2 threads used: more would be slower"), "{few}");
 }

@@ -9,6 +9,7 @@ use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::{Reaction, Step};
+use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::TransportKind;
 
@@ -200,7 +201,24 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let scheme = match &plan.flow_control {
         FlowControlParams::None => "none".to_string(),
         FlowControlParams::Pfc(p) => {
-            format!("pfc ({} quanta, response time {})", p.quanta, Span(p.response_time))
+            let relay = match p.relay {
+                Relay::Accounts => "",
+                Relay::Blind => ", hosts pass pauses on",
+            };
+            format!("pfc ({} quanta, response time {}{relay})", p.quanta, Span(p.response_time))
+        }
+        FlowControlParams::Tagger(p) => {
+            let shown = |n: u8| if n < 8 { n.to_string() } else { "8 or more".to_string() };
+            format!(
+                "tagger (lossless tags of a packet: {}, then priority {}; {} quanta, response time {})\n  \
+                 the routes of this scenario need {} lossless tags, all shortest paths between hosts {}",
+                p.lossless,
+                plan.lanes[usize::from(p.lossy)].priority,
+                p.pfc.quanta,
+                Span(p.pfc.response_time),
+                shown(p.needed),
+                p.all_routes.map_or("were too many to look at".to_string(), shown)
+            )
         }
         FlowControlParams::Bfc(p) => format!(
             "bfc ({} queues, {} virtual flows, hop round trip {}, response time {}{})",

@@ -152,11 +152,18 @@ impl<'t> Document<'t> {
         };
         let mut node = &mut self.root;
         let mut path = String::new();
-        for step in &steps {
+        for (i, step) in steps.iter().enumerate() {
             node = match (step, node.get_mut()) {
                 (Step::Key(k), DeValue::Table(table)) => {
                     join(&mut path, k);
                     if !table.contains_key(k.as_str()) {
+                        if let Some(Step::Index(n)) = steps.get(i + 1) {
+                            let message = format!("`{path}` has no entry [{n}]: it is not there at all");
+                            let help = format!(
+                                "write [[{path}]] into the file, or set all of it: {path}='[{{ … }}]'"
+                            );
+                            return Err(fail(message, &help));
+                        }
                         let empty = Spanned::new(o.whole.clone(), DeValue::Table(DeTable::new()));
                         let name: DeString<'t> = Cow::Owned(k.clone());
                         table.insert(Spanned::new(o.key.clone(), name), empty);
@@ -172,6 +179,10 @@ impl<'t> Document<'t> {
                 (Step::Key(k), DeValue::Array(_)) => {
                     let help = format!("name the entry: {path}[0].{k}");
                     return Err(fail(format!("`{path}` is a list of tables"), &help));
+                }
+                (Step::Index(n), DeValue::Table(_)) => {
+                    let message = format!("`{path}` is one table, not a list: it has no entry [{n}]");
+                    return Err(fail(message, "name one of its keys"));
                 }
                 (_, other) => {
                     let message = format!("`{path}` is a {}: nothing lies below it", other.type_str());

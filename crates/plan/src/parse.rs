@@ -2,7 +2,7 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, suggest};
-use crate::scenario::{FlowControl, Pfc, Scenario, Traffic};
+use crate::scenario::{FlowControl, Pfc, Scenario, Tagger, Traffic};
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
@@ -37,10 +37,10 @@ const TRAFFIC: [&str; 10] = [
     "moe",
     "probe",
 ];
-const SCHEMES: [&str; 4] = ["pfc", "bfc", "per-flow-queue", "none"];
+const SCHEMES: [&str; 5] = ["pfc", "tagger", "bfc", "per-flow-queue", "none"];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 4] = [
+const KEYS: [(&str, &[&str]); 5] = [
     (
         "pfc",
         &[
@@ -54,6 +54,26 @@ const KEYS: [(&str, &[&str]); 4] = [
             "response_time",
             "quanta",
             "priorities",
+            "relay",
+        ],
+    ),
+    (
+        "tagger",
+        &[
+            "rule",
+            "lossless",
+            "lossy",
+            "xoff",
+            "xon",
+            "alpha",
+            "xon_offset",
+            "cap",
+            "reserve",
+            "headroom",
+            "response_time",
+            "quanta",
+            "priorities",
+            "relay",
         ],
     ),
     (
@@ -221,6 +241,17 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
     }
     Ok(match scheme {
         "pfc" => FlowControl::Pfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
+        "tagger" => {
+            let pfc = KEYS[0].1;
+            let tags = KEYS[1].1.iter().filter(|key| !has(pfc, key));
+            let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
+                passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
+            };
+            FlowControl::Tagger(Tagger {
+                pfc: doc.read("flow_control", &but(&mut tags.clone()))?.unwrap_or_default(),
+                tags: doc.read("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
+            })
+        }
         "bfc" => FlowControl::Bfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => FlowControl::PerFlowQueue(doc.read("flow_control", &passed)?.unwrap_or_default()),
         _ => {

@@ -4,8 +4,9 @@
 //! that time passes; whoever holds a plan can print it, check it or run it.
 
 use xoff_kernel::time::Time;
-use xoff_net::topology::{NodeId, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::TransportParams;
 
@@ -71,10 +72,32 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The ports of `node` between which it relays, if it is a host that does so;
+    /// else none. (The inner ports of a slow host lead nowhere.)
+    pub fn relay_ports(&self, node: NodeId) -> &[PortId] {
+        let n = &self.topology.nodes[node as usize];
+        if !self.topology.relay_hosts || n.kind != NodeKind::Host {
+            return &[];
+        }
+        let own = n.ports.iter().take_while(|&&p| self.topology.neighbour(p) != node).count();
+        &n.ports[..own]
+    }
+
+    /// Whether `node` is a host that passes on the pauses it gets ([`Relay::Blind`]):
+    /// while one of its ports is paused, it pauses what comes in by all others.
+    pub fn passes_pauses_on(&self, node: NodeId) -> bool {
+        matches!(&self.flow_control, FlowControlParams::Pfc(p) if p.relay == Relay::Blind)
+            && !self.relay_ports(node).is_empty()
+    }
+
     /// The lane that a packet of `lane` goes on in at a device that it came to
-    /// through port `_ingress` and leaves through port `_egress`.
-    pub fn onward_lane(&self, lane: u8, _ingress: PortId, _egress: PortId) -> u8 {
-        lane
+    /// through port `ingress` and leaves through port `egress`. It is charged to
+    /// `lane` there, and waits in this one.
+    pub fn onward_lane(&self, lane: u8, ingress: PortId, egress: PortId) -> u8 {
+        match &self.flow_control {
+            FlowControlParams::Tagger(tagger) => tagger.tags.onward(lane, ingress, egress),
+            _ => lane,
+        }
     }
 }
 

@@ -578,3 +578,47 @@ fn keys_of_other_transports_are_named() {
     );
     assert_eq!(keys(&[("measure.flows", "[0]"), ("measure.interval", "1us")]), ["measure.flows"]);
 }
+
+/// A minimum rate that some flows cannot come down from is named; with one that is
+/// the preset's, that holds of all flows as well.
+#[test]
+fn flows_that_dcqcn_cannot_slow_are_named() {
+    let other = FLOW.replace("size", "rate = \"10Gbps\"\nsize");
+    let warned = |traffic: &[&str], link: &str, minimum: &str| -> Vec<String> {
+        let mut overrides = vec![("transport.congestion_control", "dcqcn"), ("topology.link.rate", link)];
+        if !minimum.is_empty() {
+            overrides.push(("dcqcn.minimum_rate", minimum));
+        }
+        let l = set(&[&[LINE], traffic].concat(), &overrides);
+        l.warnings.into_iter().filter(|w| w.key == "dcqcn.minimum_rate").map(|w| w.message).collect()
+    };
+    let both: [&str; 2] = [FLOW, &other];
+    assert_eq!(warned(&both, "100Gbps", "9999Mbps"), [""; 0]);
+    assert_eq!(
+        warned(&both, "100Gbps", "10Gbps"),
+        ["1 of 2 flows never slow down: 10Gbps are no less than their line rate"]
+    );
+    assert_eq!(warned(&[FLOW], "1001Mbps", ""), [""; 0]);
+    assert_eq!(
+        warned(&[FLOW], "1Gbps", ""),
+        ["no flow ever slows down: 1Gbps are no less than their line rate"]
+    );
+}
+
+/// Where links are slow or devices answer late, pauses last longer by default than
+/// 100 us: until they are obeyed, and until they can be repeated behind a packet.
+#[test]
+fn pauses_last_until_they_can_be_repeated() {
+    let loss = "[[loss]]\nlink = \"S0.0-S0.1\"\nrate = 1e-4\n";
+    let pause_time = |overrides: &[(&str, &str)]| {
+        let scheme = ("flow_control.scheme", "per-flow-queue");
+        let l = set(&[LINE, FLOW, loss], &[&[scheme], overrides].concat());
+        let FlowControlParams::PerFlowQueue(p) = &l.plan.flow_control else { panic!() };
+        p.pause_time
+    };
+    let us = 1_000_000;
+    assert_eq!(pause_time(&[]), 100 * us);
+    assert_eq!(pause_time(&[("flow_control.response_time", "150us")]), 150 * us);
+    // Twice a packet of 1,062 B and a frame of 64 B, at 0.1 Gbit/s.
+    assert_eq!(pause_time(&[("topology.link.rate", "100Mbps")]), 2 * 1_126 * 80 * 1_000);
+}

@@ -14,6 +14,8 @@ use xoff_sim::outcome::Outcome;
 pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     traffic(plan, outcome, notes);
     pfc(plan, outcome, notes);
+    by_flow(plan, outcome, notes);
+    blocking(plan, outcome, notes);
     ecn(plan, outcome, notes);
     receivers(plan, outcome, notes);
     window(plan, notes);
@@ -36,7 +38,7 @@ struct Fullest {
 }
 
 fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    if !matches!(plan.flow_control, FlowControlParams::Pfc(_)) {
+    if plan.flow_control.pfc().is_none() {
         return;
     }
     if !plan.lanes.iter().any(|l| l.lossless) {
@@ -69,6 +71,40 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         note(text)
             .help("To see it act: more load, a larger fan-in or a lower threshold (flow_control.xoff)."),
     );
+}
+
+/// Schemes that pause queues or flows one by one.
+fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let (name, help) = match &plan.flow_control {
+        FlowControlParams::Bfc(_) => ("BFC", "To see it act: more load or a larger fan-in."),
+        FlowControlParams::PerFlowQueue(_) => {
+            ("Per-flow queueing", "To see it act: more load, a larger fan-in or a lower flow_control.xoff.")
+        }
+        FlowControlParams::Pfc(_) | FlowControlParams::Tagger(_) | FlowControlParams::None => return,
+    };
+    if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {
+        return;
+    }
+    let mut text = format!("{name} never paused anything");
+    if let Some((port, p)) = outcome.ports.iter().enumerate().rev().max_by_key(|(_, p)| p.queue_peak) {
+        let (port, reached) = (names::port(plan, port as PortId), human::bytes(p.queue_peak));
+        text += &format!(": the longest queues, of {port}, reached {reached} together");
+    }
+    if let FlowControlParams::PerFlowQueue(p) = &plan.flow_control
+        && let Some(&least) = p.pause.iter().min()
+    {
+        text += &format!(", and the queue of a flow is paused at {} or more", human::bytes(least));
+    }
+    notes.push(note(text + ".").help(help));
+}
+
+/// The blocking oracle looks at what pauses do.
+fn blocking(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    if plan.measure.blocking && plan.flow_control == FlowControlParams::None && outcome.pauses.is_empty() {
+        let text =
+            "measure.blocking had nothing to look at: flow_control.scheme is \"none\", and nothing pauses.";
+        notes.push(note(text));
+    }
 }
 
 fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {

@@ -81,6 +81,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
     match plan.flow_control {
         FlowControlParams::None => "none",
         FlowControlParams::Pfc(_) => "pfc",
+        FlowControlParams::Tagger(_) => "tagger",
         FlowControlParams::Bfc(_) => "bfc",
         FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
     }

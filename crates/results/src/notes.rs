@@ -60,6 +60,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     interrupted(plan, outcome, &mut notes);
     lossless_drops(plan, outcome, &mut notes);
     lossy_drops(plan, outcome, &mut notes);
+    tags(plan, outcome, &mut notes);
     expired(plan, outcome, &mut notes);
     faults::notes(plan, outcome, &mut notes);
     stuck::notes(plan, outcome, &mut notes);
@@ -160,7 +161,7 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 /// What to do about a headroom of `size` bytes that was too small at `ingress`.
 /// The drops say only that it was: what was lost never asked for its room.
 fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
-    let FlowControlParams::Pfc(pfc) = &plan.flow_control else {
+    let Some(pfc) = plan.flow_control.pfc() else {
         return "Raise flow_control.headroom.".into();
     };
     let port = &plan.topology.ports[ingress as usize];
@@ -198,6 +199,35 @@ fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             reason(worst.reason),
         ),
     ));
+}
+
+/// Tags that are fewer than the routes need.
+fn tags(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let FlowControlParams::Tagger(tagger) = &plan.flow_control else { return };
+    if tagger.needed <= tagger.lossless {
+        return;
+    }
+    let beyond = outcome.drops.iter().filter(|d| d.lane == tagger.lossy && d.reason.for_want_of_room());
+    let dropped: u64 = beyond.map(|d| d.packets).sum();
+    let help = match tagger.needed {
+        8 => "No more than 7 can be had: shorten the routes, or use flow_control.rule = \"bounce\"."
+            .to_string(),
+        n => format!("To keep them lossless: flow_control.lossless = {n}."),
+    };
+    notes.push(
+        Note::new(
+            Level::Warning,
+            format!(
+                "The routes need {} lossless tags, and packets have {}: those whose tag grew beyond were \
+                 lossy, in priority {} (dropped there: {}).",
+                tagger.needed,
+                tagger.lossless,
+                names::priority(plan, tagger.lossy),
+                human::counted(dropped, "packet"),
+            ),
+        )
+        .help(help),
+    );
 }
 
 fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {

@@ -10,7 +10,7 @@ use crate::table::{Align, aligned, wrapped};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::topology::PortId;
 use xoff_plan::Loaded;
-use xoff_plan::plan::Flow;
+use xoff_plan::plan::{DELIVER, ENDS, EXPIRE, Flow, Plan};
 
 /// Links that the text shows; the data has all of them.
 const LISTED: usize = 10;
@@ -32,7 +32,22 @@ pub struct Offered {
     /// All of them together.
     pub all: OfferedClass,
     /// Link directions that carry anything, the one that is busy longest first.
+    /// A flow counts on the routes that it has when it begins.
     pub links: Vec<OfferedLink>,
+    /// Flows of which not all can be delivered and acknowledged, because links are
+    /// down: what has no way is not counted on any link.
+    pub unreachable: Vec<Unreachable>,
+}
+
+/// A flow without a way, when it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unreachable {
+    /// Its place in the plan, as in `flows.parquet`.
+    pub flow: u32,
+    /// The flow: `flow 17: H3 -> H9 (websearch)`.
+    pub name: String,
+    /// Its data have a way, and only its ACKs have none.
+    pub acks_only: bool,
 }
 
 /// The flows of a class.
@@ -64,13 +79,29 @@ pub struct OfferedClass {
     pub first_start_ps: Option<Time>,
     /// Start of the last one.
     pub last_start_ps: Option<Time>,
-    /// The distribution of sizes as drawn; absent without flows.
-    pub sizes: Option<SizeCdf>,
+    /// Quantiles of the sizes as drawn; absent without flows.
+    pub sizes: Option<Sizes>,
+    /// The distribution of sizes as drawn, in ascending order: each size, if there
+    /// are no more than [`POINTS`] different ones; else the sizes at each of so many
+    /// equal steps of the share, by nearest rank. The last one has the share 1.
+    pub cdf: Vec<SizePoint>,
+}
+
+/// Most points of a distribution of sizes.
+pub const POINTS: usize = 1_000;
+
+/// A point of a cumulative distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SizePoint {
+    /// Payload of a flow in bytes.
+    pub size: u64,
+    /// The share of flows that are no larger.
+    pub share: f64,
 }
 
 /// Payload sizes in bytes by nearest rank: so many per cent of the flows are no larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct SizeCdf {
+pub struct Sizes {
     /// Smallest.
     pub min: u64,
     /// 10 per cent.
@@ -130,14 +161,35 @@ pub fn offered(scenario: &str, loaded: &Loaded) -> Offered {
             ..sum(&plan.classes[class], loaded, duration_ps, &of_class)
         }
     });
+    let (links, unreachable) = links(loaded, duration_ps);
     Offered {
         scenario: scenario.into(),
         network: names::network(plan),
         duration_ps,
         classes: classes.collect(),
         all: sum(ALL, loaded, duration_ps, &|_| true),
-        links: links(loaded, duration_ps),
+        links,
+        unreachable,
     }
+}
+
+/// The points of the distribution of `sorted` sizes.
+fn points(sorted: &[u64]) -> Vec<SizePoint> {
+    // One beyond the last flow of each size.
+    let ends = |sorted: &[u64]| -> Vec<usize> {
+        let last = |i: &usize| sorted.get(i + 1) != sorted.get(*i);
+        (0..sorted.len()).filter(last).map(|i| i + 1).collect()
+    };
+    let mut ends = ends(sorted);
+    if ends.len() > POINTS {
+        // At each step of the share the size by nearest rank, with all flows of that size.
+        let rank = |step: usize| (step * sorted.len()).div_ceil(POINTS);
+        let end = |step| sorted.partition_point(|&s| s <= sorted[rank(step) - 1]);
+        ends = (1..=POINTS).map(end).collect();
+        ends.dedup();
+    }
+    let share = |end: usize| end as f64 / sorted.len() as f64;
+    ends.into_iter().map(|end| SizePoint { size: sorted[end - 1], share: share(end) }).collect()
 }
 
 fn sum(name: &str, loaded: &Loaded, duration: Option<Time>, keep: &dyn Fn(&&Flow) -> bool) -> OfferedClass {
@@ -156,8 +208,8 @@ fn sum(name: &str, loaded: &Loaded, duration: Option<Time>, keep: &dyn Fn(&&Flow
     priorities.dedup();
     let starts = || flows.iter().filter(|f| f.after.is_none()).map(|f| f.start);
     let rank = |per_mille| nearest_rank(&sizes, per_mille);
-    let cdf = || {
-        Some(SizeCdf {
+    let quantiles = || {
+        Some(Sizes {
             min: *sizes.first()?,
             p10: rank(100)?,
             p25: rank(250)?,
@@ -182,11 +234,60 @@ fn sum(name: &str, loaded: &Loaded, duration: Option<Time>, keep: &dyn Fn(&&Flow
         load_bps: duration.map(|d| bits_per_second(wire_bytes, d)),
         first_start_ps: starts().min(),
         last_start_ps: starts().max(),
-        sizes: cdf(),
+        sizes: quantiles(),
+        cdf: points(&sizes),
     }
 }
 
-fn links(loaded: &Loaded, duration: Option<Time>) -> Vec<OfferedLink> {
+/// Starts of a flow's route and of its ACKs' when it begins (at time 0, if it
+/// waits for others): that of the plan, or of the last change of routes before.
+/// Also whether later changes concern it.
+fn routes(plan: &Plan, index: usize) -> (u32, u32, bool) {
+    let flow = &plan.flows[index];
+    let changes = &plan.faults.reroutes;
+    let before = changes.partition_point(|change| change.at <= flow.start);
+    // Each table has all flows that any change concerns, in order.
+    let at = |table: usize| {
+        let flows = &plan.faults.tables.get(table)?.flows;
+        flows.binary_search_by_key(&(index as u32), |f| f.flow).ok().map(|i| &flows[i])
+    };
+    let route = changes[..before].last().and_then(|change| at(change.table as usize));
+    let (path, ack_path) = route.map_or((flow.path, flow.ack_path), |r| (r.path, r.ack_path));
+    (path, ack_path, at(0).is_some())
+}
+
+/// What becomes of packets on a route.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Arrives,
+    /// They go round until they expire.
+    Loops,
+    /// There is none, or it leads over a link that never comes up again.
+    None,
+}
+
+/// What becomes of what is sent from `begin` on. Where changes of routes follow
+/// (`follows`), a link that is down is gone round sooner or later.
+fn way(plan: &Plan, start: u32, begin: Time, follows: bool) -> Way {
+    let tail = &plan.hops[start as usize..];
+    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+    let over = plan.end.unwrap_or(Time::MAX);
+    let dead = |port: &u32| {
+        plan.faults.down.binary_search_by_key(port, |d| d.port).is_ok_and(|i| {
+            let spans = &plan.faults.down[i].spans;
+            spans.iter().any(|&(from, until)| from <= begin && until >= over)
+        })
+    };
+    match tail[end] {
+        EXPIRE => Way::Loops,
+        // Explicit routes stand whatever fails.
+        DELIVER if !follows && tail[..end].iter().any(dead) => Way::None,
+        DELIVER => Way::Arrives,
+        _ => Way::None,
+    }
+}
+
+fn links(loaded: &Loaded, duration: Option<Time>) -> (Vec<OfferedLink>, Vec<Unreachable>) {
     let plan = &loaded.plan;
     let classes = plan.classes.len();
     // By port: its place among the rows, given as ports are met.
@@ -194,11 +295,23 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> Vec<OfferedLink> {
     let mut met: Vec<PortId> = Vec::new();
     // By row: data bytes by class, then bytes of ACKs.
     let mut bytes: Vec<u64> = Vec::new();
-    for flow in &plan.flows {
+    let mut unreachable = Vec::new();
+    for (index, flow) in plan.flows.iter().enumerate() {
         let (data, acks) = weight(loaded, flow);
-        for (start, amount, column) in
-            [(flow.path, data, usize::from(flow.class)), (flow.ack_path, acks, classes)]
+        let (path, ack_path, follows) = routes(plan, index);
+        let ways = [path, ack_path].map(|start| way(plan, start, flow.start, follows));
+        if ways.contains(&Way::None) {
+            let (flow, acks_only) = (index as u32, ways[0] != Way::None);
+            unreachable.push(Unreachable { flow, name: names::flow(plan, flow), acks_only });
+        }
+        // What does not arrive is not acknowledged.
+        let goes = [ways[0] != Way::None, ways[0] == Way::Arrives && ways[1] != Way::None];
+        for (start, amount, column, goes) in
+            [(path, data, usize::from(flow.class), goes[0]), (ack_path, acks, classes, goes[1])]
         {
+            if !goes {
+                continue;
+            }
             for &port in names::route(plan, start).0 {
                 if rows[port as usize] == usize::MAX {
                     rows[port as usize] = met.len();
@@ -230,7 +343,7 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> Vec<OfferedLink> {
         links.push((port, link));
     }
     links.sort_by_key(|(port, link)| (std::cmp::Reverse(link.busy_ps), *port));
-    links.into_iter().map(|(_, link)| link).collect()
+    (links.into_iter().map(|(_, link)| link).collect(), unreachable)
 }
 
 /// The same for people: classes, sizes, and the busiest links.
@@ -264,6 +377,24 @@ pub fn render(offered: &Offered) -> String {
                 human::count(all.waiting_flows),
                 human::counted(all.flows, "flow"),
                 human::counted(all.gates, "gate"),
+            ),
+        ));
+    }
+    if let Some(first) = offered.unreachable.first() {
+        text.push('\n');
+        text.push_str(&wrapped(
+            "",
+            "",
+            &format!(
+                "{} of {} have no way when they begin, because links are down, and are not counted \
+                 on any link (where only ACKs have none, these): {}{}.",
+                human::count(offered.unreachable.len() as u64),
+                human::counted(offered.all.flows, "flow"),
+                first.name,
+                match offered.unreachable.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" and {} more", human::count(more as u64)),
+                }
             ),
         ));
     }

@@ -50,6 +50,11 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
         ),
     );
     for held in &deadlock.cycle {
+        if held.bytes == 0 {
+            let queue = names::queue(plan, held.port, held.lane);
+            note.details.push(format!("{queue} holds nothing that came from there: its pause is passed on"));
+            continue;
+        }
         let shown: Vec<String> = held.flows.iter().take(LISTED / 2).map(|&f| names::flow(plan, f)).collect();
         let more = match held.flows.len() - shown.len() {
             0 => String::new(),

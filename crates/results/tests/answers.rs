@@ -11,6 +11,7 @@ use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
+use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
 use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
 
 /// The rendered answer, after checking that it fits.
@@ -249,6 +250,31 @@ fn options_without_effect_are_named() {
 }
 
 #[test]
+fn pauses_that_never_came_are_named() {
+    let mut plan = plan();
+    let ports = plan.topology.ports.len();
+    plan.flow_control = FlowControlParams::PerFlowQueue(PerFlowQueueParams {
+        pause: vec![50_000; ports],
+        resume: vec![25_000; ports],
+        response_time: 0,
+        pause_time: 0,
+    });
+    let mut outcome = healthy(&plan);
+    let text = "Per-flow queueing never paused anything: the longest queues, of S0.0:1, reached 34 kB together, \
+                and the queue of a flow is paused at 50 kB or more.";
+    assert!(says(&plan, &outcome, text), "{:?}", texts(&plan, &outcome));
+    outcome.ports[3].pause_frames = 1;
+    assert!(!says(&plan, &outcome, "never paused"));
+    // Without flow control there is nothing for the oracle to look at.
+    outcome.ports[3].pause_frames = 0;
+    plan.flow_control = FlowControlParams::None;
+    outcome.pauses.clear();
+    assert!(!says(&plan, &outcome, "measure.blocking"));
+    plan.measure.blocking = true;
+    assert!(says(&plan, &outcome, "measure.blocking had nothing to look at"));
+}
+
+#[test]
 fn unfinished_flows_have_a_reason() {
     let plan = plan();
     let mut outcome = healthy(&plan);
@@ -376,4 +402,28 @@ fn faults_are_counted_and_break_no_promise() {
     outcome.flows[0].completed = None;
     assert!(says(&plan, &outcome, "1 flow did not finish and had no working path"));
     assert!(says(&plan, &outcome, "1 had no working path at the end"));
+}
+
+/// Tags that are fewer than the routes need are said, with what was dropped beyond them.
+#[test]
+fn too_few_tags_are_said() {
+    let mut plan = plan();
+    let mut outcome = healthy(&plan);
+    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
+    let tags = Tags { turns: vec![0; plan.topology.ports.len()], next: vec![LOSSY, LOSSY] };
+    let tagger = |needed| TaggerParams {
+        pfc,
+        tags: tags.clone(),
+        lossless: 1,
+        needed,
+        all_routes: None,
+        lossy: LOSSY,
+    };
+    plan.flow_control = FlowControlParams::Tagger(tagger(1));
+    assert!(!says(&plan, &outcome, "lossless tags"));
+    plan.flow_control = FlowControlParams::Tagger(tagger(2));
+    assert!(says(&plan, &outcome, "The routes need 2 lossless tags, and packets have 1"));
+    assert!(says(&plan, &outcome, "lossy, in priority 0 (dropped there: 0 packets)."));
+    outcome.drops = vec![drops(DropReason::QueueLimit, LOSSY)];
+    assert!(says(&plan, &outcome, "(dropped there: 12 packets)"));
 }

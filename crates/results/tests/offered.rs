@@ -91,3 +91,85 @@ fn traffic_without_flows_has_no_sizes() {
     assert_eq!((offered.all.flows, offered.all.mean_size, offered.all.sizes), (0, None, None));
     assert!(render(&offered).contains("0 link directions in use"));
 }
+
+/// Two racks with a spine between them, and a failure.
+fn racks(traffic: &str, failure: &str) -> Offered {
+    let text = format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\n\
+         host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\nfabric_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         [run]\nduration = \"1ms\"\n[transport]\nrto = \"1ms\"\n[routing]\nreconvergence = \"5us\"\n{traffic}{failure}"
+    );
+    let files = |_: &Path| Err(std::io::Error::other("no files here"));
+    offered(
+        "test",
+        &load("test.toml", text.as_bytes(), &[], &files).unwrap_or_else(|e| panic!("{}", e.one_line())),
+    )
+}
+
+/// What cannot be sent is on no link, neither as data nor as ACKs; what begins after
+/// the recovery is.
+#[test]
+fn flows_without_a_way_are_named_and_not_counted() {
+    let flow = |src: &str, dst: &str, start: &str, more: &str| {
+        format!(
+            "[[traffic]]\nkind = \"flow\"\nsrc = \"{src}\"\ndst = \"{dst}\"\nsize = \"1kB\"\nstart = \"{start}\"\n{more}"
+        )
+    };
+    // Cut off at first, within a rack, before and after routes follow the recovery.
+    let traffic = [
+        flow("H0", "H2", "0us", ""),
+        flow("H0", "H1", "0us", ""),
+        flow("H3", "H0", "54us", ""),
+        flow("H3", "H0", "55us", ""),
+    ]
+    .concat();
+    let cut = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"0us\"\nuntil = \"50us\"\n";
+    let offered = racks(&traffic, cut);
+    let flows: Vec<(u32, bool)> = offered.unreachable.iter().map(|u| (u.flow, u.acks_only)).collect();
+    assert_eq!(flows, [(0, false), (2, false)]);
+    assert_eq!((offered.all.flows, offered.all.bytes), (4, 4_000), "they are offered all the same");
+    assert_eq!(link(&offered, "H0:0").0, 1_062, "to H1 alone");
+    assert_eq!(link(&offered, "H0:0").1, 66, "for the last flow alone");
+    assert_eq!((link(&offered, "H3:0").0, link(&offered, "H3:0").1), (1_062, 0));
+    assert!(offered.links.iter().all(|l| l.port != "H2:0"), "it gets nothing to answer");
+    let text = render(&offered);
+    assert!(text.contains("2 of 4 flows have no way"), "{text}");
+    assert!(text.contains("flow 0: H0 -> H2 (flow-1) and 1 more"), "{text}");
+    // Written routes stay as they are: over a link that stays down nothing comes.
+    let written = "path = [\"H0\", \"S0.0\", \"S1.0\", \"S0.1\", \"H2\"]\n";
+    let traffic = [flow("H0", "H2", "10us", written), flow("H0", "H1", "0us", "")].concat();
+    let dead =
+        |until: &str| racks(&traffic, &format!("[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"5us\"\n{until}"));
+    // Flows are in the order of their starts.
+    let flows: Vec<u32> = dead("").unreachable.iter().map(|u| u.flow).collect();
+    assert_eq!(flows, [1]);
+    assert_eq!(dead("until = \"20us\"\n").unreachable, []);
+}
+
+/// Every size is a point of the distribution, and of many sizes a thousand are.
+#[test]
+fn the_distribution_of_sizes_is_given_by_points() {
+    let flow =
+        |size: u32| format!("[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"{size}B\"\n");
+    let offered = of(&[500, 7, 500, 9_000].map(flow).concat());
+    let points: Vec<(u64, f64)> = offered.all.cdf.iter().map(|p| (p.size, p.share)).collect();
+    assert_eq!(points, [(7, 0.25), (500, 0.75), (9_000, 1.0)]);
+    // Sizes 1 B to 1 MB, far more than a thousand of them: against the flows themselves.
+    let text = "[[traffic]]\nkind = \"poisson\"\nsizes = { uniform = [\"1B\", \"1MB\"] }\nload = 0.9\n\
+                load_of = \"host-links\"\n[run]\nduration = \"60ms\"\n";
+    let loaded = loaded(text);
+    let sizes: Vec<u64> = loaded.plan.flows.iter().map(|f| f.size).collect();
+    let offered = offered_of(&loaded);
+    let cdf = &offered.classes[0].cdf;
+    assert!(sizes.len() > 4_000 && (900..=1_000).contains(&cdf.len()), "{} {}", sizes.len(), cdf.len());
+    assert!(cdf.is_sorted_by(|a, b| a.size < b.size && a.share < b.share));
+    for point in cdf {
+        let below = sizes.iter().filter(|&&s| s <= point.size).count();
+        assert_eq!(point.share, below as f64 / sizes.len() as f64);
+    }
+    assert_eq!((cdf[cdf.len() - 1].size, cdf[cdf.len() - 1].share), (*sizes.iter().max().unwrap(), 1.0));
+}
+
+fn offered_of(loaded: &Loaded) -> Offered {
+    offered("test", loaded)
+}

@@ -6,7 +6,8 @@
 //! long. If that egress queue is not paused itself, its port is congested, and
 //! the root. If it is, the root of its own pause is the root of this one, too.
 //! So every pause is traced over all relayed pauses to the congested port at the
-//! end of the chain, as it was when the device decided. The root travels beside
+//! end of the chain, as it was when the device decided. A host that passes on a
+//! pause blindly passes on its root. The root travels beside
 //! the pause frame, outside of its bytes.
 //!
 //! *Charging.* A packet that waits in a paused queue is charged, for each pause,
@@ -15,12 +16,22 @@
 //! rest of its way, to *innocent* if not. A queue pair that has something to send
 //! and stands in a paused queue of its NIC is charged alike, as a whole; this is
 //! kept apart.
+//!
+//! *At what cost.* Queues are long and pauses many, so nobody walks a queue of
+//! packets when its pause ends. A queue is served in order: who saw a pause end
+//! leaves before all who did not, and has seen every later one as a whole. So a
+//! queue keeps the pauses that someone in it has seen end, and their sum by root;
+//! a packet that leaves is charged these sums, less what the oldest of those
+//! pauses had lasted when the packet joined. Queue pairs are few and take turns:
+//! they are charged one by one as the pause ends. What is called for every packet
+//! is marked cold: that keeps it out of the way of runs without the oracle.
 
 use crate::core::Core;
 use crate::outcome::{Blame, Blocking, FlowBlame, Pause};
-use crate::packet::NONE;
-use std::collections::BTreeMap;
+use crate::packet::{NONE, Packet};
+use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::time::Time;
+use xoff_kernel::wheel::prefetch;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::{ControlFrame, Queueing, Target};
 
@@ -49,13 +60,49 @@ pub struct Oracle {
     /// priority and what is paused.
     sent: BTreeMap<(u32, u8, Target), u32>,
     flows: Vec<FlowBlame>,
-    /// By paused port and root.
-    places: BTreeMap<(u32, u32), Blame>,
+    /// By list of packets, as [`Core::queues`] counts them.
+    counts: Vec<Count>,
+    /// The same.
+    seen: Vec<Seen>,
+    /// By place.
+    blame: Vec<Blame>,
+    /// By paused port and root: the place.
+    places: BTreeMap<(u32, u32), u32>,
+}
+
+/// Who is in a list of packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// Packets that have left it so far, which is the number of its first one.
+    left: u64,
+    /// Packets in it.
+    length: u64,
+    /// Packets with a lower number have seen a pause end here.
+    until: u64,
+}
+
+/// The pauses that packets in a list have seen end.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// In order.
+    pauses: VecDeque<Past>,
+    /// For each root of theirs: the root, its place, and how long they lasted.
+    sums: Vec<(u32, u32, Time)>,
+}
+
+/// A pause that has ended.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    root: u32,
+    from: Time,
+    lasted: Time,
+    /// Packets with a lower number have seen it end.
+    until: u64,
 }
 
 impl Oracle {
-    /// Nothing has happened yet.
-    pub fn new(plan: &Plan) -> Self {
+    /// Nothing has happened yet; there are so many lists of packets and queue pairs.
+    pub fn new(plan: &Plan, lists: usize) -> Self {
         let (lanes, topology) = (plan.lanes.len(), &plan.topology);
         let mut rows = Vec::new();
         let mut all = 0;
@@ -78,13 +125,17 @@ impl Oracle {
             grown: NONE,
             sent: BTreeMap::new(),
             flows: vec![FlowBlame::default(); plan.flows.len()],
+            counts: vec![Count::default(); lists],
+            seen: vec![Seen::default(); lists],
+            blame: Vec::new(),
             places: BTreeMap::new(),
         }
     }
 
-    /// A packet joined a queue.
-    #[inline]
-    pub fn packet_joins(&mut self, id: u32, paused: bool, now: Time) {
+    /// A packet joined a list.
+    #[cold]
+    pub fn packet_joins(&mut self, list: usize, id: u32, paused: bool, now: Time) {
+        self.counts[list].length += 1;
         if paused {
             let id = id as usize;
             if id >= self.joined.len() {
@@ -92,6 +143,77 @@ impl Oracle {
             }
             self.joined[id] = now;
         }
+    }
+
+    /// The first packet of a list left it.
+    #[cold]
+    pub fn packet_leaves(&mut self, list: usize, id: u32, packet: &Packet, hops: &[u32]) {
+        let count = &mut self.counts[list];
+        let number = count.left;
+        count.left += 1;
+        count.length -= 1;
+        if number < count.until {
+            // The one behind it is next, and when it came lies anywhere.
+            prefetch(&self.joined, packet.next as usize);
+            self.charge_packet(list, number, id, packet, hops);
+        }
+    }
+
+    /// Charges the packet with this number in a list, the first one there.
+    fn charge_packet(&mut self, list: usize, number: u64, id: u32, packet: &Packet, hops: &[u32]) {
+        let Seen { pauses, sums } = &mut self.seen[list];
+        while let Some(past) = pauses.front().filter(|past| past.until <= number) {
+            let sum = sums.iter_mut().find(|sum| sum.0 == past.root).expect("every pause is in a sum");
+            sum.2 -= past.lasted;
+            pauses.pop_front();
+        }
+        let oldest = pauses.front().expect("someone has seen a pause end");
+        let joined = self.joined.get(id as usize).copied().unwrap_or(0);
+        let missed = joined.saturating_sub(oldest.from);
+        let flow = &mut self.flows[packet.flow as usize];
+        for &(root, place, lasted) in sums.iter().filter(|sum| sum.2 > 0) {
+            let waited = lasted - if root == oldest.root { missed } else { 0 };
+            let place = &mut self.blame[place as usize];
+            let (sum, its) = match crosses(hops, packet.hop, root) {
+                true => (&mut place.own, &mut flow.own),
+                false => (&mut place.innocent, &mut flow.innocent),
+            };
+            *sum += waited;
+            *its += waited;
+        }
+        sums.retain(|sum| sum.2 > 0);
+    }
+
+    /// A pause of a list of packets ends.
+    fn list_resumes(&mut self, list: usize, pause: &Pause, root: u32, now: Time) {
+        let count = &mut self.counts[list];
+        let lasted = now - pause.from;
+        if count.length == 0 || lasted == 0 {
+            return;
+        }
+        count.until = count.left + count.length;
+        let until = count.until;
+        let place = self.place(pause.port, root);
+        let Seen { pauses, sums } = &mut self.seen[list];
+        if pauses.back().is_some_and(|last| last.until <= self.counts[list].left) {
+            // All who saw those have left.
+            pauses.clear();
+            sums.clear();
+        }
+        match sums.iter_mut().find(|sum| sum.0 == root) {
+            Some(sum) => sum.2 += lasted,
+            None => sums.push((root, place, lasted)),
+        }
+        pauses.push_back(Past { root, from: pause.from, lasted, until });
+    }
+
+    /// The place of pauses of `port` by `root`.
+    fn place(&mut self, port: u32, root: u32) -> u32 {
+        let blame = &mut self.blame;
+        *self.places.entry((port, root)).or_insert_with(|| {
+            blame.push(Blame::default());
+            blame.len() as u32 - 1
+        })
     }
 
     /// A queue pair joined a queue of its NIC.
@@ -102,7 +224,7 @@ impl Oracle {
     }
 
     /// A packet that waits for the `egress`-th port of its device was charged to an account.
-    #[inline]
+    #[cold]
     pub fn charged(&mut self, account: u32, egress: u16, size: u64) {
         if let Some(row) = self.rows.get(account as usize) {
             self.bytes[row + usize::from(egress)] += size;
@@ -110,7 +232,7 @@ impl Oracle {
     }
 
     /// That charge is given back.
-    #[inline]
+    #[cold]
     pub fn released(&mut self, account: u32, egress: u16, size: u64) {
         if let Some(row) = self.rows.get(account as usize) {
             self.bytes[row + usize::from(egress)] -= size;
@@ -156,7 +278,8 @@ impl Oracle {
     pub fn pause_begins(&mut self, port: u32, priority: u8) -> u32 {
         let root = self.effective[usize::from(priority)];
         if root != NONE {
-            self.places.entry((port, root)).or_default().pauses += 1;
+            let place = self.place(port, root);
+            self.blame[place as usize].pauses += 1;
         }
         root
     }
@@ -202,15 +325,23 @@ impl Core<'_> {
         roots
     }
 
-    /// Why the account of (`port`, `lane`) is over.
+    /// Why the account of (`port`, `lane`) is over; or, where it is not and a host
+    /// passes on a pause of another port, why that stands.
     fn root_of_account(&self, port: u32, lane: usize) -> u32 {
         let Some(oracle) = &self.blocking else { return NONE };
         let row = oracle.rows[port as usize * self.lanes + lane];
-        let ports = &self.plan.topology.nodes[self.ports[port as usize].node as usize].ports;
+        let node = self.ports[port as usize].node;
+        if self.plan.passes_pauses_on(node) && !self.accounts[port as usize * self.lanes + lane].over {
+            let others = self.plan.relay_ports(node).iter().filter(|&&other| other != port);
+            let mut pauses = others.filter_map(|&other| self.observed.standing(other, lane as u8));
+            return pauses.find_map(|pause| pause.root).unwrap_or(NONE);
+        }
+        let ports = &self.plan.topology.nodes[node as usize].ports;
         let held = &oracle.bytes[row..row + ports.len()];
         let most = (0..ports.len()).rev().max_by_key(|&i| held[i]).filter(|&i| held[i] > 0);
         let Some(egress) = most.map(|i| ports[i]) else { return NONE };
-        let standing = self.observed.standing(egress, lane as u8);
+        let onward = self.plan.onward_lane(lane as u8, port, egress);
+        let standing = self.observed.standing(egress, onward);
         standing.and_then(|pause| pause.root).unwrap_or(egress)
     }
 
@@ -222,68 +353,73 @@ impl Core<'_> {
         standing.and_then(|pause| pause.root).unwrap_or(leaf.port)
     }
 
-    /// Charges those who waited for a pause in the list `at`: packets, or queue
-    /// pairs if it is the host's `own`. The pause ends now.
-    #[cold]
-    pub fn charge_pause(&mut self, pause: &Pause, at: usize, own: bool, now: Time) {
-        let (Some(oracle), Some(root)) = (&mut self.blocking, pause.root) else { return };
-        let place = oracle.places.entry((pause.port, root)).or_default();
+    /// Charges the queue pairs that waited for a pause in the list `at`, which ends now.
+    fn charge_pairs(&mut self, pause: &Pause, root: u32, at: usize, now: Time) {
+        let Some(oracle) = &mut self.blocking else { return };
+        let place = oracle.place(pause.port, root);
+        let place = &mut oracle.blame[place as usize];
         let mut next = self.queues[at].head;
-        // Few flows share a queue, packet by packet in turn: what is known of the
-        // rest of their routes, by a hash of where that begins.
-        let mut known = [(NONE, false); 64];
         while next != NONE {
-            let (flow, hop, joined, behind) = if own {
-                let sender = &self.senders[next as usize];
-                (next, sender.path(), oracle.pair_joined[next as usize], sender.ring_next)
-            } else {
-                let packet = &self.packets[next];
-                (packet.flow, packet.hop, oracle.joined.get(next as usize).copied().unwrap_or(0), packet.next)
-            };
-            let known = &mut known[(hop.wrapping_mul(0x9E37_79B9) >> 26) as usize];
-            if known.0 != hop {
-                *known = (hop, crosses(self.hops, hop, root));
-            }
-            let waited = now.saturating_sub(joined.max(pause.from));
-            let flow = &mut oracle.flows[flow as usize];
-            let (sum, its) = match (own, known.1) {
-                (false, true) => (&mut place.own, &mut flow.own),
-                (false, false) => (&mut place.innocent, &mut flow.innocent),
-                (true, true) => (&mut place.source_own, &mut flow.source_own),
-                (true, false) => (&mut place.source_innocent, &mut flow.source_innocent),
+            let sender = &self.senders[next as usize];
+            let waited = now.saturating_sub(oracle.pair_joined[next as usize].max(pause.from));
+            let flow = &mut oracle.flows[next as usize];
+            let (sum, its) = match crosses(self.hops, sender.path(), root) {
+                true => (&mut place.source_own, &mut flow.source_own),
+                false => (&mut place.source_innocent, &mut flow.source_innocent),
             };
             *sum += waited;
             *its += waited;
-            next = behind;
+            next = sender.ring_next;
         }
     }
 
-    /// Charges for a lane's pause on `port`, which ends now.
-    #[cold]
-    pub fn charge_lane(&mut self, port: u32, lane: u8, now: Time) {
-        let Some(&pause) = self.observed.standing(port, lane) else { return };
-        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
-        self.charge_pause(&pause, first, false, now);
-        self.charge_pause(&pause, first + self.lanes, true, now);
+    /// The pause of a list ends now, of packets or of the host's `own` queue pairs.
+    fn end_wait(&mut self, pause: &Pause, at: usize, own: bool, now: Time) {
+        let (Some(oracle), Some(root)) = (&mut self.blocking, pause.root) else { return };
+        if own {
+            self.charge_pairs(pause, root, at, now);
+        } else {
+            oracle.list_resumes(at, pause, root, now);
+        }
     }
 
-    /// Charges for a leaf's pause, which ends now.
+    /// A lane's pause on `port` ends now.
     #[cold]
-    pub fn charge_leaf(&mut self, leaf: u32, now: Time) {
+    pub fn lane_resumes(&mut self, port: u32, lane: u8, now: Time) {
+        let Some(&pause) = self.observed.standing(port, lane) else { return };
+        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        self.end_wait(&pause, first, false, now);
+        self.end_wait(&pause, first + self.lanes, true, now);
+    }
+
+    /// A leaf's pause ends now.
+    #[cold]
+    pub fn leaf_resumes(&mut self, leaf: u32, now: Time) {
         let l = *self.leaves.get(leaf);
         let Some(&pause) = self.observed.pauses.get(l.standing as usize) else { return };
         let own = usize::from(l.queue) > self.lanes;
-        self.charge_pause(&pause, self.leaves.list(leaf), own, now);
+        self.end_wait(&pause, self.leaves.list(leaf), own, now);
     }
 
-    /// What the oracle has found out, at the end of the run.
+    /// What the oracle has found out, at the end of the run: standing pauses end,
+    /// and whoever waits leaves.
     pub fn blame(&mut self, now: Time) -> Option<Blocking> {
         self.blocking.as_ref()?;
         for port in 0..self.ports.len() as u32 {
-            (0..self.lanes as u8).for_each(|lane| self.charge_lane(port, lane, now));
+            (0..self.lanes as u8).for_each(|lane| self.lane_resumes(port, lane, now));
         }
-        (0..self.leaves.len() as u32).for_each(|leaf| self.charge_leaf(leaf, now));
-        let oracle = self.blocking.take()?;
-        Some(Blocking { flows: oracle.flows, places: oracle.places.into_iter().collect() })
+        (0..self.leaves.len() as u32).for_each(|leaf| self.leaf_resumes(leaf, now));
+        let mut oracle = self.blocking.take()?;
+        for (at, queue) in self.queues.iter().enumerate() {
+            // Lists of queue pairs hold no packets.
+            let mut next = if oracle.counts[at].length > 0 { queue.head } else { NONE };
+            while next != NONE {
+                let packet = &self.packets[next];
+                oracle.packet_leaves(at, next, packet, self.hops);
+                next = packet.next;
+            }
+        }
+        let places = oracle.places.iter().map(|(&at, &place)| (at, oracle.blame[place as usize])).collect();
+        Some(Blocking { flows: oracle.flows, places })
     }
 }

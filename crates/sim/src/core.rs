@@ -18,7 +18,8 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::{NotificationPoint, ReactionPoint};
-use xoff_schemes::flow_control::{ControlFrame, Device, Target};
+use xoff_schemes::flow_control::tagger::Tags;
+use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Target};
 use xoff_schemes::transport::irn;
 
 /// How many events ahead of the current one what it names is fetched …
@@ -87,6 +88,8 @@ pub struct Core<'a> {
     frames: Vec<ControlFrame>,
     free_frames: Vec<u32>,
     pub hops: &'a [u32],
+    /// How packets change lanes on their way, if they do.
+    pub tags: Option<&'a Tags>,
     pub ports: Vec<Port>,
     pub queues: Vec<Queue>,
     pub rounds: Rounds,
@@ -196,6 +199,7 @@ impl<'a> Core<'a> {
             })
             .collect();
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
+        let lists = ports.len() * queues_per_port + leaves.len();
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
@@ -208,7 +212,11 @@ impl<'a> Core<'a> {
             frames: Vec::new(),
             free_frames: Vec::new(),
             hops: &plan.hops,
-            queues: vec![Queue::default(); ports.len() * queues_per_port + leaves.len()],
+            tags: match &plan.flow_control {
+                FlowControlParams::Tagger(tagger) => Some(&tagger.tags),
+                _ => None,
+            },
+            queues: vec![Queue::default(); lists],
             leaves,
             newcomer: Newcomer::None,
             rounds: discipline.rounds(ports.len()),
@@ -246,7 +254,7 @@ impl<'a> Core<'a> {
             faults,
             response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
-            blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan))),
+            blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, lists))),
             ports,
             plan,
             partition,
@@ -359,14 +367,14 @@ impl<'a> Core<'a> {
     }
 
     /// Appends a packet to a queue of `port`. The caller then kicks the port.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, port: u32, queue: usize, id: u32) {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];
         let packet = &mut self.packets[id];
         packet.next = NONE;
         if let Some(oracle) = &mut self.blocking {
-            oracle.packet_joins(id, p.paused >> queue & 1 == 1, self.now);
+            oracle.packet_joins(p.first_queue as usize + queue, id, p.paused >> queue & 1 == 1, self.now);
         }
         q.bytes += u64::from(packet.size);
         q.peak = q.peak.max(q.bytes);
@@ -380,7 +388,7 @@ impl<'a> Core<'a> {
     }
 
     /// Takes the first packet of a queue that has one.
-    #[inline]
+    #[inline(always)]
     pub fn dequeue(&mut self, port: u32, queue: usize) -> u32 {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];
@@ -393,6 +401,9 @@ impl<'a> Core<'a> {
         if q.head == NONE {
             q.tail = NONE;
             p.ready &= !(1 << queue);
+        }
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_leaves(p.first_queue as usize + queue, id, &self.packets[id], self.hops);
         }
         id
     }
@@ -504,7 +515,7 @@ impl Device for Core<'_> {
             p.paused &= !mask;
             if self.observed.standing(port, lane).is_some() {
                 if self.blocking.is_some() {
-                    self.charge_lane(port, lane, self.now);
+                    self.lane_resumes(port, lane, self.now);
                 }
                 self.observed.pause_ends(self.now, port, lane);
             }
@@ -522,6 +533,10 @@ impl Device for Core<'_> {
 
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
         self.leaf_is_paused(port, lane, queue)
+    }
+
+    fn relay_port(&self, port: u32, index: usize) -> Option<u32> {
+        self.plan.relay_ports(self.ports[port as usize].node).get(index).copied()
     }
 
     fn active_queues(&self, port: u32, lane: u8) -> u32 {

@@ -10,6 +10,12 @@
 //! never resume: it is deadlocked. A cycle of pauses that still drains is struck
 //! out entirely.
 //!
+//! Where hosts pass pauses on blindly, an ingress of such a host is also closed
+//! while another port of the host is paused, whatever its account holds: it is
+//! struck out only when none of those pauses is one of the set, and its account
+//! is under or can resume. So a member is an ingress that keeps its upstream
+//! paused, for one reason or the other.
+//!
 //! Where queues are paused one by one, [`deadlock_by_flow`] does the same.
 
 use crate::deadlock_by_flow;
@@ -27,10 +33,29 @@ struct Hold {
     bytes: u64,
     /// The account whose pause stops it; [`NONE`] for a stalled host's own reading.
     by: u32,
+    /// The pause of `port` is passed on, whoever's the bytes in its queue are.
+    passed_on: bool,
 }
 
 /// The accounts that can never resume, each with what holds its bytes.
 type Stuck = BTreeMap<u32, Vec<Hold>>;
+
+/// The ingresses that keep their upstream paused: since when, and whether by
+/// their own accounts. One that only passes pauses on has done so since the last
+/// of those that stand began, or for longer.
+fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
+    let mut closed: BTreeMap<u32, (Time, bool)> = world.over_since().map(|(a, t)| (a, (t, true))).collect();
+    for pause in world.passed_on() {
+        for port in world.others(pause.port) {
+            let ingress = port * world.lanes() + u32::from(pause.lane);
+            let (since, over) = closed.entry(ingress).or_insert((pause.from, false));
+            if !*over {
+                *since = pause.from.max(*since);
+            }
+        }
+    }
+    closed
+}
 
 /// Whether an account's pause has reached its upstream and nothing that was
 /// under way then can still arrive.
@@ -61,11 +86,13 @@ pub fn snapshot(world: &World) -> Snapshot {
 /// The greatest fixpoint among the accounts that hold what they did at `last`;
 /// with `stalls` a host that has stopped reading holds its queue as well.
 fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
-    let mut set: Stuck = world
-        .over_since()
-        .filter(|&(account, _)| last.get(&account) == Some(&world.account(account).held()))
-        .filter(|&(account, since)| settled(world, account, since, now))
-        .map(|(account, _)| (account, Vec::new()))
+    let closed = closed(world);
+    let over = |account: u32| closed[&account].1;
+    let mut set: Stuck = closed
+        .iter()
+        .filter(|&(&account, _)| !over(account) || last.get(&account) == Some(&world.account(account).held()))
+        .filter(|&(&account, &(since, _))| settled(world, account, since, now))
+        .map(|(&account, _)| (account, Vec::new()))
         .collect();
     // Which bytes of the set's accounts lie in queues that the set (or a stall) holds.
     let lanes = world.lanes();
@@ -85,18 +112,31 @@ fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
         }
         for (account, bytes) in bytes {
             if let Some(holds) = set.get_mut(&account) {
-                holds.push(Hold { port, bytes, by });
+                holds.push(Hold { port, bytes, by, passed_on: false });
             }
         }
     }
+    for pause in world.passed_on() {
+        let (port, lane) = (pause.port, u32::from(pause.lane));
+        let by = world.plan.topology.ports[port as usize].peer * lanes + lane;
+        let bytes = world.queued(port, lane).map(|p| u64::from(p.size)).sum();
+        for other in world.others(port).filter(|_| set.contains_key(&by)).collect::<Vec<_>>() {
+            if let Some(holds) = set.get_mut(&(other * lanes + lane)) {
+                holds.push(Hold { port, bytes, by, passed_on: true });
+            }
+        }
+    }
+    // Whether what its account holds keeps an ingress closed.
+    let full = |set: &Stuck, account: u32, holds: &[Hold]| {
+        let stays = |h: &&Hold| !h.passed_on && (h.by == NONE || set.contains_key(&h.by));
+        let kept = holds.iter().filter(stays).map(|h| h.bytes).sum();
+        over(account) && kept > 0 && !world.could_resume(account, kept)
+    };
     loop {
         let free: Vec<u32> = set
             .iter()
-            .filter(|(account, holds)| {
-                let kept =
-                    holds.iter().filter(|h| h.by == NONE || set.contains_key(&h.by)).map(|h| h.bytes).sum();
-                kept == 0 || world.could_resume(**account, kept)
-            })
+            .filter(|(_, holds)| !holds.iter().any(|h| h.passed_on && set.contains_key(&h.by)))
+            .filter(|(account, holds)| !full(&set, **account, holds))
             .map(|(&account, _)| account)
             .collect();
         if free.is_empty() {
@@ -106,9 +146,11 @@ fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
             set.remove(&account);
         }
     }
-    let members: BTreeSet<u32> = set.keys().copied().collect();
-    for holds in set.values_mut() {
-        holds.retain(|h| h.by == NONE || members.contains(&h.by));
+    let members: BTreeMap<u32, bool> =
+        set.iter().map(|(&account, holds)| (account, full(&set, account, holds))).collect();
+    for (account, holds) in &mut set {
+        holds.retain(|h| h.by == NONE || members.contains_key(&h.by));
+        holds.retain(|h| h.passed_on || members[account]);
         // What holds most comes first; the port's number decides ties.
         holds.sort_by_key(|h| (std::cmp::Reverse(h.bytes), h.port));
     }
@@ -134,15 +176,17 @@ pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
     let cycle = members
         .iter()
         .map(|&member| {
-            let (port, lane) = (set[&member][0].port, member % lanes);
-            let flows: BTreeSet<u32> =
-                world.queued(port, lane).filter(|p| p.account == member).map(|p| p.flow).collect();
+            let Hold { port, by, passed_on, .. } = set[&member][0];
+            // A packet may have come in by another lane than it goes on in.
+            let lane = by % lanes;
+            let waits = world.queued(port, lane).filter(|p| passed_on || p.account == member);
+            let flows: BTreeSet<u32> = waits.map(|p| p.flow).collect();
             let bytes = world.queued(port, lane).map(|p| u64::from(p.size)).sum();
             Held { port, lane: lane as u8, bytes, flows: flows.into_iter().collect() }
         })
         .collect();
     Some(Deadlock {
-        closed: world.over_since().filter(|(a, _)| members.contains(a)).map(|(_, t)| t).max().unwrap_or(now),
+        closed: members.iter().map(|member| closed(world)[member].0).max().unwrap_or(now),
         seen: now,
         cycle,
         stuck: set.keys().map(|&a| (a / lanes, (a % lanes) as u8)).collect(),

@@ -151,7 +151,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Something was given to `port`: it starts if it can.
-    #[inline]
+    #[inline(always)]
     fn kick(&mut self, port: u32) {
         if self.core.newcomer != Newcomer::None {
             by_flow::settle_newcomer(&mut self.core, &mut self.flow_control);
@@ -279,8 +279,10 @@ impl<'a> Engine<'a> {
             return discard(core, port, id, DropReason::LinkDown, 0);
         }
         let packet = &mut core.packets[id];
-        let (size, lane) = (u64::from(packet.size), usize::from(packet.lane));
-        let at = port as usize * core.lanes + lane;
+        let (size, arrived) = (u64::from(packet.size), packet.lane);
+        // It is charged to the lane that it came in, and waits in that it goes on in.
+        let lane = usize::from(core.tags.map_or(arrived, |tags| tags.onward(arrived, port, egress)));
+        let at = port as usize * core.lanes + usize::from(arrived);
         let a = &mut core.accounts[at];
         let memory = &mut core.memories[a.node as usize];
         let rule = &core.egress[lane];
@@ -288,6 +290,7 @@ impl<'a> Engine<'a> {
         if rule.limit != xoff_plan::plan::Limit::Unlimited {
             let room = memory.egress_share(rule.limit);
             if queued + size > room {
+                packet.lane = lane as u8;
                 return discard(core, port, id, DropReason::QueueLimit, queued + size - room);
             }
         }
@@ -297,6 +300,7 @@ impl<'a> Engine<'a> {
             Err(Refusal::Memory(by)) => return discard(core, port, id, DropReason::BufferFull, by),
         };
         packet.account = at as u32;
+        packet.lane = lane as u8;
         if let Some(oracle) = &mut core.blocking {
             oracle.charged(at as u32, core.plan.topology.ports[egress as usize].index, size);
         }
@@ -344,7 +348,7 @@ pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, short
 }
 
 /// Gives back what a packet of `size` bytes, which waited at `egress`, was charged.
-#[inline]
+#[inline(always)]
 pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
     if let Some(oracle) = &mut core.blocking {
         oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());

@@ -12,6 +12,7 @@ use crate::engine;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, NONE};
 use crate::port::Wire;
+use std::collections::BTreeSet;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::ELEMENTS;
@@ -260,6 +261,7 @@ fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
             packet.hop = table.positions[at].1;
         }
     }
+    let mut rings = Rings::default();
     for route in &table.flows {
         let flow = route.flow;
         let (port, sender) = (core.hops[route.path as usize], &core.senders[flow as usize]);
@@ -267,11 +269,42 @@ fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
             core.set_route(route);
             continue;
         }
-        core.leave_ring(flow);
+        rings.leave(core, flow);
         by_flow::settle_newcomer(core, flow_control);
         core.set_route(route);
         core.join_ring(flow);
         by_flow::settle_newcomer(core, flow_control);
         core.post_decision(port);
+    }
+}
+
+/// The rings that a change of routes takes flows out of. Each is walked once: a
+/// search for each flow would cost the square of a host's flows.
+#[derive(Default)]
+struct Rings {
+    walked: BTreeSet<usize>,
+    /// By flow: who stands before it in its ring, if that was walked. Who has joined
+    /// since then stands behind all of these, and does not leave again.
+    before: Vec<u32>,
+}
+
+impl Rings {
+    /// Takes a flow that may send out of its ring.
+    fn leave(&mut self, core: &mut Core, flow: u32) {
+        let ring = core.ring_of(flow);
+        if self.walked.insert(ring) {
+            self.before.resize(core.senders.len(), NONE);
+            let (mut last, mut at) = (NONE, core.queues[ring].head);
+            while at != NONE {
+                self.before[at as usize] = last;
+                (last, at) = (at, core.senders[at as usize].ring_next);
+            }
+        }
+        let before = self.before[flow as usize];
+        let after = core.senders[flow as usize].ring_next;
+        if after != NONE {
+            self.before[after as usize] = before;
+        }
+        core.leave_ring_behind(flow, before);
     }
 }

@@ -186,29 +186,44 @@ impl Core<'_> {
         }
     }
 
+    /// The ring, or the list of a leaf, that a flow which may send stands in.
+    pub fn ring_of(&self, flow: u32) -> usize {
+        if self.leaves.used() {
+            return self.leaves.list_of(flow);
+        }
+        let sender = &self.senders[flow as usize];
+        self.ports[sender.port as usize].first_queue as usize + 1 + self.lanes + usize::from(sender.lane)
+    }
+
     /// Takes a flow that has nothing more to send out of its ring. Answers the
     /// port to kick, if the flow control is to be told.
     #[cold]
     pub fn leave_ring(&mut self, flow: u32) -> Option<u32> {
+        let (mut before, mut at) = (NONE, self.queues[self.ring_of(flow)].head);
+        while at != flow {
+            (before, at) = (at, self.senders[at as usize].ring_next);
+        }
+        self.leave_ring_behind(flow, before)
+    }
+
+    /// The same of a flow of which it is known who stands before it; [`NONE`] if
+    /// it is the first.
+    #[cold]
+    pub fn leave_ring_behind(&mut self, flow: u32, before: u32) -> Option<u32> {
+        let at = self.ring_of(flow);
         let sender = &self.senders[flow as usize];
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
         let after = sender.ring_next;
-        let at = match self.leaves.used() {
-            true => self.leaves.list_of(flow),
-            false => self.ports[port as usize].first_queue as usize + queue,
-        };
         let ring = &mut self.queues[at];
-        if ring.head == flow {
+        if before == NONE {
+            debug_assert_eq!(ring.head, flow);
             ring.head = after;
             if after == NONE {
                 ring.tail = NONE;
                 self.ring_emptied(port, queue, at);
             }
         } else {
-            let mut before = ring.head;
-            while self.senders[before as usize].ring_next != flow {
-                before = self.senders[before as usize].ring_next;
-            }
+            debug_assert_eq!(self.senders[before as usize].ring_next, flow);
             self.senders[before as usize].ring_next = after;
             if ring.tail == flow {
                 ring.tail = before;
@@ -243,7 +258,7 @@ impl Core<'_> {
     }
 
     /// Makes the next packet of the flow at the head of a ring.
-    #[inline]
+    #[inline(always)]
     pub fn serve_ring(&mut self, port: u32, queue: usize) -> u32 {
         let at = match self.leaves.used() {
             true => self.leaves.serving(port, queue),

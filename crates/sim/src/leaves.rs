@@ -331,7 +331,7 @@ impl Core<'_> {
         let size = u64::from(self.packets[id].size);
         self.packets[id].next = NONE;
         if let Some(oracle) = &mut self.blocking {
-            oracle.packet_joins(id, self.leaves.get(leaf).paused, self.now);
+            oracle.packet_joins(self.leaves.list(leaf), id, self.leaves.get(leaf).paused, self.now);
         }
         let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
         group.bytes += size;
@@ -364,6 +364,9 @@ impl Core<'_> {
         let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
         group.bytes -= size;
         group.data_packets += u64::from(packet.kind == Kind::Data);
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_leaves(self.leaves.list(leaf), id, packet, self.hops);
+        }
         if empty {
             self.leaf_stops(leaf);
         }
@@ -399,7 +402,7 @@ impl Core<'_> {
                 continue;
             }
             if self.blocking.is_some() {
-                self.charge_leaf(leaf, self.now);
+                self.leaf_resumes(leaf, self.now);
             }
             let l = &mut self.leaves.leaves[leaf as usize];
             l.paused = false;

@@ -53,12 +53,20 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     executor::run(plan, 1, watch)
 }
 
-/// Runs a plan on at most `threads` threads to its end, or until `watch` answers `false`. The number of threads changes nothing in the
-/// outcome of a run that is not cut short.
+/// Runs a plan on at most `threads` threads to its end, or until `watch` answers
+/// `false`. The number of threads changes nothing in the outcome of a run that is
+/// not cut short; [`worthwhile_threads`] says how many help.
 ///
 /// # Panics
 /// If packets are not conserved (sent ≠ delivered + dropped + in flight): a
 /// fault of the simulator, never of a plan.
 pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     executor::run(plan, threads, watch)
+}
+
+/// How many of `threads` threads, at least 1, make a run faster: threads wait for
+/// each other after each window, which is as short as the shortest link between
+/// two of them, and in links of a few nanoseconds too little happens to share.
+pub fn worthwhile_threads(plan: &Plan, threads: usize) -> usize {
+    partition::worthwhile(plan, threads)
 }

@@ -339,7 +339,8 @@ pub struct Held {
     /// Bytes in it.
     pub bytes: u64,
     /// Flows whose packets in it are charged to the ingress that the previous
-    /// port of the cycle waits for.
+    /// port of the cycle waits for; all that have packets in it, and maybe none,
+    /// where the previous one waits because a host passes this port's pause on.
     pub flows: Vec<u32>,
 }
 

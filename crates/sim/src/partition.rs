@@ -7,7 +7,7 @@
 //! exchanges most with, unless that is full. How well this is done changes the
 //! speed and nothing else.
 
-use xoff_kernel::time::Time;
+use xoff_kernel::time::{MICROSECOND, SECOND, Time};
 use xoff_net::topology::{NodeId, NodeKind};
 use xoff_plan::plan::{ENDS, Plan};
 
@@ -65,6 +65,25 @@ impl Partition {
         }
         self.parts = usize::from(parts);
     }
+}
+
+/// Packets that the links of a part could carry in a window, at the least, for
+/// the part to be worth a thread. Links are seldom full, and a wait costs about as
+/// much as a few packet-hops.
+const WORTHWHILE: u128 = 32;
+
+/// The most parts, up to `threads`, that are worth a thread each.
+pub fn worthwhile(plan: &Plan, threads: usize) -> usize {
+    let used = crossings(plan);
+    let ports = plan.topology.ports.iter().zip(&used).filter(|(_, packets)| **packets > 1);
+    let rate: u128 = ports.map(|(port, _)| u128::from(port.rate)).sum();
+    let bits = 8 * u128::from(plan.packet.largest());
+    let fits = |parts: usize| {
+        let partition = Partition::new(plan, parts);
+        let window = u128::from(partition.lookahead.min(MICROSECOND));
+        window * rate / u128::from(SECOND) / bits >= WORTHWHILE * partition.parts as u128
+    };
+    (2..=threads.min(MOST)).rev().find(|&parts| fits(parts)).unwrap_or(1)
 }
 
 /// Clusters that stay together, by union-find over nodes.

@@ -75,6 +75,23 @@ impl<'w, 'a> World<'w, 'a> {
         self.home_of_port(port).observed.standing(port, lane)
     }
 
+    /// The standing pauses that hosts pass on to their other neighbours, in no
+    /// order of meaning.
+    pub fn passed_on(&self) -> impl Iterator<Item = &'w Pause> + '_ {
+        let open = self
+            .cores
+            .iter()
+            .flat_map(|core| core.observed.open.iter().map(|&index| &core.observed.pauses[index as usize]));
+        open.filter(|p| self.plan.passes_pauses_on(self.plan.topology.ports[p.port as usize].node))
+    }
+
+    /// The ports that a host passes the pauses of `port` on to.
+    pub fn others(&self, port: u32) -> impl Iterator<Item = u32> + use<'a> {
+        let plan = self.plan;
+        let ports = plan.relay_ports(plan.topology.ports[port as usize].node);
+        ports.iter().copied().filter(move |&other| other != port)
+    }
+
     /// Flows completed.
     pub fn flows_done(&self) -> usize {
         self.cores.iter().map(|core| core.observed.flows_done).sum()

@@ -173,7 +173,7 @@ impl Router {
                 return Err(SpecError::new(
                     "kind",
                     "BCube routing needs the addresses of an NDC",
-                    "use it with the topology `ndc`, or write kind = \"shortest-path\"",
+                    "use it with the topology `ndc`, or `rail-only` with `domains` equal to `n`, or write kind = \"shortest-path\"",
                 ));
             }
             if !overrides.is_empty() {

@@ -1,16 +1,15 @@
 //! The congestion control: presets, and the marking that it brings.
 
-use super::{Context, LONGEST, lanes};
+use super::{Context, LONGEST, SHORTEST_TIMER, lanes, routes::Routes};
 use crate::error::Error;
-use crate::plan::PacketFormat;
+use crate::plan::{Flow, PacketFormat};
 use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, Scenario};
 use xoff_kernel::time::{MICROSECOND, Time};
+use xoff_net::topology::Topology;
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction, Step};
 
-/// Shortest timer: shorter ones would cost time and show nothing.
-const SHORTEST: Time = MICROSECOND / 10;
 const GBPS: u64 = 1_000_000_000;
 const MBPS: u64 = 1_000_000;
 
@@ -89,6 +88,9 @@ fn interval(given: &Dcqcn) -> Time {
 /// The congestion control's parameters.
 pub(super) fn build(
     cx: &mut Context<'_>,
+    topology: &Topology,
+    routes: &Routes,
+    flows: &[Flow],
     packet: &PacketFormat,
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
@@ -143,6 +145,8 @@ pub(super) fn build(
         }
     }
     let step = |given: Option<Bandwidth>, base: Step| given.map_or(base, |r| Step::Rate(r.0));
+    let minimum_rate = step(given.minimum_rate, base.minimum_rate);
+    check_minimum(cx, topology, routes, flows, minimum_rate)?;
     Ok(CongestionControlParams::Dcqcn(DcqcnParams {
         reaction,
         cnp_interval,
@@ -156,16 +160,50 @@ pub(super) fn build(
         fast_recovery: given.fast_recovery.unwrap_or(base.fast_recovery),
         additive_increase: step(given.additive_increase, base.additive_increase),
         hyper_increase: step(given.hyper_increase, base.hyper_increase),
-        minimum_rate: step(given.minimum_rate, base.minimum_rate),
+        minimum_rate,
         clamp_target: given.clamp_target.unwrap_or(base.clamp_target),
     }))
 }
 
+/// Refuses a minimum rate from which no flow can come down. Where some flows can,
+/// or it is the preset's, the others are warned of.
+fn check_minimum(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    routes: &Routes,
+    flows: &[Flow],
+    minimum: Step,
+) -> Result<(), Error> {
+    let Step::Rate(minimum) = minimum else { return Ok(()) };
+    // A flow's line rate is its own rate, if it has one, or that of its host's port.
+    let line = |f: &Flow| {
+        let port = routes.hops[f.path as usize] as usize;
+        let rate = topology.ports.get(port).map_or(u64::MAX, |p| p.rate);
+        if f.pace > 0 { rate.min(f.pace) } else { rate }
+    };
+    let held = flows.iter().filter(|f| line(f) <= minimum).count();
+    if held == 0 {
+        return Ok(());
+    }
+    let key = "dcqcn.minimum_rate";
+    let minimum = Bandwidth(minimum);
+    if held == flows.len() && cx.doc.get(key).is_some() {
+        let message = format!("no flow has a line rate above {minimum}, so that none could ever slow down");
+        return Err(cx.doc.error(key, message, "write less than the rate of the hosts' links"));
+    }
+    let which = match held == flows.len() {
+        true => "no flow ever slows".to_string(),
+        false => format!("{held} of {} flows never slow", flows.len()),
+    };
+    cx.warn(key.to_string(), format!("{which} down: {minimum} are no less than their line rate"));
+    Ok(())
+}
+
 fn timer(cx: &Context<'_>, key: &str, given: Option<Span>, base: Time) -> Result<Time, Error> {
     let span = given.unwrap_or(Span(base));
-    if (SHORTEST..=LONGEST).contains(&span.0) {
+    if (SHORTEST_TIMER..=LONGEST).contains(&span.0) {
         return Ok(span.0);
     }
-    let help = format!("write {} to {}", Span(SHORTEST), Span(LONGEST));
+    let help = format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST));
     Err(cx.doc.error(&format!("dcqcn.{key}"), format!("{key} = {span} is out of range"), help))
 }

@@ -115,7 +115,10 @@ fn times(cx: &mut Context<'_>, i: usize, end: Option<Time>) -> Result<Vec<(Time,
     }
     let from = failure.at.0;
     if let Some(until) = failure.until.filter(|u| u.0 <= from) {
-        let message = format!("the failure ends at {until}, before it begins at {}", failure.at);
+        let message = match until.0 == from {
+            true => format!("the failure ends at {until}, as it begins"),
+            false => format!("the failure ends at {until}, before it begins at {}", failure.at),
+        };
         return Err(cx.doc.error(&at("until"), message, "choose it above `at`, or leave it out"));
     }
     let Some(every) = failure.every else {
@@ -182,6 +185,7 @@ fn losses(
     named: &mut Vec<(String, Vec<PortId>)>,
 ) -> Result<Vec<Loss>, Error> {
     let mut out = of_topology(cx, topology, end)?;
+    let first = named.len();
     for (i, loss) in cx.scenario.loss.iter().enumerate() {
         let at = |key: &str| format!("loss[{i}].{key}");
         let ports = link(cx, topology, &at("link"), &loss.link)?;
@@ -211,23 +215,66 @@ fn losses(
             let message = format!("{key} = {probability} is not a probability above 0");
             return Err(cx.doc.error(&at(key), message, "write a number above 0, up to 1, such as 1e-4"));
         }
-        let bits = if loss.ber.is_some() { 8 * u64::from(packet.largest()) } else { 1 };
-        if end.is_none() && power(1.0 - probability, bits) < LEAST {
-            let message =
-                format!("with {key} = {probability} next to nothing gets through, in a run without an end");
-            return Err(cx.doc.error(&at(key), message, "write less, or add run.duration"));
-        }
-        out.extend(senders.iter().map(|&port| Loss {
+        let of = |port| Loss {
             port,
             probability,
             per_bit: loss.ber.is_some(),
             corrupts: loss.kind == LossKind::Corruption,
-        }));
+        };
+        if end.is_none() && passes(&of(0), packet) < LEAST {
+            let message =
+                format!("with {key} = {probability} next to nothing gets through, in a run without an end");
+            return Err(cx.doc.error(&at(key), message, "write less, or add run.duration"));
+        }
+        out.extend(senders.iter().map(|&port| of(port)));
         named.push((format!("loss[{i}]"), senders));
     }
     // In the order of the scenario at each port.
     out.sort_by_key(|l: &Loss| l.port);
+    if end.is_none() {
+        check_together(cx, topology, packet, &out, &named[first..])?;
+    }
     Ok(out)
+}
+
+/// The share of the largest packets that a loss lets through.
+fn passes(loss: &Loss, packet: &PacketFormat) -> f64 {
+    let draws = if loss.per_bit { 8 * u64::from(packet.largest()) } else { 1 };
+    power(1.0 - loss.probability, draws)
+}
+
+/// Refuses losses that let next to nothing through where they meet at one port,
+/// each of which alone would do. `losses` are in the order of ports; `tables`
+/// tells the ports of each `[[loss]]` table.
+fn check_together(
+    cx: &Context<'_>,
+    topology: &Topology,
+    packet: &PacketFormat,
+    losses: &[Loss],
+    tables: &[(String, Vec<PortId>)],
+) -> Result<(), Error> {
+    for all in losses.chunk_by(|a, b| a.port == b.port) {
+        let share = all.iter().map(|loss| passes(loss, packet)).product::<f64>();
+        if share >= LEAST {
+            continue;
+        }
+        let port = all[0].port;
+        let met: Vec<usize> = (0..tables.len()).filter(|&i| tables[i].1.contains(&port)).collect();
+        let &last = met.last().expect("what the topology's file says alone has been checked");
+        let key = if cx.scenario.loss[last].ber.is_some() { "ber" } else { "rate" };
+        let mut names: Vec<&str> = met.iter().map(|&i| tables[i].0.as_str()).collect();
+        if met.len() < all.len() {
+            names.insert(0, "the topology's own error rate");
+        }
+        let message = format!(
+            "with {} together next to nothing gets through from {}, in a run without an end",
+            names.join(" and "),
+            topology.port_name(port)
+        );
+        let key = format!("loss[{last}].{key}");
+        return Err(cx.doc.error(&key, message, "write less, or add run.duration"));
+    }
+    Ok(())
 }
 
 /// The losses that the topology's own file gives its links.

@@ -1,15 +1,17 @@
 //! Schemes that queue by flow: their parameters, resolved for every port.
 
+use super::tags::Layout;
 use super::{Context, LONGEST, MEMORY, bytes};
 use crate::error::Error;
-use crate::plan::{Faults, PacketFormat};
-use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue};
-use xoff_kernel::time::{MICROSECOND, Time};
-use xoff_net::topology::{PortId, Topology};
+use crate::plan::{Faults, Lane, PacketFormat};
+use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue, Pfc, Relay, Tagger};
+use xoff_kernel::time::{MICROSECOND, Time, serialisation};
+use xoff_net::topology::{Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::bfc::BfcParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
+use xoff_wire::queue_pause::QueuePauseFrame;
 
 /// A pause lasts so long, unless the scenario says otherwise, where frames can be
 /// lost: many times as long as most pauses, and much less than a timeout.
@@ -24,7 +26,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
             time(cx, "response_time", pfq.response_time)?;
             check_pause_time(cx, pfq.pause_time)
         }
-        FlowControl::Pfc(_) | FlowControl::None => Ok(()),
+        FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
 
@@ -50,9 +52,111 @@ fn check_pause_time(cx: &Context<'_>, given: Option<Span>) -> Result<(), Error> 
     time(cx, "pause_time", value)
 }
 
-/// How long a pause lasts in this run; 0 is until its resume.
-fn pause_time(given: Option<Span>, faulty: bool) -> Time {
-    given.map_or(if faulty { PAUSE_TIME } else { 0 }, |t| t.0)
+/// Refuses pauses that are passed on where no host relays.
+pub(super) fn check_relay(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let Some(pfc) = cx.scenario.flow_control.pfc() else { return Ok(()) };
+    let relays = topology.hosts().any(|h| topology.nodes[h as usize].ports.len() > 1) && topology.relay_hosts;
+    let key = "flow_control.relay";
+    if pfc.relay == Relay::Blind && matches!(cx.scenario.flow_control, FlowControl::Tagger(_)) {
+        let message = "`tagger` cannot pass pauses on: what waits for a tag has come in by another one";
+        return Err(cx.doc.error(key, message, "remove the key, or choose scheme = \"pfc\""));
+    }
+    if relays || cx.doc.get(key).is_none() {
+        return Ok(());
+    }
+    if pfc.relay == Relay::Accounts {
+        cx.warn(key.into(), "had no effect: no host relays in this topology".into());
+        return Ok(());
+    }
+    let help = "remove the key, or choose a topology whose hosts relay: ndc, rail-only, or custom with relay_hosts = true";
+    Err(cx.doc.error(key, "no host relays in this topology, so that none can pass a pause on", help))
+}
+
+/// The slowest of a network's own links: its port, and how long a pause must last
+/// there so that its repetition, sent after half of it and behind one largest
+/// packet, comes in time.
+fn slowest(topology: &Topology, packet: &PacketFormat) -> Option<(PortId, Time)> {
+    let frames = 2 * u64::from(packet.largest() + QueuePauseFrame::LENGTH);
+    let of = |(port, p): (PortId, &Port)| (port, serialisation(frames, p.rate));
+    (0..).zip(&topology.ports).min_by_key(|(_, p)| p.rate).map(of)
+}
+
+/// Refuses pauses that have run out before they are obeyed, or before they can be
+/// repeated.
+pub(super) fn check_pauses(
+    cx: &Context<'_>,
+    topology: &Topology,
+    packet: &PacketFormat,
+) -> Result<(), Error> {
+    let (given, response_time) = match &cx.scenario.flow_control {
+        FlowControl::Bfc(b) => (b.pause_time, b.response_time),
+        FlowControl::PerFlowQueue(p) => (p.pause_time, p.response_time),
+        FlowControl::Pfc(pfc) | FlowControl::Tagger(Tagger { pfc, .. }) => {
+            return check_quanta(cx, topology, pfc);
+        }
+        FlowControl::None => return Ok(()),
+    };
+    let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
+    let refuse = |message: String, least: Time| {
+        let help = format!("write {} or more", Span(least));
+        Err(cx.doc.error("flow_control.pause_time", message, help))
+    };
+    if given < response_time {
+        let message = format!(
+            "a pause of {given} has run out before it is obeyed, {response_time} after its frame came"
+        );
+        return refuse(message, response_time.0.max(least));
+    }
+    if given.0 < least {
+        let message = format!(
+            "a pause of {given} would run out before it can be repeated on the link of {} ({})",
+            topology.port_name(port),
+            Bandwidth(topology.ports[port as usize].rate)
+        );
+        return refuse(message, response_time.0.max(least));
+    }
+    Ok(())
+}
+
+/// The same of PFC, whose pauses are shortest on the fastest link. (That they can
+/// be repeated in time is a matter of quanta alone, and checked with these.)
+fn check_quanta(cx: &Context<'_>, topology: &Topology, pfc: &Pfc) -> Result<(), Error> {
+    let ports = (0..).zip(&topology.ports);
+    let Some((port, rate)) = ports.map(|(id, p)| (id, p.rate)).max_by_key(|&(_, rate)| rate) else {
+        return Ok(());
+    };
+    let pause = xoff_schemes::flow_control::pfc::pause_time(pfc.quanta, rate);
+    if pause >= pfc.response_time.0 {
+        return Ok(());
+    }
+    let message = format!(
+        "a pause of {} quanta lasts {} on the link of {} ({}): it has run out before it is obeyed, {} after its frame came",
+        pfc.quanta,
+        Span(pause),
+        topology.port_name(port),
+        Bandwidth(rate),
+        pfc.response_time
+    );
+    let key = if cx.doc.get("flow_control.quanta").is_some() { "quanta" } else { "response_time" };
+    let help = "raise `quanta` (65535 are the most), or lower `response_time`";
+    Err(cx.doc.error(&format!("flow_control.{key}"), message, help))
+}
+
+/// How long a pause lasts in this run; 0 is until its resume. Where links are slow
+/// or devices answer late, 100 us would be too short.
+fn pause_time(
+    given: Option<Span>,
+    response_time: Span,
+    topology: &Topology,
+    packet: &PacketFormat,
+    faulty: bool,
+) -> Time {
+    let least = slowest(topology, packet).map_or(0, |(_, least)| least);
+    match given {
+        Some(given) => given.0,
+        None if faulty => PAUSE_TIME.max(response_time.0).max(least),
+        None => 0,
+    }
 }
 
 fn check_bfc(cx: &mut Context<'_>, bfc: &Bfc) -> Result<(), Error> {
@@ -95,7 +199,7 @@ pub(super) fn check_queues(cx: &Context<'_>, topology: &Topology, lanes: usize) 
 }
 
 /// The parameters of BFC on the ports of `topology`, whose links may be `faulty`.
-fn bfc(bfc: &Bfc, topology: &Topology, faulty: bool) -> BfcParams {
+fn bfc(bfc: &Bfc, topology: &Topology, packet: &PacketFormat, faulty: bool) -> BfcParams {
     let hop_rtt = |delay: u64| bfc.hop_rtt.map_or(2 * delay, |t| t.0);
     BfcParams {
         queues: bfc.queues as u16,
@@ -106,7 +210,7 @@ fn bfc(bfc: &Bfc, topology: &Topology, faulty: bool) -> BfcParams {
         resume_interval: bfc.resume_interval.0,
         acks_in_queues: bfc.acks == BfcAcks::Queues,
         response_time: bfc.response_time.0,
-        pause_time: pause_time(bfc.pause_time, faulty),
+        pause_time: pause_time(bfc.pause_time, bfc.response_time, topology, packet, faulty),
     }
 }
 
@@ -124,7 +228,7 @@ fn per_flow_queue(
         pause: vec![],
         resume: vec![],
         response_time: pfq.response_time.0,
-        pause_time: pause_time(pfq.pause_time, faulty),
+        pause_time: pause_time(pfq.pause_time, pfq.response_time, topology, packet, faulty),
     };
     let shown = |t: Threshold, resolved: u64| match t {
         Threshold::Bytes(b) => b.to_string(),
@@ -158,11 +262,17 @@ pub(super) fn params(
     topology: &Topology,
     packet: &PacketFormat,
     faults: &Faults,
+    tags: Option<Layout>,
+    lanes: &[Lane],
 ) -> Result<FlowControlParams, Error> {
     let faulty = !(faults.down.is_empty() && faults.losses.is_empty());
     Ok(match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => FlowControlParams::Pfc(super::memory::params(pfc)),
-        FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology, faulty)),
+        FlowControl::Tagger(tagger) => {
+            let layout = tags.expect("laid out for this scheme");
+            FlowControlParams::Tagger(layout.params(&tagger.pfc, lanes))
+        }
+        FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology, packet, faulty)),
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)
         }

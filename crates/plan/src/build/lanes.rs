@@ -1,5 +1,6 @@
 //! Lanes: the priorities in use, and how egress queues treat each.
 
+use super::tags::Layout;
 use super::{Context, alpha_q16, bytes, congestion};
 use crate::error::Error;
 use crate::plan::{Lane, Limit, PacketFormat, Red};
@@ -55,8 +56,14 @@ fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
     Ok(())
 }
 
-/// The lanes of the priorities in `used`, in the order of service.
-pub(super) fn build(cx: &mut Context<'_>, used: &[u8], packet: &PacketFormat) -> Result<Vec<Lane>, Error> {
+/// The lanes of the priorities in `used`, in the order of service; where there
+/// are `tags`, they say which are lossless.
+pub(super) fn build(
+    cx: &mut Context<'_>,
+    used: &[u8],
+    packet: &PacketFormat,
+    tags: Option<&Layout>,
+) -> Result<Vec<Lane>, Error> {
     let declared = declared(cx)?;
     for (&id, &(i, _)) in &declared {
         if !used.contains(&id) {
@@ -66,7 +73,10 @@ pub(super) fn build(cx: &mut Context<'_>, used: &[u8], packet: &PacketFormat) ->
     if let Some(ecn) = &cx.scenario.ecn {
         check_ecn(cx, "ecn", ecn)?;
     }
-    let covered = covered(cx, used)?;
+    let covered = match tags {
+        Some(layout) => layout.lossless.iter().copied().collect(),
+        None => covered(cx, used)?,
+    };
     let by_flow = matches!(cx.scenario.flow_control, FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_));
     let mut lanes = Vec::new();
     for &id in used {
@@ -126,8 +136,8 @@ pub(super) fn build(cx: &mut Context<'_>, used: &[u8], packet: &PacketFormat) ->
 }
 
 /// The priorities that the flow control makes lossless.
-fn covered(cx: &mut Context<'_>, used: &[u8]) -> Result<Vec<u8>, Error> {
-    let FlowControl::Pfc(pfc) = &cx.scenario.flow_control else { return Ok(Vec::new()) };
+pub(super) fn covered(cx: &mut Context<'_>, used: &[u8]) -> Result<Vec<u8>, Error> {
+    let Some(pfc) = cx.scenario.flow_control.pfc() else { return Ok(Vec::new()) };
     let Some(list) = &pfc.priorities else { return Ok(used.to_vec()) };
     for (i, &p) in list.iter().enumerate() {
         let path = format!("flow_control.priorities[{i}]");
@@ -155,6 +165,15 @@ fn lossless(
     let Some((i, p)) = table else { return Ok(covered) };
     let pfc = match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => pfc,
+        FlowControl::Tagger(tagger) => {
+            if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {
+                let (is, not) = if wanted { ("lossy", "lossless") } else { ("lossless", "lossy") };
+                let message = format!("priority {id} is {is} here, by its tag, and cannot be {not}");
+                let help = "remove `lossless`: under `tagger` flow_control.lossless and priorities decide";
+                return Err(cx.doc.error(&format!("priority[{i}].lossless"), message, help));
+            }
+            &tagger.pfc
+        }
         other => {
             if p.lossless == Some(true) {
                 let why = match other {

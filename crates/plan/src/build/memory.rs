@@ -3,11 +3,11 @@
 use super::{Context, LARGEST, LONGEST, alpha_q16, bytes};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
-use crate::scenario::{FlowControl, HeadroomRule, Pfc};
+use crate::scenario::{self, HeadroomRule, Pfc};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
-use xoff_schemes::flow_control::pfc::{PfcParams, headroom, least_quanta};
+use xoff_schemes::flow_control::pfc::{PfcParams, Relay, headroom, least_quanta};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
 
 /// How far below a dynamic threshold an account resumes, if not given.
@@ -82,7 +82,11 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> R
 
 /// PFC's parameters for its state machines.
 pub(super) fn params(pfc: &Pfc) -> PfcParams {
-    PfcParams { quanta: pfc.quanta, response_time: pfc.response_time.0 }
+    let relay = match pfc.relay {
+        scenario::Relay::Accounts => Relay::Accounts,
+        scenario::Relay::Blind => Relay::Blind,
+    };
+    PfcParams { quanta: pfc.quanta, response_time: pfc.response_time.0, relay }
 }
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
@@ -92,10 +96,7 @@ pub(super) fn build(
     lanes: &[Lane],
     packet: &PacketFormat,
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
-    let pfc = match &cx.scenario.flow_control {
-        FlowControl::Pfc(pfc) => Some(pfc),
-        FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_) | FlowControl::None => None,
-    };
+    let pfc = cx.scenario.flow_control.pfc();
     // Links are few in kind: each kind's account is worked out once.
     let mut kinds: BTreeMap<(u64, u64), Account> = BTreeMap::new();
     let mut accounts = Vec::with_capacity(topology.ports.len() * lanes.len());

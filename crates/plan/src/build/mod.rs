@@ -13,6 +13,7 @@ mod offered;
 mod reroute;
 mod routes;
 mod sizes;
+mod tags;
 mod transport;
 
 use crate::Expected;
@@ -20,12 +21,12 @@ use crate::document::Document;
 use crate::error::{Error, Warning, nearest};
 use crate::ideal;
 use crate::plan::{PacketFormat, Plan};
-use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic};
+use crate::scenario::{LoadOf, Scenario, Traffic};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use xoff_kernel::time::{SECOND, Time};
+use xoff_kernel::time::{MICROSECOND, SECOND, Time};
 use xoff_net::routing::{Router, Saturation};
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
@@ -35,6 +36,8 @@ const MEMORY: u64 = 16 << 30;
 
 /// Longest one-way delay of a link and longest response time: 1000 s.
 const LONGEST: u64 = 1_000 * SECOND;
+/// Shortest timer of a flow, 100 ns: shorter ones would cost time and show nothing.
+const SHORTEST_TIMER: Time = MICROSECOND / 10;
 /// Fastest link: 1 Pbit/s. Within these two all sums of bytes fit 64 bits.
 const FASTEST: u64 = 1_000_000_000_000_000;
 
@@ -90,19 +93,22 @@ pub(crate) fn plan(
     let mut cx = Context { doc, scenario, files, warnings: Vec::new() };
     let end = end(&mut cx)?;
     let packet = packet(&cx)?;
-    if let FlowControl::Pfc(pfc) = &scenario.flow_control {
+    if let Some(pfc) = scenario.flow_control.pfc() {
         memory::check_pfc(&cx, pfc, &packet)?;
     }
     flow_control::check(&mut cx)?;
     let mut topology = files::topology(&cx)?;
     check_links(&cx, &topology)?;
+    flow_control::check_relay(&mut cx, &topology)?;
     let listed = files::flows(&cx, &topology)?;
-    let used = used_priorities(&cx, &listed)?;
-    let lanes = lanes::build(&mut cx, &used, &packet)?;
+    let mut used = used_priorities(&cx, &listed)?;
+    let tags = tags::layout(&mut cx, &topology, &packet, &listed, end, &mut used)?;
+    let lanes = lanes::build(&mut cx, &used, &packet, tags.as_ref())?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
     let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
+    flow_control::check_pauses(&cx, &topology, &packet)?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
@@ -111,7 +117,7 @@ pub(crate) fn plan(
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let mut flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
     let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
-    let congestion_control = congestion::build(&mut cx, &packet, &lane_of)?;
+    let congestion_control = congestion::build(&mut cx, &topology, &routes, &flows, &packet, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
     let faults = faults::read(&mut cx, &topology, end, &packet)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
@@ -133,7 +139,7 @@ pub(crate) fn plan(
         accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
     }
     buffers.shrink_to_fit();
-    let flow_control = flow_control::params(&cx, &topology, &packet, &planned)?;
+    let flow_control = flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?;
     let plan = Plan {
         seed: scenario.run.seed,
         topology,
@@ -375,7 +381,10 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
                 stalls.entry(host).or_default().push((from.0, until.0, i));
             }
             (Some(from), Some(until)) => {
-                let message = format!("the stall ends at {until}, before it begins at {from}");
+                let message = match until == from {
+                    true => format!("the stall ends at {until}, as it begins"),
+                    false => format!("the stall ends at {until}, before it begins at {from}"),
+                };
                 return Err(cx.doc.error(&at("stall_until"), message, "choose it above `stall_from`"));
             }
             (Some(_), None) | (None, Some(_)) => {

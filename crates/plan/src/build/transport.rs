@@ -1,6 +1,6 @@
 //! The transport: timeouts and windows.
 
-use super::{Context, LONGEST, bytes, hop, routes::Routes};
+use super::{Context, LONGEST, SHORTEST_TIMER, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{ENDS, Flow, IrnFlow, PacketFormat};
@@ -186,6 +186,14 @@ fn check_timeout(cx: &Context<'_>, key: &str, span: Span) -> Result<(), Error> {
     if span.0 == 0 {
         let help = "write a time above 0, such as \"4ms\"";
         return Err(cx.doc.error(key, "a timeout of no time repeats for ever", help));
+    }
+    if span.0 < SHORTEST_TIMER {
+        let message = format!("a timeout of {span} is over before anything can be answered");
+        return Err(cx.doc.error(
+            key,
+            message,
+            format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST)),
+        ));
     }
     if span.0 > LONGEST {
         let message = format!("a timeout of {span} is out of range");

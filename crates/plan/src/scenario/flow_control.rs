@@ -119,3 +119,67 @@ impl Default for PerFlowQueue {
         PerFlowQueue { xoff: two_bdp(), xon: None, response_time: defaults::zero_time(), pause_time: None }
     }
 }
+
+/// When hosts that relay pause their neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relay {
+    /// As switches do: by what each ingress has brought.
+    #[default]
+    Accounts,
+    /// Besides, a host that is paused on one port pauses all its other
+    /// neighbours at once, whether or not anything has to wait.
+    Blind,
+}
+
+impl Relay {
+    /// Whether it is the default, which has a meaning only where hosts relay.
+    pub(super) fn is_accounts(&self) -> bool {
+        *self == Self::Accounts
+    }
+}
+
+/// Tagger: keys of its own, and those of PFC.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Tagger {
+    /// How tags grow.
+    #[serde(flatten)]
+    pub tags: TaggerKeys,
+    /// Pauses of each tag. `priorities` are those that lossless packets start
+    /// with; `relay` is `"accounts"`.
+    #[serde(flatten)]
+    pub pfc: super::Pfc,
+}
+
+/// How tags grow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaggerKeys {
+    /// Where a tag grows by one.
+    #[serde(default)]
+    pub rule: TagRule,
+    /// Lossless tags of a packet, its own priority included, 1 to 7. Default: as
+    /// many as the routes need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 7))]
+    pub lossless: Option<u8>,
+    /// Priority of packets whose tag has grown beyond the last lossless one.
+    /// Default: the lowest that is no tag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 7))]
+    pub lossy: Option<u8>,
+}
+
+/// Where a tag grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TagRule {
+    /// Where a packet that came down goes up again. Up leads away from the
+    /// hosts; among switches equally far from them, to the one with the higher
+    /// number.
+    #[default]
+    Bounce,
+    /// At every device, but where a switch sends to a host: the tag counts the
+    /// switches on the way.
+    Hop,
+}

@@ -10,7 +10,7 @@ mod transport;
 
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use faults::{Failure, Loss, LossKind};
-pub use flow_control::{Bfc, BfcAcks, PerFlowQueue};
+pub use flow_control::{Bfc, BfcAcks, PerFlowQueue, Relay, TagRule, Tagger, TaggerKeys};
 pub use traffic::{
     FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
@@ -218,6 +218,10 @@ pub enum MarkAt {
 pub enum FlowControl {
     /// Priority-based flow control, IEEE 802.1Qbb.
     Pfc(Pfc),
+    /// PFC whose packets change to a higher priority, their tag, before their
+    /// routes can close a circle of pauses (CoNEXT 2017); PortFC calls it PFC*.
+    /// Beyond the last lossless tag they are lossy.
+    Tagger(Tagger),
     /// Backpressure flow control (NSDI 2022): flows are assigned to a limited
     /// number of queues, and a queue that grows pauses the upstream queues that
     /// fill it. Nothing is reserved: what does not fit is dropped.
@@ -227,6 +231,17 @@ pub enum FlowControl {
     PerFlowQueue(PerFlowQueue),
     /// None: what does not fit is dropped.
     None,
+}
+
+impl FlowControl {
+    /// The keys of PFC, where it (or what rests on it) is chosen.
+    pub fn pfc(&self) -> Option<&Pfc> {
+        match self {
+            Self::Pfc(pfc) => Some(pfc),
+            Self::Tagger(tagger) => Some(&tagger.pfc),
+            Self::Bfc(_) | Self::PerFlowQueue(_) | Self::None => None,
+        }
+    }
 }
 
 /// PFC. The threshold is static (`xoff`) or dynamic (`alpha`, `cap`).
@@ -273,6 +288,9 @@ pub struct Pfc {
     /// The lossless priorities; all that are used if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<Vec<u8>>,
+    /// When hosts that relay pause their neighbours.
+    #[serde(default, skip_serializing_if = "Relay::is_accounts")]
+    pub relay: Relay,
 }
 
 /// How much headroom.
@@ -471,6 +489,7 @@ impl Default for Pfc {
             response_time: defaults::zero_time(),
             quanta: defaults::quanta(),
             priorities: None,
+            relay: Relay::Accounts,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use xoff_net::topology::{Node, NodeKind, Port, PortId, Topology};
 use xoff_plan::plan::{Account, Buffer, DELIVER, Faults, Flow, Lane, Limit, Measure, PacketFormat, Plan};
-use xoff_schemes::flow_control::pfc::PfcParams;
+use xoff_schemes::flow_control::pfc::{PfcParams, Relay};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::{TransportKind, TransportParams};
 use xoff_sim::outcome::{
@@ -128,7 +128,11 @@ pub fn plan() -> Plan {
         gates: Vec::new(),
         hops,
         packet: PacketFormat { mtu: 1_000, header: 62, ack: 66 },
-        flow_control: FlowControlParams::Pfc(PfcParams { quanta: 65_535, response_time: 0 }),
+        flow_control: FlowControlParams::Pfc(PfcParams {
+            quanta: 65_535,
+            response_time: 0,
+            relay: Relay::Accounts,
+        }),
         transport: TransportParams {
             kind: TransportKind::GoBackN,
             ack_every: 1,

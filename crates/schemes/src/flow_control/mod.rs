@@ -11,10 +11,12 @@ pub mod bfc;
 mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;
+pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
+use tagger::TaggerParams;
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
@@ -27,6 +29,8 @@ pub enum FlowControlParams {
     None,
     /// IEEE 802.1Qbb.
     Pfc(PfcParams),
+    /// The same with priorities that grow on the way.
+    Tagger(TaggerParams),
     /// Backpressure flow control: pauses queues that flows are assigned to.
     Bfc(BfcParams),
     /// A queue and a pause of its own for every flow.
@@ -39,8 +43,18 @@ impl FlowControlParams {
         match self {
             Self::None => 0,
             Self::Pfc(p) => p.response_time,
+            Self::Tagger(p) => p.pfc.response_time,
             Self::Bfc(p) => p.response_time,
             Self::PerFlowQueue(p) => p.response_time,
+        }
+    }
+
+    /// The parameters of PFC, where it (or what rests on it) runs.
+    pub fn pfc(&self) -> Option<&PfcParams> {
+        match self {
+            Self::Pfc(p) => Some(p),
+            Self::Tagger(p) => Some(&p.pfc),
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => None,
         }
     }
 
@@ -48,7 +62,7 @@ impl FlowControlParams {
     pub fn pause_scope(&self) -> PauseScope {
         match self {
             Self::None => PauseScope::Nothing,
-            Self::Pfc(_) => PauseScope::Lane,
+            Self::Pfc(_) | Self::Tagger(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -58,7 +72,7 @@ impl FlowControlParams {
     /// How the packets of a lane lie in the queues of a port.
     pub fn queueing(&self) -> Queueing {
         match self {
-            Self::None | Self::Pfc(_) => Queueing::PerLane,
+            Self::None | Self::Pfc(_) | Self::Tagger(_) => Queueing::PerLane,
             Self::Bfc(p) => Queueing::Numbered { queues: p.queues, acks: p.acks_in_queues },
             Self::PerFlowQueue(_) => Queueing::PerFlow,
         }
@@ -219,6 +233,9 @@ pub trait Device {
     fn resume_queue(&mut self, port: u32, lane: u8, target: Target);
     /// Whether queue `queue` of `lane` on `port` is stopped.
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool;
+    /// The `index`-th port of the device of `port` if that is a host that relays,
+    /// in their order, `port` included; `None` behind the last one, and if it is not.
+    fn relay_port(&self, port: u32, index: usize) -> Option<u32>;
     /// How many queues of forwarded packets of `lane` on `port` hold something
     /// and are not stopped.
     fn active_queues(&self, port: u32, lane: u8) -> u32;
@@ -262,6 +279,8 @@ impl FlowControl {
         match params {
             FlowControlParams::None => Self::None,
             FlowControlParams::Pfc(params) => Self::Pfc(Pfc::new(*params, ports, priorities)),
+            // The device itself rewrites tags: what is left is PFC on each.
+            FlowControlParams::Tagger(params) => Self::Pfc(Pfc::new(params.pfc, ports, priorities)),
             FlowControlParams::Bfc(params) => Self::Bfc(Bfc::new(params, ports, priorities)),
             FlowControlParams::PerFlowQueue(params) => {
                 Self::PerFlowQueue(PerFlowQueue::new(params, ports, priorities))
@@ -397,6 +416,8 @@ mod notes {
         /// Answers of `active_queues` and `is_paused`.
         pub active: u32,
         pub paused: Vec<u16>,
+        /// Answers of `relay_port`.
+        pub relays: Vec<u32>,
     }
 
     impl Device for Notes {
@@ -423,6 +444,9 @@ mod notes {
         }
         fn is_paused(&self, _: u32, _: u8, queue: u16) -> bool {
             self.paused.contains(&queue)
+        }
+        fn relay_port(&self, _: u32, index: usize) -> Option<u32> {
+            self.relays.get(index).copied()
         }
         fn active_queues(&self, _: u32, _: u8) -> u32 {
             self.active

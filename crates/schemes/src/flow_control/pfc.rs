@@ -23,6 +23,16 @@
 //!   Going ◄──────────────────────────────────────────────────────► Paused
 //!            PAUSE(0), or expiry: resume the queue
 //! ```
+//!
+//! *Hosts that relay* can be switches to PFC, with an account for each ingress
+//! ([`Relay::Accounts`]), or pass on what they are told ([`Relay::Blind`]): then
+//! the ingress half of a host's port is closed while its account is over *or*
+//! any other port of the host is paused, so that a pause goes upstream at once,
+//! whether or not a packet of the host has to wait for it. PortFC (section II-C,
+//! Figure 5) has nodes that merely forward what they are told; how they count
+//! besides is left open (`portfc.pfc-at-nodes`). Here such a node also obeys, and
+//! keeps its accounts, so that nothing is lost; it passes on the state, not each
+//! frame: a refresh is its own, for the links may differ in rate.
 
 use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts};
 use xoff_kernel::time::{SECOND, Time, serialisation};
@@ -35,6 +45,18 @@ pub struct PfcParams {
     pub quanta: u16,
     /// From the arrival of a pause frame's last bit until it takes effect.
     pub response_time: Time,
+    /// When hosts that relay pause their neighbours.
+    pub relay: Relay,
+}
+
+/// When hosts that relay pause their neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Relay {
+    /// As switches do: by what each ingress has brought.
+    #[default]
+    Accounts,
+    /// Besides, while the host itself is paused on another port.
+    Blind,
 }
 
 /// The bytes that can still arrive after an account has crossed XOFF.
@@ -76,7 +98,16 @@ pub struct Pfc {
     /// Priority of each lane.
     priorities: Vec<u8>,
     ports: usize,
+    /// By port and lane, where pauses are passed on; else empty.
+    marks: Vec<u8>,
 }
+
+/// A mark: the account is over.
+const OVER: u8 = 1;
+/// A mark: a frame of the neighbour has stopped the queue.
+const PAUSED: u8 = 2;
+/// A mark: the neighbour has been told to stop.
+const CLOSED: u8 = 4;
 
 enum Role {
     /// Ingress: time to repeat the pause.
@@ -87,7 +118,11 @@ enum Role {
 
 impl Pfc {
     pub(super) fn new(params: PfcParams, ports: usize, priorities: &[u8]) -> Self {
-        Self { params, priorities: priorities.to_vec(), ports }
+        let marks = match params.relay {
+            Relay::Accounts => Vec::new(),
+            Relay::Blind => vec![0; ports * priorities.len()],
+        };
+        Self { params, priorities: priorities.to_vec(), ports, marks }
     }
 
     pub(super) fn timers(&self) -> usize {
@@ -105,14 +140,59 @@ impl Pfc {
         device.arm(self.timer_of(port, lane, Role::Refresh), device.now() + half);
     }
 
+    fn resume_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
+        let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
+        device.send_control(port, ControlFrame::Pfc(frame));
+        device.cancel(self.timer_of(port, lane, Role::Refresh));
+    }
+
     pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
+        if !self.marks.is_empty() {
+            self.mark(port, lane, OVER, crossing == Crossing::Over);
+            return self.settle(device, port, lane);
+        }
         match crossing {
             Crossing::Over => self.pause_upstream(device, port, lane),
-            Crossing::Under => {
-                let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
-                device.send_control(port, ControlFrame::Pfc(frame));
-                device.cancel(self.timer_of(port, lane, Role::Refresh));
+            Crossing::Under => self.resume_upstream(device, port, lane),
+        }
+    }
+
+    fn is(&self, port: u32, lane: u8, mark: u8) -> bool {
+        self.marks[port as usize * self.priorities.len() + usize::from(lane)] & mark != 0
+    }
+
+    fn mark(&mut self, port: u32, lane: u8, mark: u8, set: bool) {
+        let marks = &mut self.marks[port as usize * self.priorities.len() + usize::from(lane)];
+        *marks = *marks & !mark | if set { mark } else { 0 };
+    }
+
+    /// Tells the neighbour at `port` what holds now, if that is news.
+    fn settle(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let others = (0..).map_while(|i| device.relay_port(port, i)).filter(|&p| p != port);
+        let closed = self.is(port, lane, OVER) || { others }.any(|p| self.is(p, lane, PAUSED));
+        if closed == self.is(port, lane, CLOSED) {
+            return;
+        }
+        self.mark(port, lane, CLOSED, closed);
+        match closed {
+            true => self.pause_upstream(device, port, lane),
+            false => self.resume_upstream(device, port, lane),
+        }
+    }
+
+    /// A frame has stopped (or let go) the queue of `port`: a host that passes
+    /// pauses on tells its other neighbours.
+    fn pass_on(&mut self, device: &mut impl Device, port: u32, lane: u8, paused: bool) {
+        if self.marks.is_empty() || self.is(port, lane, PAUSED) == paused {
+            return;
+        }
+        self.mark(port, lane, PAUSED, paused);
+        let mut i = 0;
+        while let Some(other) = device.relay_port(port, i) {
+            if other != port {
+                self.settle(device, other, lane);
             }
+            i += 1;
         }
     }
 
@@ -125,10 +205,12 @@ impl Pfc {
             if quanta == 0 {
                 device.cancel(expiry);
                 device.resume(port, lane);
+                self.pass_on(device, port, lane, false);
             } else {
                 let end = device.now() + pause_time(quanta, device.rate(port));
                 device.arm(expiry, end);
                 device.pause(port, lane);
+                self.pass_on(device, port, lane, true);
             }
         }
     }
@@ -138,6 +220,10 @@ impl Pfc {
         device.cancel(self.timer_of(port, lane, Role::Refresh));
         device.cancel(self.timer_of(port, lane, Role::Expiry));
         device.resume(port, lane);
+        if !self.marks.is_empty() {
+            self.mark(port, lane, OVER | CLOSED, false);
+            self.pass_on(device, port, lane, false);
+        }
     }
 
     /// Begins afresh. An account that is over says so again; and until such a word
@@ -150,7 +236,12 @@ impl Pfc {
         over: bool,
         settled: Time,
     ) {
-        if over {
+        if !self.marks.is_empty() {
+            // What was said while the link was down has not been heard.
+            self.mark(port, lane, CLOSED, false);
+            self.mark(port, lane, OVER, over);
+            self.settle(device, port, lane);
+        } else if over {
             self.pause_upstream(device, port, lane);
         }
         let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
@@ -166,13 +257,19 @@ impl Pfc {
             self.pause_upstream(device, port, lane);
         } else {
             device.resume(port, lane);
+            self.pass_on(device, port, lane, false);
         }
     }
 }
 
-/// How long `quanta` last on a port.
-fn pause_time(quanta: u16, rate: u64) -> Time {
-    serialisation(u64::from(quanta) * (QUANTUM_BITS / 8), rate)
+/// Beyond the end of any run; the time of its end still fits the clock.
+const LONGEST_PAUSE: Time = Time::MAX / 4;
+
+/// How long `quanta` last on a port of this rate (bits per second), in picoseconds;
+/// for ever, as good as, where a link takes seconds for a bit.
+pub fn pause_time(quanta: u16, rate: u64) -> Time {
+    let ps = (u128::from(quanta) * u128::from(QUANTUM_BITS) * u128::from(SECOND)).div_ceil(u128::from(rate));
+    Time::try_from(ps).map_or(LONGEST_PAUSE, |ps| ps.min(LONGEST_PAUSE))
 }
 
 #[cfg(test)]
@@ -181,7 +278,58 @@ mod tests {
     use super::*;
 
     fn pfc() -> Pfc {
-        Pfc::new(PfcParams { quanta: 1000, response_time: 0 }, 4, &[3, 5])
+        Pfc::new(PfcParams { quanta: 1000, response_time: 0, relay: Relay::Accounts }, 4, &[3, 5])
+    }
+
+    /// A host with the ports 0 to 2 passes on what it is told, once, to the other
+    /// ports, and takes it back when no other port is paused and its account is under.
+    #[test]
+    fn a_blind_host_passes_pauses_on() {
+        let params = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Blind };
+        let mut pfc = Pfc::new(params, 4, &[3, 5]);
+        let mut device = Notes { relays: vec![0, 1, 2], ..Notes::default() };
+        let mut said = |pfc: &mut Pfc, act: &dyn Fn(&mut Pfc, &mut Notes)| {
+            act(pfc, &mut device);
+            let said: Vec<String> = device.log.drain(..).filter(|line| line.starts_with("send")).collect();
+            said
+        };
+        let pause = |port: u32, quanta: u16| {
+            move |pfc: &mut Pfc, device: &mut Notes| pfc.received(device, port, &PfcFrame::single(5, quanta))
+        };
+        let cross = |port: u32, crossing: Crossing| {
+            move |pfc: &mut Pfc, device: &mut Notes| pfc.crossed(device, port, 1, crossing)
+        };
+        let (stop, go) = ("[(5, 1000)]", "[(5, 0)]");
+        assert_eq!(said(&mut pfc, &pause(0, 7)), [format!("send 1 {stop}"), format!("send 2 {stop}")]);
+        // A refresh is no news, nor is an account that is over where a pause stands.
+        assert_eq!(said(&mut pfc, &pause(0, 7)), [""; 0]);
+        assert_eq!(said(&mut pfc, &cross(1, Crossing::Over)), [""; 0]);
+        // A second port: now port 0 is told as well.
+        assert_eq!(said(&mut pfc, &pause(2, 7)), [format!("send 0 {stop}")]);
+        // Port 0 goes again: port 2 has no other reason, port 1 has two.
+        assert_eq!(said(&mut pfc, &pause(0, 0)), [format!("send 2 {go}")]);
+        assert_eq!(said(&mut pfc, &pause(2, 0)), [format!("send 0 {go}")]);
+        assert_eq!(said(&mut pfc, &cross(1, Crossing::Under)), [format!("send 1 {go}")]);
+        // A pause that runs out has ended, and so has one whose link fails.
+        assert_eq!(said(&mut pfc, &pause(1, 7)).len(), 2);
+        let expiry = pfc.timer_of(1, 1, Role::Expiry);
+        assert_eq!(said(&mut pfc, &|pfc, device| pfc.timer(device, expiry)).len(), 2);
+        assert_eq!(said(&mut pfc, &pause(1, 7)).len(), 2);
+        assert_eq!(said(&mut pfc, &|pfc, device| pfc.link_failed(device, 1, 1)).len(), 2);
+        // A link that is up again hears of what stands.
+        assert_eq!(said(&mut pfc, &pause(0, 7)).len(), 2);
+        assert_eq!(
+            said(&mut pfc, &|pfc, device| pfc.link_recovered(device, 1, 1, false, 0)),
+            [format!("send 1 {stop}")]
+        );
+    }
+
+    #[test]
+    fn a_switch_passes_nothing_on() {
+        let params = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Blind };
+        let (mut pfc, mut device) = (Pfc::new(params, 4, &[3, 5]), Notes::default());
+        pfc.received(&mut device, 1, &PfcFrame::single(3, 10));
+        assert_eq!(device.log, ["arm 5 51200", "pause 1/0"]);
     }
 
     #[test]

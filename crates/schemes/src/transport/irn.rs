@@ -12,8 +12,8 @@
 //!   NACK(n, s)      ACK(n); s is acknowledged selectively; enter recovery if outside:
 //!                   recover = highest, una is lost; whatever is not acknowledged below
 //!                   the highest s is lost, too
-//!   timeout         enter recovery, with everything in flight lost that is not
-//!                   acknowledged selectively
+//!   timeout         enter recovery (anew, if inside): una is lost, and whatever is not
+//!                   acknowledged below the highest SACK
 //!   in recovery     each lost packet is repeated once, in order, before new packets
 //!   timer           RTO_low while at most N packets are in flight, else RTO_high, from the
 //!                   last time that una advanced (or that something was sent when nothing was
@@ -21,11 +21,12 @@
 //!   complete        una = total
 //! ```
 //!
-//! A repeat that is lost again is found by the timer, as in the paper. The paper
-//! does not say what is lost at a timeout: here all that is not acknowledged,
-//! for the first packet alone would mean a timeout for each packet of a lost
-//! burst. With at most N packets in flight that repeats N packets at most, which
-//! is why RTO_low may be short.
+//! A repeat that is lost again is found by the timer. NACK and timeout open the
+//! same recovery (§3.1 of the paper): it begins with the packet that the cumulative
+//! acknowledgement names, and a later one counts as lost only once a packet behind
+//! it has been acknowledged selectively. So a burst that is lost whole costs one
+//! timeout if new packets may follow the repeat, for their NACKs tell of the rest;
+//! at the end of a flow, where none do, it costs a timeout for each of its packets.
 //!
 //! Receiver: `expected` is the next one in order; a bitmap tells which later
 //! ones have arrived.
@@ -118,7 +119,8 @@ pub struct Recovery {
     recover: u32,
     /// In recovery: the first packet not yet looked at for a repeat.
     repeat: u32,
-    /// In recovery: packets from here on are not known to be lost.
+    /// Packets from here on are not known to be lost: the highest SACK, and in
+    /// recovery beyond what it began with.
     lost_end: u32,
     active: bool,
 }
@@ -174,7 +176,6 @@ impl Recovery {
         let lost = numbers.una < numbers.highest;
         if lost {
             self.enter(numbers);
-            self.lost_end = numbers.highest;
             self.choose(numbers);
         }
         lost
@@ -189,7 +190,7 @@ impl Recovery {
         self.active = true;
         self.recover = numbers.highest;
         self.repeat = numbers.una;
-        self.lost_end = numbers.una + 1;
+        self.lost_end = self.lost_end.max(numbers.una + 1);
     }
 
     fn advance(&mut self, numbers: &mut Numbers, n: u32) -> bool {
@@ -328,15 +329,45 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_repeats_all_that_is_not_acknowledged() {
+    fn a_timeout_repeats_the_first_packet_and_what_a_sack_tells_of() {
         let (mut n, mut r) = (numbers(20, 6), Recovery::default());
         assert!(!r.on_timeout(&mut n), "nothing in flight");
         send_all(&mut n, &mut r);
         r.on_nack(&mut n, 0, 3);
+        assert_eq!(send_all(&mut n, &mut r), [(0, true), (1, true), (2, true)]);
+        assert!(r.on_timeout(&mut n), "the repeats are lost, too");
+        assert_eq!(send_all(&mut n, &mut r), [(0, true), (1, true), (2, true)], "4 and 5 may be under way");
+        // All of them arrive now: what is left is in flight, and the window goes on.
+        assert!(r.on_ack(&mut n, 4) && r.active());
+        assert_eq!(send_all(&mut n, &mut r), [6, 7, 8, 9].map(|psn| (psn, false)));
+        r.on_nack(&mut n, 4, 6);
+        assert_eq!(send_all(&mut n, &mut r), [(4, true), (5, true)]);
+    }
+
+    /// A burst that is lost whole: the first packet is repeated after the timeout,
+    /// and the new one that its ACK lets go tells of the others.
+    #[test]
+    fn a_lost_burst_is_found_by_the_packet_behind_it() {
+        let (mut n, mut r) = (numbers(20, 4), Recovery::default());
         send_all(&mut n, &mut r);
         assert!(r.on_timeout(&mut n));
-        let again: Vec<u32> = send_all(&mut n, &mut r).iter().map(|s| s.0).collect();
-        assert_eq!(again, [0, 1, 2, 4, 5]);
+        assert_eq!(send_all(&mut n, &mut r), [(0, true)]);
+        r.on_ack(&mut n, 1);
+        assert_eq!(send_all(&mut n, &mut r), [(4, false)]);
+        r.on_nack(&mut n, 1, 4);
+        assert_eq!(send_all(&mut n, &mut r), [(1, true), (2, true), (3, true)]);
+        r.on_ack(&mut n, 5);
+        assert_eq!(send_all(&mut n, &mut r), [5, 6, 7, 8].map(|psn| (psn, false)));
+        // At the end nothing follows, and each takes a timeout.
+        let (mut n, mut r) = (numbers(3, 4), Recovery::default());
+        send_all(&mut n, &mut r);
+        for psn in 0..3 {
+            assert!(r.on_timeout(&mut n));
+            assert_eq!(send_all(&mut n, &mut r), [(psn, true)]);
+            r.on_ack(&mut n, psn + 1);
+            assert_eq!(send_all(&mut n, &mut r), []);
+        }
+        assert!(n.complete());
     }
 
     #[test]

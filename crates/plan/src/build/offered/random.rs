@@ -203,6 +203,12 @@ pub(super) fn incast(
         name => vec![host(cx, topology, &at("to"), name)?],
     };
     let others = senders.len() - usize::from(receivers.iter().any(|r| senders.contains(r)));
+    if others == 0 {
+        let name = hosts.name(senders[0]);
+        let message = format!("only {name} may send, and it receives: nobody is left to send");
+        let key = if t.from.is_some() { "from" } else { "fan_in" };
+        return Err(cx.doc.error(&at(key), message, "name other hosts in `from`, or another receiver"));
+    }
     if t.fan_in == 0 || t.fan_in as usize > others {
         let message = format!("a fan-in of {} is out of range", t.fan_in);
         let help = format!("write 1 to {others}: {} hosts may send, the receiver does not", senders.len());

@@ -1,0 +1,83 @@
+//! `xoff check` from outside: verdicts, files, certificates, usage.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml")).display().to_string()
+}
+
+/// An empty directory for one test.
+fn scratch(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn xoff(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_xoff"))
+        .current_dir(dir)
+        .args(args)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn out(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn a_cycle_comes_with_a_scenario_that_deadlocks() {
+    let dir = scratch("check-cycle");
+    let said = out(&xoff(&dir, &["check", &example("fat-tree-failed-links"), "--out", "found"]));
+    assert!(said.starts_with("fat-tree-failed-links can deadlock: 8 queues"), "{said}");
+    assert!(!dir.join("found/certificate.json").exists());
+    let run = out(&xoff(&dir, &["run", "found/witness.toml", "--no-out", "--quiet", "--json"]));
+    let run: Value = serde_json::from_str(&run).unwrap();
+    assert!(!run["deadlock"].is_null(), "{run}");
+    // The same check says the same.
+    let again = out(&xoff(&dir, &["check", &example("fat-tree-failed-links"), "--quiet"]));
+    assert_eq!(said, again);
+}
+
+#[test]
+fn a_proof_is_written_and_checked_and_replaces_what_was_there() {
+    let dir = scratch("check-proof");
+    let failed = example("fat-tree-failed-links");
+    out(&xoff(&dir, &["check", &failed, "--out", "found", "--quiet"]));
+    let intact = ["check", &failed, "--set", "failure=[]", "--quiet"];
+    let said = out(&xoff(&dir, &[&intact[..], &["--out", "found", "--json"]].concat()));
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["verdict"]["kind"], "safe");
+    assert!(said["verdict"]["compared"].as_u64().unwrap() > 100);
+    assert!(!dir.join("found/witness.toml").exists());
+    let verify = ["--verify", "found/certificate.json"];
+    assert!(out(&xoff(&dir, &[&intact[..], &verify].concat())).starts_with("The certificate holds"));
+    // It proves nothing where the links have failed, and nothing once it is spoilt.
+    let refused = xoff(&dir, &[&["check", &failed], &verify[..]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("proves nothing"));
+    let text = fs::read_to_string(dir.join("found/certificate.json")).unwrap();
+    fs::write(dir.join("found/certificate.json"), text.replacen("S0.0:", "S0.1:", 1)).unwrap();
+    assert_eq!(xoff(&dir, &[&intact[..], &verify].concat()).status.code(), Some(1));
+}
+
+#[test]
+fn failures_are_examined_and_usage_is_checked() {
+    let dir = scratch("check-failures");
+    let intact = ["check", &example("fat-tree-failed-links"), "--set", "failure=[]", "--quiet"];
+    let said = out(&xoff(&dir, &[&intact[..], &["--failures", "1"]].concat()));
+    assert!(said.starts_with("fat-tree-failed-links cannot deadlock"), "{said}");
+    assert!(said.contains("single failures: 32 examined"), "{said}");
+    for wrong in [&["--failures", "2"][..], &["--failures", "1", "--verify", "x"]] {
+        assert_eq!(xoff(&dir, &[&intact[..], wrong].concat()).status.code(), Some(2), "{wrong:?}");
+    }
+    let missing = xoff(&dir, &[&intact[..], &["--verify", "x.json"]].concat());
+    assert_eq!(missing.status.code(), Some(1));
+}

@@ -1,0 +1,105 @@
+//! Tagger (Hu et al., *Tagger: Practical PFC Deadlock Prevention in Data Center
+//! Networks*, CoNEXT 2017): PFC whose packets carry a tag, which is their
+//! priority.
+//!
+//! A device rewrites a packet's tag by the tag it came with, the port it came
+//! through and the port it leaves by:
+//!
+//! ```text
+//!   tag of arrival ──► ingress account, which the PAUSE to the previous hop names
+//!        │
+//!        │ rule (tag, ingress, egress)
+//!        ▼
+//!   new tag ──► egress queue, which the next hop's PAUSE stops
+//! ```
+//!
+//! So a packet waits for queues of its own tag or of higher ones alone, and
+//! where the rule makes the tag grow before a route can close a circle, no
+//! circle of pauses can form. A packet whose tag would grow beyond the last
+//! lossless one goes on in a lossy priority, for good: it is dropped rather than
+//! paused, and nobody waits for it.
+//!
+//! The rules:
+//!
+//! - *bounce*: the tag grows where a packet that came down goes up again. Up is
+//!   away from the hosts: towards the node whose shortest way to a host is
+//!   longer, or among equals towards the one with the higher number. In a Clos
+//!   network that is Tagger's rule: one bounce needs two lossless priorities.
+//!   The order of all nodes makes it hold everywhere, as in up*/down* routing:
+//!   between two growths a route goes up and then down.
+//! - *hop*: the tag grows at every device but where a switch sends to a host. So
+//!   it counts the switches that a packet comes to, whether directly or over a
+//!   host that relays. PortFC compares with this as PFC*, and leaves the number
+//!   of priorities open (`portfc.pfc-star`); in an NDC(n, k) it is k + 1: the tag
+//!   is 0 before the first relay and 1 behind it.
+//!
+//! Everything else is [`super::pfc`]: thresholds, headroom and pauses of each tag.
+
+use super::pfc::PfcParams;
+
+/// What comes in through this port may have its tag grow.
+pub const IN: u8 = 1;
+/// What leaves by this port may have its tag grow.
+pub const OUT: u8 = 2;
+
+/// How tags grow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tags {
+    /// By port: [`IN`] and [`OUT`]. A tag grows from a port with the one to a
+    /// port with the other.
+    pub turns: Vec<u8>,
+    /// By lane: the lane of the next tag; of the last lossless one, and of lossy
+    /// lanes, a lossy one.
+    pub next: Vec<u8>,
+}
+
+impl Tags {
+    /// Whether the tag of a packet grows that comes in through `ingress` and
+    /// leaves by `egress`.
+    #[inline]
+    pub fn grows(&self, ingress: u32, egress: u32) -> bool {
+        self.turns[ingress as usize] & IN != 0 && self.turns[egress as usize] & OUT != 0
+    }
+
+    /// The lane that a packet goes on in, which comes in `lane` through `ingress`
+    /// and leaves by `egress`.
+    #[inline]
+    pub fn onward(&self, lane: u8, ingress: u32, egress: u32) -> u8 {
+        if self.grows(ingress, egress) { self.next[usize::from(lane)] } else { lane }
+    }
+}
+
+/// Parameters of Tagger, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaggerParams {
+    /// What each tag's pauses are.
+    pub pfc: PfcParams,
+    /// How tags grow.
+    pub tags: Tags,
+    /// Lossless tags of a packet, its first one included; at least 1.
+    pub lossless: u8,
+    /// As many as the routes of the run need; 8 stands for more than there are.
+    pub needed: u8,
+    /// As many as all shortest paths between hosts of the intact network need, 8
+    /// likewise; `None` where they are too many to look at.
+    pub all_routes: Option<u8>,
+    /// The lane of packets whose tag has grown beyond the last lossless one.
+    pub lossy: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_grows_from_one_turn_to_another_and_ends_in_a_lossy_lane() {
+        // Ports 0 and 1 lead up, 2 down; lanes: two tags and the lossy one.
+        let tags = Tags { turns: vec![IN | OUT, IN | OUT, 0], next: vec![1, 2, 2] };
+        let lanes = |ingress, egress| [0, 1, 2].map(|lane| tags.onward(lane, ingress, egress));
+        assert_eq!(lanes(0, 1), [1, 2, 2]); // down and up again
+        assert_eq!(lanes(1, 0), [1, 2, 2]);
+        for straight in [(0, 2), (2, 0), (2, 2)] {
+            assert_eq!(lanes(straight.0, straight.1), [0, 1, 2]);
+        }
+    }
+}
