@@ -77,7 +77,7 @@ fn three_flows_in_a_ring_deadlock_but_in_distinct_queues() {
 #[test]
 fn pfc_pauses_between_its_thresholds_and_loses_nothing() {
     let claims = repro("portfc/fig3");
-    assert_eq!(verdicts(&claims), [("fig3.no-overflow", "reproduced"), ("fig3.pause", "reproduced")]);
+    assert_eq!(verdicts(&claims), [("fig3.own-no-overflow", "reproduced"), ("fig3.own-pause", "reproduced")]);
 }
 
 #[test]

@@ -25,6 +25,8 @@ fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
             found.push(format!("{} {}", paper.name, claim.id));
         }
     }
+    // Expectations of ours beside the papers' claims: for what no claim is listed.
+    found.retain(|claim| !claim.contains(".own-"));
     let mut known: Vec<&str> = include_str!("claims.txt").lines().collect();
     assert_eq!(known.len(), 322);
     known.sort_unstable();
