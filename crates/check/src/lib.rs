@@ -13,6 +13,7 @@ pub mod certificate;
 pub mod closing;
 pub mod failures;
 pub mod graph;
+pub mod picture;
 pub mod routes;
 pub mod text;
 pub mod verify;
@@ -20,6 +21,7 @@ mod verify_all;
 pub mod walks;
 pub mod witness;
 
+use blocking::BlockingReport;
 use certificate::{Certificate, Entry, Routes, Under, entry};
 use closing::{Edge, Through};
 use graph::{Cycle, Graph};
@@ -62,6 +64,8 @@ pub struct Report {
     /// What single failures do, if they were asked for and the intact network is safe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures: Option<FailuresReport>,
+    /// Who can block whom, among the scenario's flows on their routes.
+    pub blocking: BlockingReport,
     /// What else is worth knowing, in sentences.
     pub notes: Vec<String>,
 }
@@ -166,6 +170,8 @@ pub struct Analysis {
     pub certificate: Option<Certificate>,
     /// If it may: scenarios to try, the gentlest first.
     pub candidates: Vec<Candidate>,
+    /// Names of files and what is in them: the circle of a deadlock, the worst blocking tree.
+    pub pictures: Vec<(&'static str, String)>,
 }
 
 /// How far a check is: what it does, and how much of how much is done.
@@ -206,6 +212,14 @@ pub fn check(
     let scope = plan.flow_control.pause_scope();
     let mut router = router(loaded);
     let places = all::places(&plan.topology, &all::apart(&loaded.scenario, &plan.topology));
+    if !watch(Progress { what: "looking for who can block whom", done: 0, of: plan.flows.len() }) {
+        return Ok(None);
+    }
+    let walks = walks::Walks::new(plan);
+    let found = blocking::blocking(plan, &walks);
+    let (blocking, worst) = blocking::told(plan, &walks, &found);
+    let worst = worst.map(|(port, tree)| ("blocking.svg", picture::blocking(plan, &walks, &port, &tree)));
+    let mut pictures: Vec<(&'static str, String)> = worst.into_iter().collect();
     let mut report = Report {
         scenario: name.to_string(),
         flow_control: scheme(loaded)?,
@@ -221,6 +235,7 @@ pub fn check(
         dependencies: 0,
         verdict: Verdict::Safe { compared: Some(0) },
         failures: None,
+        blocking,
         notes: notes(loaded, routes),
     };
     let mut matrix = None;
@@ -283,17 +298,23 @@ pub fn check(
             })?)
         };
         report.verdict = Verdict::Safe { compared };
-        return Ok(Some(Analysis { report, certificate: Some(certificate), candidates: Vec::new() }));
+        return Ok(Some(Analysis {
+            report,
+            certificate: Some(certificate),
+            candidates: Vec::new(),
+            pictures,
+        }));
     }
     let cycle = graph.shortest_cycle().expect("what has no order has a cycle");
     let edges = match routes {
         Routes::Scenario => closing::by_flows(plan, &cycle),
         _ => closing::by_all(plan, &mut router, &places, &all::lanes(plan), &cycle),
     };
+    pictures.push(("cycle.svg", picture::cycle(plan, &edges)));
     let candidates = witness::candidates(loaded, &edges, failed)?;
     report.verdict =
         Verdict::CycleWithoutWitness { cycle: cycle_report(plan, &cycle, &edges), tried: Vec::new() };
-    Ok(Some(Analysis { report, certificate: None, candidates }))
+    Ok(Some(Analysis { report, certificate: None, candidates, pictures }))
 }
 
 fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {

@@ -1,5 +1,6 @@
 //! A report in words: the first sentence is the verdict.
 
+use crate::blocking;
 use crate::certificate::{Entry, Routes};
 use crate::routes::Kind;
 use crate::{CycleReport, EdgeReport, Report, Verdict};
@@ -115,6 +116,7 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             writeln!(out, "  and {} more", failures.cyclic.len() - 16)?;
         }
     }
+    write!(out, "\n{}", blocking::render(&report.blocking, report.pause_stops != "nothing"))?;
     for note in &report.notes {
         writeln!(out, "note: {note}")?;
     }

@@ -1,7 +1,8 @@
 //! Every way of a plan's packets, queue by queue: what counting needs, where the
 //! graph of waits needs single steps.
 
-use crate::routes::{answers_wait, pausable};
+use crate::graph::Wait;
+use crate::routes::{answers_wait, passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
@@ -49,7 +50,7 @@ impl Lists {
     }
 
     /// Number of lists.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.first.len() - 1
     }
 }
@@ -179,13 +180,18 @@ impl Walks {
                 debug_assert!(all.walks.len() > first);
             }
         }
+        // A host that passes pauses on stops what comes in, whoever's packets there are.
+        numbers.own.clear();
+        let mut number = |wait: Wait| numbers.number(wait.port, wait.lane, 0);
+        let passed = passed_on(plan).into_iter().map(|(from, to)| (number(to), number(from))).collect();
         all.queues = numbers.queues;
-        all.index(ports);
+        all.index(ports, passed);
         all
     }
 
-    fn index(&mut self, ports: usize) {
-        let (mut upstream, mut through, mut over) = (Vec::new(), Vec::new(), Vec::new());
+    /// `upstream`: pairs of queues of which the first can pause the second in any case.
+    fn index(&mut self, ports: usize, mut upstream: Vec<(u32, u32)>) {
+        let (mut through, mut over) = (Vec::new(), Vec::new());
         for (w, walk) in (0u32..).zip(&self.walks) {
             let steps = walk.first as usize..walk.last as usize;
             over.extend(self.ports[steps.clone()].iter().map(|&p| (p, w)));

@@ -77,7 +77,7 @@ fn three_switches_by_hand() {
         ]
     );
     let who: Vec<_> =
-        tree.innocents.iter().map(|i| (i.flow, queue(i.queue), i.culprit, i.beside)).collect();
+        tree.innocents.iter().map(|i| (i.flow, queue(i.queue), i.culprit.flow, i.beside)).collect();
     assert_eq!(who, [(1, port("S0", "S1"), 0, true), (3, port("B", "S0"), 0, false)]);
     let link = |a, b| {
         let at = |p| (0..4).find(|&i| queue(i) == p).expect("a queue");
@@ -176,13 +176,32 @@ fn random(number: u64) -> String {
     let mut pick = |n: u64| stream.below(n);
     let rate = |n: u64| [25, 40, 100, 200][n as usize];
     let fabric = match pick(5) {
-        0 => format!("kind = \"leaf-spine\"\nleaves = {}\nspines = {}\nhosts_per_leaf = {}\nhost_link = {{rate=\"{}Gbps\", delay=\"1us\"}}\nfabric_link = {{rate=\"{}Gbps\", delay=\"1us\"}}\n",
-            2 + pick(3), 1 + pick(3), 2 + pick(3), rate(pick(4)), rate(pick(4))),
-        1 => format!("kind = \"ring\"\nswitches = {}\nhosts_per_switch = {}\nlink = {{rate=\"{}Gbps\", delay=\"1us\"}}\n",
-            3 + pick(4), 1 + pick(3), rate(pick(4))),
-        2 => format!("kind = \"line\"\nswitches = {}\nhosts_per_switch = {}\nlink = {{rate=\"{}Gbps\", delay=\"1us\"}}\nfabric_link = {{rate=\"{}Gbps\", delay=\"500ns\"}}\n",
-            3 + pick(3), 1 + pick(3), rate(pick(4)), rate(pick(4))),
-        3 => format!("kind = \"ndc\"\nn = {}\nk = 1\nlink = {{rate=\"{}Gbps\", delay=\"1us\"}}\n", 2 + pick(2), rate(pick(4))),
+        0 => format!(
+            "kind = \"leaf-spine\"\nleaves = {}\nspines = {}\nhosts_per_leaf = {}\nhost_link = {{rate=\"{}Gbps\", delay=\"1us\"}}\nfabric_link = {{rate=\"{}Gbps\", delay=\"1us\"}}\n",
+            2 + pick(3),
+            1 + pick(3),
+            2 + pick(3),
+            rate(pick(4)),
+            rate(pick(4))
+        ),
+        1 => format!(
+            "kind = \"ring\"\nswitches = {}\nhosts_per_switch = {}\nlink = {{rate=\"{}Gbps\", delay=\"1us\"}}\n",
+            3 + pick(4),
+            1 + pick(3),
+            rate(pick(4))
+        ),
+        2 => format!(
+            "kind = \"line\"\nswitches = {}\nhosts_per_switch = {}\nlink = {{rate=\"{}Gbps\", delay=\"1us\"}}\nfabric_link = {{rate=\"{}Gbps\", delay=\"500ns\"}}\n",
+            3 + pick(3),
+            1 + pick(3),
+            rate(pick(4)),
+            rate(pick(4))
+        ),
+        3 => format!(
+            "kind = \"ndc\"\nn = {}\nk = 1\nlink = {{rate=\"{}Gbps\", delay=\"1us\"}}\n",
+            2 + pick(2),
+            rate(pick(4))
+        ),
         _ => "kind = \"fat-tree\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n".to_string(),
     };
     let scheme = match pick(6) {
@@ -201,7 +220,10 @@ fn random(number: u64) -> String {
          [transport]\nrto = \"1s\"\nack_priority = {}\n[measure]\nblocking = true\n[run]\nseed = {number}\nduration = \"120us\"\ndrain = \"400us\"\n\
          [[traffic]]\nkind = \"incast\"\nfan_in = 2\nsize = \"{}kB\"\nto = \"random\"\nperiod = \"50us\"\n\
          [[traffic]]\nkind = \"permutation\"\nsize = \"{}kB\"\npriority = {}\n",
-        3 + pick(2), 20 + pick(200), 20 + pick(400), 3 + 2 * pick(2)
+        3 + pick(2),
+        20 + pick(200),
+        20 + pick(400),
+        3 + 2 * pick(2)
     )
 }
 
@@ -222,7 +244,12 @@ fn counts_and_lists_are_those_of_the_definition() {
         for c in &found.congested {
             let (queues, data, answers, beside) = by_definition(&plan, c.port);
             let by_hand = (queues as u64, data.len() as u64, answers.len() as u64, beside.len() as u64);
-            assert_eq!(counts(&found, c.port), Some(by_hand), "scenario {number}, {}", plan.topology.port_name(c.port));
+            assert_eq!(
+                counts(&found, c.port),
+                Some(by_hand),
+                "scenario {number}, {}",
+                plan.topology.port_name(c.port)
+            );
             let tree = tree(&plan, &walks, c.port);
             assert_eq!(tree.queues.len(), queues);
             assert_eq!(tree.culprits, c.culprits);
@@ -265,7 +292,7 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
         };
         assert!(lies(i.flow, i.queue, false));
         let mut at = i.queue;
-        while !lies(i.culprit, at, true) {
+        while !lies(i.culprit.flow, at, true) {
             assert!(!i.beside);
             at = tree.queues[at as usize].towards.expect("a culprit is on the chain");
         }
@@ -278,7 +305,7 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
 /// oracle calls innocent, too, what has left the root behind and waits again.)
 #[test]
 fn no_run_finds_what_the_plan_does_not() {
-    let (mut places, mut victims, mut lasting, mut bursts, mut relays) = (0, 0, 0, 0, 0);
+    let (mut places, mut victims, mut lasting, mut answers, mut bursts, mut relays) = (0, 0, 0, 0, 0, 0);
     for number in 0..250 {
         let plan = plan(&random(number));
         let walks = Walks::new(&plan);
@@ -310,11 +337,15 @@ fn no_run_finds_what_the_plan_does_not() {
             places += 1;
             match found.congested.iter().find(|c| c.port == root).map(|c| c.cause) {
                 Some(Cause::Lasting) => lasting += 1,
+                Some(Cause::Answers) => answers += 1,
                 Some(Cause::Bursts) => bursts += 1,
                 // Left over when its own pause had just ended.
                 None => {
                     let relayed = found.congested.iter().any(|c| {
-                        tree(&plan, &walks, c.port).queues.iter().any(|q| walks.queues[q.queue as usize].port == root)
+                        tree(&plan, &walks, c.port)
+                            .queues
+                            .iter()
+                            .any(|q| walks.queues[q.queue as usize].port == root)
                     });
                     assert!(relayed, "scenario {number}: {root} was a root");
                     relays += 1;
@@ -330,5 +361,8 @@ fn no_run_finds_what_the_plan_does_not() {
             }
         }
     }
-    assert!(places > 1000 && victims > 500 && lasting > 5 * (bursts + relays), "{places} {victims} {lasting} {bursts} {relays}");
+    assert!(
+        places > 1000 && victims > 500 && lasting > 2 * (answers + bursts + relays),
+        "{places} {victims} {lasting} {answers} {bursts} {relays}"
+    );
 }

@@ -39,7 +39,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     };
     let mut watch = |p: Progress| say(&|| format!("{}: {} of {}", p.what, p.done, p.of));
     let analysis = xoff_check::check(&loaded, &name, routes, &mut watch).map_err(|e| miette!("{e}"))?;
-    let Some(Analysis { mut report, certificate, candidates }) = analysis else {
+    let Some(Analysis { mut report, certificate, candidates, pictures }) = analysis else {
         output::complain("interrupted: nothing is said about this scenario");
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     };
@@ -64,7 +64,8 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
         Ok(witness.map(|c| ("witness.toml", c.text))),
     ];
     let files: Result<Vec<_>, _> = files.into_iter().collect();
-    let files: Vec<(&str, String)> = files.into_diagnostic()?.into_iter().flatten().collect();
+    let mut files: Vec<(&str, String)> = files.into_diagnostic()?.into_iter().flatten().collect();
+    files.extend(pictures);
     if let Some(dir) = &args.out {
         write(dir, &files)?;
     }
@@ -129,7 +130,7 @@ fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
         .into_diagnostic()
         .wrap_err_with(|| format!("{} cannot be made", dir.display()))?;
     // What an earlier check left would contradict this one.
-    for old in ["certificate.json", "witness.toml"] {
+    for old in ["certificate.json", "witness.toml", "cycle.svg", "blocking.svg"] {
         let path = dir.join(old);
         if path.is_file() {
             fs::remove_file(&path)

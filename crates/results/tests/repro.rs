@@ -21,7 +21,7 @@ fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
         for claim in built.chain(paper.claims.iter().flat_map(|c| &c.claim)) {
             // Which is checked when it is read: one of these, and no other.
             let reason = claim.not_simulated.is_some() || claim.analysis.is_some() || claim.later.is_some();
-            assert!(reason != !claim.measure.is_empty(), "{}", claim.id);
+            assert_eq!(reason, claim.measure.is_empty(), "{}", claim.id);
             found.push(format!("{} {}", paper.name, claim.id));
         }
     }

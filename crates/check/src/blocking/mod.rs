@@ -21,7 +21,7 @@ pub mod text;
 mod worst;
 
 pub use text::{BlockingReport, flow_name, queue_name, render, told};
-pub use worst::{Innocent, Link, Tree, TreeQueue, tree};
+pub use worst::{Culprit, Innocent, Link, Tree, TreeQueue, tree};
 
 use crate::walks::{Lists, Walks};
 use offered::{arriving, rates};
@@ -34,8 +34,10 @@ use xoff_schemes::flow_control::PauseScope;
 /// Why packets can pile up at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// More is offered than it sends; or it belongs to a receiver that stalls.
+    /// More data is offered than it sends; or it belongs to a receiver that stalls.
     Lasting,
+    /// Only together with acknowledgements it is more than it sends.
+    Answers,
     /// Not more than it sends is offered in the long run; what was held back
     /// upstream can come at once, through several links or a faster one.
     Bursts,
@@ -106,7 +108,7 @@ pub fn blocking(plan: &Plan, walks: &Walks) -> Blocking {
 
     let count = walks.queues.len() as u32;
     let own = Lists::of(count as usize, (0..count).map(|q| (q, q)).collect());
-    groups.spread(&walks.upstream, &own, count, &|_| true, &asked, &mut |set, _, bits| {
+    groups.spread(&walks.upstream, &own, count, &|_| true, &asked, |set, _, bits| {
         let Some(set) = set else {
             queues += ones(bits);
             return false;
@@ -118,7 +120,7 @@ pub fn blocking(plan: &Plan, walks: &Walks) -> Blocking {
     for answers in [false, true] {
         let kind = Kind::new(walks, answers);
         let (all, begins) = (kind.walks.len() as u32, |i| kind.begins(walks, i));
-        groups.spread(&walks.upstream, &kind.through, all, &begins, &asked, &mut |set, range, bits| {
+        groups.spread(&walks.upstream, &kind.through, all, &begins, &asked, |set, range, bits| {
             let Some(set) = set else {
                 innocents += if answers { 0 } else { kind.flows(walks, &range, bits) };
                 return false;
@@ -152,12 +154,13 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
         if queues.iter().all(|&queue| walks.upstream.get(queue).is_empty()) {
             continue;
         }
-        let arriving = arriving(plan, walks, &rates, port);
+        let [data, all] = [false, true].map(|answers| arriving(plan, walks, &rates, port, answers));
         let rate = plan.topology.ports[port as usize].rate;
         let stalls = stalls[port as usize];
         let cause = match () {
-            () if stalls || arriving.offered > rate => Cause::Lasting,
-            () if arriving.burst > rate => Cause::Bursts,
+            () if stalls || data.offered > rate => Cause::Lasting,
+            () if all.offered > rate => Cause::Answers,
+            () if all.burst > rate => Cause::Bursts,
             () => continue,
         };
         let mut flows: Vec<u32> = walks
@@ -172,7 +175,7 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
         found.push(Congested {
             port,
             cause,
-            offered: arriving.offered,
+            offered: all.offered,
             rate,
             stalls,
             culprits: flows.len() as u64,

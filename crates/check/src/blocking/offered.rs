@@ -36,15 +36,15 @@ pub struct Arriving {
     pub burst: u64,
 }
 
-/// What can arrive for `port`.
-pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId) -> Arriving {
+/// What can arrive for `port`: data, and if `answers` these as well.
+pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, answers: bool) -> Arriving {
     let mut set: Vec<(u32, u32)> = Vec::new();
-    for &walk in walks.over.get(port) {
+    for &walk in walks.over.get(port).iter().filter(|&&w| answers || !walks.walks[w as usize].answers) {
         let ports = (0u32..).zip(walks.ports(walk));
         set.extend(ports.filter(|&(_, &p)| p == port).map(|(at, _)| (walk, at)));
     }
     let mut arriving = Arriving { offered: 0, burst: 0 };
-    by_link(walks, &mut set, &mut |link, set| {
+    by_link(walks, &mut set, |link, set| {
         let (sum, most) = match link {
             None => (own(rates, set), own(rates, set)),
             Some(link) => (carried(plan, walks, rates, link, set), plan.topology.ports[link as usize].rate),
@@ -56,7 +56,7 @@ pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId) -> Arri
 }
 
 /// Parts places on walks by the port before each; a walk's beginning has none.
-fn by_link(walks: &Walks, set: &mut [(u32, u32)], each: &mut dyn FnMut(Option<PortId>, &mut [(u32, u32)])) {
+fn by_link(walks: &Walks, set: &mut [(u32, u32)], mut each: impl FnMut(Option<PortId>, &mut [(u32, u32)])) {
     let before = |&(walk, at): &(u32, u32)| at.checked_sub(1).map(|at| walks.ports(walk)[at as usize]);
     set.sort_unstable_by_key(|place| (before(place), *place));
     for part in set.chunk_by_mut(|a, b| before(a) == before(b)) {
@@ -73,7 +73,7 @@ fn own(rates: &[u64], set: &[(u32, u32)]) -> u64 {
 fn carried(plan: &Plan, walks: &Walks, rates: &[u64], link: PortId, set: &mut [(u32, u32)]) -> u64 {
     set.iter_mut().for_each(|place| place.1 -= 1);
     let mut sum = 0u64;
-    by_link(walks, set, &mut |before, part| {
+    by_link(walks, set, |before, part| {
         sum = sum.saturating_add(match before {
             None => own(rates, part),
             Some(before) => carried(plan, walks, rates, before, part),

@@ -45,9 +45,9 @@ impl Groups {
         count: u32,
         may_end: &dyn Fn(u32) -> bool,
         asked: &Lists,
-        visit: &mut dyn FnMut(Option<u32>, Range<u32>, &mut [u64]) -> bool,
+        mut visit: impl FnMut(Option<u32>, Range<u32>, &mut [u64]) -> bool,
     ) {
-        let groups = self.members.len();
+        let groups = self.members.count();
         let width = (WORDS / groups.max(1)).clamp(1, 512);
         let (mut bits, mut answer, mut all) = (Vec::new(), Vec::new(), Vec::new());
         let mut from = 0;
@@ -82,7 +82,7 @@ impl Groups {
             answer.resize(width, 0);
             all.clear();
             all.resize(width, 0);
-            for set in 0..asked.len() as u32 {
+            for set in 0..asked.count() as u32 {
                 if asked.get(set).is_empty() {
                     continue;
                 }
@@ -115,7 +115,7 @@ fn join(into: &mut [u64], other: &[u64]) {
 /// recursion): by node, its part. What a part leads to has lower numbers.
 fn circles(next: &Lists) -> Vec<u32> {
     const NEW: u32 = u32::MAX;
-    let n = next.len();
+    let n = next.count();
     let (mut part, mut order, mut low) = (vec![NEW; n], vec![NEW; n], vec![0u32; n]);
     let (mut parts, mut clock) = (0, 0);
     let (mut open, mut path): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());

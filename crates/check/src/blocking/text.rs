@@ -1,17 +1,18 @@
 //! Who can block whom, in names and in words.
 
 use super::worst::{Innocent, Tree, tree};
-use super::{Blocking, Congested};
+use super::{Blocking, Cause, Congested};
 use crate::walks::{Queue, Walks};
 use serde::Serialize;
 use std::fmt::Write;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::PauseScope;
 
 /// Most congested ports that are listed.
 pub const PORTS: usize = 5;
 /// Most innocent flows that are listed for each.
 pub const FLOWS: usize = 10;
+/// Most of them in the text: of the worst port, and of the others.
+const SHOWN: [usize; 2] = [6, 2];
 
 /// Who can block whom, by names. Counts are of all, lists are cut.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,6 +30,8 @@ pub struct BlockingReport {
     pub queues: u64,
     /// Flows that can wait for one of these ports without crossing it.
     pub innocent_flows: u64,
+    /// Further ports, which are offered more than they send only together with acknowledgements.
+    pub tight_ports: u64,
     /// Further ports, at which packets pile up only when what was held back comes at once.
     pub bursty_ports: u64,
     /// The worst of the ports that can stay congested.
@@ -82,6 +85,8 @@ pub struct InnocentReport {
     pub chain: Vec<String>,
     /// A flow that crosses the congested port, in the first of them that one comes through.
     pub culprit: u32,
+    /// Whether it is the culprit's answers that cross it.
+    pub culprit_answers: bool,
     /// In words.
     pub culprit_name: String,
     /// Whether it shares the queue with the culprit.
@@ -115,6 +120,7 @@ pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport,
     let trees: Vec<Tree> = lasting.iter().take(PORTS).map(|c| tree(plan, walks, c.port)).collect();
     let worst: Vec<_> =
         lasting.iter().zip(&trees).map(|(c, tree)| port_report(plan, walks, c, tree)).collect();
+    let of = |cause| blocking.congested.iter().filter(|c| c.cause == cause).count() as u64;
     let listed = lasting.iter().take(PORTS).filter(blocks).count();
     let report = BlockingReport {
         flows: blocking.flows,
@@ -123,7 +129,8 @@ pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport,
         blocking_ports: blocking_ports as u64,
         queues: blocking.queues,
         innocent_flows: blocking.innocents,
-        bursty_ports: (blocking.congested.len() - lasting.len()) as u64,
+        tight_ports: of(Cause::Answers),
+        bursty_ports: of(Cause::Bursts),
         ports_left_out: (blocking_ports - listed) as u64,
         worst,
     };
@@ -138,8 +145,9 @@ fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortRe
         name: flow_name(plan, i.flow),
         queue: name(i.queue),
         chain: std::iter::successors(Some(i.queue), |&q| tree.queues[q as usize].towards).map(name).collect(),
-        culprit: i.culprit,
-        culprit_name: flow_name(plan, i.culprit),
+        culprit: i.culprit.flow,
+        culprit_answers: i.culprit.answers,
+        culprit_name: flow_name(plan, i.culprit.flow),
         beside: i.beside,
     };
     let listed: Vec<_> = tree.innocents.iter().take(FLOWS).map(innocent).collect();
@@ -188,17 +196,17 @@ pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The paragraphs about blocking.
-pub fn render(report: &BlockingReport, scope: PauseScope) -> String {
+/// The paragraphs about blocking; `pauses` tells whether the flow control ever pauses anything.
+pub fn render(report: &BlockingReport, pauses: bool) -> String {
     let r = report;
-    match scope {
-        PauseScope::Nothing => {
+    match () {
+        () if !pauses => {
             return "Blocking: none. Nothing is ever paused, and no flow waits for the congestion of a port that it does not cross.\n".into();
         }
-        _ if r.congested_ports == 0 => {
+        () if r.congested_ports == 0 => {
             return "Blocking: none. No port that could pause another can stay congested: its flows never offer it more than it sends.\n".into();
         }
-        _ => {}
+        () => {}
     }
     let mut text = String::new();
     let (are, all) = if r.innocent_flows == 1 { ("waits", "its") } else { ("wait", "their") };
@@ -222,18 +230,22 @@ pub fn render(report: &BlockingReport, scope: PauseScope) -> String {
             counted(r.pausable_queues, "queue"),
         );
     }
-    let _ = match r.bursty_ports {
-        0 => writeln!(text, "."),
-        n => writeln!(
-            text,
-            ". ({} more can be so for a moment, when what was held back comes at once.)",
-            counted(n, "port")
-        ),
+    let mut more = Vec::new();
+    if r.tight_ports > 0 {
+        more.push(format!("{} together with acknowledgements", r.tight_ports));
+    }
+    if r.bursty_ports > 0 {
+        more.push(format!("{} for a moment, when what was held back comes at once", r.bursty_ports));
+    }
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!(" (Further ports can be congested: {}.)", more.join("; "))
     };
-    for p in
-        r.worst.iter().filter(|p| p.innocents + p.innocent_answers > 0 || r.innocent_flows == 0).take(PORTS)
-    {
-        port_text(&mut text, p);
+    let _ = writeln!(text, ".{more}");
+    let shown = r.worst.iter().filter(|p| p.innocents + p.innocent_answers > 0 || r.innocent_flows == 0);
+    for (i, p) in shown.enumerate() {
+        port_text(&mut text, p, SHOWN[i.min(1)]);
     }
     if r.ports_left_out > 0 {
         let _ = writeln!(text, "\n… and {}, none of them worse.", counted(r.ports_left_out, "more port"));
@@ -241,7 +253,7 @@ pub fn render(report: &BlockingReport, scope: PauseScope) -> String {
     text
 }
 
-fn port_text(text: &mut String, p: &PortReport) {
+fn port_text(text: &mut String, p: &PortReport, shown: usize) {
     let why = match (p.stalls, p.offered_bps > p.rate_bps) {
         (true, false) => "its host stops reading".to_string(),
         (stalls, _) => {
@@ -275,22 +287,23 @@ fn port_text(text: &mut String, p: &PortReport) {
         0 => writeln!(text, "."),
         n => writeln!(text, "; and so can the answers of {}.", counted(n, "flow")),
     };
-    for i in &p.listed {
+    for i in p.listed.iter().take(shown) {
+        let answers = if i.culprit_answers { "the answers of " } else { "" };
+        let (waits, culprit) = (if i.culprit_answers { "wait" } else { "waits" }, &i.culprit_name);
         let _ = match (i.beside, &i.chain[1..]) {
-            (true, _) => writeln!(text, "  {} in {}, beside {}", i.name, i.queue, i.culprit_name),
+            (true, _) => writeln!(text, "  {} in {}, beside {answers}{culprit}", i.name, i.queue),
             (false, between) => {
+                let behind = between.join(", ");
                 writeln!(
                     text,
-                    "  {} in {}, behind {}, where {} waits",
-                    i.name,
-                    i.queue,
-                    between.join(", "),
-                    i.culprit_name
+                    "  {} in {}, behind {behind}, where {answers}{culprit} {waits}",
+                    i.name, i.queue
                 )
             }
         };
     }
-    if p.left_out > 0 {
-        let _ = writeln!(text, "  … and {}", counted(p.left_out, "more flow"));
+    let rest = p.innocents - p.listed.len().min(shown) as u64;
+    if rest > 0 {
+        let _ = writeln!(text, "  … and {}", counted(rest, "more flow"));
     }
 }

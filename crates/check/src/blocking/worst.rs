@@ -7,6 +7,15 @@ use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
 
+/// Whose packets cross a congested port. Data comes before answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Culprit {
+    /// It is the flow's answers that do.
+    pub answers: bool,
+    /// The flow.
+    pub flow: u32,
+}
+
 /// A queue that a congested port can pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeQueue {
@@ -21,9 +30,9 @@ pub struct TreeQueue {
     pub culprits: u64,
     /// Flows whose data comes through it and never crosses the congested port.
     pub innocents: u64,
-    /// The first of the flows whose data, or answers, come through it on their way
-    /// to the congested port; `None` if only others do.
-    pub culprit: Option<u32>,
+    /// The first of the flows whose data comes through it on its way to the congested
+    /// port, or else whose answers do; `None` if only others do.
+    pub culprit: Option<Culprit>,
 }
 
 /// Packets that leave one queue of a tree and come to another one next.
@@ -45,7 +54,7 @@ pub struct Innocent {
     pub queue: u32,
     /// The culprit that it shares it with; or that is at the end of the chain of
     /// pauses which leads from this queue to the congested port.
-    pub culprit: u32,
+    pub culprit: Culprit,
     /// It shares the queue with the culprit.
     pub beside: bool,
 }
@@ -94,7 +103,7 @@ impl Culprits {
     /// Whether the data of a walk is none of the port's business.
     fn innocent(&self, walks: &Walks, walk: u32, own_flow: bool) -> bool {
         let w = walks.walks[walk as usize];
-        !w.answers && !self.crosses[walk as usize] && !(own_flow && self.flows[w.flow as usize])
+        !(w.answers || self.crosses[walk as usize] || own_flow && self.flows[w.flow as usize])
     }
 }
 
@@ -166,13 +175,14 @@ pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
     let culprits = Culprits::new(plan, walks, port);
     let (mut queues, index) = levels(walks, port);
     // Who comes through each queue.
-    let mut first: Vec<Option<u32>> = vec![None; queues.len()];
+    let mut first: Vec<Option<Culprit>> = vec![None; queues.len()];
     let mut guilty: Vec<(u32, u32)> = Vec::new();
     for &(walk, at) in &culprits.before {
         let queue = index[walks.at(walk)[at as usize] as usize];
         let w = walks.walks[walk as usize];
         let known = &mut first[queue as usize];
-        *known = Some(known.map_or(w.flow, |flow| flow.min(w.flow)));
+        let its = Culprit { answers: w.answers, flow: w.flow };
+        *known = Some(known.map_or(its, |other| other.min(its)));
         if !w.answers {
             guilty.push((queue, w.flow));
         }
