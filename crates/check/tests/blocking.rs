@@ -108,13 +108,16 @@ fn what_a_pause_stops_decides() {
     assert!(none.congested.is_empty() && none.all_queues == 0);
 }
 
+/// A queue that a pause can stop: port, lane, and the flow where each has its own.
+type Key = (PortId, u8, u32);
+
 /// A way of a flow's packets, worked out without [`Walks`]: egress ports, and
 /// whether pauses reach the packets there (with the lane and the flow, as far as
 /// these part queues).
 struct Way {
     flow: u32,
     answers: bool,
-    steps: Vec<(PortId, Option<(PortId, u8, u32)>)>,
+    steps: Vec<(PortId, Option<Key>)>,
 }
 
 fn ways(plan: &Plan) -> Vec<Way> {
@@ -142,7 +145,7 @@ fn ways(plan: &Plan) -> Vec<Way> {
 fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u32>, BTreeSet<u32>) {
     let ways = ways(plan);
     let crosses = |w: &Way| w.steps.iter().any(|s| s.0 == port);
-    let mut paused: BTreeSet<(PortId, u8, u32)> = BTreeSet::new();
+    let mut paused: BTreeSet<Key> = BTreeSet::new();
     loop {
         let before = paused.len();
         for way in &ways {
@@ -157,12 +160,12 @@ fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u
             break;
         }
     }
-    let mut with_culprits: BTreeSet<(PortId, u8, u32)> = BTreeSet::new();
+    let mut with_culprits: BTreeSet<Key> = BTreeSet::new();
     for way in ways.iter().filter(|w| crosses(w)) {
         let last = way.steps.iter().rposition(|s| s.0 == port).expect("it crosses it");
         with_culprits.extend(way.steps[..last].iter().filter_map(|s| s.1));
     }
-    let innocent = |answers: bool, queues: &BTreeSet<(PortId, u8, u32)>| -> BTreeSet<u32> {
+    let innocent = |answers: bool, queues: &BTreeSet<Key>| -> BTreeSet<u32> {
         let shares = |w: &&Way| w.steps.iter().any(|s| s.1.is_some_and(|q| queues.contains(&q)));
         ways.iter().filter(|w| w.answers == answers && !crosses(w)).filter(shares).map(|w| w.flow).collect()
     };

@@ -217,7 +217,7 @@ impl Context<'_> {
     fn experiment(&self, task: &Task<'_>) -> miette::Result<ExperimentResult> {
         let e = task.e;
         let place = self.out.join(&e.paper).join(&e.id);
-        let (grid, entries, measured) = self.grid(task, &[], &task.about, &place)?;
+        let Made { grid, entries, measured } = self.grid(task, &[], &task.about, &place)?;
         let claims = evaluate::claims(e, self.args.quick, &grid, &measured, 0);
         let count = |status| entries.iter().filter(|e| e.status == status).count();
         let failed = entries
@@ -256,7 +256,7 @@ impl Context<'_> {
         }
         if let Some(about) = &task.changed {
             let place = place.join(SENSITIVITY);
-            let (grid, entries, measured) = self.grid(task, &task.changes, about, &place)?;
+            let Made { grid, entries, measured } = self.grid(task, &task.changes, about, &place)?;
             result.runs += entries.len();
             result.done += entries.iter().filter(|e| e.row.is_some()).count();
             let points = grid.points().unwrap_or(0) / task.changes.len();
@@ -272,13 +272,7 @@ impl Context<'_> {
     }
 
     /// Makes the runs of a grid that are not there, and measures all.
-    fn grid(
-        &self,
-        task: &Task<'_>,
-        changes: &[Change],
-        about: &About,
-        place: &Path,
-    ) -> miette::Result<(Grid, Vec<Entry>, Vec<Option<Vec<Value>>>)> {
+    fn grid(&self, task: &Task<'_>, changes: &[Change], about: &About, place: &Path) -> miette::Result<Made> {
         let grid = task.e.grid(self.args.quick, changes);
         let mut entries = vec![Entry::default(); about.runs.len()];
         // What was interrupted before this experiment began has left nothing of it.
@@ -304,8 +298,16 @@ impl Context<'_> {
             .map(|m| m.flatten().transpose())
             .collect::<Result<_, String>>()
             .map_err(|e| miette!(help = "Remove that run, and give --resume.", "{e}"))?;
-        Ok((grid, entries, measured))
+        Ok(Made { grid, entries, measured })
     }
+}
+
+/// The runs of a grid.
+struct Made {
+    grid: Grid,
+    entries: Vec<Entry>,
+    /// By run: its metrics, if it was made.
+    measured: Vec<Option<Vec<Value>>>,
 }
 
 /// What `--sensitivity` changes.
