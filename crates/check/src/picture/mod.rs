@@ -55,11 +55,14 @@ impl Svg {
     /// Text at a place; `style` are further attributes, such as its anchor.
     fn text(&mut self, (x, y): (f64, f64), size: f64, style: &str, text: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let _ = writeln!(
-            self.body,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size:.0}\" {style} \
-             stroke=\"white\" stroke-width=\"3\" paint-order=\"stroke\">{text}</text>"
-        );
+        // The light behind the letters is an element of its own: not every viewer
+        // knows `paint-order`.
+        for light in [" stroke=\"white\" stroke-width=\"3\" aria-hidden=\"true\"", ""] {
+            let _ = writeln!(
+                self.body,
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size:.0}\" {style}{light}>{text}</text>"
+            );
+        }
     }
 
     /// A disc: the mark of culprits.
