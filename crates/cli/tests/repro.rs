@@ -57,9 +57,9 @@ fn a_figure_is_run_judged_drawn_and_resumed() {
     for id in ["fig13.pfc", "fig13.bfc-collision", "fig13.bfc-isolated"] {
         assert_eq!(verdict(id), "reproduced", "{id}");
     }
-    let svg = fs::read_to_string(out.join("pyrrha/fig13/goodput.svg")).unwrap();
+    let svg = fs::read_to_string(out.join("pyrrha/fig13/throughput.svg")).unwrap();
     assert!(svg.contains("quick version"));
-    let csv = fs::read_to_string(out.join("pyrrha/fig13/goodput.csv")).unwrap();
+    let csv = fs::read_to_string(out.join("pyrrha/fig13/throughput.csv")).unwrap();
     assert!(csv.lines().count() > 300 && csv.contains("bfc-isolated,F3,"), "{}", csv.lines().count());
 
     // A grid that is there is not written over without being asked.

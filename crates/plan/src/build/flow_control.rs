@@ -4,7 +4,7 @@ use super::tags::Layout;
 use super::{Context, LONGEST, MEMORY, bytes};
 use crate::error::Error;
 use crate::plan::{Faults, Lane, PacketFormat};
-use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue, Pfc, Relay, Tagger};
+use crate::scenario::{Bfc, BfcAcks, FlowControl, PerFlowQueue, Relay};
 use xoff_kernel::time::{MICROSECOND, Time, serialisation};
 use xoff_net::topology::{Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
@@ -81,80 +81,39 @@ fn slowest(topology: &Topology, packet: &PacketFormat) -> Option<(PortId, Time)>
     (0..).zip(&topology.ports).min_by_key(|(_, p)| p.rate).map(of)
 }
 
-/// Refuses pauses that have run out before they are obeyed, or before they can be
-/// repeated.
+/// Refuses pauses that have run out before they can be repeated. (PFC's are, by
+/// the number of their quanta alone. How long it takes until a pause is obeyed
+/// does not matter: it lasts from then on.)
 pub(super) fn check_pauses(
     cx: &Context<'_>,
     topology: &Topology,
     packet: &PacketFormat,
 ) -> Result<(), Error> {
-    let (given, response_time) = match &cx.scenario.flow_control {
-        FlowControl::Bfc(b) => (b.pause_time, b.response_time),
-        FlowControl::PerFlowQueue(p) => (p.pause_time, p.response_time),
-        FlowControl::Pfc(pfc) | FlowControl::Tagger(Tagger { pfc, .. }) => {
-            return check_quanta(cx, topology, pfc);
-        }
-        FlowControl::None => return Ok(()),
+    let given = match &cx.scenario.flow_control {
+        FlowControl::Bfc(b) => b.pause_time,
+        FlowControl::PerFlowQueue(p) => p.pause_time,
+        FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
-    let refuse = |message: String, least: Time| {
-        let help = format!("write {} or more", Span(least));
-        Err(cx.doc.error("flow_control.pause_time", message, help))
-    };
-    if given < response_time {
-        let message = format!(
-            "a pause of {given} has run out before it is obeyed, {response_time} after its frame came"
-        );
-        return refuse(message, response_time.0.max(least));
-    }
     if given.0 < least {
         let message = format!(
             "a pause of {given} would run out before it can be repeated on the link of {} ({})",
             topology.port_name(port),
             Bandwidth(topology.ports[port as usize].rate)
         );
-        return refuse(message, response_time.0.max(least));
+        let help = format!("write {} or more", Span(least));
+        return Err(cx.doc.error("flow_control.pause_time", message, help));
     }
     Ok(())
 }
 
-/// The same of PFC, whose pauses are shortest on the fastest link. (That they can
-/// be repeated in time is a matter of quanta alone, and checked with these.)
-fn check_quanta(cx: &Context<'_>, topology: &Topology, pfc: &Pfc) -> Result<(), Error> {
-    let ports = (0..).zip(&topology.ports);
-    let Some((port, rate)) = ports.map(|(id, p)| (id, p.rate)).max_by_key(|&(_, rate)| rate) else {
-        return Ok(());
-    };
-    let pause = xoff_schemes::flow_control::pfc::pause_time(pfc.quanta, rate);
-    if pause >= pfc.response_time.0 {
-        return Ok(());
-    }
-    let message = format!(
-        "a pause of {} quanta lasts {} on the link of {} ({}): it has run out before it is obeyed, {} after its frame came",
-        pfc.quanta,
-        Span(pause),
-        topology.port_name(port),
-        Bandwidth(rate),
-        pfc.response_time
-    );
-    let key = if cx.doc.get("flow_control.quanta").is_some() { "quanta" } else { "response_time" };
-    let help = "raise `quanta` (65535 are the most), or lower `response_time`";
-    Err(cx.doc.error(&format!("flow_control.{key}"), message, help))
-}
-
-/// How long a pause lasts in this run; 0 is until its resume. Where links are slow
-/// or devices answer late, 100 us would be too short.
-fn pause_time(
-    given: Option<Span>,
-    response_time: Span,
-    topology: &Topology,
-    packet: &PacketFormat,
-    faulty: bool,
-) -> Time {
+/// How long a pause lasts in this run; 0 is until its resume. Where links are
+/// slow, 100 us would be too short.
+fn pause_time(given: Option<Span>, topology: &Topology, packet: &PacketFormat, faulty: bool) -> Time {
     let least = slowest(topology, packet).map_or(0, |(_, least)| least);
     match given {
         Some(given) => given.0,
-        None if faulty => PAUSE_TIME.max(response_time.0).max(least),
+        None if faulty => PAUSE_TIME.max(least),
         None => 0,
     }
 }
@@ -210,7 +169,7 @@ fn bfc(bfc: &Bfc, topology: &Topology, packet: &PacketFormat, faulty: bool) -> B
         resume_interval: bfc.resume_interval.0,
         acks_in_queues: bfc.acks == BfcAcks::Queues,
         response_time: bfc.response_time.0,
-        pause_time: pause_time(bfc.pause_time, bfc.response_time, topology, packet, faulty),
+        pause_time: pause_time(bfc.pause_time, topology, packet, faulty),
     }
 }
 
@@ -228,7 +187,7 @@ fn per_flow_queue(
         pause: vec![],
         resume: vec![],
         response_time: pfq.response_time.0,
-        pause_time: pause_time(pfq.pause_time, pfq.response_time, topology, packet, faulty),
+        pause_time: pause_time(pfq.pause_time, topology, packet, faulty),
     };
     let shown = |t: Threshold, resolved: u64| match t {
         Threshold::Bytes(b) => b.to_string(),
