@@ -252,8 +252,8 @@ impl<'p> Spread<'p> {
     pub fn last_hops(&self) -> impl Iterator<Item = PortId> + '_ {
         self.asked.iter().filter_map(|&node| {
             let begin = self.begins[node as usize] as usize;
-            match self.outs[begin..begin + 2] {
-                [only, PortId::MAX] if only != PortId::MAX => Some(only),
+            match self.outs[begin..] {
+                [only, PortId::MAX, ..] if only != PortId::MAX => Some(only),
                 _ => None,
             }
         })

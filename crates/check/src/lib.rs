@@ -346,6 +346,9 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
         PauseScope::Nothing => {
             notes.push("Without flow control nothing ever waits: what does not fit is dropped.".to_string());
         }
+        PauseScope::Lane if !plan.lanes.iter().any(|l| l.lossless) => {
+            notes.push("No priority in use is lossless: nothing is ever paused.".to_string());
+        }
         PauseScope::Lane => {
             let lossy: Vec<String> =
                 plan.lanes.iter().filter(|l| !l.lossless).map(|l| l.priority.to_string()).collect();

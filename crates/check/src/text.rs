@@ -23,6 +23,12 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         Verdict::Safe { .. } if report.pause_stops == "nothing" => {
             writeln!(out, "{name} cannot deadlock: its flow control never pauses anything.")?;
         }
+        Verdict::Safe { .. } if report.waits == 0 => {
+            writeln!(
+                out,
+                "{name} cannot deadlock: nothing here is paused while it waits for another device."
+            )?;
+        }
         Verdict::Safe { compared } => {
             writeln!(out, "{name} cannot deadlock: no circle of waits is possible.")?;
             writeln!(
@@ -97,6 +103,9 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             other => along(other).to_string(),
         },
     )?;
+    if report.failures.is_none() && report.routes == Routes::AllUnderSingleFailures && report.waits > 0 {
+        writeln!(out, "no failure was examined: there is a circle in the intact network already")?;
+    }
     if let Some(failures) = &report.failures {
         writeln!(
             out,

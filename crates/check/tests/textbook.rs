@@ -244,3 +244,33 @@ fn the_first_sentence_is_the_verdict_and_the_cycle_names_its_flows() {
         }
     }
 }
+
+/// A host that passes pauses on stops queues from which no flow goes on to the
+/// congested port: there, too, some flow is to blame for each innocent.
+#[test]
+fn blind_relays_blame_whoever_fills_the_port() {
+    let loaded = load(
+        "[topology]\nkind = \"ndc\"\nn = 2\nk = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
+         [flow_control]\nscheme = \"pfc\"\nrelay = \"blind\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"1MB\"\n",
+        &[],
+    );
+    let analysis = check(&loaded, Routes::Scenario);
+    assert!(analysis.report.blocking.innocent_flows > 0);
+}
+
+/// Hosts that are cut off, links that are down, and a slow host, whose inner ports
+/// no router knows.
+#[test]
+fn what_is_down_from_the_start_is_no_hindrance() {
+    let down = |link: &str| format!("[{{link = \"{link}\", at = \"0us\"}}]");
+    let (host, fabric) = (down("H0-S0.0"), down("S0.0-S1.0"));
+    for failure in [&host, &fabric] {
+        for slow in ["[]", "[{host = \"H3\", rate = \"10Gbps\"}]"] {
+            let loaded = example("leaf-spine", &[("failure", failure), ("slow_receiver", slow)]);
+            assert!(
+                safe(&loaded, Routes::All) && safe(&loaded, Routes::AllUnderSingleFailures),
+                "{failure} {slow}"
+            );
+        }
+    }
+}

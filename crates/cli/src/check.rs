@@ -16,12 +16,20 @@ use crate::{CheckArgs, interrupt, load, output};
 /// Distance of lines about the progress.
 const LINES: Duration = Duration::from_secs(3);
 
+/// What a check may leave in a directory.
+const FILES: [&str; 4] = ["certificate.json", "witness.toml", "cycle.svg", "blocking.svg"];
+/// One of these stands in each of them.
+const MARKS: [&str; 2] = ["xoff check", xoff_check::certificate::FORMAT];
+
 /// Checks a scenario.
 pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     let loaded = load::load(&args.scenario.path, &args.scenario.set)?;
     let name = load::name(&args.scenario.path);
     if let Some(path) = &args.verify {
         return verify(&loaded, path);
+    }
+    if let Some(dir) = &args.out {
+        clear(dir, &args.scenario.path)?;
     }
     let routes = match args.failures {
         None => Routes::Scenario,
@@ -124,13 +132,36 @@ fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses a directory in which a file that this check would remove or replace is
+/// not one that a check has left, or is the scenario itself.
+fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
+    let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    for name in FILES {
+        let path = dir.join(name);
+        let Ok(text) = fs::read(&path) else { continue };
+        if same(&path, scenario) {
+            let help = "name another directory for what is found";
+            return Err(miette!(help = help, "{} is the scenario, and would be replaced", path.display()));
+        }
+        if !MARKS.iter().any(|mark| text.windows(mark.len()).any(|w| w == mark.as_bytes())) {
+            let help = "move it away, or name another directory";
+            return Err(miette!(
+                help = help,
+                "{} is not from a check, and would be replaced",
+                path.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Writes files into a directory, which is made if need be.
 fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
     fs::create_dir_all(dir)
         .into_diagnostic()
         .wrap_err_with(|| format!("{} cannot be made", dir.display()))?;
     // What an earlier check left would contradict this one.
-    for old in ["certificate.json", "witness.toml", "cycle.svg", "blocking.svg"] {
+    for old in FILES {
         let path = dir.join(old);
         if path.is_file() {
             fs::remove_file(&path)

@@ -81,3 +81,21 @@ fn failures_are_examined_and_usage_is_checked() {
     let missing = xoff(&dir, &[&intact[..], &["--verify", "x.json"]].concat());
     assert_eq!(missing.status.code(), Some(1));
 }
+
+#[test]
+fn what_no_check_has_left_is_not_replaced() {
+    let dir = scratch("check-foreign");
+    fs::create_dir_all(dir.join("found")).unwrap();
+    fs::write(dir.join("found/cycle.svg"), "a drawing of mine").unwrap();
+    let failed = example("fat-tree-failed-links");
+    let refused = xoff(&dir, &["check", &failed, "--out", "found", "--quiet"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is not from a check"));
+    assert_eq!(fs::read_to_string(dir.join("found/cycle.svg")).unwrap(), "a drawing of mine");
+    // The scenario itself may be one that a check has made.
+    out(&xoff(&dir, &["check", &failed, "--out", "made", "--quiet"]));
+    let before = fs::read(dir.join("made/witness.toml")).unwrap();
+    let refused = xoff(&dir, &["check", "made/witness.toml", "--out", "made", "--quiet"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is the scenario"));
+    assert_eq!(fs::read(dir.join("made/witness.toml")).unwrap(), before);
+}

@@ -197,7 +197,7 @@ pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
         flows.dedup();
         q.innocents = flows.len() as u64;
     }
-    let innocents = innocents(walks, &culprits, own_flow, &queues, &index);
+    let innocents = innocents(walks, &culprits, own_flow, port, &queues, &index);
     let mut flows: Vec<u32> = walks
         .over
         .get(port)
@@ -259,6 +259,7 @@ fn innocents(
     walks: &Walks,
     culprits: &Culprits,
     own_flow: bool,
+    port: PortId,
     queues: &[TreeQueue],
     index: &[u32],
 ) -> Vec<Innocent> {
@@ -284,7 +285,12 @@ fn innocents(
                 match (queues[at as usize].culprit, queues[at as usize].towards) {
                     (Some(culprit), _) => break culprit,
                     (None, Some(towards)) => at = towards,
-                    (None, None) => unreachable!("what comes to the port next crosses it"),
+                    // A host passes the port's pauses on here: any flow that fills it is to blame.
+                    (None, None) => {
+                        let first = walks.over.get(port)[0];
+                        let walk = &walks.walks[first as usize];
+                        break Culprit { flow: walk.flow, answers: walk.answers };
+                    }
                 }
             };
             Innocent { flow, queue, culprit, beside: !apart }

@@ -95,7 +95,7 @@ impl Svg {
         }
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w:.0}\" height=\"{h:.0}\" viewBox=\"0 0 {w:.0} {h:.0}\" \
-             font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\" fill=\"{ink}\">\n<title>{title}</title>\n<defs>{markers}</defs>\n\
+             font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\" fill=\"{ink}\">\n<title>{title}</title>\n<desc>Made by xoff check</desc>\n<defs>{markers}</defs>\n\
              <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}</svg>\n",
             w = self.width,
             h = self.height,

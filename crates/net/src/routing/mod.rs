@@ -277,9 +277,10 @@ impl Router {
         router
     }
 
-    /// Whether the link of `port` is up.
+    /// Whether the link of `port` is up. Inner ports of a slow host, which the router
+    /// does not know, always are.
     pub fn alive(&self, port: PortId) -> bool {
-        self.dead.is_empty() || !self.dead[port as usize]
+        !self.dead.get(port as usize).is_some_and(|&dead| dead)
     }
 
     /// The cube, if its addresses tell the distances: not with links down.
