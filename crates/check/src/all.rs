@@ -171,7 +171,9 @@ impl<'p> Spread<'p> {
                     self.outs.extend(router.next_hops(at, host));
                 }
             } else {
-                self.outs.extend(router.next_hops(at, place.hosts[0]));
+                // A host of the place sends to the others of it.
+                let to = place.hosts.iter().find(|&&host| host != at);
+                self.outs.extend(to.map(|&to| router.next_hops(at, to)).unwrap_or_default());
             }
             self.outs.push(PortId::MAX);
         }
