@@ -6,11 +6,12 @@
 //! and what no packet reaches depends on nothing.
 
 use crate::graph::{Edges, Graph, Wait};
-use crate::routes::{passed_on, pausable};
+use crate::routes::{Ways, answers_wait, cnp_lane, passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::plan::Plan;
+use xoff_plan::scenario::Traffic;
 
 /// Most memory for the dependencies of all routes, in bytes.
 const MEMORY: u64 = 4 << 30;
@@ -292,13 +293,14 @@ impl<'p> Spread<'p> {
     }
 }
 
-/// The lanes that packets begin in: those of the scenario's flows and answers,
-/// or, where it has no flows, all that can be paused.
+/// The lanes that packets begin in: those of the scenario's flows, answers and
+/// congestion notifications, or, where it has no flows, all that can be paused.
 pub fn lanes(plan: &Plan) -> Vec<u8> {
     let mut lanes: BTreeSet<u8> = plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane]).collect();
     if lanes.is_empty() {
         lanes.extend(0..plan.lanes.len() as u8);
     }
+    lanes.extend(cnp_lane(plan).filter(|_| answers_wait(plan)));
     lanes.into_iter().filter(|&lane| pausable(plan, lane)).collect()
 }
 
@@ -307,7 +309,16 @@ pub fn apart(scenario: &xoff_plan::scenario::Scenario, topology: &Topology) -> B
     scenario.routing.overrides.iter().filter_map(|o| topology.find(&o.to)).collect()
 }
 
-/// The dependencies of all routes; `None` if `watch`, which is told how many of
+/// The flows with explicit paths, which are no choice of the routing.
+pub fn explicit(scenario: &xoff_plan::scenario::Scenario, plan: &Plan) -> Vec<u32> {
+    let own = |class: u16| match &scenario.traffic[usize::from(class)] {
+        Traffic::Flow(flow) => flow.path.is_some(),
+        _ => false,
+    };
+    plan.flows.iter().zip(0..).filter(|(f, _)| own(f.class)).map(|(_, id)| id).collect()
+}
+
+/// The dependencies of all routes, and of those of the flows in `explicit`; `None` if `watch`, which is told how many of
 /// how many places are done, does not want to wait.
 ///
 /// # Errors
@@ -316,11 +327,20 @@ pub fn matrix(
     plan: &Plan,
     router: &mut Router,
     places: &[Place],
+    explicit: &[u32],
     watch: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<Matrix>, String> {
     let mut matrix = Matrix::new(plan)?;
     for (from, to) in passed_on(plan) {
         matrix.set(&plan.topology, (from.port, from.lane), (to.port, to.lane));
+    }
+    let ways = Ways::new(plan);
+    for &flow in explicit {
+        ways.steps(flow, &mut |_, (from, to)| {
+            if pausable(plan, from.1) && pausable(plan, to.1) {
+                matrix.set(&plan.topology, from, to);
+            }
+        });
     }
     let mut spread = Spread::new(plan, &lanes(plan));
     let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();
