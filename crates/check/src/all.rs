@@ -6,11 +6,12 @@
 //! and what no packet reaches depends on nothing.
 
 use crate::graph::{Edges, Graph, Wait};
-use crate::routes::{passed_on, pausable};
+use crate::routes::{Ways, answers_wait, cnp_lane, passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::plan::Plan;
+use xoff_plan::scenario::Traffic;
 
 /// Most memory for the dependencies of all routes, in bytes.
 const MEMORY: u64 = 4 << 30;
@@ -24,13 +25,17 @@ pub struct Place {
     pub hosts: Vec<NodeId>,
 }
 
-/// All places, in the order of their first hosts. Hosts in `apart` have routes of their own.
-pub fn places(topology: &Topology, apart: &BTreeSet<NodeId>) -> Vec<Place> {
+/// All places, in the order of their first hosts. Hosts in `apart` have routes of
+/// their own; those without a link that is up are nowhere.
+pub fn places(topology: &Topology, router: &Router, apart: &BTreeSet<NodeId>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     let mut at: BTreeMap<NodeId, usize> = BTreeMap::new();
     for host in topology.hosts() {
-        let mut near = topology.nodes[host as usize].ports.iter().map(|&p| topology.neighbour(p));
-        let mut near: Vec<NodeId> = near.by_ref().filter(|&n| n != host).collect();
+        let ports = topology.nodes[host as usize].ports.iter().filter(|&&p| topology.neighbour(p) != host);
+        if !ports.clone().any(|&p| router.alive(p)) {
+            continue;
+        }
+        let mut near: Vec<NodeId> = ports.map(|&p| topology.neighbour(p)).collect();
         near.dedup();
         let root = match near[..] {
             [] => continue,
@@ -171,7 +176,9 @@ impl<'p> Spread<'p> {
                     self.outs.extend(router.next_hops(at, host));
                 }
             } else {
-                self.outs.extend(router.next_hops(at, place.hosts[0]));
+                // A host of the place sends to the others of it.
+                let to = place.hosts.iter().find(|&&host| host != at);
+                self.outs.extend(to.map(|&to| router.next_hops(at, to)).unwrap_or_default());
             }
             self.outs.push(PortId::MAX);
         }
@@ -290,13 +297,14 @@ impl<'p> Spread<'p> {
     }
 }
 
-/// The lanes that packets begin in: those of the scenario's flows and answers,
-/// or, where it has no flows, all that can be paused.
+/// The lanes that packets begin in: those of the scenario's flows, answers and
+/// congestion notifications, or, where it has no flows, all that can be paused.
 pub fn lanes(plan: &Plan) -> Vec<u8> {
     let mut lanes: BTreeSet<u8> = plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane]).collect();
     if lanes.is_empty() {
         lanes.extend(0..plan.lanes.len() as u8);
     }
+    lanes.extend(cnp_lane(plan).filter(|_| answers_wait(plan)));
     lanes.into_iter().filter(|&lane| pausable(plan, lane)).collect()
 }
 
@@ -305,7 +313,16 @@ pub fn apart(scenario: &xoff_plan::scenario::Scenario, topology: &Topology) -> B
     scenario.routing.overrides.iter().filter_map(|o| topology.find(&o.to)).collect()
 }
 
-/// The dependencies of all routes; `None` if `watch`, which is told how many of
+/// The flows with explicit paths, which are no choice of the routing.
+pub fn explicit(scenario: &xoff_plan::scenario::Scenario, plan: &Plan) -> Vec<u32> {
+    let own = |class: u16| match &scenario.traffic[usize::from(class)] {
+        Traffic::Flow(flow) => flow.path.is_some(),
+        _ => false,
+    };
+    plan.flows.iter().zip(0..).filter(|(f, _)| own(f.class)).map(|(_, id)| id).collect()
+}
+
+/// The dependencies of all routes, and of those of the flows in `explicit`; `None` if `watch`, which is told how many of
 /// how many places are done, does not want to wait.
 ///
 /// # Errors
@@ -314,11 +331,20 @@ pub fn matrix(
     plan: &Plan,
     router: &mut Router,
     places: &[Place],
+    explicit: &[u32],
     watch: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<Matrix>, String> {
     let mut matrix = Matrix::new(plan)?;
     for (from, to) in passed_on(plan) {
         matrix.set(&plan.topology, (from.port, from.lane), (to.port, to.lane));
+    }
+    let ways = Ways::new(plan);
+    for &flow in explicit {
+        ways.steps(flow, &mut |_, (from, to)| {
+            if pausable(plan, from.1) && pausable(plan, to.1) {
+                matrix.set(&plan.topology, from, to);
+            }
+        });
     }
     let mut spread = Spread::new(plan, &lanes(plan));
     let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();

@@ -207,6 +207,14 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
             }
         }
     }
+    // What no choice of the routing closes, flows on explicit paths do.
+    if edges.iter().any(|e| e.closers.is_empty()) {
+        for (e, own) in edges.iter_mut().zip(by_flows(plan, cycle)) {
+            if e.closers.is_empty() {
+                (e.closers, e.count) = (own.closers, own.count);
+            }
+        }
+    }
     for e in &mut edges {
         spread_out(&mut e.closers);
     }

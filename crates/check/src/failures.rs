@@ -2,7 +2,8 @@
 //!
 //! A failure changes the routes to a place only if it takes the last next hop of
 //! some device on the way there; else fewer packets take the same ways. Only such
-//! pairs of links and places are looked at. Under a failure, packets take the new
+//! pairs of links and places are looked at, and all links for places that static
+//! routes lead to. Under a failure, packets take the new
 //! routes from all hosts; and those that were under way when it happened go on by
 //! the new routes from wherever the old ones had brought them. What waits before,
 //! during and after is taken together.
@@ -13,7 +14,7 @@ use crate::graph::{Graph, Wait};
 use crate::routes::{inner, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
-use xoff_net::topology::PortId;
+use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::Plan;
 
 /// A step of packets: out by the first port, in its lane, and then by the second.
@@ -47,20 +48,31 @@ pub struct Worst {
     pub lasting: bool,
 }
 
+/// What is known of the intact network beside its routes.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// All places.
+    pub places: &'a [Place],
+    /// Hosts to which static routes lead.
+    pub apart: &'a BTreeSet<NodeId>,
+    /// Flows with explicit paths.
+    pub explicit: &'a [u32],
+}
+
 /// Most failures with a cycle that are searched for one that lasts.
 const SEARCHED: usize = 16;
 
-/// The links, by the lower of their ports, that a failure can take without cutting
-/// a host off.
-pub fn links(plan: &Plan) -> Vec<PortId> {
+/// The links that are up, by the lower of their ports, that a failure can take
+/// without cutting a host off.
+pub fn links(plan: &Plan, router: &Router) -> Vec<PortId> {
     let topology = &plan.topology;
     let lone = |port: PortId| {
         let node = topology.ports[port as usize].node;
-        let outer = topology.nodes[node as usize].ports.iter().filter(|&&p| !inner(plan, p));
+        let outer = topology.nodes[node as usize].ports.iter().filter(|&&p| !inner(plan, p) && router.alive(p));
         (node as usize) < topology.hosts().count() && outer.count() == 1
     };
     (0..topology.ports.len() as PortId)
-        .filter(|&p| p < topology.ports[p as usize].peer && !inner(plan, p))
+        .filter(|&p| p < topology.ports[p as usize].peer && !inner(plan, p) && router.alive(p))
         .filter(|&p| !lone(p) && !lone(topology.ports[p as usize].peer))
         .collect()
 }
@@ -74,15 +86,20 @@ pub fn examine(
     plan: &Plan,
     router: &mut Router,
     dead: &BTreeSet<PortId>,
-    places: &[Place],
+    cx: &Context<'_>,
     intact: &Matrix,
     order: &[Wait],
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Failures>, String> {
+    let places = cx.places;
     let mut spread = Spread::new(plan, &lanes(plan));
     let touched = touched(plan, router, places, &mut spread);
+    // Static routes stay when the distances change beneath them, so that a failure
+    // may change next hops anywhere, also where none is lost.
+    let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
+    let apart: Vec<usize> = (0..places.len()).filter(|&i| fixed(&places[i])).collect();
     let rank: BTreeMap<Wait, usize> = order.iter().zip(0..).map(|(&w, n)| (w, n)).collect();
-    let links = links(plan);
+    let links = links(plan, router);
     let mut found = Failures {
         examined: links.len(),
         changing: 0,
@@ -94,13 +111,16 @@ pub fn examine(
         if !watch(Progress { what: "failing links", done, of: links.len() }) {
             return Ok(None);
         }
-        let Some(touched) = touched.get(&link) else { continue };
-        found.changing += 1;
+        let around = touched.get(&link);
+        if around.is_none() && apart.is_empty() {
+            continue;
+        }
         let mut failed = router.without(&with(plan, dead, link));
         let mut new: BTreeSet<Step> = BTreeSet::new();
-        for &place in touched {
+        for &place in around.into_iter().flatten().chain(&apart).collect::<BTreeSet<_>>() {
             new.extend(steps(plan, router, &mut failed, &places[place], link, &mut spread, intact));
         }
+        found.changing += usize::from(around.is_some() || !new.is_empty());
         let rank = |(port, lane): (PortId, u8)| rank.get(&Wait { port, lane, flow: None });
         let forwards = |step: &Step| matches!((rank(step.0), rank(step.1)), (Some(a), Some(b)) if a < b);
         if new.iter().all(forwards) {
@@ -117,7 +137,7 @@ pub fn examine(
                 found.cyclic.push(link);
                 let lasts = found.worst.as_ref().is_some_and(|w| w.lasting);
                 if !lasts && found.cyclic.len() <= SEARCHED {
-                    let steady = matrix(plan, &mut failed, places, &mut |_, _| true)?;
+                    let steady = matrix(plan, &mut failed, places, cx.explicit, &mut |_, _| true)?;
                     let steady = steady.expect("nobody ended it").graph(&plan.topology);
                     if steady.order().is_none() {
                         found.worst = Some(Worst { link, graph: steady, lasting: true });

@@ -211,7 +211,9 @@ pub fn check(
     let plan = &loaded.plan;
     let scope = plan.flow_control.pause_scope();
     let mut router = router(loaded);
-    let places = all::places(&plan.topology, &all::apart(&loaded.scenario, &plan.topology));
+    let apart = all::apart(&loaded.scenario, &plan.topology);
+    let places = all::places(&plan.topology, &router, &apart);
+    let explicit = all::explicit(&loaded.scenario, plan);
     if !watch(Progress { what: "looking for who can block whom", done: 0, of: plan.flows.len() }) {
         return Ok(None);
     }
@@ -253,7 +255,9 @@ pub fn check(
         }
         (Routes::All | Routes::AllUnderSingleFailures, _) => {
             let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
-            let Some(made) = all::matrix(plan, &mut router, &places, &mut watch)? else { return Ok(None) };
+            let Some(made) = all::matrix(plan, &mut router, &places, &explicit, &mut watch)? else {
+                return Ok(None);
+            };
             let graph = made.graph(&plan.topology);
             matrix = Some(made);
             graph
@@ -265,7 +269,8 @@ pub fn check(
     let mut orders = Vec::new();
     if let (Routes::AllUnderSingleFailures, Some(matrix), Some(order)) = (routes, &matrix, &order) {
         let down = down(plan);
-        let found = failures::examine(plan, &mut router, &down, &places, matrix, order, watch)?;
+        let context = failures::Context { places: &places, apart: &apart, explicit: &explicit };
+        let found = failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?;
         let Some(found) = found else { return Ok(None) };
         report.failures = Some(failures_report(plan, &found));
         if let Some(worst) = found.worst {
@@ -368,6 +373,18 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             "Routes change {} times: what waits before, during and after a change is taken together.",
             plan.faults.reroutes.len()
         ));
+    }
+    if routes != Routes::Scenario && !all::explicit(&loaded.scenario, plan).is_empty() {
+        notes.push(
+            "The scenario's flows with explicit paths count as they are, beside all routes of the routing."
+                .to_string(),
+        );
+    }
+    if routes == Routes::AllUnderSingleFailures {
+        notes.push(
+            "A link that fails stays down: packets that are under way when it comes back are not considered."
+                .to_string(),
+        );
     }
     if routes != Routes::Scenario {
         let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));

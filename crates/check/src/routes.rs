@@ -36,6 +36,14 @@ pub fn answers_wait(plan: &Plan) -> bool {
     }
 }
 
+/// The lane of congestion notifications, if they have one of their own.
+pub fn cnp_lane(plan: &Plan) -> Option<u8> {
+    match &plan.congestion_control {
+        CongestionControlParams::None => None,
+        CongestionControlParams::Dcqcn(dcqcn) => dcqcn.cnp_lane,
+    }
+}
+
 /// Whether a port belongs to the inside of a slow receiver. What waits there is
 /// read sooner or later (a stall has an end), so that nobody waits for it for ever.
 pub fn inner(plan: &Plan, port: PortId) -> bool {
@@ -71,11 +79,7 @@ impl<'p> Ways<'p> {
         }
         moves.sort_unstable();
         moves.dedup();
-        let cnp_lane = match &plan.congestion_control {
-            CongestionControlParams::None => None,
-            CongestionControlParams::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-        };
-        Self { plan, later, moves, answers: answers_wait(plan), cnp_lane }
+        Self { plan, later, moves, answers: answers_wait(plan), cnp_lane: cnp_lane(plan) }
     }
 
     /// Shows `visit` every step that packets of a flow take.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_plan::Loaded;
 use xoff_plan::plan::{ENDS, Plan};
+use xoff_plan::scenario::Traffic;
 use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
@@ -30,18 +31,24 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     let apart: BTreeSet<u32> = overrides.iter().filter_map(|o| plan.topology.find(&o.to)).collect();
     let places = listed(plan, &certificate.order)?;
     passed_on(plan, &places)?;
+    // Routing does not choose the paths of these.
+    let traffic = &loaded.scenario.traffic;
+    let explicit = |class: u16| matches!(&traffic[usize::from(class)], Traffic::Flow(f) if f.path.is_some());
     match certificate.routes {
-        Routes::Scenario => flows(plan, &places),
-        Routes::All => crate::verify_all::all(plan, router, None, &apart, &places),
+        Routes::Scenario => flows(plan, &places, &|_| true),
+        Routes::All => Ok(flows(plan, &places, &explicit)?
+            + crate::verify_all::all(plan, router, None, &apart, &places)?),
         Routes::AllUnderSingleFailures => {
+            let mut compared = flows(plan, &places, &explicit)?;
             let mut under = BTreeMap::new();
             for failure in &certificate.under {
                 let link = port(&plan.topology, &plan.topology.names(), &failure.link);
                 let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
                 under.insert(link, listed(plan, &failure.order)?);
                 passed_on(plan, &under[&link])?;
+                compared += flows(plan, &under[&link], &explicit)?;
             }
-            crate::verify_all::single_failures(plan, router, &apart, &places, &under)
+            Ok(compared + crate::verify_all::single_failures(plan, router, &apart, &places, &under)?)
         }
     }
 }
@@ -114,20 +121,30 @@ fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
     Ok(())
 }
 
-/// All flows: every place that a packet can come to, by its route or by a change of routes.
-fn flows(plan: &Plan, places: &Places) -> Result<u64, String> {
-    let answers =
+/// Whether acknowledgements and congestion notifications can be paused, and the
+/// lane of the latter if they have one of their own.
+pub fn answers(plan: &Plan) -> (bool, Option<u8>) {
+    let paused =
         !matches!(plan.flow_control.queueing(), Queueing::Numbered { acks: false, .. } | Queueing::PerFlow);
     let notified = match &plan.congestion_control {
         Congestion::Dcqcn(dcqcn) => dcqcn.cnp_lane,
         Congestion::None => None,
     };
+    (paused, notified)
+}
+
+/// All flows of the classes that are asked for: every place that a packet can come to, by its route or by a change of routes.
+fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, String> {
+    let (answers, notified) = answers(plan);
     let mut compared = 0;
     let mut starts: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
     let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
     for (id, path, ack_path) in first.chain(rerouted) {
         let flow = &plan.flows[id as usize];
+        if !of(flow.class) {
+            continue;
+        }
         starts.insert((id, path, flow.lane));
         for lane in [Some(flow.ack_lane), notified].into_iter().flatten().filter(|_| answers) {
             starts.insert((id, ack_path, lane));

@@ -1,7 +1,7 @@
 //! The small checker's walk over all routes: for each host, from every other host
 //! along every next hop.
 
-use crate::verify::{Places, compare};
+use crate::verify::{Places, answers, compare};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind};
@@ -15,8 +15,8 @@ type Step<'s> = &'s mut dyn FnMut(Queue, Queue) -> Result<(), String>;
 
 /// Compares the waits of every two queues that packets to some host may take one
 /// after the other. Where a link has just failed (`after`: its port, and the router
-/// from before), packets go on as well from wherever the old routes have brought
-/// them. Hosts in `apart` have routes of their own; others of one switch are walked
+/// from before), the waits of the old routes may stand as well, and packets go on
+/// from wherever these have brought them. Hosts in `apart` have routes of their own; others of one switch are walked
 /// to together, but for the last link.
 pub fn all(
     plan: &Plan,
@@ -31,6 +31,9 @@ pub fn all(
     let mut walked: BTreeMap<NodeId, Vec<Queue>> = BTreeMap::new();
     for to in topology.hosts() {
         let links = &topology.nodes[to as usize].ports;
+        if !links.iter().any(|&p| topology.neighbour(p) != to && router.alive(p)) {
+            continue;
+        }
         let switch = links.first().map(|&p| topology.neighbour(p)).filter(|&switch| {
             let lone = topology.nodes[switch as usize].kind == NodeKind::Switch
                 && links.iter().all(|&p| [switch, to].contains(&topology.neighbour(p)));
@@ -41,7 +44,9 @@ pub fn all(
             Ok(())
         };
         if let Some((switch, known)) = switch.and_then(|s| Some((s, walked.get(&s)?))) {
-            for out in router.next_hops(switch, to) {
+            let mut outs = router.next_hops(switch, to);
+            outs.extend(after.iter_mut().flat_map(|(_, before)| before.next_hops(switch, to)));
+            for out in outs {
                 for &(into, lane) in known.iter().filter(|q| topology.ports[q.0 as usize].node != to) {
                     let ingress = topology.ports[into as usize].peer;
                     check((into, lane), (out, plan.onward_lane(lane, ingress, out)))?;
@@ -49,16 +54,16 @@ pub fn all(
             }
             continue;
         }
-        let mut begun = Vec::new();
+        let (mut begun, mut lost) = (Vec::new(), Vec::new());
         if let Some((failed, before)) = &mut after {
             let peer = topology.ports[*failed as usize].peer;
-            begun = reached(plan, before, to, Vec::new(), &mut |_, _| Ok(()))?;
-            begun.retain(|&(port, _)| port != *failed && port != peer);
+            begun = reached(plan, before, to, Vec::new(), &mut check)?;
+            lost = begun.extract_if(.., |&mut (port, _)| port == *failed || port == peer).collect();
         }
         let queues = reached(plan, router, to, begun, &mut check)?;
         if let Some(switch) = switch {
             let mut into: Vec<Queue> =
-                queues.into_iter().filter(|q| topology.neighbour(q.0) == switch).collect();
+                queues.into_iter().chain(lost).filter(|q| topology.neighbour(q.0) == switch).collect();
             // This host itself sends to the others.
             into.extend(first_queues(plan, links));
             walked.insert(switch, into);
@@ -70,7 +75,9 @@ pub fn all(
 /// The queues in which packets may begin at some ports.
 fn first_queues(plan: &Plan, ports: &[u32]) -> Vec<Queue> {
     let lanes: BTreeSet<u8> = plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane]).collect();
-    let lanes = if lanes.is_empty() { (0..plan.lanes.len() as u8).collect() } else { lanes };
+    let mut lanes = if lanes.is_empty() { (0..plan.lanes.len() as u8).collect() } else { lanes };
+    let (paused, notified) = answers(plan);
+    lanes.extend(notified.filter(|_| paused));
     ports.iter().flat_map(|&port| lanes.iter().map(move |&lane| (port, lane))).collect()
 }
 

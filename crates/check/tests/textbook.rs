@@ -84,6 +84,25 @@ fn clos_and_mesh_are_safe() {
 }
 
 #[test]
+fn one_switch_is_safe() {
+    // Its hosts are one place: each sends to the others of its own.
+    let incast = format!(
+        "[topology]\nkind = \"custom\"\nhosts = [\"a\", \"b\", \"c\"]\nswitches = [\"s\"]\nlinks = [{}]\n{TIGHT}\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"a\"\ndst = \"c\"\nsize = \"1MB\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"b\"\ndst = \"c\"\nsize = \"1MB\"\n",
+        ["a", "b", "c"].map(|h| format!("{{a = \"{h}\", b = \"s\", rate = \"10Gbps\", delay = \"1us\"}}")).join(", ")
+    );
+    for loaded in [example("hello", &[]), load(&incast, &[])] {
+        for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
+            assert!(safe(&loaded, routes), "{routes:?}");
+        }
+    }
+    // Each of three hosts sends to two others: three waits on the way in, six dependencies.
+    let report = check(&load(&incast, &[]), Routes::All).report;
+    assert_eq!((report.waits, report.dependencies), (6, 6));
+}
+
+#[test]
 fn other_flow_controls_wait_otherwise() {
     let bcube = |scheme| example("bcube-deadlock", &[("flow_control.scheme", scheme)]);
     assert!(safe(&bcube("none"), Routes::Scenario));
