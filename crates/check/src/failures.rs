@@ -68,7 +68,8 @@ pub fn links(plan: &Plan, router: &Router) -> Vec<PortId> {
     let topology = &plan.topology;
     let lone = |port: PortId| {
         let node = topology.ports[port as usize].node;
-        let outer = topology.nodes[node as usize].ports.iter().filter(|&&p| !inner(plan, p) && router.alive(p));
+        let outer =
+            topology.nodes[node as usize].ports.iter().filter(|&&p| !inner(plan, p) && router.alive(p));
         (node as usize) < topology.hosts().count() && outer.count() == 1
     };
     (0..topology.ports.len() as PortId)

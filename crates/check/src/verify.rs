@@ -36,8 +36,10 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     let explicit = |class: u16| matches!(&traffic[usize::from(class)], Traffic::Flow(f) if f.path.is_some());
     match certificate.routes {
         Routes::Scenario => flows(plan, &places, &|_| true),
-        Routes::All => Ok(flows(plan, &places, &explicit)?
-            + crate::verify_all::all(plan, router, None, &apart, &places)?),
+        Routes::All => {
+            Ok(flows(plan, &places, &explicit)?
+                + crate::verify_all::all(plan, router, None, &apart, &places)?)
+        }
         Routes::AllUnderSingleFailures => {
             let mut compared = flows(plan, &places, &explicit)?;
             let mut under = BTreeMap::new();

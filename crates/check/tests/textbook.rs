@@ -3,7 +3,7 @@
 mod common;
 
 use common::{check, cycle, example, load, safe, shown};
-use xoff_check::certificate::{Certificate, Routes};
+use xoff_check::certificate::{Certificate, Entry, Routes, Under};
 use xoff_check::{Verdict, router, verify::verify};
 use xoff_plan::Loaded;
 
@@ -51,6 +51,7 @@ fn single_failures_of_a_fat_tree_are_examined_one_by_one() {
     let analysis = check(&one, Routes::AllUnderSingleFailures);
     let failures = analysis.report.failures.clone().expect("they were asked for");
     assert!(failures.lasting && !failures.cyclic.is_empty(), "{failures:?}");
+    assert_eq!(failures.examined, 8 * 2 + 8 * 2 - 1);
     assert!(shown(&analysis).is_some());
 }
 
@@ -90,7 +91,9 @@ fn one_switch_is_safe() {
         "[topology]\nkind = \"custom\"\nhosts = [\"a\", \"b\", \"c\"]\nswitches = [\"s\"]\nlinks = [{}]\n{TIGHT}\
          [[traffic]]\nkind = \"flow\"\nsrc = \"a\"\ndst = \"c\"\nsize = \"1MB\"\n\
          [[traffic]]\nkind = \"flow\"\nsrc = \"b\"\ndst = \"c\"\nsize = \"1MB\"\n",
-        ["a", "b", "c"].map(|h| format!("{{a = \"{h}\", b = \"s\", rate = \"10Gbps\", delay = \"1us\"}}")).join(", ")
+        ["a", "b", "c"]
+            .map(|h| format!("{{a = \"{h}\", b = \"s\", rate = \"10Gbps\", delay = \"1us\"}}"))
+            .join(", ")
     );
     for loaded in [example("hello", &[]), load(&incast, &[])] {
         for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
@@ -178,6 +181,9 @@ fn priorities_wait_each_for_itself() {
     };
     assert!(safe(&ring([3, 3, 4]), Routes::Scenario));
     deadlocks(&ring([4, 4, 4]), Routes::Scenario, 3);
+    // Shortest routes close no ring of three, but these flows are there as well.
+    deadlocks(&ring([4, 4, 4]), Routes::All, 3);
+    assert!(safe(&ring([3, 3, 4]), Routes::All));
     let lossy = [("flow_control.priorities", "[3]")];
     let mixed = ring([3, 3, 3]);
     assert!(!safe(&mixed, Routes::Scenario));
@@ -238,6 +244,71 @@ fn a_certificate_that_is_wrong_in_any_way_is_refused() {
     let good = check(&loaded, Routes::Scenario).certificate.expect("it is safe");
     let failed = example("fat-tree-failed-links", &[]);
     assert!(verify(&failed, &mut router(&failed), &good).is_err());
+}
+
+#[test]
+fn an_order_for_a_failure_holds_for_what_waited_before_it() {
+    let loaded = example("fat-tree-failed-links", &[("failure", "[]")]);
+    let good = check(&loaded, Routes::AllUnderSingleFailures).certificate.expect("it is safe");
+    let topology = &loaded.plan.topology;
+    let [edge, above] = ["S0.0", "S1.0"].map(|name| topology.find(name).expect("it is there"));
+    let up = topology.nodes[edge as usize].ports.iter().find(|&&p| topology.neighbour(p) == above);
+    let link = topology.port_name(*up.expect("they are neighbours"));
+    let peer = topology.port_name(topology.ports[*up.expect("they are neighbours") as usize].peer);
+    let at = good.under.iter().position(|u| [&link, &peer].contains(&&u.link));
+    let holds = |order: Vec<Entry>| {
+        let mut changed = good.clone();
+        match at {
+            Some(at) => changed.under[at].order = order,
+            None => changed.under.push(Under { link: link.clone(), order }),
+        }
+        verify(&loaded, &mut router(&loaded), &changed)
+    };
+    let order = at.map_or(&good.order, |at| &good.under[at].order);
+    assert!(holds(order.clone()).is_ok());
+    // Nobody leaves by the link once it has failed, but what waited for it may still stand.
+    let (front, rest): (Vec<Entry>, Vec<Entry>) = order.iter().cloned().partition(|e| e.port == link);
+    assert!(!front.is_empty());
+    let refused = holds(front.into_iter().chain(rest).collect()).expect_err("it is refused");
+    assert!(refused.contains(&format!("may wait for {link}, which is not listed behind")), "{refused}");
+}
+
+#[test]
+fn notifications_wait_in_their_own_priority() {
+    let loaded = load(
+        &everybody("kind = \"line\"\nswitches = 3\nhosts_per_switch = 2"),
+        &[
+            ("transport.congestion_control", "dcqcn"),
+            ("dcqcn.cnp_interval", "50us"),
+            ("dcqcn.cnp_priority", "5"),
+        ],
+    );
+    let good = check(&loaded, Routes::All).certificate.expect("it is safe");
+    assert!(good.order.iter().any(|e| e.priority == 5));
+    let mut bad = good;
+    bad.order.retain(|e| e.priority != 5);
+    assert!(verify(&loaded, &mut router(&loaded), &bad).is_err());
+}
+
+#[test]
+fn static_routes_hide_what_a_failure_changes() {
+    // Packets from D to d go over A, whose static route leads over B. Without A-T, which
+    // they do not use, A is farther from T than before, and E becomes as good as A.
+    // Packets from T to x go over F and E.
+    let links = ["x D", "d T", "A T", "A B", "B T", "D A", "D E", "E F", "F T"].map(|l| {
+        let (a, b) = l.split_once(' ').expect("two names");
+        format!("{{a = \"{a}\", b = \"{b}\", rate = \"10Gbps\", delay = \"1us\"}}")
+    });
+    let text = format!(
+        "[topology]\nkind = \"custom\"\nhosts = [\"x\", \"d\"]\nswitches = [\"A\", \"B\", \"D\", \"E\", \"F\", \"T\"]\n\
+         links = [{}]\n{TIGHT}[routing]\noverrides = [{{at = \"A\", to = \"d\", via = \"B\"}}, \
+         {{at = \"T\", to = \"x\", via = \"F\"}}]\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"x\"\ndst = \"d\"\nsize = \"1MB\"\n",
+        links.join(", ")
+    );
+    let failures = check(&load(&text, &[]), Routes::AllUnderSingleFailures).report.failures;
+    // All but the links of the two hosts, and A-T among them.
+    assert_eq!(failures.map(|f| (f.examined, f.changing)), Some((7, 7)));
 }
 
 #[test]
