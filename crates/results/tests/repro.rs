@@ -125,6 +125,21 @@ fn seeds_are_paired_and_what_is_missing_decides_nothing() {
 }
 
 #[test]
+fn a_missing_seed_does_not_hide_that_it_happened() {
+    const NAN: f64 = f64::NAN;
+    let never = "relation = \"equals\"\nlow = 0\nhigh = 0\nmeasure = [{ run = \"ours\", metric = \"fct\", at = { \"traffic.0.load\" = 0.4 } }]";
+    let with = |claim: &str, a: f64, b: f64| judge(claim, [a, b, NAN, NAN, NAN, NAN, NAN, NAN]).0;
+    assert_eq!(with(never, NAN, 1.0), Verdict::Contradicted);
+    assert_eq!(with(never, NAN, 0.0), Verdict::Undecided);
+    assert_eq!(with(never, 0.0, 0.0), Verdict::Reproduced);
+    let at_most = never.replace("equals", "at_most").replace("low = 0\n", "");
+    assert_eq!(with(&at_most, 1.0, NAN), Verdict::Contradicted);
+    // Of a mean the missing one could turn it.
+    let one = never.replace("low = 0", "low = 1").replace("high = 0", "high = 1");
+    assert_eq!(with(&one, 9.0, NAN), Verdict::Undecided);
+}
+
+#[test]
 fn every_relation_is_judged_by_its_own_rule() {
     let fct = [8.0, 8.0, 6.0, 6.0, 10.0, 10.0, 10.0, 10.0];
     let of = |relation: &str, measure: &str| judge(&format!("relation = \"{relation}\"\n{measure}"), fct).0;
@@ -146,6 +161,23 @@ fn every_relation_is_judged_by_its_own_rule() {
         "6 of 8 at the higher load"
     );
     assert_eq!(of("at_most", &format!("high = 8\n{one}")), Verdict::Reproduced);
+    // 8 and 6: a second bound counts as well, widened like the first.
+    for relation in ["at_most", "at_least"] {
+        for (bounds, verdict) in [
+            ("low = 6\nhigh = 8", Verdict::Reproduced),
+            ("low = 7.6\nhigh = 9", Verdict::Contradicted),
+            ("low = 3\nhigh = 6.5", Verdict::Contradicted),
+        ] {
+            assert_eq!(of(relation, &format!("{bounds}\n{one}")), verdict, "{relation} {bounds}");
+        }
+    }
+    // The number of a case, and one that stands at the other bound, are what the relation says.
+    let case = "per_case = { c = 6 }\nmeasure = [{ case = \"c\", run = \"ours\", metric = \"fct\" }]";
+    assert_eq!(of("at_least", case), Verdict::Reproduced);
+    assert_eq!(of("at_most", case), Verdict::Contradicted);
+    assert_eq!(of("equals", case), Verdict::Contradicted);
+    assert_eq!(of("at_least", &format!("high = 3\n{one}")), Verdict::Reproduced);
+    assert_eq!(of("at_most", &format!("low = 20\n{one}")), Verdict::Reproduced);
     let never = "measure = [{ run = \"ours\", metric = \"drops\" }]";
     assert_eq!(of("equals", &format!("low = 0\nhigh = 0\n{never}")), Verdict::Reproduced);
     let shape = "measure = [{ run = \"ours\", metric = \"fct\", says = \"it is short\", high = 9 }]";
