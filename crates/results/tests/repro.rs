@@ -1,14 +1,15 @@
 //! Experiments: the files of the repository, what is wrong with a file, and
 //! verdicts on numbers that were made by hand.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use xoff_results::repro::evaluate;
-use xoff_results::repro::experiment::Experiment;
+use xoff_results::repro::experiment::{Claim, Experiment};
 use xoff_results::repro::library;
 use xoff_results::repro::metrics::Value;
 use xoff_results::repro::read;
-use xoff_results::repro::report::{FORMAT, FORMAT_VERSION, Results};
+use xoff_results::repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, Results};
 use xoff_results::repro::verdict::Verdict;
 use xoff_results::repro::{answer, page};
 
@@ -242,4 +243,73 @@ fn partial_and_short_results_say_so_everywhere() {
     }
     let again: Results = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
     assert_eq!(again, results);
+}
+
+#[test]
+fn choices_in_words_are_named_where_sensitivity_was_asked_for() {
+    let words = "[[chosen]]\nwhat = \"the moon\"\nreason = \"r\"\n\n[[chosen]]\nkey = \"transport.mtu\"\nvalue = \"1kB\"\nreason = \"r\"\n\n[[claim]]";
+    let e = read::read("e.toml", text(RATIO).replace("[[claim]]", words).as_bytes()).unwrap().experiment;
+    let chosen = report::chosen(&e);
+    assert_eq!(chosen.iter().map(|c| c.in_words).collect::<Vec<_>>(), [true, false]);
+    let mut result = ExperimentResult {
+        paper: e.paper.clone(),
+        id: e.id.clone(),
+        title: String::new(),
+        section: String::new(),
+        kind: e.kind,
+        note: String::new(),
+        runs: 0,
+        done: 0,
+        lost: 0,
+        failed: Vec::new(),
+        seeds: Vec::new(),
+        chosen,
+        claims: evaluate::claims(&e, false, &e.grid(false, &[]), &vec![None; 8], 0),
+        plots: Vec::new(),
+        sensitivity: None,
+    };
+    for (sensitivity, says) in [(None, false), (Some(Vec::new()), true)] {
+        result.sensitivity = sensitivity;
+        let results = Results {
+            format: FORMAT.into(),
+            format_version: FORMAT_VERSION,
+            xoff_version: "0".into(),
+            quick: false,
+            complete: true,
+            experiments: vec![result.clone()],
+            others: Vec::new(),
+        };
+        let answer = answer::experiment(&result, false);
+        assert_eq!(answer.contains("not varied, chosen in words: the moon"), says, "{answer}");
+        let page = page::render(&results);
+        assert_eq!(page.contains("Not varied, since no key stands for them: `the moon`."), says, "{page}");
+        assert_eq!(page.contains("No other choice was tried."), says);
+    }
+}
+
+/// `experiments/results.json` is made by `make repro`. If this fails, run it.
+#[test]
+fn the_stored_results_have_every_experiment_and_claim() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let stored = std::fs::read_to_string(dir.join("results.json")).unwrap();
+    let stored: Results = serde_json::from_str(&stored).unwrap();
+    assert!(stored.complete && !stored.quick, "make repro was interrupted, or run with --quick");
+    let claims: BTreeSet<_> = stored.claims().map(|c| (c.paper.clone(), c.id.clone())).collect();
+    let mut missing = Vec::new();
+    for paper in library::load(&dir).unwrap() {
+        for e in paper.experiments.iter().map(|i| &i.read.experiment) {
+            let Some(found) = stored.experiments.iter().find(|s| s.paper == e.paper && s.id == e.id) else {
+                missing.push(format!("{}/{}", e.paper, e.id));
+                continue;
+            };
+            let lacks = |c: &&Claim| !found.claims.iter().any(|f| f.id == c.id);
+            missing.extend(e.claim.iter().filter(lacks).map(|c| format!("{}/{}", e.paper, c.id)));
+        }
+        for c in paper.claims.iter().flat_map(|c| &c.claim) {
+            if !claims.contains(&(paper.name.clone(), c.id.clone())) {
+                missing.push(format!("{}/{}", paper.name, c.id));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "experiments/results.json lacks {}: run `make repro`", missing.join(", "));
 }
