@@ -239,7 +239,8 @@ impl Context<'_> {
             chosen: report::chosen(e),
             claims,
             plots: Vec::new(),
-            sensitivity: None,
+            // Empty where no choice has a key, which is not the same as not asked for.
+            sensitivity: self.args.sensitivity.then(Vec::new),
         };
         let drawn = Drawn {
             e,

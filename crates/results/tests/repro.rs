@@ -1,14 +1,15 @@
 //! Experiments: the files of the repository, what is wrong with a file, and
 //! verdicts on numbers that were made by hand.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use xoff_results::repro::evaluate;
-use xoff_results::repro::experiment::Experiment;
+use xoff_results::repro::experiment::{Claim, Experiment};
 use xoff_results::repro::library;
 use xoff_results::repro::metrics::Value;
 use xoff_results::repro::read;
-use xoff_results::repro::report::{FORMAT, FORMAT_VERSION, Results};
+use xoff_results::repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, Results};
 use xoff_results::repro::verdict::Verdict;
 use xoff_results::repro::{answer, page};
 
@@ -125,6 +126,21 @@ fn seeds_are_paired_and_what_is_missing_decides_nothing() {
 }
 
 #[test]
+fn a_missing_seed_does_not_hide_that_it_happened() {
+    const NAN: f64 = f64::NAN;
+    let never = "relation = \"equals\"\nlow = 0\nhigh = 0\nmeasure = [{ run = \"ours\", metric = \"fct\", at = { \"traffic.0.load\" = 0.4 } }]";
+    let with = |claim: &str, a: f64, b: f64| judge(claim, [a, b, NAN, NAN, NAN, NAN, NAN, NAN]).0;
+    assert_eq!(with(never, NAN, 1.0), Verdict::Contradicted);
+    assert_eq!(with(never, NAN, 0.0), Verdict::Undecided);
+    assert_eq!(with(never, 0.0, 0.0), Verdict::Reproduced);
+    let at_most = never.replace("equals", "at_most").replace("low = 0\n", "");
+    assert_eq!(with(&at_most, 1.0, NAN), Verdict::Contradicted);
+    // Of a mean the missing one could turn it.
+    let one = never.replace("low = 0", "low = 1").replace("high = 0", "high = 1");
+    assert_eq!(with(&one, 9.0, NAN), Verdict::Undecided);
+}
+
+#[test]
 fn every_relation_is_judged_by_its_own_rule() {
     let fct = [8.0, 8.0, 6.0, 6.0, 10.0, 10.0, 10.0, 10.0];
     let of = |relation: &str, measure: &str| judge(&format!("relation = \"{relation}\"\n{measure}"), fct).0;
@@ -146,6 +162,23 @@ fn every_relation_is_judged_by_its_own_rule() {
         "6 of 8 at the higher load"
     );
     assert_eq!(of("at_most", &format!("high = 8\n{one}")), Verdict::Reproduced);
+    // 8 and 6: a second bound counts as well, widened like the first.
+    for relation in ["at_most", "at_least"] {
+        for (bounds, verdict) in [
+            ("low = 6\nhigh = 8", Verdict::Reproduced),
+            ("low = 7.6\nhigh = 9", Verdict::Contradicted),
+            ("low = 3\nhigh = 6.5", Verdict::Contradicted),
+        ] {
+            assert_eq!(of(relation, &format!("{bounds}\n{one}")), verdict, "{relation} {bounds}");
+        }
+    }
+    // The number of a case, and one that stands at the other bound, are what the relation says.
+    let case = "per_case = { c = 6 }\nmeasure = [{ case = \"c\", run = \"ours\", metric = \"fct\" }]";
+    assert_eq!(of("at_least", case), Verdict::Reproduced);
+    assert_eq!(of("at_most", case), Verdict::Contradicted);
+    assert_eq!(of("equals", case), Verdict::Contradicted);
+    assert_eq!(of("at_least", &format!("high = 3\n{one}")), Verdict::Reproduced);
+    assert_eq!(of("at_most", &format!("low = 20\n{one}")), Verdict::Reproduced);
     let never = "measure = [{ run = \"ours\", metric = \"drops\" }]";
     assert_eq!(of("equals", &format!("low = 0\nhigh = 0\n{never}")), Verdict::Reproduced);
     let shape = "measure = [{ run = \"ours\", metric = \"fct\", says = \"it is short\", high = 9 }]";
@@ -210,4 +243,73 @@ fn partial_and_short_results_say_so_everywhere() {
     }
     let again: Results = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
     assert_eq!(again, results);
+}
+
+#[test]
+fn choices_in_words_are_named_where_sensitivity_was_asked_for() {
+    let words = "[[chosen]]\nwhat = \"the moon\"\nreason = \"r\"\n\n[[chosen]]\nkey = \"transport.mtu\"\nvalue = \"1kB\"\nreason = \"r\"\n\n[[claim]]";
+    let e = read::read("e.toml", text(RATIO).replace("[[claim]]", words).as_bytes()).unwrap().experiment;
+    let chosen = report::chosen(&e);
+    assert_eq!(chosen.iter().map(|c| c.in_words).collect::<Vec<_>>(), [true, false]);
+    let mut result = ExperimentResult {
+        paper: e.paper.clone(),
+        id: e.id.clone(),
+        title: String::new(),
+        section: String::new(),
+        kind: e.kind,
+        note: String::new(),
+        runs: 0,
+        done: 0,
+        lost: 0,
+        failed: Vec::new(),
+        seeds: Vec::new(),
+        chosen,
+        claims: evaluate::claims(&e, false, &e.grid(false, &[]), &vec![None; 8], 0),
+        plots: Vec::new(),
+        sensitivity: None,
+    };
+    for (sensitivity, says) in [(None, false), (Some(Vec::new()), true)] {
+        result.sensitivity = sensitivity;
+        let results = Results {
+            format: FORMAT.into(),
+            format_version: FORMAT_VERSION,
+            xoff_version: "0".into(),
+            quick: false,
+            complete: true,
+            experiments: vec![result.clone()],
+            others: Vec::new(),
+        };
+        let answer = answer::experiment(&result, false);
+        assert_eq!(answer.contains("not varied, chosen in words: the moon"), says, "{answer}");
+        let page = page::render(&results);
+        assert_eq!(page.contains("Not varied, since no key stands for them: `the moon`."), says, "{page}");
+        assert_eq!(page.contains("No other choice was tried."), says);
+    }
+}
+
+/// `experiments/results.json` is made by `make repro`. If this fails, run it.
+#[test]
+fn the_stored_results_have_every_experiment_and_claim() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let stored = std::fs::read_to_string(dir.join("results.json")).unwrap();
+    let stored: Results = serde_json::from_str(&stored).unwrap();
+    assert!(stored.complete && !stored.quick, "make repro was interrupted, or run with --quick");
+    let claims: BTreeSet<_> = stored.claims().map(|c| (c.paper.clone(), c.id.clone())).collect();
+    let mut missing = Vec::new();
+    for paper in library::load(&dir).unwrap() {
+        for e in paper.experiments.iter().map(|i| &i.read.experiment) {
+            let Some(found) = stored.experiments.iter().find(|s| s.paper == e.paper && s.id == e.id) else {
+                missing.push(format!("{}/{}", e.paper, e.id));
+                continue;
+            };
+            let lacks = |c: &&Claim| !found.claims.iter().any(|f| f.id == c.id);
+            missing.extend(e.claim.iter().filter(lacks).map(|c| format!("{}/{}", e.paper, c.id)));
+        }
+        for c in paper.claims.iter().flat_map(|c| &c.claim) {
+            if !claims.contains(&(paper.name.clone(), c.id.clone())) {
+                missing.push(format!("{}/{}", paper.name, c.id));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "experiments/results.json lacks {}: run `make repro`", missing.join(", "));
 }

@@ -49,6 +49,11 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
             }
         }
     }
+    if e.sensitivity.is_some() {
+        for c in e.chosen.iter().filter(|c| c.in_words) {
+            out.push_str(&format!("  not varied, chosen in words: {}\n", c.what));
+        }
+    }
     out
 }
 

@@ -158,8 +158,10 @@ impl Context<'_> {
         if present.len() < combined.len() {
             let text = format!("{} of {} seeds have a value", present.len(), combined.len());
             note(&mut notes, &text);
-            // What is missing could turn it, whatever the others say.
-            verdict = Verdict::Undecided;
+            // What is missing could turn it, but where a single run contradicts.
+            if !(test.of_every_run() && verdict == Verdict::Contradicted) {
+                verdict = Verdict::Undecided;
+            }
         }
         let over = spread(&present, Interval::Ci95);
         let mean = |values: &[Option<f64>]| {
@@ -198,16 +200,20 @@ fn note(notes: &mut Vec<String>, text: &str) {
     }
 }
 
-/// What is claimed of a measure.
+/// What is claimed of a measure: both bounds where the claim gives both. Of a
+/// single number the relation says which bound it is.
 fn range(claim: &Claim, m: &Measure) -> (Option<f64>, Option<f64>) {
-    let (low, high) = match m.case.as_ref().and_then(|case| claim.per_case.get(case)) {
-        Some(&value) => (Some(value), Some(value)),
-        None if claim.relation == Relation::Shape => return (m.low, m.high),
-        None => (claim.low, claim.high),
+    let case = m.case.as_ref().and_then(|case| claim.per_case.get(case)).copied();
+    let (low, high) = match claim.relation {
+        Relation::Shape if case.is_none() => (m.low, m.high),
+        _ => (claim.low, claim.high),
     };
-    match claim.relation {
-        Relation::AtLeast => (low.or(high), None),
-        Relation::AtMost => (None, high.or(low)),
-        _ => (low, high),
+    match (claim.relation, case) {
+        (Relation::AtLeast, Some(value)) => (Some(value), None),
+        (Relation::AtMost, Some(value)) => (None, Some(value)),
+        (_, Some(value)) => (Some(value), Some(value)),
+        (Relation::AtLeast, None) if low.is_none() => (high, None),
+        (Relation::AtMost, None) if high.is_none() => (None, low),
+        (_, None) => (low, high),
     }
 }

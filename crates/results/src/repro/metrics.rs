@@ -327,12 +327,16 @@ impl Run {
             return Ok(Value::none(none));
         }
         let statistic = metric.statistic.as_deref().expect("a metric was checked");
-        let note = (missing > 0).then(|| format!("{missing} of {} flows unfinished", chosen.len()));
-        // Of what has not finished the worst is not known.
-        if missing > 0 && statistic == "max" {
-            return Ok(Value { value: None, note });
-        }
-        Ok(Value { value: Some(of_sample(sample, statistic)), note })
+        let value = of_flow_sample(sample, missing, statistic, metric.of == "flow-rate");
+        let note = (missing > 0).then(|| {
+            let what = match (statistic, value) {
+                ("mean" | "sum", _) => format!(", the {statistic} is of the others"),
+                (_, None) => format!(", and {statistic} is one of theirs"),
+                _ => String::new(),
+            };
+            format!("{missing} of {} flows unfinished{what}", chosen.len())
+        });
+        Ok(Value { value, note })
     }
 
     fn sum(&self, metric: &Metric) -> Result<Value, String> {
@@ -489,6 +493,19 @@ impl Run {
     }
 }
 
+/// A statistic of flows, of which `sample` finished and `missing` did not. Those
+/// take the ranks of the worst, where their values are not known: else a scheme
+/// that holds flows up until the end would be the better for each. `None` if the
+/// statistic is one of theirs. A run of a fixed duration hardly ever finishes all
+/// flows: mean and sum are of those that did.
+fn of_flow_sample(mut sample: Vec<f64>, missing: usize, statistic: &str, worst_first: bool) -> Option<f64> {
+    if !matches!(statistic, "mean" | "sum") {
+        let worst = if worst_first { f64::NEG_INFINITY } else { f64::INFINITY };
+        sample.extend(std::iter::repeat_n(worst, missing));
+    }
+    Some(of_sample(sample, statistic)).filter(|v| v.is_finite())
+}
+
 /// A statistic of a sample that is not empty. Quantiles are by nearest rank.
 fn of_sample(mut sample: Vec<f64>, statistic: &str) -> f64 {
     sample.sort_unstable_by(f64::total_cmp);
@@ -503,5 +520,46 @@ fn of_sample(mut sample: Vec<f64>, statistic: &str) -> f64 {
         "p95" => rank(950),
         "p99" => rank(990),
         _ => rank(999),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_flow_sample;
+
+    #[test]
+    fn unfinished_flows_are_the_worst_by_hand() {
+        // 1 to 98 finished, so that the 99th of 100 is one of the unfinished.
+        let finished = |n: u32| (1..=n).rev().map(f64::from).collect::<Vec<_>>();
+        for (n, missing, statistic, value) in [
+            (100, 0, "p99", Some(99.0)),
+            (100, 0, "max", Some(100.0)),
+            (99, 1, "p99", Some(99.0)),
+            (99, 1, "max", None),
+            (99, 1, "p999", None),
+            (98, 2, "p99", None),
+            (98, 2, "p95", Some(95.0)),
+            // Half of them never finish: the median is the greatest that did.
+            (50, 50, "p50", Some(50.0)),
+            (49, 51, "p50", None),
+            (49, 51, "min", Some(1.0)),
+            (49, 51, "mean", Some(25.0)),
+            (4, 96, "sum", Some(10.0)),
+        ] {
+            let found = of_flow_sample(finished(n), missing, statistic, false);
+            assert_eq!(found, value, "{statistic} of {n} and {missing}");
+        }
+        // The worst rates are the lowest: of 100 the median is the 50th from below.
+        for (n, missing, statistic, value) in [
+            (100, 0, "p50", Some(50.0)),
+            (60, 40, "p50", Some(10.0)),
+            (50, 50, "p50", None),
+            (50, 50, "p99", Some(49.0)),
+            (99, 1, "min", None),
+            (99, 1, "max", Some(99.0)),
+        ] {
+            let found = of_flow_sample(finished(n), missing, statistic, true);
+            assert_eq!(found, value, "{statistic} of the rates of {n} and {missing}");
+        }
     }
 }

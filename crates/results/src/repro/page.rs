@@ -121,7 +121,17 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
             .collect();
         let tried = human::counted(changes.len() as u64, "other choice");
         let text = if flips.is_empty() { "no verdict changes".into() } else { flips.join("; ") };
-        let _ = writeln!(o, "\nOf {tried}: {text}.");
+        if changes.is_empty() {
+            let _ = write!(o, "\nNo other choice was tried.");
+        } else {
+            let _ = write!(o, "\nOf {tried}: {text}.");
+        }
+        let words: Vec<String> =
+            e.chosen.iter().filter(|c| c.in_words).map(|c| format!("`{}`", c.what)).collect();
+        if !words.is_empty() {
+            let _ = write!(o, " Not varied, since no key stands for them: {}.", words.join("; "));
+        }
+        o.push('\n');
     }
 }
 

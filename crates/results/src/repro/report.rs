@@ -67,7 +67,8 @@ pub struct ExperimentResult {
     pub claims: Vec<ClaimResult>,
     /// Names of the pictures.
     pub plots: Vec<String>,
-    /// What other choices change; null without `--sensitivity`.
+    /// What other choices change; null without `--sensitivity`, empty if none of
+    /// them has a key.
     pub sensitivity: Option<Vec<ChangeResult>>,
 }
 
@@ -79,6 +80,9 @@ pub struct ChosenResult {
     pub what: String,
     /// Why.
     pub reason: String,
+    /// Whether it is one in words, which `--sensitivity` cannot change.
+    #[serde(default)]
+    pub in_words: bool,
 }
 
 /// What another choice changes.
@@ -218,7 +222,7 @@ pub fn chosen(e: &Experiment) -> Vec<ChosenResult> {
             (Some(key), Some(value)) => format!("{key} = {value}"),
             _ => c.what.clone().unwrap_or_default(),
         };
-        ChosenResult { what, reason: c.reason.clone() }
+        ChosenResult { what, reason: c.reason.clone(), in_words: c.key.is_none() }
     });
     words.collect()
 }

@@ -79,6 +79,19 @@ pub enum Test {
     },
 }
 
+impl Test {
+    /// Whether it is that something never happens (0 and no more). That is said
+    /// of every run: no mean softens it, and one run contradicts it.
+    pub fn of_every_run(self) -> bool {
+        match self {
+            Test::Range { low, high, neutral } => {
+                high == Some(0.0) && neutral.is_none() && low.is_none_or(|l| l == 0.0)
+            }
+            Test::Ordering { .. } => false,
+        }
+    }
+}
+
 impl Combine {
     /// The number, if there is one: nothing is divided by zero.
     pub fn of(self, a: f64, b: Option<f64>) -> Option<f64> {
@@ -119,8 +132,7 @@ pub fn judge(values: &[f64], test: Test) -> Option<Verdict> {
             Verdict::Contradicted
         }),
         Test::Range { low, high, neutral } => {
-            // That something never happens is said of every run: no mean softens it.
-            if high == Some(0.0) && neutral.is_none() && low.is_none_or(|l| l == 0.0) {
+            if test.of_every_run() {
                 let fits = |&v: &f64| v <= 0.0 && (low.is_none() || v == 0.0);
                 let all = values.iter().all(fits);
                 return Some(if all { Verdict::Reproduced } else { Verdict::Contradicted });
@@ -136,6 +148,10 @@ pub fn judge(values: &[f64], test: Test) -> Option<Verdict> {
             Some(match side {
                 // Who wins is not even known.
                 Some((_, n)) if from < n && to > n => Verdict::Undecided,
+                // A range near neutral may reach beyond it once it is widened: no
+                // margin makes up for another winner, or for none.
+                Some((Side::Less, n)) if from >= n => Verdict::Contradicted,
+                Some((Side::Greater, n)) if to <= n => Verdict::Contradicted,
                 _ if overlaps => Verdict::Reproduced,
                 Some((side, n)) if all_on(side, n) => Verdict::SameDirection,
                 _ => Verdict::Contradicted,
@@ -188,6 +204,41 @@ mod tests {
         assert_eq!(judged(&[-0.059], worse), Verdict::Reproduced);
         assert_eq!(judged(&[-0.3], worse), Verdict::SameDirection);
         assert_eq!(judged(&[0.01], worse), Verdict::Contradicted);
+    }
+
+    #[test]
+    fn a_widened_range_does_not_change_the_winner() {
+        // 1.0651 is widened to 0.852, where the other one wins.
+        let more = range(1.0651, 1.0651, Some(1.0));
+        for (values, verdict) in [
+            (&[1.01][..], Verdict::Reproduced),
+            (&[1.0], Verdict::Contradicted),
+            (&[0.90], Verdict::Contradicted),
+            (&[0.90, 0.91, 0.89], Verdict::Contradicted),
+            // 1 ± 2.484: who wins is not known.
+            (&[1.0, 2.0, 0.0], Verdict::Undecided),
+        ] {
+            assert_eq!(judged(values, more), verdict, "{values:?}");
+        }
+        // A range on no side of 1 says of no winner.
+        assert_eq!(judged(&[0.9], range(0.95, 1.05, Some(1.0))), Verdict::Reproduced);
+    }
+
+    #[test]
+    fn nor_does_one_below_neutral() {
+        // 0.9 is widened to 1.08.
+        let less = range(0.9, 0.9, Some(1.0));
+        for (value, verdict) in [
+            (0.99, Verdict::Reproduced),
+            (0.5, Verdict::SameDirection),
+            (1.0, Verdict::Contradicted),
+            (1.05, Verdict::Contradicted),
+        ] {
+            assert_eq!(judged(&[value], less), verdict, "{value}");
+        }
+        let at_most = Test::Range { low: None, high: Some(0.9), neutral: Some(1.0) };
+        assert_eq!(judged(&[1.05], at_most), Verdict::Contradicted);
+        assert_eq!(judged(&[0.1], at_most), Verdict::Reproduced);
     }
 
     #[test]
