@@ -42,7 +42,7 @@ pub struct ReproArgs {
     #[arg(value_name = "PAPER[/FIGURE]")]
     what: Option<String>,
     /// List papers and experiments, and what is missing; run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["quick", "sensitivity", "json", "resume", "out", "jobs"])]
     list: bool,
     /// Run the shorter version of each experiment
     #[arg(long)]
