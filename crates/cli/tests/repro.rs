@@ -60,7 +60,7 @@ fn a_figure_is_run_judged_drawn_and_resumed() {
     let svg = fs::read_to_string(out.join("pyrrha/fig13/throughput.svg")).unwrap();
     assert!(svg.contains("quick version"));
     let csv = fs::read_to_string(out.join("pyrrha/fig13/throughput.csv")).unwrap();
-    assert!(csv.lines().count() > 300 && csv.contains("bfc-isolated,F3,"), "{}", csv.lines().count());
+    assert!(csv.lines().count() > 300 && csv.contains("bfc-distinct-queues,F3,"), "{}", csv.lines().count());
 
     // A grid that is there is not written over without being asked.
     let again = xoff(&out, &["pyrrha/fig13", "--quick", "--quiet"]);
@@ -103,6 +103,7 @@ fn every_plan_is_worked_out_before_anything_runs() {
         let text = String::from_utf8(done.stderr).unwrap();
         assert!(done.status.code() == Some(1) && text.contains(said), "{text}");
     }
-    let list = xoff(&out, &["--experiments", dir, "--list"]);
+    let mut list = Command::new(env!("CARGO_BIN_EXE_xoff"));
+    let list = list.args(["repro", "--experiments", dir, "--list"]).output().unwrap();
     assert!(String::from_utf8(list.stdout).unwrap().contains("p/fig14"));
 }
