@@ -189,6 +189,14 @@ impl Walks {
         all
     }
 
+    /// The flows whose data crosses a port, in order.
+    pub fn data_over(&self, port: PortId) -> Vec<u32> {
+        let walks = self.over.get(port).iter().map(|&w| self.walks[w as usize]);
+        let mut flows: Vec<u32> = walks.filter(|w| !w.answers).map(|w| w.flow).collect();
+        flows.dedup();
+        flows
+    }
+
     /// `upstream`: pairs of queues of which the first can pause the second in any case.
     fn index(&mut self, ports: usize, mut upstream: Vec<(u32, u32)>) {
         let (mut through, mut over) = (Vec::new(), Vec::new());

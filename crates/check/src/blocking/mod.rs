@@ -163,15 +163,7 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
             () if all.burst > rate => Cause::Bursts,
             () => continue,
         };
-        let mut flows: Vec<u32> = walks
-            .over
-            .get(port)
-            .iter()
-            .map(|&w| walks.walks[w as usize])
-            .filter(|w| !w.answers)
-            .map(|w| w.flow)
-            .collect();
-        flows.dedup();
+        let flows = walks.data_over(port);
         found.push(Congested {
             port,
             cause,

@@ -198,15 +198,7 @@ pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
         q.innocents = flows.len() as u64;
     }
     let innocents = innocents(walks, &culprits, own_flow, port, &queues, &index);
-    let mut flows: Vec<u32> = walks
-        .over
-        .get(port)
-        .iter()
-        .map(|&w| walks.walks[w as usize])
-        .filter(|w| !w.answers)
-        .map(|w| w.flow)
-        .collect();
-    flows.dedup();
+    let flows = walks.data_over(port);
     Tree {
         port,
         culprits: flows.len() as u64,
