@@ -196,12 +196,20 @@ fn growth(
     // Nothing turns at the inner ports of slow hosts, which follow the others.
     turns.resize(topology.ports.len() + 2 * slow.len(), 0);
     let tags = Tags { turns, next: Vec::new() };
-    let most = most(&tags, topology, &routes.hops, &flows, &planned);
+    let chosen = routes.choices.as_ref().map_or(&[][..], |choices| &choices.routes);
+    let most = most(&tags, topology, (&routes.hops, chosen), &flows, &planned);
     Ok((tags.turns, most))
 }
 
 /// How often a tag grows at most; no more than the number of priorities less one.
-fn most(tags: &Tags, topology: &Topology, hops: &[u32], flows: &[Flow], faults: &plan::Faults) -> u8 {
+/// `chosen`: starts of the routes among which sources choose.
+fn most(
+    tags: &Tags,
+    topology: &Topology,
+    (hops, chosen): (&[u32], &[[u32; 2]]),
+    flows: &[Flow],
+    faults: &plan::Faults,
+) -> u8 {
     // By position: one more than the growths with which a packet can stand there.
     let mut known = vec![0u8; hops.len()];
     let walk = |known: &mut Vec<u8>, start: u32, mut growths: u8| {
@@ -218,6 +226,9 @@ fn most(tags: &Tags, topology: &Topology, hops: &[u32], flows: &[Flow], faults: 
     for flow in flows {
         walk(&mut known, flow.path, 0);
         walk(&mut known, flow.ack_path, 0);
+    }
+    for &start in chosen.iter().flatten() {
+        walk(&mut known, start, 0);
     }
     for route in faults.tables.iter().flat_map(|table| &table.flows) {
         walk(&mut known, route.path, 0);

@@ -11,6 +11,7 @@ pub mod bfc;
 mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;
+pub mod portfc;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
