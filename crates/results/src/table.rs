@@ -194,7 +194,7 @@ fn totals(s: &Summary) -> String {
         row(name, text);
     }
     if let Some(summary) = &s.ate {
-        row("first hops", ate::row(summary));
+        row("first hop", ate::row(summary));
     }
     let peaks = [("buffer", &s.peaks.buffer), ("headroom", &s.peaks.headroom), ("queue", &s.peaks.queue)];
     for (name, peak) in peaks {

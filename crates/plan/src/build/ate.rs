@@ -6,7 +6,7 @@ use crate::plan::Ate;
 use crate::scenario::AteUpdate;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::builders::TopologySpec;
-use xoff_net::routing::{Route, RouteError, Router, RoutingKind, TTL};
+use xoff_net::routing::{Route, RouteError, Router, TTL};
 use xoff_net::topology::{NodeId, Topology};
 use xoff_net::units::Span;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
@@ -38,10 +38,6 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
     if !cx.scenario.routing.overrides.is_empty() {
         let help = "remove the overrides, or [routing.ate]";
         return Err(cx.doc.error("routing.overrides", "static routes leave a source no choice", help));
-    }
-    if cx.scenario.routing.kind == Some(RoutingKind::DimensionOrder) {
-        let help = "remove [routing.ate], or the key";
-        return Err(cx.doc.error("routing.kind", "this order leaves a source no choice", help));
     }
     if !cx.scenario.failure.is_empty() {
         let message = "the choice of the first hop does not follow failures";

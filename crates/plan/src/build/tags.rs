@@ -196,20 +196,14 @@ fn growth(
     // Nothing turns at the inner ports of slow hosts, which follow the others.
     turns.resize(topology.ports.len() + 2 * slow.len(), 0);
     let tags = Tags { turns, next: Vec::new() };
-    let chosen = routes.choices.as_ref().map_or(&[][..], |choices| &choices.routes);
-    let most = most(&tags, topology, (&routes.hops, chosen), &flows, &planned);
+    let most = most(&tags, topology, &routes.hops, &flows, &planned);
     Ok((tags.turns, most))
 }
 
 /// How often a tag grows at most; no more than the number of priorities less one.
-/// `chosen`: starts of the routes among which sources choose.
-fn most(
-    tags: &Tags,
-    topology: &Topology,
-    (hops, chosen): (&[u32], &[[u32; 2]]),
-    flows: &[Flow],
-    faults: &plan::Faults,
-) -> u8 {
+/// (Where a source chooses between two routes, a tag grows as often on the one as
+/// on the other, for both lead over one host that relays.)
+fn most(tags: &Tags, topology: &Topology, hops: &[u32], flows: &[Flow], faults: &plan::Faults) -> u8 {
     // By position: one more than the growths with which a packet can stand there.
     let mut known = vec![0u8; hops.len()];
     let walk = |known: &mut Vec<u8>, start: u32, mut growths: u8| {
@@ -226,9 +220,6 @@ fn most(
     for flow in flows {
         walk(&mut known, flow.path, 0);
         walk(&mut known, flow.ack_path, 0);
-    }
-    for &start in chosen.iter().flatten() {
-        walk(&mut known, start, 0);
     }
     for route in faults.tables.iter().flat_map(|table| &table.flows) {
         walk(&mut known, route.path, 0);
