@@ -31,7 +31,9 @@
 //!   to 1. Equation 3 and w_N = 1 − w_H (both §III-F) hold instead, and w_H is kept
 //!   within [`AteParams::least`] and 1.
 //! - *Below the threshold* (`T_H < p · B_H`) the algorithm says nothing, and equation
-//!   3 has no condition: [`Update`] has three readings.
+//!   3 has no condition: [`Update`] has three readings. Where weights grow, a window
+//!   that is used in part, as the last one of a burst, counts as one of little
+//!   traffic, and may bring the weight up to its bound.
 //! - *T_H = 0*: the weight stays, as the paper says. A weight of 0 would then stay
 //!   for ever, which is why there is a least one.
 //! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H /
