@@ -5,6 +5,7 @@ use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{notification_points, reaction_points};
 use crate::faults::Faults;
+use crate::first_hop::{self, Source};
 use crate::host::{ReceiverState, SenderState};
 use crate::irn::IrnSender;
 use crate::leaves::{Leaves, Newcomer};
@@ -120,6 +121,8 @@ pub struct Core<'a> {
     /// By flow; empty without congestion control.
     pub reactions: Vec<ReactionPoint>,
     pub notifications: Vec<NotificationPoint>,
+    /// By host; empty unless they choose the first hops of their flows.
+    pub sources: Vec<Source>,
     /// By gate: deliveries that it still waits for. Empty without gates.
     pub gates: Vec<u32>,
     /// Generation of each timer of the flow control.
@@ -258,6 +261,7 @@ impl<'a> Core<'a> {
             reactions: reaction_points(plan),
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
+            sources: first_hop::sources(plan),
             gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             faults,
