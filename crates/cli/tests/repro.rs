@@ -80,6 +80,91 @@ fn a_figure_is_run_judged_drawn_and_resumed() {
 }
 
 #[test]
+fn figures_of_the_same_runs_share_them() {
+    let (out, dir) = (place("shared"), place("shared-experiments"));
+    fs::create_dir_all(dir.join("p")).unwrap();
+    let owner = r#"paper = "p"
+id = "runs"
+title = "t"
+section = "1"
+kind = "simulation"
+seeds = [1, 2]
+
+[scenario.topology]
+kind = "dumbbell"
+left = 2
+right = 1
+link = { rate = "100Gbps", delay = "1us" }
+bottleneck = { rate = "100Gbps", delay = "1us" }
+
+[[scenario.traffic]]
+kind = "incast"
+fan_in = 2
+to = "H2"
+
+[[vary]]
+key = "traffic.0.size"
+values = ["10kB", "30kB"]
+
+[[chosen]]
+key = "transport.mtu"
+value = "1kB"
+reason = "r"
+
+[[metric]]
+name = "fct"
+of = "fct"
+statistic = "max"
+
+[[plot]]
+name = "fct"
+kind = "bars"
+title = "FCT"
+metrics = ["fct"]
+
+[[claim]]
+id = "runs.c"
+statement = "s"
+subject = "a"
+against = "none"
+metric = "fct"
+relation = "at_least"
+low = 1
+measure = [{ run = "run", metric = "fct" }]
+"#;
+    fs::write(dir.join("p/runs.toml"), owner).unwrap();
+    // What is of the runs is left out: from [scenario] to the metrics.
+    let (head, rest) = (owner.split("seeds").next().unwrap(), &owner[owner.find("[[metric]]").unwrap()..]);
+    let figure = format!("{head}runs_of = \"runs\"\n\n{rest}").replace("\"runs\"\ntitle", "\"fig1\"\ntitle");
+    let figure = figure.replace("runs.c", "fig1.c").replace("statistic = \"max\"", "statistic = \"min\"");
+    fs::write(dir.join("p/fig1.toml"), figure).unwrap();
+    let dir = dir.to_str().unwrap();
+    let run = |out: &Path, what: &str| {
+        let done = xoff(out, &[what, "--experiments", dir, "--quiet", "--json", "--sensitivity"]);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        serde_json::from_slice::<Value>(&done.stdout).unwrap()
+    };
+    let results = run(&out, "p");
+    let found = results["experiments"].as_array().unwrap();
+    // In the order of their names, though the runs are the second's.
+    assert_eq!((&found[0]["id"], &found[1]["id"]), (&"fig1".into(), &"runs".into()));
+    assert_eq!((&found[0]["runs_of"], &found[1]["runs_of"]), (&"runs".into(), &Value::Null));
+    assert_eq!(
+        (&found[0]["chosen"], &found[0]["sensitivity"][0]["change"]),
+        (&Value::Array(vec![]), &found[1]["sensitivity"][0]["change"])
+    );
+    let mean = |e: &Value| e["claims"][0]["measures"][1]["mean"].as_f64().unwrap();
+    assert!(mean(&found[0]) < mean(&found[1]), "the least of two and the greatest, of one run");
+    assert!(out.join("p/runs/runs").is_dir() && !out.join("p/fig1/runs").exists());
+    assert!(out.join("p/fig1/fct.svg").is_file() && out.join("p/fig1/result.json").is_file());
+    // Alone it makes them, too, and finds the same.
+    let alone = place("shared-alone");
+    let again = run(&alone, "p/fig1");
+    assert_eq!(again["experiments"][0], found[0]);
+    assert!(alone.join("p/runs/runs").is_dir() && !alone.join("p/runs/result.json").exists());
+}
+
+#[test]
 fn every_plan_is_worked_out_before_anything_runs() {
     let (out, dir) = (place("wrong"), place("wrong-experiments"));
     fs::create_dir_all(dir.join("p")).unwrap();

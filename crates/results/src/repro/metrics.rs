@@ -58,6 +58,8 @@ pub enum Place {
     Series,
     /// The greatest of this column of a file, with the column of names.
     Peak(DataFile, &'static str, &'static str),
+    /// In `nodes.parquet`: how many are of this kind.
+    Nodes(&'static str),
 }
 
 /// Something that can be measured.
@@ -76,9 +78,9 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 32] = {
+pub const MEASURABLE: [Measurable; 36] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
-    use Place::{Flows, Pauses, Peak, Present, Series, Sum, Summary};
+    use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
@@ -91,9 +93,11 @@ pub const MEASURABLE: [Measurable; 32] = {
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
         m("completion", Time, Flows),
+        m("size", Size, Flows),
         m("flows", Count, Sum),
         m("finished", Count, Sum),
         m("unfinished", Count, Sum),
+        m("share", Ratio, Sum),
         m("delivered", Size, Sum),
         m("retransmitted", Count, Sum),
         m("out-of-order", Count, Sum),
@@ -112,6 +116,8 @@ pub const MEASURABLE: [Measurable; 32] = {
         m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
         m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
         m("headroom-peak", Size, Peak(DataFile::Accounts, "port", "headroom_peak")),
+        m("hosts", Count, Nodes("host")),
+        m("switches", Count, Nodes("switch")),
     ]
 };
 
@@ -272,6 +278,10 @@ impl Run {
             Place::Pauses => self.of_pauses(metric)?,
             Place::Series => self.of_series(metric)?,
             Place::Peak(file, name, column) => self.peak(metric, file, name, column)?,
+            Place::Nodes(kind) => {
+                let t = Table::read(&self.path.join(DataFile::Nodes.name()), &["kind"])?;
+                Value::of(t.texts("kind").iter().filter(|k| k.as_deref() == Some(kind)).count() as f64)
+            }
         };
         found.value = found.value.map(|v| v / metric.scale().1);
         Ok(found)
@@ -316,6 +326,8 @@ impl Run {
             "completion" => {
                 chosen.iter().filter_map(|&i| t.ints("completed_ps")[i]).map(|v| v as f64).collect()
             }
+            // What a flow is to send is known from the beginning.
+            "size" => chosen.iter().filter_map(|&i| t.ints("size")[i]).map(|v| v as f64).collect(),
             _ => {
                 let rate = |&i: &usize| Some(t.ints("size")[i]? as f64 * 8e12 / fct[i]? as f64);
                 chosen.iter().filter_map(rate).collect()
@@ -354,6 +366,7 @@ impl Run {
             "flows" => Some(chosen.len() as f64),
             "finished" => Some(finished as f64),
             "unfinished" => Some((chosen.len() - finished) as f64),
+            "share" => return self.share(metric, chosen.len()),
             "delivered" => total("delivered_bytes"),
             "retransmitted" => total("retransmitted"),
             "out-of-order" => total("out_of_order"),
@@ -369,6 +382,15 @@ impl Run {
             }
         };
         Ok(value.map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
+    }
+
+    /// The part of the flows of any size that are of the metric's sizes.
+    fn share(&self, metric: &Metric, of_size: usize) -> Result<Value, String> {
+        let any = Metric { min_size: None, max_size: None, ..metric.clone() };
+        Ok(match self.chosen(&any)?.1.len() {
+            0 => Value::none("no such flow started"),
+            all => Value::of(of_size as f64 / all as f64),
+        })
     }
 
     fn of_pauses(&self, metric: &Metric) -> Result<Value, String> {
@@ -485,6 +507,7 @@ impl Run {
             "slowdown" => t.floats("slowdown")[i],
             "fct" => t.ints("fct_ps")[i].map(|v| v as f64),
             "completion" => t.ints("completed_ps")[i].map(|v| v as f64),
+            "size" => t.ints("size")[i].map(|v| v as f64),
             _ => Some(t.ints("size")[i]? as f64 * 8e12 / t.ints("fct_ps")[i]? as f64),
         };
         let mut all: Vec<f64> = chosen.iter().filter_map(value).map(|v| v / scale).collect();
