@@ -1,7 +1,7 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
-use crate::blocking::{Oracle, Roots};
+use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{notification_points, reaction_points};
 use crate::faults::Faults;
@@ -182,7 +182,10 @@ impl<'a> Core<'a> {
                 Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, wire)
             })
             .collect();
-        let discipline = Discipline::new(&plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>());
+        let discipline = Discipline::new(
+            &plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>(),
+            plan.flow_control.relay_order(),
+        );
         let mut profiles: Vec<Profile> = Vec::new();
         let accounts = plan
             .accounts
@@ -452,7 +455,11 @@ impl<'a> Core<'a> {
     /// A pause of a lane, or of one of its queues, that begins now.
     pub fn new_pause(&mut self, port: u32, lane: u8, queue: Option<u32>) -> Pause {
         let priority = self.plan.lanes[usize::from(lane)].priority;
-        let root = self.blocking.as_mut().map(|oracle| oracle.pause_begins(port, priority));
+        let root = self.blocking.as_mut().map_or(NO_ROOT, |oracle| oracle.pause_begins(port, priority));
+        let named_root = match (&self.plan.flow_control, queue) {
+            (FlowControlParams::PortFc(portfc), Some(queue)) => portfc.map.leads_to(port, queue as u16),
+            _ => None,
+        };
         Pause {
             port,
             lane,
@@ -460,8 +467,9 @@ impl<'a> Core<'a> {
             from: self.now,
             until: None,
             cause: self.ports[port as usize].peer,
-            root: root.filter(|&root| root != NONE),
-            named_root: None,
+            root: (root != NO_ROOT).then_some(root.port),
+            links: root.links,
+            named_root,
         }
     }
 
@@ -533,6 +541,11 @@ impl Device for Core<'_> {
 
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
         self.leaf_is_paused(port, lane, queue)
+    }
+
+    fn port_of(&self, port: u32, index: usize) -> Option<u32> {
+        let node = self.ports[port as usize].node;
+        self.plan.topology.nodes[node as usize].ports.get(index).copied()
     }
 
     fn relay_port(&self, port: u32, index: usize) -> Option<u32> {
