@@ -96,11 +96,11 @@ fn a_pause_in_bcube_stops_a_flow_without_a_part_in_the_congestion() {
 fn two_flows_lock_up_bcube_where_hosts_forward_pauses_blindly() {
     let claims = repro("portfc/fig5");
     let expected = [
-        ("fig5.bfc", "not-yet"),
+        ("fig5.bfc", "reproduced"),
         ("fig5.own-four-flows", "contradicted"),
         ("fig5.pfc-deadlocks", "reproduced"),
         ("fig5.pfc-zero", "reproduced"),
-        ("fig5.portfc-none", "not-yet"),
+        ("fig5.portfc-none", "reproduced"),
     ];
     assert_eq!(verdicts(&claims), expected);
     assert_eq!(claims["fig5.pfc-zero"].1, [0.0], "no byte was delivered in the last millisecond");

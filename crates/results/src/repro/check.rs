@@ -230,7 +230,7 @@ pub(super) fn known_metric(
 }
 
 /// The keys of a metric that only some measurable things have.
-fn given(m: &Metric) -> [(&'static str, bool); 15] {
+fn given(m: &Metric) -> [(&'static str, bool); 16] {
     [
         ("statistic", m.statistic.is_some()),
         ("threshold", m.threshold.is_some()),
@@ -242,6 +242,7 @@ fn given(m: &Metric) -> [(&'static str, bool); 15] {
         ("min_size", m.min_size.is_some()),
         ("max_size", m.max_size.is_some()),
         ("port", m.port.is_some()),
+        ("queue", m.queue.is_some()),
         ("cause", m.cause.is_some()),
         ("root", m.root.is_some()),
         ("node", m.node.is_some()),
@@ -256,7 +257,7 @@ pub fn keys(what: &Measurable) -> &'static [&'static str] {
         Place::Summary(_) | Place::Present(_) | Place::Nodes(_) => &[],
         Place::Flows => &["statistic", "class", "src", "dst", "min_size", "max_size", "from", "to"],
         Place::Sum => &["class", "src", "dst", "min_size", "max_size", "from", "to"],
-        Place::Pauses => &["port", "cause", "root", "from", "to"],
+        Place::Pauses => &["port", "queue", "cause", "root", "from", "to"],
         Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to"],
         Place::Peak(DataFile::Nodes, ..) => &["node"],
         Place::Peak(..) => &["port"],

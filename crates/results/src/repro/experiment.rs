@@ -201,6 +201,10 @@ pub struct Metric {
     /// Only pauses of these egress ports, peaks of these ports.
     #[serde(default)]
     pub port: Option<Names>,
+    /// Only pauses of queues of these numbers; none where whole priorities are
+    /// paused.
+    #[serde(default)]
+    pub queue: Option<Vec<i64>>,
     /// Only pauses that these ingress ports asked for.
     #[serde(default)]
     pub cause: Option<Names>,

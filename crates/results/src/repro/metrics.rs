@@ -78,7 +78,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 36] = {
+pub const MEASURABLE: [Measurable; 37] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
@@ -112,6 +112,7 @@ pub const MEASURABLE: [Measurable; 36] = {
         m("longest-pause", Time, Pauses),
         m("paused-ports", Count, Pauses),
         m("paused-queues", Count, Pauses),
+        m("pause-links", Count, Pauses),
         m("series", Ratio, Series),
         m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
         m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
@@ -217,7 +218,7 @@ const FLOWS: [&str; 18] = [
     "source_own_ps",
     "source_innocent_ps",
 ];
-const PAUSES: [&str; 7] = ["port", "priority", "queue", "from_ps", "until_ps", "cause", "root"];
+const PAUSES: [&str; 8] = ["port", "priority", "queue", "from_ps", "until_ps", "cause", "root", "links"];
 const SERIES: [&str; 4] = ["time_ps", "quantity", "element", "value"];
 
 /// What a cell holds, filled by `read` the first time.
@@ -402,18 +403,21 @@ impl Run {
         };
         let mut lengths: Vec<u64> = Vec::new();
         let (mut ports, mut queues) = (BTreeSet::new(), BTreeSet::new());
+        let mut links = 0;
         for i in 0..t.rows() {
             let begin = t.ints("from_ps")[i].unwrap_or(0) as u64;
             let until = t.ints("until_ps")[i].map_or(end, |u| u as u64);
             let (begin, until) = (begin.max(from), until.min(to));
             let fits = named(&metric.port, &t.texts("port")[i])
                 && named(&metric.cause, &t.texts("cause")[i])
-                && named(&metric.root, &t.texts("root")[i]);
+                && named(&metric.root, &t.texts("root")[i])
+                && metric.queue.as_ref().is_none_or(|q| t.ints("queue")[i].is_some_and(|i| q.contains(&i)));
             // One that is over at once counts as well, within the span.
             if !fits || until < begin || (until == begin && begin == from && from > 0) {
                 continue;
             }
             lengths.push(until - begin);
+            links = links.max(t.ints("links")[i].unwrap_or(0));
             let port = t.texts("port")[i].as_deref();
             ports.insert(port);
             queues.insert((port, t.ints("priority")[i], t.ints("queue")[i]));
@@ -423,6 +427,7 @@ impl Run {
             "pause-time" => lengths.iter().map(|&l| l as f64).sum(),
             "longest-pause" => lengths.iter().max().map_or(0.0, |&l| l as f64),
             "paused-ports" => ports.len() as f64,
+            "pause-links" => links as f64,
             _ => queues.len() as f64,
         }))
     }
