@@ -236,7 +236,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             Span(p.response_time),
             pause_time(p.pause_time)
         ),
-        FlowControlParams::PortFc(p) => portfc(plan, p, own),
+        FlowControlParams::PortFc(p) => portfc(p, own),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;
@@ -268,7 +268,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
 }
 
 /// PortFC's thresholds, queues, and the memory that suffices.
-fn portfc(plan: &Plan, p: &PortFcParams, own: usize) -> String {
+fn portfc(p: &PortFcParams, own: usize) -> String {
     let shown = |values: &[u64]| range(&values[..own], |&b| Bytes(b).to_string());
     let order = match p.relay_order {
         RelayOrder::First => "before their own traffic",
@@ -292,9 +292,7 @@ fn portfc(plan: &Plan, p: &PortFcParams, own: usize) -> String {
     if p.variant.no_signal_relay {
         text += "; hosts pass no frames on";
     }
-    let switches = plan.topology.nodes.iter().zip(0..).filter(|(n, _)| n.kind == NodeKind::Switch);
-    let needs = switches.map(|(_, id)| crate::build::portfc::needs(&plan.topology, p, &plan.packet, id));
-    if let Some((most, served)) = needs.max_by_key(|(bound, _)| bound.total()) {
+    if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
         text += &format!(
             "\n  {} of memory suffice in a switch: {} for thresholds, {} and {} for what arrives behind them at \
              forwarding and direct queues",
@@ -303,7 +301,7 @@ fn portfc(plan: &Plan, p: &PortFcParams, own: usize) -> String {
             Bytes(most.forwarding),
             Bytes(most.direct),
         );
-        if !served {
+        if !p.evenly_fed {
             text += "; but relays whose links differ in rate may be fed faster than they are served";
         }
     }

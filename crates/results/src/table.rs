@@ -192,7 +192,12 @@ fn totals(s: &Summary) -> String {
     for (name, text) in s.blocking.iter().flat_map(blocking::rows) {
         row(name, text);
     }
-    let peaks = [("buffer", &s.peaks.buffer), ("headroom", &s.peaks.headroom), ("queue", &s.peaks.queue)];
+    let peaks = [
+        ("buffer", &s.peaks.buffer),
+        ("relays", &s.peaks.relay),
+        ("headroom", &s.peaks.headroom),
+        ("queue", &s.peaks.queue),
+    ];
     for (name, peak) in peaks {
         if let Some(peak) = peak {
             row(name, peak_text(peak));

@@ -10,7 +10,7 @@ mod lanes;
 mod measure;
 mod memory;
 mod offered;
-pub(crate) mod portfc;
+mod portfc;
 mod reroute;
 mod routes;
 mod sizes;

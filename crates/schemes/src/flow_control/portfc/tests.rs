@@ -173,6 +173,8 @@ fn portfc(variant: Variant) -> PortFc {
         relay_order: RelayOrder::First,
         variant,
         response_time: 0,
+        needs: vec![],
+        evenly_fed: true,
     };
     PortFc::new(&params, ports)
 }
