@@ -116,6 +116,25 @@ name = "fct"
 of = "fct"
 statistic = "max"
 
+[[metric]]
+name = "hosts"
+of = "hosts"
+
+[[metric]]
+name = "switches"
+of = "switches"
+
+[[metric]]
+name = "size"
+of = "size"
+statistic = "p50"
+unit = "B"
+
+[[metric]]
+name = "large"
+of = "share"
+min_size = "20kB"
+
 [[plot]]
 name = "fct"
 kind = "bars"
@@ -131,12 +150,26 @@ metric = "fct"
 relation = "at_least"
 low = 1
 measure = [{ run = "run", metric = "fct" }]
+
+[[claim]]
+id = "runs.counted"
+statement = "s"
+subject = "a"
+against = "none"
+metric = "counts"
+relation = "shape"
+measure = [
+    { run = "run", metric = "hosts", says = "s", low = 3 },
+    { run = "run", metric = "switches", says = "s", low = 2 },
+    { run = "run", metric = "size", says = "s", low = 1 },
+    { run = "run", metric = "large", says = "s", low = 0 },
+]
 "#;
     fs::write(dir.join("p/runs.toml"), owner).unwrap();
     // What is of the runs is left out: from [scenario] to the metrics.
     let (head, rest) = (owner.split("seeds").next().unwrap(), &owner[owner.find("[[metric]]").unwrap()..]);
     let figure = format!("{head}runs_of = \"runs\"\n\n{rest}").replace("\"runs\"\ntitle", "\"fig1\"\ntitle");
-    let figure = figure.replace("runs.c", "fig1.c").replace("statistic = \"max\"", "statistic = \"min\"");
+    let figure = figure.replace("\"runs.c", "\"fig1.c").replace("statistic = \"max\"", "statistic = \"min\"");
     fs::write(dir.join("p/fig1.toml"), figure).unwrap();
     let dir = dir.to_str().unwrap();
     let run = |out: &Path, what: &str| {
@@ -155,6 +188,12 @@ measure = [{ run = "run", metric = "fct" }]
     );
     let mean = |e: &Value| e["claims"][0]["measures"][1]["mean"].as_f64().unwrap();
     assert!(mean(&found[0]) < mean(&found[1]), "the least of two and the greatest, of one run");
+    // By hand: two senders, a receiver and two switches; two flows of one size in each run.
+    let of = |e: &Value| {
+        let measures = e["claims"][1]["measures"].as_array().unwrap().clone();
+        measures.iter().map(|m| m["mean"].as_f64().unwrap()).collect::<Vec<f64>>()
+    };
+    assert_eq!(of(&found[0]), [3.0, 3.0, 2.0, 2.0, 10_000.0, 30_000.0, 0.0, 1.0]);
     assert!(out.join("p/runs/runs").is_dir() && !out.join("p/fig1/runs").exists());
     assert!(out.join("p/fig1/fct.svg").is_file() && out.join("p/fig1/result.json").is_file());
     // Alone it makes them, too, and finds the same.
