@@ -81,7 +81,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 37] = {
+pub const MEASURABLE: [Measurable; 42] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
