@@ -88,8 +88,9 @@ pub fn flows(plan: &Plan, portfc: &PortFcParams, of: &dyn Fn(u16) -> bool) -> Fi
     let ndc = Ndc { plan, n: portfc.map.n };
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path));
     let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path));
-    let begins: BTreeSet<(u32, u32)> =
-        first.chain(rerouted).filter(|&(id, _)| of(plan.flows[id as usize].class)).collect();
+    let chosen = (0..plan.flows.len() as u32).filter_map(|id| Some((id, plan.other_route(id)?)));
+    let begins = first.chain(rerouted).chain(chosen).filter(|&(id, _)| of(plan.flows[id as usize].class));
+    let begins: BTreeSet<(u32, u32)> = begins.collect();
     let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
         moves.entry(old).or_default().push(new);

@@ -38,8 +38,8 @@ fn distance(plan: &Plan, from: NodeId, to: NodeId) -> u32 {
     while let Some(at) = next.pop_front() {
         for &port in &plan.topology.nodes[at as usize].ports {
             let (there, d) = (plan.topology.neighbour(port), far[&at] + 1);
-            if !far.contains_key(&there) {
-                far.insert(there, d);
+            if let std::collections::btree_map::Entry::Vacant(new) = far.entry(there) {
+                new.insert(d);
                 next.push_back(there);
             }
         }

@@ -10,6 +10,7 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::{Reaction, Step};
 use xoff_schemes::flow_control::pfc::Relay;
+use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::TransportKind;
@@ -24,6 +25,7 @@ pub fn describe(loaded: &Loaded) -> String {
     // Writing to a String does not fail.
     let _ = nodes(&mut out, plan)
         .and_then(|()| links(&mut out, plan))
+        .and_then(|()| first_hops(&mut out, plan))
         .and_then(|()| transport(&mut out, plan))
         .and_then(|()| lanes(&mut out, loaded))
         .and_then(|()| memory(&mut out, plan))
@@ -127,6 +129,24 @@ fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
         writeln!(out, "  {site:>8} {}: {}", count(hosts.len() as u64, "host"), sample(hosts))?;
     }
     Ok(())
+}
+
+/// How sources choose the first hop, if they do.
+fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
+    let Some(ate) = &plan.ate else { return Ok(()) };
+    let AteParams { p, window, update, least } = ate.params;
+    let update = match update {
+        Update::BothWays => "both ways, up to 1",
+        Update::ToCapacity => "both ways, up to the share of the capacity",
+        Update::OneSided => "down alone",
+    };
+    let flows = ate.routes.iter().filter(|routes| routes[0] != routes[1]).count() as u64;
+    writeln!(out, "first hops: chosen by traffic (ate), for {}", count(flows, "flow"))?;
+    writeln!(
+        out,
+        "  own data may use {p} of the port to layer 0; weights follow every {}, {update}, and are {least} or more",
+        Span(window)
+    )
 }
 
 /// What is not the default: IRN's windows and timeouts, and the congestion control.
@@ -236,7 +256,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             Span(p.response_time),
             pause_time(p.pause_time)
         ),
-        FlowControlParams::PortFc(p) => portfc(plan, p, own),
+        FlowControlParams::PortFc(p) => portfc(p, own),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;
@@ -268,7 +288,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
 }
 
 /// PortFC's thresholds, queues, and the memory that suffices.
-fn portfc(plan: &Plan, p: &PortFcParams, own: usize) -> String {
+fn portfc(p: &PortFcParams, own: usize) -> String {
     let shown = |values: &[u64]| range(&values[..own], |&b| Bytes(b).to_string());
     let order = match p.relay_order {
         RelayOrder::First => "before their own traffic",
@@ -292,9 +312,7 @@ fn portfc(plan: &Plan, p: &PortFcParams, own: usize) -> String {
     if p.variant.no_signal_relay {
         text += "; hosts pass no frames on";
     }
-    let switches = plan.topology.nodes.iter().zip(0..).filter(|(n, _)| n.kind == NodeKind::Switch);
-    let needs = switches.map(|(_, id)| crate::build::portfc::needs(&plan.topology, p, &plan.packet, id));
-    if let Some((most, served)) = needs.max_by_key(|(bound, _)| bound.total()) {
+    if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
         text += &format!(
             "\n  {} of memory suffice in a switch: {} for thresholds, {} and {} for what arrives behind them at \
              forwarding and direct queues",
@@ -303,7 +321,7 @@ fn portfc(plan: &Plan, p: &PortFcParams, own: usize) -> String {
             Bytes(most.forwarding),
             Bytes(most.direct),
         );
-        if !served {
+        if !p.evenly_fed {
             text += "; but relays whose links differ in rate may be fed faster than they are served";
         }
     }

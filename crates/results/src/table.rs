@@ -1,5 +1,6 @@
 //! Text for people: aligned, at most [`WIDTH`] columns, without colour.
 
+use crate::ate;
 use crate::blocking;
 use crate::human;
 use crate::notes::{Level, Note};
@@ -192,7 +193,15 @@ fn totals(s: &Summary) -> String {
     for (name, text) in s.blocking.iter().flat_map(blocking::rows) {
         row(name, text);
     }
-    let peaks = [("buffer", &s.peaks.buffer), ("headroom", &s.peaks.headroom), ("queue", &s.peaks.queue)];
+    if let Some(summary) = &s.ate {
+        row("first hop", ate::row(summary));
+    }
+    let peaks = [
+        ("buffer", &s.peaks.buffer),
+        ("relays", &s.peaks.relay),
+        ("headroom", &s.peaks.headroom),
+        ("queue", &s.peaks.queue),
+    ];
     for (name, peak) in peaks {
         if let Some(peak) = peak {
             row(name, peak_text(peak));

@@ -100,7 +100,7 @@ pub(super) fn check_tiers(cx: &Context<'_>, lanes: &[Lane]) -> Result<(), Error>
 }
 
 /// Where every port of a network is, as the map of queues wants it.
-pub(crate) fn places(topology: &Topology) -> Vec<Place> {
+fn places(topology: &Topology) -> Vec<Place> {
     let node =
         |port: PortId| topology.nodes[topology.ports[port as usize].node as usize].kind == NodeKind::Host;
     (0..)
@@ -228,7 +228,7 @@ pub(super) fn params(
             false => 0,
         })
         .collect();
-    let params = PortFcParams {
+    let mut params = PortFcParams {
         map: Arc::new(map),
         queue_at: queue_at.into(),
         xoff,
@@ -246,7 +246,17 @@ pub(super) fn params(
             no_signal_relay: !portfc.relay_signals,
         },
         response_time: portfc.response_time.0,
+        needs: Vec::new(),
+        evenly_fed: true,
     };
+    for node in 0..topology.nodes.len() as NodeId {
+        let (bound, evenly) = match topology.nodes[node as usize].kind {
+            NodeKind::Switch => needs(topology, &params, whole.packet, node),
+            NodeKind::Host => (Bound::default(), true),
+        };
+        params.needs.push(bound);
+        params.evenly_fed &= evenly;
+    }
     warn(cx, whole, &params);
     Ok(params)
 }
@@ -289,12 +299,7 @@ fn thresholds(
 
 /// What switch `node` may have to hold, and whether all its relays are fed no
 /// faster than they are served.
-pub(crate) fn needs(
-    topology: &Topology,
-    params: &PortFcParams,
-    packet: &PacketFormat,
-    node: NodeId,
-) -> (Bound, bool) {
+fn needs(topology: &Topology, params: &PortFcParams, packet: &PacketFormat, node: NodeId) -> (Bound, bool) {
     let link = |port: PortId| {
         let p = &topology.ports[port as usize];
         Link { rate: p.rate, delay: p.delay }
@@ -318,11 +323,9 @@ pub(crate) fn needs(
 /// promised.
 fn warn(cx: &mut Context<'_>, whole: &Whole<'_>, params: &PortFcParams) {
     let (topology, buffers) = (whole.topology, whole.buffers);
-    let switches =
-        (0..topology.nodes.len() as NodeId).filter(|&n| topology.nodes[n as usize].kind == NodeKind::Switch);
-    let short = switches
-        .map(|n| (n, needs(topology, params, whole.packet, n).0))
-        .filter(|(n, bound)| bound.total() > buffers[*n as usize].total)
+    let short = (0..)
+        .zip(&params.needs)
+        .filter(|(n, bound): &(NodeId, _)| bound.total() > buffers[*n as usize].total)
         .max_by_key(|(n, bound)| (bound.total() - buffers[*n as usize].total, std::cmp::Reverse(*n)));
     if let Some((node, bound)) = short {
         let message = format!(

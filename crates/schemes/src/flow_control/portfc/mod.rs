@@ -58,10 +58,12 @@
 //! ends say again what stands; a frame that a link loses is lost, and what it
 //! would have resumed stays paused.
 
+pub mod ate;
 pub mod bound;
 pub mod map;
 
 use super::{ControlFrame, Device, Passing};
+use bound::Bound;
 use map::QueueMap;
 use std::sync::Arc;
 use xoff_kernel::time::Time;
@@ -113,6 +115,11 @@ pub struct PortFcParams {
     pub variant: Variant,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
+    /// By device: the memory that suffices there; of nodes nothing is known.
+    pub needs: Vec<Bound>,
+    /// No node is fed faster through one link than it is served through the other:
+    /// what `needs` rests on.
+    pub evenly_fed: bool,
 }
 
 /// One of the two sets of queues of a switch's port.
