@@ -20,13 +20,14 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test format lint docs unit same-bytes read-run bench repro fuzz clean-fuzz
+.PHONY: help run test format lint docs unit same-bytes read-run bench repro repro-sweep fuzz clean-fuzz
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
 	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers'
 	@echo 'make bench       packet-hops per second on one core'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
+	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make format lint docs unit same-bytes read-run    the steps of make test'
 
@@ -77,6 +78,11 @@ repro:
 	$(CARGO) run --locked --release --quiet -- repro $(RESUME) --out $(TARGET)/repro
 	cp $(TARGET)/repro/results.json experiments/results.json
 	cp $(TARGET)/repro/REPRODUCTION.md docs/REPRODUCTION.md
+
+# What takes long and belongs to no claim: pages and pictures stay in target.
+repro-sweep:
+	$(if $(RESUME),,rm -rf $(TARGET)/repro-sweep)
+	$(CARGO) run --locked --release --quiet -- repro $(RESUME) --experiments sweeps --out $(TARGET)/repro-sweep
 
 # A finding is left in $(TARGET)/fuzz/crash-*, and make fails.
 fuzz:

@@ -230,6 +230,7 @@ pub fn check(
             PauseScope::Lane => "lane",
             PauseScope::Queue { .. } => "queue",
             PauseScope::Flow => "flow",
+            PauseScope::Onward => "onward port",
         },
         routes,
         flows: plan.flows.len(),
@@ -366,7 +367,7 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             "Which flows share one of the {queues} queues of a port is settled while they run: the worst \
              case is taken, that any two may."
         )),
-        PauseScope::Flow => {}
+        PauseScope::Flow | PauseScope::Onward => {}
     }
     if routes == Routes::Scenario && plan.ate.is_some() {
         notes.push(

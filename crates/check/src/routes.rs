@@ -21,7 +21,7 @@ pub enum Kind {
 /// Whether the queues of a lane can be paused.
 pub fn pausable(plan: &Plan, lane: u8) -> bool {
     match plan.flow_control.pause_scope() {
-        PauseScope::Nothing => false,
+        PauseScope::Nothing | PauseScope::Onward => false,
         PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
         PauseScope::Queue { .. } | PauseScope::Flow => true,
     }

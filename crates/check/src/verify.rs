@@ -85,7 +85,7 @@ pub fn compare(
 ) -> Result<bool, String> {
     let scope = plan.flow_control.pause_scope();
     let stops = |lane: u8| match scope {
-        PauseScope::Nothing => false,
+        PauseScope::Nothing | PauseScope::Onward => false,
         PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
         PauseScope::Queue { .. } | PauseScope::Flow => true,
     };

@@ -9,6 +9,7 @@ mod load;
 mod output;
 mod pool;
 mod progress;
+mod queue_map;
 mod repro;
 mod run;
 mod schema;
@@ -62,8 +63,8 @@ enum Verb {
     /// Say, without running it, whether a scenario can deadlock, with a proof or an example
     #[command(after_help = EXIT_STATUS)]
     Check(CheckArgs),
-    /// List every scheme with its parameters
-    Schemes,
+    /// List every scheme with its parameters, or show the queues of PortFC at a port
+    Schemes(SchemesArgs),
     /// Print the JSON Schema of scenario files
     Schema,
 }
@@ -176,6 +177,19 @@ struct CheckArgs {
 }
 
 #[derive(clap::Args)]
+struct SchemesArgs {
+    /// List this scheme only, such as pfc, irn or dcqcn
+    scheme: Option<String>,
+    /// The queues of `portfc` in this network: ndc(4,1), or a scenario file, whose flows are then
+    /// named as well
+    #[arg(long, value_name = "NETWORK", requires = "scheme")]
+    topology: Option<String>,
+    /// Those of this port, such as H0:1 or S1.3:2
+    #[arg(long, value_name = "PORT", requires = "topology")]
+    port: Option<String>,
+}
+
+#[derive(clap::Args)]
 struct ScenarioArgs {
     /// The scenario file (TOML)
     #[arg(value_name = "SCENARIO")]
@@ -183,6 +197,9 @@ struct ScenarioArgs {
     /// Set a key of the scenario, such as traffic.0.load=0.8; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     set: Vec<(String, String)>,
+    /// Take every warning about the scenario for an error
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Splits `key=value` at the first `=`.
@@ -204,7 +221,7 @@ fn main() -> ExitCode {
         Verb::Traffic(args) => traffic::traffic(&args),
         Verb::Repro(args) => repro::repro(&args),
         Verb::Check(args) => check::check(&args),
-        Verb::Schemes => schemes::schemes(),
+        Verb::Schemes(args) => schemes::schemes(&args),
         Verb::Schema => schema::schema(),
     };
     done.unwrap_or_else(|report| {

@@ -88,14 +88,24 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         interrupted: &interrupted,
     };
     // Every plan of every experiment is worked out before the first one runs.
-    let mut tasks = Vec::new();
-    for item in papers.iter().flat_map(|p| &p.experiments) {
-        tasks.push(cx.tasks(item)?);
+    // Experiments that look at the same runs share a task.
+    let items: Vec<&Item> = papers.iter().flat_map(|p| &p.experiments).collect();
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    for (i, item) in items.iter().enumerate() {
+        let e = &item.read.experiment;
+        let owner = item.owner();
+        match tasks.iter_mut().find(|t| t.path == owner.path) {
+            Some(task) => task.shown.push((i, e)),
+            None => {
+                let Some(mut task) = cx.tasks(owner)? else {
+                    output::complain("interrupted before anything ran");
+                    return Ok(ExitCode::from(interrupt::INTERRUPTED));
+                };
+                task.shown.push((i, e));
+                tasks.push(task);
+            }
+        }
     }
-    let Some(tasks) = tasks.into_iter().collect::<Option<Vec<_>>>() else {
-        output::complain("interrupted before anything ran");
-        return Ok(ExitCode::from(interrupt::INTERRUPTED));
-    };
     let mut results = Results {
         format: report::FORMAT.into(),
         format_version: report::FORMAT_VERSION,
@@ -105,14 +115,17 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         experiments: Vec::new(),
         others: Vec::new(),
     };
-    for task in tasks {
-        let result = cx.experiment(&task)?;
-        results.complete &= result.done == result.runs;
-        if !args.json {
-            output::print(&format!("{}\n", answer::experiment(&result, args.quick)))?;
+    let mut made: Vec<Option<ExperimentResult>> = vec![None; items.len()];
+    for task in &tasks {
+        for ((i, _), result) in task.shown.iter().zip(cx.experiments(task)?) {
+            results.complete &= result.done == result.runs;
+            if !args.json {
+                output::print(&format!("{}\n", answer::experiment(&result, args.quick)))?;
+            }
+            made[*i] = Some(result);
         }
-        results.experiments.push(result);
     }
+    results.experiments.extend(made.into_iter().flatten());
     for paper in &papers {
         for claim in paper.claims.iter().flat_map(|c| &c.claim) {
             results.others.push(evaluate::without_runs(&paper.name, claim));
@@ -147,10 +160,14 @@ struct Context<'a> {
     interrupted: &'a AtomicBool,
 }
 
-/// An experiment whose plans have been checked.
+/// Runs whose plans have been checked, and the experiments that look at them.
 struct Task<'a> {
-    e: &'a Experiment,
-    /// The scenario of each of its runs.
+    /// The experiment whose runs they are, and its file.
+    owner: &'a Experiment,
+    path: &'a Path,
+    /// Who looks at them, with the position among all that were chosen.
+    shown: Vec<(usize, &'a Experiment)>,
+    /// The scenario of each of the runs.
     sources: Vec<Source>,
     about: About,
     /// What `--sensitivity` changes, and what its grid is.
@@ -159,13 +176,13 @@ struct Task<'a> {
 }
 
 impl Context<'_> {
-    /// Works an experiment out; `None` if it was interrupted.
+    /// Works the runs of an experiment out; `None` if it was interrupted.
     fn tasks<'i>(&self, item: &'i Item) -> miette::Result<Option<Task<'i>>> {
         let e = &item.read.experiment;
         let beside = item.path.parent().unwrap_or(Path::new(""));
         let source = |base: &Base| match base {
             Base::Inline => Ok(Source::within(&item.path, &item.text, SCENARIO)),
-            Base::File(file) => Source::read(&beside.join(file)),
+            Base::File(file) => Source::read(&beside.join(file), false),
         };
         let sources = item.read.bases.iter().map(source).collect::<miette::Result<Vec<_>>>()?;
         let changes = if self.args.sensitivity { changes(e, &item.path)? } else { Vec::new() };
@@ -180,7 +197,7 @@ impl Context<'_> {
         if !changes.is_empty() && changed.is_none() {
             return Ok(None);
         }
-        Ok(Some(Task { e, sources, about, changes, changed }))
+        Ok(Some(Task { owner: e, path: &item.path, shown: Vec::new(), sources, about, changes, changed }))
     }
 
     /// Calls `f` with the runs of a grid of an experiment.
@@ -213,12 +230,33 @@ impl Context<'_> {
         })
     }
 
-    /// Makes the runs of an experiment and judges its claims.
-    fn experiment(&self, task: &Task<'_>) -> miette::Result<ExperimentResult> {
-        let e = task.e;
+    /// Makes the runs and judges the claims of each experiment that looks at them.
+    fn experiments(&self, task: &Task<'_>) -> miette::Result<Vec<ExperimentResult>> {
+        let runs = self.out.join(&task.owner.paper).join(&task.owner.id);
+        let made = self.grid(task, &[], &task.about, &runs)?;
+        let changed = match &task.changed {
+            Some(about) => Some(self.grid(task, &task.changes, about, &runs.join(SENSITIVITY))?),
+            None => None,
+        };
+        task.shown.iter().map(|(_, e)| self.experiment(task, e, &runs, &made, changed.as_ref())).collect()
+    }
+
+    /// Judges the claims of an experiment by the runs at `runs`, and draws it.
+    fn experiment(
+        &self,
+        task: &Task<'_>,
+        e: &Experiment,
+        runs: &Path,
+        made: &Made,
+        changed: Option<&Made>,
+    ) -> miette::Result<ExperimentResult> {
         let place = self.out.join(&e.paper).join(&e.id);
-        let Made { grid, entries, measured } = self.grid(task, &[], &task.about, &place)?;
-        let claims = evaluate::claims(e, self.args.quick, &grid, &measured, 0);
+        fs::create_dir_all(&place)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("{} cannot be made", place.display()))?;
+        let Made { grid, entries, .. } = made;
+        let measured = self.measured(e, made)?;
+        let claims = evaluate::claims(e, self.args.quick, grid, &measured, 0);
         let count = |status| entries.iter().filter(|e| e.status == status).count();
         let failed = entries
             .iter()
@@ -231,6 +269,7 @@ impl Context<'_> {
             section: e.section.clone(),
             kind: e.kind,
             note: e.note.clone(),
+            runs_of: e.runs_of.clone(),
             runs: entries.len(),
             done: entries.iter().filter(|e| e.row.is_some()).count(),
             lost: count(Status::Lost),
@@ -245,9 +284,9 @@ impl Context<'_> {
         let drawn = Drawn {
             e,
             quick: self.args.quick,
-            grid: &grid,
+            grid,
             measured: &measured,
-            place: &|run| place.join(RUNS).join(grid.name(run)),
+            place: &|run| runs.join(RUNS).join(grid.name(run)),
         };
         for plot in &e.plot {
             let figure = drawn.figure(plot).map_err(|e| miette!("{e}"))?;
@@ -255,14 +294,14 @@ impl Context<'_> {
             write(&place.join(format!("{}.csv", plot.name)), &figure.csv())?;
             result.plots.push(plot.name.clone());
         }
-        if let Some(about) = &task.changed {
-            let place = place.join(SENSITIVITY);
-            let Made { grid, entries, measured } = self.grid(task, &task.changes, about, &place)?;
+        if let Some(changed) = changed {
+            let Made { grid, entries, .. } = changed;
+            let measured = self.measured(e, changed)?;
             result.runs += entries.len();
             result.done += entries.iter().filter(|e| e.row.is_some()).count();
             let points = grid.points().unwrap_or(0) / task.changes.len();
             let changes = (0..task.changes.len()).map(|i| {
-                let after = evaluate::claims(e, self.args.quick, &grid, &measured, i * points);
+                let after = evaluate::claims(e, self.args.quick, grid, &measured, i * points);
                 let change = grid.axes[0].values[i].clone();
                 ChangeResult { change, flips: sensitivity::flips(&result.claims, &after) }
             });
@@ -272,34 +311,37 @@ impl Context<'_> {
         Ok(result)
     }
 
-    /// Makes the runs of a grid that are not there, and measures all.
+    /// Makes the runs of a grid that are not there.
     fn grid(&self, task: &Task<'_>, changes: &[Change], about: &About, place: &Path) -> miette::Result<Made> {
-        let grid = task.e.grid(self.args.quick, changes);
+        let grid = task.owner.grid(self.args.quick, changes);
         let mut entries = vec![Entry::default(); about.runs.len()];
         // What was interrupted before this experiment began has left nothing of it.
         let resume = self.args.resume && place.join(MANIFEST).exists();
-        let directory = self.with_work(task.e, &task.sources, changes, &grid, |work| {
+        let directory = self.with_work(task.owner, &task.sources, changes, &grid, |work| {
             let directory = work.open(place, about, resume, &mut entries)?;
             work.make(about, Some(&directory), &mut entries);
             directory.write(&grid, about, &entries).map_err(crate::run::report)?;
             miette::Result::<Directory>::Ok(directory)
         })?;
+        Ok(Made { grid, entries, directory })
+    }
+
+    /// Measures what an experiment asks for in every run that was made.
+    fn measured(&self, e: &Experiment, made: &Made) -> miette::Result<Vec<Option<Vec<Value>>>> {
         let measured = pool::each(
             self.jobs,
-            entries.len(),
+            made.entries.len(),
             || false,
             |_, i| {
-                entries[i].row.as_ref()?;
-                let run = Run::at(&directory.run(&grid.name(i)));
-                Some(task.e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
+                made.entries[i].row.as_ref()?;
+                let run = Run::at(&made.directory.run(&made.grid.name(i)));
+                Some(e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
             },
         );
-        let measured: Vec<Option<Vec<Value>>> = measured
-            .into_iter()
-            .map(|m| m.flatten().transpose())
+        let measured = measured.into_iter().map(|m| m.flatten().transpose());
+        measured
             .collect::<Result<_, String>>()
-            .map_err(|e| miette!(help = "Remove that run, and give --resume.", "{e}"))?;
-        Ok(Made { grid, entries, measured })
+            .map_err(|e| miette!(help = "Remove that run, and give --resume.", "{e}"))
     }
 }
 
@@ -307,8 +349,7 @@ impl Context<'_> {
 struct Made {
     grid: Grid,
     entries: Vec<Entry>,
-    /// By run: its metrics, if it was made.
-    measured: Vec<Option<Vec<Value>>>,
+    directory: Directory,
 }
 
 /// What `--sensitivity` changes.

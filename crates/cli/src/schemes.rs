@@ -9,7 +9,7 @@ use miette::{IntoDiagnostic, miette};
 use serde_json::{Map, Value};
 use xoff_results::table::{Align, WIDTH, aligned};
 
-use crate::output;
+use crate::{SchemesArgs, output, queue_map};
 
 /// A parameter of a scheme.
 struct Parameter {
@@ -19,13 +19,53 @@ struct Parameter {
     meaning: String,
 }
 
-/// Prints all schemes.
-pub fn schemes() -> miette::Result<ExitCode> {
+/// Prints all schemes, or one, or the queues of one in a network.
+pub fn schemes(args: &SchemesArgs) -> miette::Result<ExitCode> {
+    if let Some(topology) = &args.topology {
+        if args.scheme.as_deref() != Some("portfc") {
+            return Err(miette!(
+                help = "write xoff schemes portfc --topology ...",
+                "only `portfc` has queues that depend on the topology"
+            ));
+        }
+        output::print(&queue_map::describe(topology, args.port.as_deref())?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let schema = serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()?;
     let text =
         render(&schema).ok_or_else(|| miette!("the scenario's schema has another shape than expected"))?;
+    let text = match &args.scheme {
+        Some(scheme) => one(&text, scheme)?,
+        None => text,
+    };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The part of the list that is about one scheme.
+fn one(list: &str, scheme: &str) -> miette::Result<String> {
+    let begins = |line: &str| line.starts_with("  ") && !line.starts_with("   ");
+    let of = |line: &str| line.trim_start().split(':').next().unwrap_or("").to_string();
+    let (mut text, mut names, mut inside) = (String::new(), Vec::new(), false);
+    for line in list.lines() {
+        if begins(line) {
+            inside = of(line) == scheme;
+            names.push(of(line));
+        } else if !line.starts_with(' ') {
+            inside = false;
+        }
+        if inside {
+            text += line;
+            text.push('\n');
+        }
+    }
+    if text.is_empty() {
+        return Err(miette!(
+            help = format!("there are {}", names.join(", ")),
+            "there is no scheme called `{scheme}`"
+        ));
+    }
+    Ok(text)
 }
 
 /// All schemes as text; `None` if the schema lacks one of the tables.

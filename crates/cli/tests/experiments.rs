@@ -85,22 +85,42 @@ fn a_pause_in_bcube_stops_a_flow_without_a_part_in_the_congestion() {
     let claims = repro("portfc/fig4");
     let expected = [
         ("fig4.pfc-victim", "reproduced"),
-        ("fig4.portfc-no-innocent-pause", "not-yet"),
-        ("fig4.portfc-victim", "not-yet"),
+        ("fig4.portfc-no-innocent-pause", "contradicted"),
+        ("fig4.portfc-victim", "contradicted"),
     ];
     assert_eq!(verdicts(&claims), expected);
     assert!(claims["fig4.pfc-victim"].1.iter().all(|&n| n >= 1.0));
 }
 
 #[test]
+fn networks_have_the_hosts_and_switches_of_the_paper() {
+    let claims = repro("portfc/struct");
+    assert!(claims.values().all(|(verdict, _)| verdict == "reproduced"));
+    assert_eq!(claims["struct.counts"].1, [16.0, 8.0, 64.0, 16.0, 4.0, 4.0]);
+}
+
+#[test]
+fn pauses_of_portfc_reach_three_links_and_the_queues_that_the_equations_name() {
+    let claims = repro("portfc/deadlock-proof");
+    let but = ["deadlock-proof.own-pfcstar-farther"];
+    for (id, (verdict, _)) in &claims {
+        assert_eq!(verdict, if but.contains(&id.as_str()) { "contradicted" } else { "reproduced" }, "{id}");
+    }
+    // Three links are reached, and not passed; PFC's pauses go farther.
+    assert_eq!(claims["deadlock-proof.three-hops"].1, [3.0, 3.0]);
+    assert_eq!(claims["deadlock-proof.one-hop"].1, [1.0]);
+    assert!(claims["deadlock-proof.own-pfc-farther"].1[0] > 3.0);
+}
+
+#[test]
 fn two_flows_lock_up_bcube_where_hosts_forward_pauses_blindly() {
     let claims = repro("portfc/fig5");
     let expected = [
-        ("fig5.bfc", "not-yet"),
+        ("fig5.bfc", "reproduced"),
         ("fig5.own-four-flows", "contradicted"),
         ("fig5.pfc-deadlocks", "reproduced"),
         ("fig5.pfc-zero", "reproduced"),
-        ("fig5.portfc-none", "not-yet"),
+        ("fig5.portfc-none", "reproduced"),
     ];
     assert_eq!(verdicts(&claims), expected);
     assert_eq!(claims["fig5.pfc-zero"].1, [0.0], "no byte was delivered in the last millisecond");

@@ -80,6 +80,130 @@ fn a_figure_is_run_judged_drawn_and_resumed() {
 }
 
 #[test]
+fn figures_of_the_same_runs_share_them() {
+    let (out, dir) = (place("shared"), place("shared-experiments"));
+    fs::create_dir_all(dir.join("p")).unwrap();
+    let owner = r#"paper = "p"
+id = "runs"
+title = "t"
+section = "1"
+kind = "simulation"
+seeds = [1, 2]
+
+[scenario.topology]
+kind = "dumbbell"
+left = 2
+right = 1
+link = { rate = "100Gbps", delay = "1us" }
+bottleneck = { rate = "100Gbps", delay = "1us" }
+
+[[scenario.traffic]]
+kind = "incast"
+fan_in = 2
+to = "H2"
+
+[[vary]]
+key = "traffic.0.size"
+values = ["10kB", "30kB"]
+
+[[chosen]]
+key = "transport.mtu"
+value = "1kB"
+reason = "r"
+
+[[metric]]
+name = "fct"
+of = "fct"
+statistic = "max"
+
+[[metric]]
+name = "hosts"
+of = "hosts"
+
+[[metric]]
+name = "switches"
+of = "switches"
+
+[[metric]]
+name = "size"
+of = "size"
+statistic = "p50"
+unit = "B"
+
+[[metric]]
+name = "large"
+of = "share"
+min_size = "20kB"
+
+[[plot]]
+name = "fct"
+kind = "bars"
+title = "FCT"
+metrics = ["fct"]
+
+[[claim]]
+id = "runs.c"
+statement = "s"
+subject = "a"
+against = "none"
+metric = "fct"
+relation = "at_least"
+low = 1
+measure = [{ run = "run", metric = "fct" }]
+
+[[claim]]
+id = "runs.counted"
+statement = "s"
+subject = "a"
+against = "none"
+metric = "counts"
+relation = "shape"
+measure = [
+    { run = "run", metric = "hosts", says = "s", low = 3 },
+    { run = "run", metric = "switches", says = "s", low = 2 },
+    { run = "run", metric = "size", says = "s", low = 1 },
+    { run = "run", metric = "large", says = "s", low = 0 },
+]
+"#;
+    fs::write(dir.join("p/runs.toml"), owner).unwrap();
+    // What is of the runs is left out: from [scenario] to the metrics.
+    let (head, rest) = (owner.split("seeds").next().unwrap(), &owner[owner.find("[[metric]]").unwrap()..]);
+    let figure = format!("{head}runs_of = \"runs\"\n\n{rest}").replace("\"runs\"\ntitle", "\"fig1\"\ntitle");
+    let figure = figure.replace("\"runs.c", "\"fig1.c").replace("statistic = \"max\"", "statistic = \"min\"");
+    fs::write(dir.join("p/fig1.toml"), figure).unwrap();
+    let dir = dir.to_str().unwrap();
+    let run = |out: &Path, what: &str| {
+        let done = xoff(out, &[what, "--experiments", dir, "--quiet", "--json", "--sensitivity"]);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        serde_json::from_slice::<Value>(&done.stdout).unwrap()
+    };
+    let results = run(&out, "p");
+    let found = results["experiments"].as_array().unwrap();
+    // In the order of their names, though the runs are the second's.
+    assert_eq!((&found[0]["id"], &found[1]["id"]), (&"fig1".into(), &"runs".into()));
+    assert_eq!((&found[0]["runs_of"], &found[1]["runs_of"]), (&"runs".into(), &Value::Null));
+    assert_eq!(
+        (&found[0]["chosen"], &found[0]["sensitivity"][0]["change"]),
+        (&Value::Array(vec![]), &found[1]["sensitivity"][0]["change"])
+    );
+    let mean = |e: &Value| e["claims"][0]["measures"][1]["mean"].as_f64().unwrap();
+    assert!(mean(&found[0]) < mean(&found[1]), "the least of two and the greatest, of one run");
+    // By hand: two senders, a receiver and two switches; two flows of one size in each run.
+    let of = |e: &Value| {
+        let measures = e["claims"][1]["measures"].as_array().unwrap().clone();
+        measures.iter().map(|m| m["mean"].as_f64().unwrap()).collect::<Vec<f64>>()
+    };
+    assert_eq!(of(&found[0]), [3.0, 3.0, 2.0, 2.0, 10_000.0, 30_000.0, 0.0, 1.0]);
+    assert!(out.join("p/runs/runs").is_dir() && !out.join("p/fig1/runs").exists());
+    assert!(out.join("p/fig1/fct.svg").is_file() && out.join("p/fig1/result.json").is_file());
+    // Alone it makes them, too, and finds the same.
+    let alone = place("shared-alone");
+    let again = run(&alone, "p/fig1");
+    assert_eq!(again["experiments"][0], found[0]);
+    assert!(alone.join("p/runs/runs").is_dir() && !alone.join("p/runs/result.json").exists());
+}
+
+#[test]
 fn every_plan_is_worked_out_before_anything_runs() {
     let (out, dir) = (place("wrong"), place("wrong-experiments"));
     fs::create_dir_all(dir.join("p")).unwrap();

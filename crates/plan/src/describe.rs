@@ -11,6 +11,7 @@ use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::{Reaction, Step};
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
+use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::TransportKind;
 
@@ -255,6 +256,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             Span(p.response_time),
             pause_time(p.pause_time)
         ),
+        FlowControlParams::PortFc(p) => portfc(p, own),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;
@@ -283,6 +285,47 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// PortFC's thresholds, queues, and the memory that suffices.
+fn portfc(p: &PortFcParams, own: usize) -> String {
+    let shown = |values: &[u64]| range(&values[..own], |&b| Bytes(b).to_string());
+    let order = match p.relay_order {
+        RelayOrder::First => "before their own traffic",
+        RelayOrder::Turns => "in turn with their own traffic",
+        RelayOrder::Last => "behind their own traffic",
+    };
+    let mut text = format!(
+        "portfc (forwarding queues: xoff {}, xon {}; direct queues: xoff {}, xon {}; response time {})\n  \
+         {} queues of each switch port, {} of each host port; hosts serve what they relay {order}",
+        shown(&p.xoff),
+        shown(&p.xon),
+        shown(&p.ddq_xoff),
+        shown(&p.ddq_xon),
+        Span(p.response_time),
+        p.map.of_switch() + 1,
+        p.map.of_node() + 1,
+    );
+    if p.variant.one_flag {
+        text += "; one flag for both kinds of queues";
+    }
+    if p.variant.no_signal_relay {
+        text += "; hosts pass no frames on";
+    }
+    if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
+        text += &format!(
+            "\n  {} of memory suffice in a switch: {} for thresholds, {} and {} for what arrives behind them at \
+             forwarding and direct queues",
+            Bytes(most.total()),
+            Bytes(most.thresholds),
+            Bytes(most.forwarding),
+            Bytes(most.direct),
+        );
+        if !p.evenly_fed {
+            text += "; but relays whose links differ in rate may be fed faster than they are served";
+        }
+    }
+    text
 }
 
 fn limit(limit: &Limit) -> String {

@@ -37,10 +37,10 @@ const TRAFFIC: [&str; 10] = [
     "moe",
     "probe",
 ];
-const SCHEMES: [&str; 5] = ["pfc", "tagger", "bfc", "per-flow-queue", "none"];
+const SCHEMES: [&str; 6] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "none"];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 5] = [
+const KEYS: [(&str, &[&str]); 6] = [
     (
         "pfc",
         &[
@@ -91,6 +91,10 @@ const KEYS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("per-flow-queue", &["xoff", "xon", "response_time", "pause_time"]),
+    (
+        "portfc",
+        &["xoff", "xon", "ddq_xoff", "ddq_xon", "relay_queue", "flags", "relay_signals", "response_time"],
+    ),
     ("none", &[]),
 ];
 
@@ -261,6 +265,7 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         }
         "bfc" => FlowControl::Bfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => FlowControl::PerFlowQueue(doc.read("flow_control", &passed)?.unwrap_or_default()),
+        "portfc" => FlowControl::PortFc(doc.read("flow_control", &passed)?.unwrap_or_default()),
         _ => {
             // The keys of PFC, the default, are checked even where they do nothing.
             passed.retain(|key| !has(KEYS[0].1, key));

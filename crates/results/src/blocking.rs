@@ -42,6 +42,14 @@ pub struct BlockingSummary {
     pub congested_ports: u64,
     /// Queues' ports that were paused for one of them.
     pub paused_ports: u64,
+    /// Most links between a congested port and a queue that was paused for it; 1
+    /// where only its own neighbours were. 0 without pauses.
+    pub most_links: u32,
+    /// Waits of packets and queue pairs in queues whose pause named a port; 0 where
+    /// pauses name none.
+    pub named_waits: u64,
+    /// Those of them for a port that was not on their way.
+    pub named_innocents: u64,
     /// Over all flows.
     #[serde(flatten)]
     pub waits: Waits,
@@ -172,6 +180,9 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
         pauses: blocking.places.iter().map(|(_, blame)| blame.pauses).sum(),
         congested_ports,
         paused_ports: paused.len() as u64,
+        most_links: outcome.pauses.iter().map(|p| p.links).max().unwrap_or(0),
+        named_waits: blocking.named.0,
+        named_innocents: blocking.named.1,
         waits,
         classes,
         victims: victims
@@ -223,6 +234,13 @@ pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
         human::time(b.waits.own_ps),
         human::time(b.waits.source_own_ps)
     ));
+    if b.named_waits > 0 {
+        text.push_str(&format!(
+            "; {} in queues whose pause named a port, {} of them for one off their way",
+            human::counted(b.named_waits, "wait"),
+            human::count(b.named_innocents)
+        ));
+    }
     if let (Some(root), Some(victim)) = (b.roots.first(), b.victims.first()) {
         text.push_str(&format!(
             "; worst root {} ({} of it), worst victim {} ({})",

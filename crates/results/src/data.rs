@@ -185,6 +185,7 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
         ("cause", port(&|p| p.cause)),
         ("root", maybe(&|p| p.root)),
         ("named_root", maybe(&|p| p.named_root)),
+        ("links", Column::Int(pauses.iter().map(|p| u64::from(p.links)).collect())),
     ]
 }
 

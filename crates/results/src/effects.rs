@@ -80,6 +80,9 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         FlowControlParams::PerFlowQueue(_) => {
             ("Per-flow queueing", "To see it act: more load, a larger fan-in or a lower flow_control.xoff.")
         }
+        FlowControlParams::PortFc(_) => {
+            ("PortFC", "To see it act: more load, a larger fan-in or a lower flow_control.xoff.")
+        }
         FlowControlParams::Pfc(_) | FlowControlParams::Tagger(_) | FlowControlParams::None => return,
     };
     if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {
@@ -94,6 +97,11 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         && let Some(&least) = p.pause.iter().min()
     {
         text += &format!(", and the queue of a flow is paused at {} or more", human::bytes(least));
+    }
+    if let FlowControlParams::PortFc(p) = &plan.flow_control
+        && let Some(&least) = p.xoff.iter().chain(&p.ddq_xoff).min()
+    {
+        text += &format!(", and they are paused at {} or more", human::bytes(least));
     }
     notes.push(note(text + ".").help(help));
 }

@@ -82,6 +82,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::None => "none",
         FlowControlParams::Pfc(_) => "pfc",
         FlowControlParams::Tagger(_) => "tagger",
+        FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Bfc(_) => "bfc",
         FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
     }

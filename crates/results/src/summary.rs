@@ -192,6 +192,8 @@ pub struct Peak {
 pub struct Peaks {
     /// A node's buffer.
     pub buffer: Option<Peak>,
+    /// The memory of a host that relays.
+    pub relay: Option<Peak>,
     /// An ingress headroom.
     pub headroom: Option<Peak>,
     /// A port's egress queues (the longest; no bound).
@@ -393,6 +395,14 @@ fn fullest(shares: impl Iterator<Item = (u64, u64)>) -> Option<(usize, u64, u64)
 fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
     let lanes = plan.lanes.len();
     let buffers = outcome.buffer_peaks.iter().zip(&plan.buffers).map(|(&peak, b)| (peak, b.total));
+    let relays = |&(node, _): &(usize, _)| !plan.relay_ports(node as u32).is_empty();
+    let relay = outcome
+        .buffer_peaks
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(relays)
+        .max_by_key(|&(node, peak)| (peak, std::cmp::Reverse(node)));
     let headrooms = outcome
         .accounts
         .iter()
@@ -404,6 +414,11 @@ fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
             place: names::node(plan, node as u32).into(),
             bytes,
             of: Some(room),
+        }),
+        relay: relay.filter(|r| r.1 > 0).map(|(node, bytes)| Peak {
+            place: names::node(plan, node as u32).into(),
+            bytes,
+            of: Some(plan.buffers[node].total),
         }),
         headroom: fullest(headrooms).map(|(account, bytes, room)| Peak {
             place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),

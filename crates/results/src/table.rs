@@ -196,7 +196,12 @@ fn totals(s: &Summary) -> String {
     if let Some(summary) = &s.ate {
         row("first hop", ate::row(summary));
     }
-    let peaks = [("buffer", &s.peaks.buffer), ("headroom", &s.peaks.headroom), ("queue", &s.peaks.queue)];
+    let peaks = [
+        ("buffer", &s.peaks.buffer),
+        ("relays", &s.peaks.relay),
+        ("headroom", &s.peaks.headroom),
+        ("queue", &s.peaks.queue),
+    ];
     for (name, peak) in peaks {
         if let Some(peak) = peak {
             row(name, peak_text(peak));

@@ -35,6 +35,16 @@ fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
     assert_eq!(found, known);
 }
 
+/// Sweeps stand beside the claims of the papers, and make none of theirs.
+#[test]
+fn sweeps_are_read_and_their_expectations_are_ours() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sweeps");
+    let papers = library::load(&dir).unwrap();
+    let claims = papers.iter().flat_map(|p| &p.experiments).flat_map(|i| &i.read.experiment.claim);
+    let ids: Vec<&str> = claims.map(|c| c.id.as_str()).collect();
+    assert!(!ids.is_empty() && ids.iter().all(|id| id.contains(".own-")), "{ids:?}");
+}
+
 /// An experiment of two runs and one varied key with the given claim.
 fn text(claim: &str) -> String {
     format!(
@@ -138,6 +148,134 @@ fn a_missing_seed_does_not_hide_that_it_happened() {
     // Of a mean the missing one could turn it.
     let one = never.replace("low = 0", "low = 1").replace("high = 0", "high = 1");
     assert_eq!(with(&one, 9.0, NAN), Verdict::Undecided);
+}
+
+#[test]
+fn the_largest_of_the_values_of_a_key_is_taken() {
+    // Lower by 0.1 at 0.4, by 0.5 at 0.8: at most by 0.5 is meant of the larger one.
+    let fct = [9.0, 9.0, 5.0, 5.0, 10.0, 10.0, 10.0, 10.0];
+    let text = "relation = \"reduction\"\nlow = 0.5\nhigh = 0.5\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\", largest_over = \"traffic.0.load\" }]";
+    assert_eq!(judge(text, fct), (Verdict::Reproduced, vec![Verdict::Reproduced]));
+    let e = experiment(text);
+    let value =
+        |v: f64| Some(vec![Value { value: (!v.is_nan()).then_some(v), note: None }, Value::default()]);
+    let of = |fct: [f64; 8]| {
+        evaluate::claims(&e, false, &e.grid(false, &[]), &fct.map(value), 0)[0].measures[0].clone()
+    };
+    let found = of(fct);
+    assert_eq!((found.mean, found.at["traffic.0.load"].as_str()), (Some(0.5), "0.8"));
+    assert!(found.ours().ends_with("at 0.8"), "{}", found.ours());
+    let two = "relation = \"ratio\"\nlow = 1\nhigh = 1\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\", largest_over = \"traffic.0.load\" }]";
+    assert_eq!(judge(two, fct).1.len(), 1, "the smaller one does not count");
+    // What lacks a value might have been the largest.
+    let mut missing = fct;
+    missing[0] = f64::NAN;
+    assert_eq!((of(missing).verdict, of(missing).at["traffic.0.load"].as_str()), (Verdict::Undecided, "0.4"));
+    for (from, to, key, message) in [
+        (
+            "largest_over = \"traffic.0.load\"",
+            "largest_over = \"traffic.1.load\"",
+            "largest_over",
+            "not varied",
+        ),
+        (
+            "metric = \"fct\",",
+            "metric = \"fct\", at = { \"traffic.0.load\" = 0.4 },",
+            "largest_over",
+            "one value",
+        ),
+        ("metric = \"fct\",", "metric = \"fct\", expect = \"less\",", "expect", "no effect"),
+    ] {
+        let error = read::read("e.toml", self::text(text).replacen(from, to, 1).as_bytes());
+        let error = error.unwrap_err();
+        assert!(error.message().contains(message), "{to}: {}", error.one_line());
+        assert!(error.key().is_some_and(|k| k.ends_with(key)), "{}", error.one_line());
+    }
+    let shape = "relation = \"shape\"\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\", combine = \"ratio\", says = \"s\", expect = \"less\", largest_over = \"traffic.0.load\" }]";
+    let error = read::read("e.toml", self::text(shape).as_bytes()).unwrap_err();
+    assert!(error.message().contains("no effect with `expect`"), "{}", error.one_line());
+}
+
+/// An experiment that looks at the runs of `e`.
+const LOOKS: &str = r#"paper = "p"
+id = "f"
+title = "t"
+section = "1"
+kind = "simulation"
+runs_of = "e"
+
+[[metric]]
+name = "rate"
+of = "flow-rate"
+statistic = "mean"
+
+[[claim]]
+id = "f.c"
+statement = "s"
+subject = "ours"
+against = "theirs"
+metric = "rate"
+relation = "ordering"
+measure = [{ run = "ours", against = "theirs", metric = "rate", expect = "greater" }]
+"#;
+
+#[test]
+fn an_experiment_can_look_at_the_runs_of_another() {
+    let owner = read::read("e.toml", text(RATIO).as_bytes()).unwrap();
+    let other = |id: &str| Ok((id == "e").then(|| owner.clone()));
+    let read = |text: &str| read::read_beside("f.toml", text.as_bytes(), &other);
+    let e = read(LOOKS).unwrap().experiment;
+    assert_eq!(e.runs_of.as_deref(), Some("e"));
+    assert_eq!(e.grid(false, &[]), owner.experiment.grid(false, &[]));
+    // Its own metric, at every point of the other's grid.
+    let measured = [2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 3.0, 3.0];
+    let measured = measured.map(|v| Some(vec![Value { value: Some(v), note: None }]));
+    let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
+    let verdicts: Vec<Verdict> = found[0].measures.iter().map(|m| m.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Reproduced, Verdict::Contradicted]);
+    let chosen = "runs_of = \"e\"\n\n[[chosen]]\nwhat = \"w\"\nreason = \"r\"\n";
+    read(&LOOKS.replace("runs_of = \"e\"\n", chosen)).unwrap();
+    for (from, to, key, message) in [
+        ("runs_of = \"e\"", "runs_of = \"x\"", "runs_of", "no experiment `x`"),
+        ("runs_of = \"e\"", "runs_of = \"e\"\nseeds = [1]", "seeds", "those of `e`"),
+        ("[[metric]]", "[[run]]\nname = \"a\"\n[[metric]]", "run", "those of `e`"),
+        ("[[metric]]", "[[vary]]\nkey = \"a\"\nvalues = [1]\n[[metric]]", "vary", "those of `e`"),
+        ("[[metric]]", "[quick]\nseeds = [1]\n[[metric]]", "quick", "those of `e`"),
+        ("[[metric]]", "[scenario.run]\nseed = 1\n[[metric]]", "scenario", "those of `e`"),
+        (
+            "[[metric]]",
+            "[[chosen]]\nkey = \"a\"\nvalue = 1\nreason = \"r\"\n[[metric]]",
+            "chosen[0].key",
+            "those of `e`",
+        ),
+        ("run = \"ours\"", "run = \"our\"", "claim[0].measure[0].run", "no run `our`"),
+    ] {
+        let error = read(&LOOKS.replacen(from, to, 1)).unwrap_err();
+        assert!(error.message().contains(message), "{to}: {}", error.one_line());
+        assert_eq!(error.key(), Some(key), "{}", error.one_line());
+        assert!(error.remedy().is_some(), "{}", error.one_line());
+    }
+    assert!(read::read("f.toml", LOOKS.as_bytes()).is_err(), "it stands beside nothing");
+}
+
+#[test]
+fn whose_runs_they_are_is_found_in_the_directory() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("repro-owner");
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(dir.join("p")).unwrap();
+    let put = |id: &str, text: &str| std::fs::write(dir.join(format!("p/{id}.toml")), text).unwrap();
+    put("e", &text(RATIO));
+    put("f", LOOKS);
+    let papers = library::load(&dir).unwrap();
+    let ids: Vec<_> = papers[0].experiments.iter().map(|i| i.owner().read.experiment.id.as_str()).collect();
+    assert_eq!(ids, ["e", "e"]);
+    // Alone it still has them.
+    let chosen = library::choose(papers.clone(), Some("p/f")).unwrap();
+    assert_eq!(chosen[0].experiments[0].owner().path, dir.join("p/e.toml"));
+    assert!(answer::list(&papers).contains("those of e"));
+    put("g", &LOOKS.replace("id = \"f", "id = \"g").replace("runs_of = \"e\"", "runs_of = \"f\""));
+    let error = library::load(&dir).unwrap_err();
+    assert!(error.message().contains("`f` has no runs of its own, but those of `e`"), "{}", error.one_line());
 }
 
 #[test]
@@ -258,6 +396,7 @@ fn choices_in_words_are_named_where_sensitivity_was_asked_for() {
         section: String::new(),
         kind: e.kind,
         note: String::new(),
+        runs_of: None,
         runs: 0,
         done: 0,
         lost: 0,

@@ -33,11 +33,33 @@ use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::prefetch;
 use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::{ControlFrame, Queueing, Target};
 
+/// The congested port at the end of a chain of pauses, [`NONE`] if there is none,
+/// and the links from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root {
+    pub port: u32,
+    pub links: u32,
+}
+
+/// What nobody is known to be the cause of.
+pub const NO_ROOT: Root = Root { port: NONE, links: 0 };
+
 /// Roots by priority; what a control frame carries beside its bytes.
-pub type Roots = [u32; 8];
-const NO_ROOTS: Roots = [NONE; 8];
+pub type Roots = [Root; 8];
+const NO_ROOTS: Roots = [NO_ROOT; 8];
+
+impl Root {
+    /// The root of what a port asks for that has a pause standing, or none.
+    fn behind(standing: Option<&Pause>, port: u32) -> Self {
+        match standing.and_then(|pause| Some((pause.root?, pause.links))) {
+            Some((port, links)) => Self { port, links: links + 1 },
+            None => Self { port, links: 1 },
+        }
+    }
+}
 
 /// What the oracle keeps while a part of a run goes on.
 pub struct Oracle {
@@ -58,7 +80,7 @@ pub struct Oracle {
     grown: u32,
     /// The roots of pauses that stand and may be repeated, by ingress port,
     /// priority and what is paused.
-    sent: BTreeMap<(u32, u8, Target), u32>,
+    sent: BTreeMap<(u32, u8, Target), Root>,
     flows: Vec<FlowBlame>,
     /// By list of packets, as [`Core::queues`] counts them.
     counts: Vec<Count>,
@@ -68,6 +90,8 @@ pub struct Oracle {
     blame: Vec<Blame>,
     /// By paused port and root: the place.
     places: BTreeMap<(u32, u32), u32>,
+    /// As [`Blocking::named`].
+    named: (u64, u64),
 }
 
 /// Who is in a list of packets.
@@ -129,6 +153,7 @@ impl Oracle {
             seen: vec![Seen::default(); lists],
             blame: Vec::new(),
             places: BTreeMap::new(),
+            named: (0, 0),
         }
     }
 
@@ -261,7 +286,7 @@ impl Oracle {
     /// The frame in `slot`, which still waits, takes up a later one's pauses.
     pub fn merge(&mut self, slot: u32, later: &Roots) {
         let waiting = &mut self.frames[slot as usize];
-        waiting.iter_mut().zip(later).filter(|(_, root)| **root != NONE).for_each(|(w, &root)| *w = root);
+        waiting.iter_mut().zip(later).filter(|(_, root)| **root != NO_ROOT).for_each(|(w, &root)| *w = root);
     }
 
     /// The frame in `slot` takes effect; [`Oracle::effect_ends`] follows.
@@ -274,11 +299,11 @@ impl Oracle {
         self.effective = NO_ROOTS;
     }
 
-    /// A pause begins. Answers its root, [`NONE`] if no frame is its cause.
-    pub fn pause_begins(&mut self, port: u32, priority: u8) -> u32 {
+    /// A pause begins. Answers its root, [`NO_ROOT`] if no frame is its cause.
+    pub fn pause_begins(&mut self, port: u32, priority: u8) -> Root {
         let root = self.effective[usize::from(priority)];
-        if root != NONE {
-            let place = self.place(port, root);
+        if root != NO_ROOT {
+            let place = self.place(port, root.port);
             self.blame[place as usize].pauses += 1;
         }
         root
@@ -310,16 +335,24 @@ impl Core<'_> {
                 let key = (port, frame.priority, frame.target);
                 // What no leaf has just caused is a repeat.
                 roots[usize::from(frame.priority)] = match (frame.pause, new) {
-                    (true, NONE) => oracle.sent.get(&key).copied().unwrap_or(NONE),
+                    (true, NO_ROOT) => oracle.sent.get(&key).copied().unwrap_or(NO_ROOT),
                     (true, root) => {
                         oracle.sent.insert(key, root);
                         root
                     }
                     (false, _) => {
                         oracle.sent.remove(&key);
-                        NONE
+                        NO_ROOT
                     }
                 };
+            }
+            ControlFrame::PortPause(frame) => {
+                let FlowControlParams::PortFc(portfc) = &self.plan.flow_control else { return roots };
+                if frame.pause {
+                    let lane = usize::from(portfc.lane);
+                    let priority = usize::from(self.plan.lanes[lane].priority);
+                    roots[priority] = self.root_of_set(port, priority);
+                }
             }
         }
         roots
@@ -327,30 +360,62 @@ impl Core<'_> {
 
     /// Why the account of (`port`, `lane`) is over; or, where it is not and a host
     /// passes on a pause of another port, why that stands.
-    fn root_of_account(&self, port: u32, lane: usize) -> u32 {
-        let Some(oracle) = &self.blocking else { return NONE };
+    fn root_of_account(&self, port: u32, lane: usize) -> Root {
+        let Some(oracle) = &self.blocking else { return NO_ROOT };
         let row = oracle.rows[port as usize * self.lanes + lane];
         let node = self.ports[port as usize].node;
         if self.plan.passes_pauses_on(node) && !self.accounts[port as usize * self.lanes + lane].over {
             let others = self.plan.relay_ports(node).iter().filter(|&&other| other != port);
             let mut pauses = others.filter_map(|&other| self.observed.standing(other, lane as u8));
-            return pauses.find_map(|pause| pause.root).unwrap_or(NONE);
+            let pause = pauses.find(|pause| pause.root.is_some());
+            return pause.map_or(NO_ROOT, |pause| Root::behind(Some(pause), NONE));
         }
         let ports = &self.plan.topology.nodes[node as usize].ports;
         let held = &oracle.bytes[row..row + ports.len()];
         let most = (0..ports.len()).rev().max_by_key(|&i| held[i]).filter(|&i| held[i] > 0);
-        let Some(egress) = most.map(|i| ports[i]) else { return NONE };
+        let Some(egress) = most.map(|i| ports[i]) else { return NO_ROOT };
         let onward = self.plan.onward_lane(lane as u8, port, egress);
-        let standing = self.observed.standing(egress, onward);
-        standing.and_then(|pause| pause.root).unwrap_or(egress)
+        Root::behind(self.observed.standing(egress, onward), egress)
     }
 
     /// Why the leaf that has just grown is too long.
-    fn root_of_leaf(&self) -> u32 {
-        let Some(oracle) = self.blocking.as_ref().filter(|o| o.grown != NONE) else { return NONE };
+    fn root_of_leaf(&self) -> Root {
+        let Some(oracle) = self.blocking.as_ref().filter(|o| o.grown != NONE) else { return NO_ROOT };
         let leaf = self.leaves.get(oracle.grown);
-        let standing = self.observed.pauses.get(leaf.standing as usize);
-        standing.and_then(|pause| pause.root).unwrap_or(leaf.port)
+        Root::behind(self.observed.pauses.get(leaf.standing as usize), leaf.port)
+    }
+
+    /// Why PortFC speaks through `port`: the fullest queue of the set whose leaf has
+    /// just grown; or, where a host passes a frame on, the root of that.
+    fn root_of_set(&self, port: u32, priority: usize) -> Root {
+        let Some(oracle) = &self.blocking else { return NO_ROOT };
+        if oracle.grown == NONE {
+            let passed = oracle.effective[priority];
+            return match passed {
+                NO_ROOT => self.root_of_standing(port),
+                Root { port, links } => Root { port, links: links + 1 },
+            };
+        }
+        let FlowControlParams::PortFc(portfc) = &self.plan.flow_control else { return NO_ROOT };
+        let grown = self.leaves.get(oracle.grown);
+        let number = self.leaves.number(oracle.grown, portfc.lane);
+        let set = if number < portfc.map.n - 1 { 0..portfc.map.n - 1 } else { number..number + 1 };
+        let bytes = |leaf: &u32| self.queues[self.leaves.list(*leaf)].bytes;
+        let leaves = set.rev().map(|queue| self.leaves.numbered(grown.port, portfc.lane, queue));
+        let fullest = leaves.max_by_key(bytes).unwrap_or(oracle.grown);
+        let standing = self.leaves.get(fullest).standing;
+        Root::behind(self.observed.pauses.get(standing as usize), grown.port)
+    }
+
+    /// Why PortFC says again through `port`, whose link is up, what stands: any of
+    /// the pauses of the host's other ports; at a switch nobody remembers.
+    fn root_of_standing(&self, port: u32) -> Root {
+        let others = self.plan.relay_ports(self.ports[port as usize].node).iter().filter(|&&p| p != port);
+        let pauses = others.flat_map(|&other| {
+            let open = self.observed.open.iter().map(|&i| &self.observed.pauses[i as usize]);
+            open.filter(move |pause| pause.port == other && pause.root.is_some())
+        });
+        pauses.min_by_key(|pause| pause.from).map_or(NO_ROOT, |pause| Root::behind(Some(pause), NONE))
     }
 
     /// Charges the queue pairs that waited for a pause in the list `at`, which ends now.
@@ -375,11 +440,33 @@ impl Core<'_> {
 
     /// The pause of a list ends now, of packets or of the host's `own` queue pairs.
     fn end_wait(&mut self, pause: &Pause, at: usize, own: bool, now: Time) {
+        if let Some(named) = pause.named_root {
+            self.check_named(named, at, own);
+        }
         let (Some(oracle), Some(root)) = (&mut self.blocking, pause.root) else { return };
         if own {
             self.charge_pairs(pause, root, at, now);
         } else {
             oracle.list_resumes(at, pause, root, now);
+        }
+    }
+
+    /// Whether all who waited in the list `at` go through the port that the pause named.
+    fn check_named(&mut self, named: u32, at: usize, own: bool) {
+        let (mut waits, mut off) = (0, 0);
+        let mut next = self.queues[at].head;
+        while next != NONE {
+            let (path, behind) = match own {
+                true => (self.senders[next as usize].path(), self.senders[next as usize].ring_next),
+                false => (self.packets[next].hop, self.packets[next].next),
+            };
+            waits += 1;
+            off += u64::from(!crosses(self.hops, path, named));
+            next = behind;
+        }
+        if let Some(oracle) = &mut self.blocking {
+            oracle.named.0 += waits;
+            oracle.named.1 += off;
         }
     }
 
@@ -420,6 +507,6 @@ impl Core<'_> {
             }
         }
         let places = oracle.places.iter().map(|(&at, &place)| (at, oracle.blame[place as usize])).collect();
-        Some(Blocking { flows: oracle.flows, places })
+        Some(Blocking { flows: oracle.flows, places, named: oracle.named })
     }
 }

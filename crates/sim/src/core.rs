@@ -1,7 +1,7 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
-use crate::blocking::{Oracle, Roots};
+use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{notification_points, reaction_points};
 use crate::faults::Faults;
@@ -110,6 +110,9 @@ pub struct Core<'a> {
     reds: Vec<Option<Red>>,
     /// Some lane marks packets that leave.
     pub marks_at_dequeue: bool,
+    /// Nobody is to be told when packets join and leave queues: there are no queues
+    /// by flow, no marks at dequeue and no blocking oracle.
+    pub plain_queues: bool,
     pub senders: Vec<SenderState>,
     pub receivers: Vec<ReceiverState>,
     /// By flow; empty unless the transport is IRN.
@@ -185,7 +188,10 @@ impl<'a> Core<'a> {
                 Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, wire)
             })
             .collect();
-        let discipline = Discipline::new(&plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>());
+        let discipline = Discipline::new(
+            &plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>(),
+            plan.flow_control.relay_order(),
+        );
         let mut profiles: Vec<Profile> = Vec::new();
         let accounts = plan
             .accounts
@@ -204,6 +210,8 @@ impl<'a> Core<'a> {
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let lists = ports.len() * queues_per_port + leaves.len();
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
+        let marks_at_dequeue = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue));
+        let plain_queues = !leaves.used() && !marks_at_dequeue && !plan.measure.blocking;
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
         let reds: Vec<Option<Red>> =
@@ -245,7 +253,8 @@ impl<'a> Core<'a> {
                 Vec::new()
             },
             reds,
-            marks_at_dequeue: plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue)),
+            marks_at_dequeue,
+            plain_queues,
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
             irn_senders: plan.irn.iter().map(|f| IrnSender::new(plan, f)).collect(),
             irn_receivers: vec![irn::Receiver::default(); plan.irn.len()],
@@ -371,15 +380,22 @@ impl<'a> Core<'a> {
     }
 
     /// Appends a packet to a queue of `port`. The caller then kicks the port.
-    #[inline(always)]
+    #[inline]
     pub fn enqueue(&mut self, port: u32, queue: usize, id: u32) {
+        if let Some(oracle) = &mut self.blocking {
+            let p = &self.ports[port as usize];
+            oracle.packet_joins(p.first_queue as usize + queue, id, p.paused >> queue & 1 == 1, self.now);
+        }
+        self.append(port, queue, id);
+    }
+
+    /// The same, and nobody is told.
+    #[inline(always)]
+    pub fn append(&mut self, port: u32, queue: usize, id: u32) {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];
         let packet = &mut self.packets[id];
         packet.next = NONE;
-        if let Some(oracle) = &mut self.blocking {
-            oracle.packet_joins(p.first_queue as usize + queue, id, p.paused >> queue & 1 == 1, self.now);
-        }
         q.bytes += u64::from(packet.size);
         q.peak = q.peak.max(q.bytes);
         let tail = std::mem::replace(&mut q.tail, id);
@@ -392,8 +408,19 @@ impl<'a> Core<'a> {
     }
 
     /// Takes the first packet of a queue that has one.
-    #[inline(always)]
+    #[inline]
     pub fn dequeue(&mut self, port: u32, queue: usize) -> u32 {
+        let id = self.unlink(port, queue);
+        if let Some(oracle) = &mut self.blocking {
+            let list = self.ports[port as usize].first_queue as usize + queue;
+            oracle.packet_leaves(list, id, &self.packets[id], self.hops);
+        }
+        id
+    }
+
+    /// The same, and nobody is told.
+    #[inline(always)]
+    pub fn unlink(&mut self, port: u32, queue: usize) -> u32 {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];
         let id = q.head;
@@ -405,9 +432,6 @@ impl<'a> Core<'a> {
         if q.head == NONE {
             q.tail = NONE;
             p.ready &= !(1 << queue);
-        }
-        if let Some(oracle) = &mut self.blocking {
-            oracle.packet_leaves(p.first_queue as usize + queue, id, &self.packets[id], self.hops);
         }
         id
     }
@@ -456,7 +480,11 @@ impl<'a> Core<'a> {
     /// A pause of a lane, or of one of its queues, that begins now.
     pub fn new_pause(&mut self, port: u32, lane: u8, queue: Option<u32>) -> Pause {
         let priority = self.plan.lanes[usize::from(lane)].priority;
-        let root = self.blocking.as_mut().map(|oracle| oracle.pause_begins(port, priority));
+        let root = self.blocking.as_mut().map_or(NO_ROOT, |oracle| oracle.pause_begins(port, priority));
+        let named_root = match (&self.plan.flow_control, queue) {
+            (FlowControlParams::PortFc(portfc), Some(queue)) => portfc.map.leads_to(port, queue as u16),
+            _ => None,
+        };
         Pause {
             port,
             lane,
@@ -464,8 +492,9 @@ impl<'a> Core<'a> {
             from: self.now,
             until: None,
             cause: self.ports[port as usize].peer,
-            root: root.filter(|&root| root != NONE),
-            named_root: None,
+            root: (root != NO_ROOT).then_some(root.port),
+            links: root.links,
+            named_root,
         }
     }
 
@@ -537,6 +566,11 @@ impl Device for Core<'_> {
 
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
         self.leaf_is_paused(port, lane, queue)
+    }
+
+    fn port_of(&self, port: u32, index: usize) -> Option<u32> {
+        let node = self.ports[port as usize].node;
+        self.plan.topology.nodes[node as usize].ports.get(index).copied()
     }
 
     fn relay_port(&self, port: u32, index: usize) -> Option<u32> {

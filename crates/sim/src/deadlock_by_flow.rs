@@ -1,4 +1,4 @@
-//! The deadlock oracle where queues are paused one by one (BFC).
+//! The deadlock oracle where queues are paused one by one (BFC, PortFC).
 //!
 //! A paused queue waits until every packet that was counted against it has left
 //! the next device, where these packets lie in queues, some of which are paused
@@ -7,6 +7,10 @@
 //! queue will be resumed. What is left when nothing more can be struck out (the
 //! greatest fixpoint) stands for ever: its counted packets cannot move, and a
 //! resume or a new packet that is still under way changes nothing about them.
+//!
+//! Under PortFC a paused queue waits until the queues of the port that has paused
+//! it hold no more than X_on: it is struck out where those of them that are not in
+//! the set suffice.
 //!
 //! A queue for each flow cannot deadlock on a route without a loop: a flow waits for its own queue at the
 //! next hop alone, and the last hop is never paused. So only numbered queues
@@ -19,7 +23,9 @@ use crate::port::Queue;
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
-use xoff_schemes::flow_control::Queueing;
+use xoff_schemes::flow_control::portfc::PortFcParams;
+use xoff_schemes::flow_control::portfc::map::Role;
+use xoff_schemes::flow_control::{FlowControlParams, Queueing};
 
 /// Packets in one leaf that are counted against another.
 #[derive(Clone, Copy)]
@@ -71,6 +77,21 @@ fn counted_against(world: &World, packet: &Packet) -> Option<u32> {
     })
 }
 
+/// Under PortFC: the queues of the port that has paused a leaf, and what they may
+/// hold when it is resumed.
+fn pausers(world: &World, portfc: &PortFcParams, leaf: u32) -> Option<(Vec<u32>, u64)> {
+    let leaves = &world.cores[0].leaves;
+    let (map, port) = (&portfc.map, leaf_of(world, leaf).port);
+    let queue = leaves.number(leaf, portfc.lane);
+    let congested = map.leads_to(port, queue)?;
+    let (set, xon) = match map.role(port, queue) {
+        Role::FourHop => (0..map.n - 1, &portfc.xon),
+        _ => (map.n - 1..map.n, &portfc.ddq_xon),
+    };
+    let set = set.map(|queue| leaves.numbered(congested, portfc.lane, queue)).collect();
+    Some((set, xon[congested as usize]))
+}
+
 /// The greatest fixpoint; with `stalls` a host that has stopped reading holds
 /// what waits for it.
 fn stuck(world: &World, stalls: bool) -> Stuck {
@@ -86,6 +107,21 @@ fn stuck(world: &World, stalls: bool) -> Stuck {
         .filter(|&leaf| filled(leaf))
         .map(|leaf| (leaf, Vec::new()))
         .collect();
+    // What those that hold a leaf may keep when it goes on: nothing, but under PortFC.
+    let mut kept: BTreeMap<u32, u64> = BTreeMap::new();
+    let portfc = match &world.plan.flow_control {
+        FlowControlParams::PortFc(portfc) => Some(portfc),
+        _ => None,
+    };
+    if let Some(portfc) = portfc {
+        let members: BTreeSet<u32> = set.keys().copied().collect();
+        for (&leaf, holds) in &mut set {
+            let Some((pausers, xon)) = pausers(world, portfc, leaf) else { continue };
+            kept.insert(leaf, xon);
+            let held = pausers.into_iter().filter(|by| members.contains(by));
+            holds.extend(held.map(|by| Hold { by, bytes: list(world, by).bytes, stalled: false }));
+        }
+    }
     let forwarded = |leaf: u32| u32::from(leaf_of(world, leaf).queue) <= world.lanes();
     let mut holders: Vec<(u32, bool)> = set.keys().filter(|&&l| forwarded(l)).map(|&l| (l, false)).collect();
     if stalls {
@@ -95,7 +131,7 @@ fn stuck(world: &World, stalls: bool) -> Stuck {
             holders.extend(leaves.filter(|&l| forwarded(l) && filled(l)).map(|l| (l, true)));
         }
     }
-    for (by, stalled) in holders {
+    for (by, stalled) in holders.into_iter().filter(|_| portfc.is_none()) {
         let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
         for packet in packets(world, by) {
             if let Some(upstream) = counted_against(world, packet) {
@@ -113,7 +149,9 @@ fn stuck(world: &World, stalls: bool) -> Stuck {
         for holds in set.values_mut() {
             holds.retain(|h| h.stalled || members.contains(&h.by));
         }
-        set.retain(|_, holds| !holds.is_empty());
+        set.retain(|leaf, holds| {
+            holds.iter().map(|h| h.bytes).sum::<u64>() > kept.get(leaf).copied().unwrap_or(0)
+        });
         if set.len() == members.len() {
             break;
         }
@@ -150,8 +188,9 @@ pub fn look(world: &World, now: Time) -> Option<Deadlock> {
         .iter()
         .map(|&member| {
             let by = set[&member][0].by;
+            let all = matches!(world.plan.flow_control, FlowControlParams::PortFc(_));
             let flows: BTreeSet<u32> = packets(world, by)
-                .filter(|packet| counted_against(world, packet) == Some(member))
+                .filter(|packet| all || counted_against(world, packet) == Some(member))
                 .map(|packet| packet.flow)
                 .collect();
             let bytes = list(world, by).bytes;

@@ -102,16 +102,20 @@ impl Leaves {
         let mut by_flow = ByFlow::default();
         match queueing {
             Queueing::PerLane => {}
-            Queueing::Numbered { queues, .. } => {
+            Queueing::Numbered { numbers, .. } => {
                 for (port, lane) in
                     (0..ports.len() as u32).flat_map(|p| (0..lanes as u16).map(move |l| (p, l)))
                 {
                     bases.push(leaves.len() as u32);
-                    leaves.extend((0..queues).map(|_| leaf(port, 1 + lane)));
                     // Queue pairs are hosts' only.
-                    if plan.topology.nodes[ports[port as usize].node as usize].kind == NodeKind::Host {
-                        leaves.extend((0..queues).map(|_| leaf(port, 1 + lanes as u16 + lane)));
+                    if plan.topology.nodes[ports[port as usize].node as usize].kind != NodeKind::Host {
+                        leaves.extend((0..numbers.switch).map(|_| leaf(port, 1 + lane)));
+                        continue;
                     }
+                    let (own, all) = (numbers.own, numbers.own.1 + numbers.relayed.1);
+                    let is_own = |queue: u16| (own.0..own.0 + own.1).contains(&queue);
+                    let group = |queue: u16| if is_own(queue) { 1 + lanes as u16 + lane } else { 1 + lane };
+                    leaves.extend((0..all).map(|queue| leaf(port, group(queue))));
                 }
                 of_flow = vec![NONE; plan.flows.len()];
             }

@@ -168,6 +168,9 @@ pub struct Pause {
     /// of: what the head-of-line blocking oracle has found. `None` without it, and
     /// for a pause that no frame caused (a link that has just recovered).
     pub root: Option<PortId>,
+    /// How many links this pause is away from that port: 1 where its own device
+    /// asked for it. 0 without a root.
+    pub links: u32,
     /// The congested port that the frame itself names. `None` if its scheme does
     /// not name one: PFC, BFC and queues per flow do not.
     pub named_root: Option<PortId>,
@@ -184,6 +187,10 @@ pub struct Blocking {
     pub flows: Vec<FlowBlame>,
     /// By (paused port, root of its pauses), in order.
     pub places: Vec<((PortId, PortId), Blame)>,
+    /// Waits of packets and queue pairs in queues whose pause named a port, and how
+    /// many of these for a port that was not on the rest of their way; whatever
+    /// port was the root. Both 0 where frames name none.
+    pub named: (u64, u64),
 }
 
 /// How long a flow's packets (data and ACKs) waited in paused queues, and how long
@@ -224,6 +231,8 @@ impl Blocking {
             sum.source_own += part.source_own;
             sum.source_innocent += part.source_innocent;
         }
+        self.named.0 += other.named.0;
+        self.named.1 += other.named.1;
         // A port belongs to one part.
         self.places.extend(other.places);
         self.places.sort_by_key(|place| place.0);

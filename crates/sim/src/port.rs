@@ -7,6 +7,7 @@
 //! deficit round robin.
 
 use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_schemes::flow_control::portfc::RelayOrder;
 
 /// Most queues of a port: bits of the masks.
 pub const MAX_QUEUES: usize = 64;
@@ -132,17 +133,26 @@ pub struct Discipline {
 pub struct Rounds(Vec<u32>);
 
 impl Discipline {
-    /// From each lane's (tier, quantum), ordered by tier.
-    pub fn new(lanes: &[(u8, u32)]) -> Self {
+    /// From each lane's (tier, quantum), ordered by tier; `relay` says when a host
+    /// serves what it relays.
+    pub fn new(lanes: &[(u8, u32)], relay: RelayOrder) -> Self {
         let n = lanes.len();
         assert!(2 * n < MAX_QUEUES, "{n} lanes");
         let mut tiers: Vec<u64> = Vec::new();
         let mut quanta = vec![0; 1 + 2 * n];
+        // Whose turn a tier's forwarded packets are in, and its queue pairs.
+        let (forwarded, own) = match relay {
+            RelayOrder::Turns => (0, 0),
+            RelayOrder::First => (0, 1),
+            RelayOrder::Last => (1, 0),
+        };
         for (i, &(tier, quantum)) in lanes.iter().enumerate() {
             if i == 0 || lanes[i - 1].0 != tier {
-                tiers.push(0);
+                tiers.extend(std::iter::repeat_n(0, 1 + forwarded.max(own)));
             }
-            *tiers.last_mut().expect("pushed above") |= lane_mask(i, n);
+            let first = tiers.len() - 1 - forwarded.max(own);
+            tiers[first + forwarded] |= 1 << (1 + i);
+            tiers[first + own] |= 1 << (1 + n + i);
             quanta[1 + i] = quantum;
             quanta[1 + n + i] = quantum;
         }
@@ -228,7 +238,7 @@ mod tests {
     /// Always-full queues of one tier share by their quanta; a lower tier starves.
     #[test]
     fn deficit_round_robin_shares_by_quantum() {
-        let discipline = Discipline::new(&[(0, 3_000), (0, 1_000), (1, 1_000)]);
+        let discipline = Discipline::new(&[(0, 3_000), (0, 1_000), (1, 1_000)], RelayOrder::Turns);
         let mut rounds = discipline.rounds(1);
         let sizes = [0u32, 700, 1_100, 900];
         let mut bytes = [0u64; 4];
@@ -243,9 +253,25 @@ mod tests {
 
     #[test]
     fn control_comes_first_and_a_single_queue_needs_no_round() {
-        let discipline = Discipline::new(&[(0, 1_000)]);
+        let discipline = Discipline::new(&[(0, 1_000)], RelayOrder::Turns);
         let mut rounds = discipline.rounds(1);
         assert_eq!(discipline.select(0b111, 0, &mut rounds, |_| 1), 0);
         assert_eq!(discipline.select(0b100, 0, &mut rounds, |_| 1), 2);
+    }
+
+    /// Two lanes, the first one strictly before the second.
+    #[test]
+    fn relayed_packets_come_before_or_behind_the_hosts_own() {
+        let lanes = [(0, 1_000), (1, 1_000)];
+        for (relay, winner) in [(RelayOrder::First, 2), (RelayOrder::Last, 4)] {
+            let discipline = Discipline::new(&lanes, relay);
+            let mut rounds = discipline.rounds(1);
+            for _ in 0..5 {
+                // Forwarded and own of the second lane, then with the first lane's.
+                assert_eq!(discipline.select(0b1_0100, 0, &mut rounds, |_| 900), winner);
+                assert_eq!(discipline.select(0b1_0110, 0, &mut rounds, |_| 900), 1);
+                assert_eq!(discipline.select(0b1_1100, 0, &mut rounds, |_| 900), 3);
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! of simulation.
 
 pub mod pfc;
+pub mod port_pause;
 pub mod queue_pause;
 
 /// Ethernet header (14) and frame check sequence (4), in bytes.

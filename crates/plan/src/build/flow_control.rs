@@ -26,6 +26,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
             time(cx, "response_time", pfq.response_time)?;
             check_pause_time(cx, pfq.pause_time)
         }
+        FlowControl::PortFc(portfc) => super::portfc::check(cx, portfc),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -92,7 +93,9 @@ pub(super) fn check_pauses(
     let given = match &cx.scenario.flow_control {
         FlowControl::Bfc(b) => b.pause_time,
         FlowControl::PerFlowQueue(p) => p.pause_time,
-        FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => return Ok(()),
+        FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::PortFc(_) | FlowControl::None => {
+            return Ok(());
+        }
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
     if given.0 < least {
@@ -235,6 +238,7 @@ pub(super) fn params(
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)
         }
+        FlowControl::PortFc(_) => unreachable!("has parameters of the whole plan"),
         FlowControl::None => FlowControlParams::None,
     })
 }

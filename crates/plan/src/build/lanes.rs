@@ -77,7 +77,10 @@ pub(super) fn build(
         Some(layout) => layout.lossless.iter().copied().collect(),
         None => covered(cx, used)?,
     };
-    let by_flow = matches!(cx.scenario.flow_control, FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_));
+    let by_flow = matches!(
+        cx.scenario.flow_control,
+        FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_) | FlowControl::PortFc(_)
+    );
     let mut lanes = Vec::new();
     for &id in used {
         let table = declared.get(&id).copied();
@@ -137,6 +140,10 @@ pub(super) fn build(
 
 /// The priorities that the flow control makes lossless.
 pub(super) fn covered(cx: &mut Context<'_>, used: &[u8]) -> Result<Vec<u8>, Error> {
+    if super::portfc::chosen(cx).is_some() {
+        let answers = [super::portfc::answers(cx), cx.scenario.dcqcn.and_then(|d| d.cnp_priority)];
+        return Ok(used.iter().copied().filter(|&p| !answers.contains(&Some(p))).collect());
+    }
     let Some(pfc) = cx.scenario.flow_control.pfc() else { return Ok(Vec::new()) };
     let Some(list) = &pfc.priorities else { return Ok(used.to_vec()) };
     for (i, &p) in list.iter().enumerate() {
@@ -174,6 +181,16 @@ fn lossless(
             }
             &tagger.pfc
         }
+        FlowControl::PortFc(_) => {
+            if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {
+                let what =
+                    if covered { "data, which PortFC keeps lossless" } else { "ACKs, which nothing pauses" };
+                let message = format!("priority {id} is that of {what}: it cannot be lossless = {wanted}");
+                let help = "remove `lossless`";
+                return Err(cx.doc.error(&format!("priority[{i}].lossless"), message, help));
+            }
+            return no_limit(cx, i, p, id, covered);
+        }
         other => {
             if p.lossless == Some(true) {
                 let why = match other {
@@ -207,10 +224,18 @@ fn lossless(
         }
         given => given.unwrap_or(covered),
     };
+    no_limit(cx, i, p, id, lossless)
+}
+
+/// Refuses limits of the egress queues of a lossless priority.
+fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) -> Result<bool, Error> {
     for (key, given) in [("egress_limit", p.egress_limit.is_some()), ("alpha", p.alpha.is_some())] {
         if lossless && given {
             let message = format!("priority {id} is lossless: its egress queues have no limit that drops");
-            let help = format!("remove `{key}`, or write lossless = false");
+            let help = match super::portfc::chosen(cx) {
+                Some(_) => format!("remove `{key}`"),
+                None => format!("remove `{key}`, or write lossless = false"),
+            };
             return Err(cx.doc.error(&format!("priority[{i}].{key}"), message, help));
         }
     }

@@ -11,6 +11,7 @@ mod lanes;
 mod measure;
 mod memory;
 mod offered;
+mod portfc;
 mod reroute;
 mod routes;
 mod sizes;
@@ -31,6 +32,7 @@ use xoff_kernel::time::{MICROSECOND, SECOND, Time};
 use xoff_net::routing::{Router, Saturation};
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
+use xoff_schemes::flow_control::FlowControlParams;
 
 /// Most memory that a plan may need: 16 GiB.
 const MEMORY: u64 = 16 << 30;
@@ -111,6 +113,7 @@ pub(crate) fn plan(
     let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
     flow_control::check_pauses(&cx, &topology, &packet)?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
+    portfc::check_tiers(&cx, &lanes)?;
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
@@ -141,7 +144,21 @@ pub(crate) fn plan(
         accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
     }
     buffers.shrink_to_fit();
-    let flow_control = flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?;
+    let flow_control = match portfc::chosen(&cx) {
+        None => flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?,
+        Some(keys) => {
+            let whole = portfc::Whole {
+                topology: &topology,
+                packet: &packet,
+                lanes: &lanes,
+                buffers: &buffers,
+                flows: &flows,
+                faults: &planned,
+                hops: &hops,
+            };
+            FlowControlParams::PortFc(portfc::params(&mut cx, keys, &whole)?)
+        }
+    };
     let plan = Plan {
         seed: scenario.run.seed,
         topology,
@@ -230,8 +247,9 @@ fn used_priorities(cx: &Context<'_>, listed: &files::Listed) -> Result<Vec<u8>, 
     }
     if let Some(p) = cx.scenario.transport.ack_priority {
         lanes::check_priority(cx, "transport.ack_priority", p)?;
-        used.push(p);
     }
+    portfc::data_priority(cx, &used)?;
+    used.extend(portfc::answers(cx));
     used.extend(congestion::priority(cx)?);
     used.sort_unstable_by(|a, b| b.cmp(a));
     used.dedup();

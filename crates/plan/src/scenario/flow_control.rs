@@ -183,3 +183,85 @@ pub enum TagRule {
     /// switches on the way.
     Hop,
 }
+
+/// PortFC, per-port flow control for networks whose hosts relay (2026). All data
+/// has one priority; ACKs and notifications have a better one, 7 if
+/// `transport.ack_priority` is not given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortFc {
+    /// A switch port whose forwarding queues hold this much together pauses what
+    /// feeds them. In bytes, or in BDP (rate times one-way delay) of its link.
+    #[serde(default = "six_bdp")]
+    pub xoff: Threshold,
+    /// They are resumed when they hold no more than this. Default: two thirds of
+    /// `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xon: Option<Threshold>,
+    /// The same of its destination-direct queue. Default: `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ddq_xoff: Option<Threshold>,
+    /// The same of its destination-direct queue. Default: two thirds of
+    /// `ddq_xoff`, or `xon` where neither is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ddq_xon: Option<Threshold>,
+    /// When a host serves what it relays, beside its own traffic.
+    #[serde(default)]
+    pub relay_queue: PortFcRelay,
+    /// How many flags a switch port has.
+    #[serde(default)]
+    pub flags: PortFcFlags,
+    /// Hosts pass frames about destination-direct queues on to their other ports.
+    #[serde(default = "yes")]
+    pub relay_signals: bool,
+    /// From the arrival of a pause or resume frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
+}
+
+/// When a host serves what it relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortFcRelay {
+    /// Before its own traffic.
+    #[default]
+    First,
+    /// In turn with it, half of the wire for each.
+    Turns,
+    /// Behind it.
+    Last,
+}
+
+/// How many flags tell a switch port whom it has paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortFcFlags {
+    /// One for its forwarding queues, one for its destination-direct queue.
+    #[default]
+    Two,
+    /// One for both, as the paper's algorithms print it.
+    One,
+}
+
+fn six_bdp() -> Threshold {
+    "6bdp".parse().expect("a threshold")
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for PortFc {
+    fn default() -> Self {
+        PortFc {
+            xoff: six_bdp(),
+            xon: None,
+            ddq_xoff: None,
+            ddq_xon: None,
+            relay_queue: PortFcRelay::default(),
+            flags: PortFcFlags::default(),
+            relay_signals: true,
+            response_time: defaults::zero_time(),
+        }
+    }
+}

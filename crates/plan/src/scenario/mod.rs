@@ -12,7 +12,9 @@ mod transport;
 pub use ate::{Ate, AteUpdate};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use faults::{Failure, Loss, LossKind};
-pub use flow_control::{Bfc, BfcAcks, PerFlowQueue, Relay, TagRule, Tagger, TaggerKeys};
+pub use flow_control::{
+    Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Relay, TagRule, Tagger, TaggerKeys,
+};
 pub use traffic::{
     FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
@@ -235,6 +237,10 @@ pub enum FlowControl {
     /// A queue of its own for every flow on every port, paused flow by flow: the
     /// ideal without head-of-line blocking. Nothing is reserved.
     PerFlowQueue(PerFlowQueue),
+    /// Per-port flow control for networks whose hosts relay (2026): queues by the
+    /// port through which packets leave the next switch, paused from there.
+    #[serde(rename = "portfc")]
+    PortFc(PortFc),
     /// None: what does not fit is dropped.
     None,
 }
@@ -245,7 +251,7 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
-            Self::Bfc(_) | Self::PerFlowQueue(_) | Self::None => None,
+            Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::None => None,
         }
     }
 }

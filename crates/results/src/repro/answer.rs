@@ -14,7 +14,10 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
         0 | 1 => "one seed".to_string(),
         n => format!("{n} seeds"),
     };
-    let runs = human::counted(e.runs as u64, "run");
+    let mut runs = human::counted(e.runs as u64, "run");
+    if let Some(owner) = &e.runs_of {
+        runs.push_str(&format!(" of {owner}"));
+    }
     let done = if e.done == e.runs { runs } else { format!("PARTIAL: {} of {runs} done", e.done) };
     out.push_str(&format!("  {done}, {seeds}{}\n", if quick { format!("; {QUICK}") } else { String::new() }));
     if e.lost > 0 {
@@ -113,7 +116,10 @@ pub fn list(papers: &[Paper]) -> String {
         for item in &paper.experiments {
             let e = &item.read.experiment;
             let measured = e.claim.iter().filter(|c| !c.measure.is_empty()).count();
-            let runs = human::counted(e.grid(false, &[]).runs().unwrap_or(0) as u64, "run");
+            let runs = match &e.runs_of {
+                Some(owner) => format!("those of {owner}"),
+                None => human::counted(e.grid(false, &[]).runs().unwrap_or(0) as u64, "run"),
+            };
             let claims = format!("{measured} of {} measured", human::counted(e.claim.len() as u64, "claim"));
             rows.push([format!("{}/{}", e.paper, e.id), e.title.clone(), runs, claims]);
         }

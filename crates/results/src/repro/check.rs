@@ -9,7 +9,7 @@ use xoff_plan::error::suggest;
 use super::check_claims;
 use super::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, Vary};
 use super::metrics::{MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, measurable};
-use super::read::{number, written};
+use super::read::{SCENARIO, number, written};
 use crate::data::DataFile;
 
 /// Most runs of an experiment.
@@ -68,6 +68,25 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
         self::plot(doc, &format!("plot[{i}]"), e, plot)?;
     }
     check_claims::of_experiment(doc, e)
+}
+
+/// Of an experiment that looks at the runs of `owner`: what belongs to runs is there.
+pub(super) fn without_runs(doc: &Document<'_>, e: &Experiment, owner: &str) -> Checked {
+    let keyed = e.chosen.iter().position(|c| c.key.is_some());
+    for (at, given) in [
+        (SCENARIO.to_string(), doc.get(SCENARIO).is_some()),
+        ("run".into(), !e.run.is_empty()),
+        ("vary".into(), !e.vary.is_empty()),
+        ("seeds".into(), !e.seeds.is_empty()),
+        ("quick".into(), e.quick.is_some()),
+        (format!("chosen[{}].key", keyed.unwrap_or(0)), keyed.is_some()),
+    ] {
+        if given {
+            let message = format!("its runs are those of `{owner}`, so that this has no effect");
+            return Err(doc.error(&at, message, "write it there, or leave out `runs_of`"));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn name(doc: &Document<'_>, at: &str, name: &str) -> Checked {
@@ -211,7 +230,7 @@ pub(super) fn known_metric(
 }
 
 /// The keys of a metric that only some measurable things have.
-fn given(m: &Metric) -> [(&'static str, bool); 15] {
+fn given(m: &Metric) -> [(&'static str, bool); 16] {
     [
         ("statistic", m.statistic.is_some()),
         ("threshold", m.threshold.is_some()),
@@ -223,6 +242,7 @@ fn given(m: &Metric) -> [(&'static str, bool); 15] {
         ("min_size", m.min_size.is_some()),
         ("max_size", m.max_size.is_some()),
         ("port", m.port.is_some()),
+        ("queue", m.queue.is_some()),
         ("cause", m.cause.is_some()),
         ("root", m.root.is_some()),
         ("node", m.node.is_some()),
@@ -234,10 +254,10 @@ fn given(m: &Metric) -> [(&'static str, bool); 15] {
 /// The keys that a measurable thing has beside `name`, `of` and `unit`.
 pub fn keys(what: &Measurable) -> &'static [&'static str] {
     match what.place {
-        Place::Summary(_) | Place::Present(_) => &[],
+        Place::Summary(_) | Place::Present(_) | Place::Nodes(_) => &[],
         Place::Flows => &["statistic", "class", "src", "dst", "min_size", "max_size", "from", "to"],
         Place::Sum => &["class", "src", "dst", "min_size", "max_size", "from", "to"],
-        Place::Pauses => &["port", "cause", "root", "from", "to"],
+        Place::Pauses => &["port", "queue", "cause", "root", "from", "to"],
         Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to"],
         Place::Peak(DataFile::Nodes, ..) => &["node"],
         Place::Peak(..) => &["port"],
@@ -383,7 +403,7 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
         let metric = known_metric(doc, &at, e, metric)?;
         let place = measurable(&e.metric[metric].of).map(|m| m.place);
         if cdf && place != Some(Place::Flows) {
-            let help = "name a metric of fct, slowdown, flow-rate or completion";
+            let help = "name a metric of fct, slowdown, flow-rate, completion or size";
             return Err(doc.error(&at, "it is not one of each flow", help));
         }
     }

@@ -139,6 +139,9 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     }
     points(doc, &format!("{at}.at"), e, &m.at)?;
     points(doc, &format!("{at}.against_at"), e, &m.against_at)?;
+    if let Some(key) = &m.largest_over {
+        largest_over(doc, at, e, m, key)?;
+    }
     let combine = combine(c, m);
     let two = combine != Combine::Value;
     if two != compares(m) {
@@ -189,6 +192,24 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     }
     if m.expect.is_some() && !two {
         return err("expect", "nothing is compared".into(), "say with what, by `against`");
+    }
+    Ok(())
+}
+
+fn largest_over(doc: &Document<'_>, at: &str, e: &Experiment, m: &Measure, key: &str) -> Checked {
+    let here = format!("{at}.largest_over");
+    let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();
+    if !keys.contains(&key) {
+        let help = suggest(key, "the varied keys", &keys);
+        return Err(doc.error(&here, format!("`{key}` is not varied"), help));
+    }
+    if m.at.contains_key(key) || m.against_at.contains_key(key) {
+        let help = "leave it out of `at` and `against_at`, or leave out `largest_over`";
+        return Err(doc.error(&here, format!("`{key}` has one value here"), help));
+    }
+    if m.expect.is_some() {
+        let help = "an order is tested at every value of a key; leave out `largest_over`";
+        return Err(doc.error(&here, "it has no effect with `expect`", help));
     }
     Ok(())
 }

@@ -84,7 +84,11 @@ impl Context<'_> {
                 })
                 .collect();
         }
-        points.into_iter().map(|at| self.measure(claim, m, at)).collect()
+        let all = points.into_iter().map(|at| self.measure(claim, m, at));
+        match &m.largest_over {
+            Some(key) => largest(all, key),
+            None => all.collect(),
+        }
     }
 
     /// The point of a run and of the values of the axes; `None` if the shorter
@@ -177,6 +181,7 @@ impl Context<'_> {
             against_metric: m.against_metric.clone(),
             at,
             against_at: m.against_at.iter().map(|(k, v)| (k.clone(), written(v))).collect(),
+            largest_over: m.largest_over.clone(),
             combine,
             unit: self.e.metric[metric].scale().0.to_string(),
             expect: m.expect,
@@ -192,6 +197,25 @@ impl Context<'_> {
             notes,
         }
     }
+}
+
+/// Of measurements that differ in the value of `key` alone the one with the
+/// largest mean. One that lacks values may be the largest, and is taken for it.
+fn largest(all: impl Iterator<Item = MeasureResult>, key: &str) -> Vec<MeasureResult> {
+    let size = |m: &MeasureResult| {
+        let whole = !m.values.contains(&None);
+        m.mean.filter(|_| whole).unwrap_or(f64::INFINITY)
+    };
+    let mut kept: Vec<MeasureResult> = Vec::new();
+    for found in all {
+        let alike = |k: &MeasureResult| k.at.iter().all(|(at, v)| at == key || found.at.get(at) == Some(v));
+        match kept.iter_mut().find(|k| alike(k)) {
+            Some(k) if size(&found) > size(k) => *k = found,
+            Some(_) => {}
+            None => kept.push(found),
+        }
+    }
+    kept
 }
 
 fn note(notes: &mut Vec<String>, text: &str) {

@@ -27,6 +27,10 @@ pub struct Experiment {
     /// What readers should know, such as how ours differs from the paper's.
     #[serde(default)]
     pub note: String,
+    /// The experiment of the same paper whose runs it looks at, in the place of
+    /// runs of its own.
+    #[serde(default)]
+    pub runs_of: Option<String>,
     /// Seeds of each point of the grid; without them the scenario's own.
     #[serde(default)]
     pub seeds: Vec<u64>,
@@ -197,6 +201,10 @@ pub struct Metric {
     /// Only pauses of these egress ports, peaks of these ports.
     #[serde(default)]
     pub port: Option<Names>,
+    /// Only pauses of queues of these numbers; none where whole priorities are
+    /// paused.
+    #[serde(default)]
+    pub queue: Option<Vec<i64>>,
     /// Only pauses that these ingress ports asked for.
     #[serde(default)]
     pub cause: Option<Names>,
@@ -361,6 +369,9 @@ pub struct Measure {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub against_at: BTreeMap<String, toml::Value>,
+    /// A varied key over whose values the largest number is taken.
+    #[serde(default)]
+    pub largest_over: Option<String>,
     /// How the two become one number; by the claim's relation without it.
     #[serde(default)]
     pub combine: Option<Combine>,

@@ -35,6 +35,15 @@ pub struct Item {
     pub text: Vec<u8>,
     /// What it says.
     pub read: Read,
+    /// The experiment whose runs it looks at, if not its own.
+    pub owner: Option<Box<Item>>,
+}
+
+impl Item {
+    /// The experiment that has the runs.
+    pub fn owner(&self) -> &Item {
+        self.owner.as_deref().unwrap_or(self)
+    }
 }
 
 /// Reads all experiments below `dir`, papers in alphabetical order.
@@ -72,14 +81,14 @@ fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
             found.claims = Some(claims);
             said
         } else {
-            let read = read::read(&shown, &text)?;
+            let read = read::read_beside(&shown, &text, &|id| beside(dir, id))?;
             let e = &read.experiment;
             if file != format!("{}.toml", e.id) {
                 let help = format!("write id = \"{}\", or rename the file", file.trim_end_matches(".toml"));
                 return Err(about(&path, &format!("its id is `{}`", e.id)).with_help(help));
             }
             let said = (e.paper.clone(), e.claim.iter().map(|c| c.id.clone()).collect());
-            found.experiments.push(Item { path: path.clone(), text, read });
+            found.experiments.push(Item { path: path.clone(), text, read, owner: None });
             said
         };
         if paper != name {
@@ -94,7 +103,28 @@ fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
             known.push((id, path.clone()));
         }
     }
+    for i in 0..found.experiments.len() {
+        let Some(owner) = found.experiments[i].read.experiment.runs_of.clone() else { continue };
+        let owner = found.experiments.iter().find(|o| o.read.experiment.id == owner);
+        found.experiments[i].owner = Some(Box::new(owner.expect("it was read beside").clone()));
+    }
     Ok(found)
+}
+
+/// The experiment `id` of the paper in `dir`, if it has a file; whose runs it
+/// looks at is not followed.
+fn beside(dir: &Path, id: &str) -> Result<Option<Read>, Error> {
+    let path = dir.join(format!("{id}.toml"));
+    if id == CLAIMS.trim_end_matches(".toml") || !path.is_file() {
+        return Ok(None);
+    }
+    let text = fs::read(&path).map_err(|e| unreadable(&path, &e))?;
+    let shown = path.display().to_string();
+    read::read_beside(&shown, &text, &|third| {
+        let message = format!("`{id}` has no runs of its own, but those of `{third}`");
+        Err(Error::new(&shown, "runs_of", None, message).with_help(format!("write runs_of = \"{third}\"")))
+    })
+    .map(Some)
 }
 
 /// The experiments that `what` names: `PAPER`, `PAPER/FIGURE`, or all without it.

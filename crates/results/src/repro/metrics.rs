@@ -61,6 +61,8 @@ pub enum Place {
     Series,
     /// The greatest of this column of a file, with the column of names.
     Peak(DataFile, &'static str, &'static str),
+    /// In `nodes.parquet`: how many are of this kind.
+    Nodes(&'static str),
 }
 
 /// Something that can be measured.
@@ -79,9 +81,9 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 37] = {
+pub const MEASURABLE: [Measurable; 42] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
-    use Place::{Flows, Pauses, Peak, Present, Series, Sum, Summary};
+    use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
@@ -99,9 +101,11 @@ pub const MEASURABLE: [Measurable; 37] = {
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
         m("completion", Time, Flows),
+        m("size", Size, Flows),
         m("flows", Count, Sum),
         m("finished", Count, Sum),
         m("unfinished", Count, Sum),
+        m("share", Ratio, Sum),
         m("delivered", Size, Sum),
         m("retransmitted", Count, Sum),
         m("out-of-order", Count, Sum),
@@ -116,10 +120,13 @@ pub const MEASURABLE: [Measurable; 37] = {
         m("longest-pause", Time, Pauses),
         m("paused-ports", Count, Pauses),
         m("paused-queues", Count, Pauses),
+        m("pause-links", Count, Pauses),
         m("series", Ratio, Series),
         m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
         m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
         m("headroom-peak", Size, Peak(DataFile::Accounts, "port", "headroom_peak")),
+        m("hosts", Count, Nodes("host")),
+        m("switches", Count, Nodes("switch")),
     ]
 };
 
@@ -222,7 +229,7 @@ const FLOWS: [&str; 18] = [
     "source_own_ps",
     "source_innocent_ps",
 ];
-const PAUSES: [&str; 7] = ["port", "priority", "queue", "from_ps", "until_ps", "cause", "root"];
+const PAUSES: [&str; 8] = ["port", "priority", "queue", "from_ps", "until_ps", "cause", "root", "links"];
 const SERIES: [&str; 4] = ["time_ps", "quantity", "element", "value"];
 
 /// What a cell holds, filled by `read` the first time.
@@ -283,6 +290,10 @@ impl Run {
             Place::Pauses => self.of_pauses(metric)?,
             Place::Series => self.of_series(metric)?,
             Place::Peak(file, name, column) => self.peak(metric, file, name, column)?,
+            Place::Nodes(kind) => {
+                let t = Table::read(&self.path.join(DataFile::Nodes.name()), &["kind"])?;
+                Value::of(t.texts("kind").iter().filter(|k| k.as_deref() == Some(kind)).count() as f64)
+            }
         };
         found.value = found.value.map(|v| v / metric.scale().1);
         Ok(found)
@@ -327,6 +338,8 @@ impl Run {
             "completion" => {
                 chosen.iter().filter_map(|&i| t.ints("completed_ps")[i]).map(|v| v as f64).collect()
             }
+            // What a flow is to send is known from the beginning.
+            "size" => chosen.iter().filter_map(|&i| t.ints("size")[i]).map(|v| v as f64).collect(),
             _ => {
                 let rate = |&i: &usize| Some(t.ints("size")[i]? as f64 * 8e12 / fct[i]? as f64);
                 chosen.iter().filter_map(rate).collect()
@@ -365,6 +378,7 @@ impl Run {
             "flows" => Some(chosen.len() as f64),
             "finished" => Some(finished as f64),
             "unfinished" => Some((chosen.len() - finished) as f64),
+            "share" => return self.share(metric, chosen.len()),
             "delivered" => total("delivered_bytes"),
             "retransmitted" => total("retransmitted"),
             "out-of-order" => total("out_of_order"),
@@ -382,6 +396,15 @@ impl Run {
         Ok(value.map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
     }
 
+    /// The part of the flows of any size that are of the metric's sizes.
+    fn share(&self, metric: &Metric, of_size: usize) -> Result<Value, String> {
+        let any = Metric { min_size: None, max_size: None, ..metric.clone() };
+        Ok(match self.chosen(&any)?.1.len() {
+            0 => Value::none("no such flow started"),
+            all => Value::of(of_size as f64 / all as f64),
+        })
+    }
+
     fn of_pauses(&self, metric: &Metric) -> Result<Value, String> {
         let t = self.table(&self.pauses, DataFile::Pauses, &PAUSES)?;
         let end = self.summary()?.pointer("/simulated_ps").and_then(Json::as_u64).unwrap_or(0);
@@ -391,18 +414,21 @@ impl Run {
         };
         let mut lengths: Vec<u64> = Vec::new();
         let (mut ports, mut queues) = (BTreeSet::new(), BTreeSet::new());
+        let mut links = 0;
         for i in 0..t.rows() {
             let begin = t.ints("from_ps")[i].unwrap_or(0) as u64;
             let until = t.ints("until_ps")[i].map_or(end, |u| u as u64);
             let (begin, until) = (begin.max(from), until.min(to));
             let fits = named(&metric.port, &t.texts("port")[i])
                 && named(&metric.cause, &t.texts("cause")[i])
-                && named(&metric.root, &t.texts("root")[i]);
+                && named(&metric.root, &t.texts("root")[i])
+                && metric.queue.as_ref().is_none_or(|q| t.ints("queue")[i].is_some_and(|i| q.contains(&i)));
             // One that is over at once counts as well, within the span.
             if !fits || until < begin || (until == begin && begin == from && from > 0) {
                 continue;
             }
             lengths.push(until - begin);
+            links = links.max(t.ints("links")[i].unwrap_or(0));
             let port = t.texts("port")[i].as_deref();
             ports.insert(port);
             queues.insert((port, t.ints("priority")[i], t.ints("queue")[i]));
@@ -412,6 +438,7 @@ impl Run {
             "pause-time" => lengths.iter().map(|&l| l as f64).sum(),
             "longest-pause" => lengths.iter().max().map_or(0.0, |&l| l as f64),
             "paused-ports" => ports.len() as f64,
+            "pause-links" => links as f64,
             _ => queues.len() as f64,
         }))
     }
@@ -496,6 +523,7 @@ impl Run {
             "slowdown" => t.floats("slowdown")[i],
             "fct" => t.ints("fct_ps")[i].map(|v| v as f64),
             "completion" => t.ints("completed_ps")[i].map(|v| v as f64),
+            "size" => t.ints("size")[i].map(|v| v as f64),
             _ => Some(t.ints("size")[i]? as f64 * 8e12 / t.ints("fct_ps")[i]? as f64),
         };
         let mut all: Vec<f64> = chosen.iter().filter_map(value).map(|v| v / scale).collect();

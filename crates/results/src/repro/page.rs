@@ -62,7 +62,13 @@ pub fn render(r: &Results) -> String {
 fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
     let _ = writeln!(o, "\n### {}: {}\n", e.id, e.title);
     let seeds = if e.seeds.len() > 1 { format!("{} seeds", e.seeds.len()) } else { "one seed".into() };
-    let _ = write!(o, "Section {}. {}, {seeds}.", e.section, human::counted(e.runs as u64, "run"));
+    let runs = match &e.runs_of {
+        Some(owner) => {
+            format!("The runs and choices of `{owner}` ({})", human::counted(e.runs as u64, "run"))
+        }
+        None => human::counted(e.runs as u64, "run"),
+    };
+    let _ = write!(o, "Section {}. {runs}, {seeds}.", e.section);
     if e.done < e.runs {
         let _ = write!(o, " **Partial: {} done.**", e.done);
     }

@@ -29,7 +29,8 @@ pub enum Base {
 /// An experiment as it was read, and where its scenarios are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read {
-    /// The file's contents, without the scenario.
+    /// The file's contents, without the scenario. One that looks at another's runs
+    /// has that one's `run`, `vary`, `seeds` and `quick`.
     pub experiment: Experiment,
     /// The scenario of each run, in their order.
     pub bases: Vec<Base>,
@@ -41,9 +42,36 @@ pub struct Read {
 /// The first thing that is wrong, with its place and a remedy. Its scenario is
 /// not looked at but for being there.
 pub fn read(file: &str, text: &[u8]) -> Result<Read, Error> {
+    read_beside(file, text, &|_| Ok(None))
+}
+
+/// As [`read`], of a file that stands beside others: `other` reads the one of an
+/// experiment that is named by `runs_of`, if there is one.
+///
+/// # Errors
+/// As of [`read`], and those of `other`.
+pub fn read_beside(
+    file: &str,
+    text: &[u8],
+    other: &dyn Fn(&str) -> Result<Option<Read>, Error>,
+) -> Result<Read, Error> {
     let source = source(file, text)?;
     let doc = Document::parse(&source)?;
     let mut experiment: Experiment = whole(&doc, &[SCENARIO])?;
+    if let Some(owner) = experiment.runs_of.clone() {
+        check::without_runs(&doc, &experiment, &owner)?;
+        let Some(read) = other(&owner)? else {
+            let help = "name an experiment of the same paper, that is a file in the same directory";
+            return Err(doc.error("runs_of", format!("there is no experiment `{owner}`"), help));
+        };
+        let Read { experiment: other, bases } = read;
+        experiment.run = other.run;
+        experiment.vary = other.vary;
+        experiment.seeds = other.seeds;
+        experiment.quick = other.quick;
+        check::experiment(&doc, &experiment)?;
+        return Ok(Read { experiment, bases });
+    }
     if experiment.run.is_empty() {
         experiment.run.push(Run { name: RUN.into(), scenario: None, set: BTreeMap::new() });
     }

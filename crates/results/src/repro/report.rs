@@ -51,6 +51,9 @@ pub struct ExperimentResult {
     pub kind: Kind,
     /// What readers should know.
     pub note: String,
+    /// The experiment whose runs they are, if not its own.
+    #[serde(default)]
+    pub runs_of: Option<String>,
     /// Runs that it has.
     pub runs: usize,
     /// Runs that are done.
@@ -159,6 +162,9 @@ pub struct MeasureResult {
     pub at: BTreeMap<String, String>,
     /// The other's, where they are not the same.
     pub against_at: BTreeMap<String, String>,
+    /// The varied key over whose values it is the largest: at the one in `at`.
+    #[serde(default)]
+    pub largest_over: Option<String>,
     /// How the two become one number.
     pub combine: Combine,
     /// Unit of `subject_mean` and `against_mean`, and of the values if they are
@@ -269,8 +275,14 @@ impl MeasureResult {
         with_unit(range, self.own_unit())
     }
 
-    /// What we have, with its interval.
+    /// What we have, with its interval, and where it is the largest.
     pub fn ours(&self) -> String {
+        let text = self.number();
+        let Some(value) = self.largest_over.as_ref().and_then(|key| self.at.get(key)) else { return text };
+        format!("{text} at {value}")
+    }
+
+    fn number(&self) -> String {
         let Some(mean) = self.mean else { return "–".into() };
         let half = self.from.zip(self.to).map(|(a, b)| (b - a) / 2.0).filter(|h| *h > 0.0);
         let interval = |text: String| match half {
@@ -302,7 +314,7 @@ impl MeasureResult {
                 None => format!("{}, {}", self.metric, self.run),
             }
         });
-        for (key, value) in &self.at {
+        for (key, value) in self.at.iter().filter(|(key, _)| self.largest_over.as_ref() != Some(key)) {
             let _ = write!(text, ", {}={value}", key.rsplit('.').next().unwrap_or(key));
         }
         text

@@ -221,6 +221,7 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
             until: None,
             cause: port ^ 1,
             root: None,
+            links: 0,
             named_root: None,
         });
         outcome.ports[port as usize ^ 1].pause_frames = 12;
@@ -243,6 +244,7 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
             until: Some(104 * US),
             cause: 7,
             root: None,
+            links: 0,
             named_root: None,
         },
     );
@@ -283,7 +285,7 @@ pub fn blocked(plan: &Plan) -> Outcome {
         ((6, 3), place(3, 50, 20, 0, 0)),
         ((6, 5), place(1, 0, 5, 0, 0)),
     ];
-    outcome.blocking = Some(Blocking { flows, places });
+    outcome.blocking = Some(Blocking { flows, places, named: (0, 0) });
     outcome
 }
 

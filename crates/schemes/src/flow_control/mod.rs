@@ -17,9 +17,11 @@ pub mod tagger;
 use bfc::{Bfc, BfcParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
+use portfc::{PortFc, PortFcParams, RelayOrder};
 use tagger::TaggerParams;
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
+use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
 pub use xoff_wire::queue_pause::Target;
 
@@ -36,6 +38,8 @@ pub enum FlowControlParams {
     Bfc(BfcParams),
     /// A queue and a pause of its own for every flow.
     PerFlowQueue(PerFlowQueueParams),
+    /// Per-port flow control of networks whose nodes relay.
+    PortFc(PortFcParams),
 }
 
 impl FlowControlParams {
@@ -47,6 +51,7 @@ impl FlowControlParams {
             Self::Tagger(p) => p.pfc.response_time,
             Self::Bfc(p) => p.response_time,
             Self::PerFlowQueue(p) => p.response_time,
+            Self::PortFc(p) => p.response_time,
         }
     }
 
@@ -55,7 +60,15 @@ impl FlowControlParams {
         match self {
             Self::Pfc(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => None,
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => None,
+        }
+    }
+
+    /// When a host serves what it relays, beside its own traffic.
+    pub fn relay_order(&self) -> RelayOrder {
+        match self {
+            Self::PortFc(p) => p.relay_order,
+            _ => RelayOrder::Turns,
         }
     }
 
@@ -67,6 +80,7 @@ impl FlowControlParams {
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
+            Self::PortFc(_) => PauseScope::Onward,
         }
     }
 
@@ -74,7 +88,15 @@ impl FlowControlParams {
     pub fn queueing(&self) -> Queueing {
         match self {
             Self::None | Self::Pfc(_) | Self::Tagger(_) => Queueing::PerLane,
-            Self::Bfc(p) => Queueing::Numbered { queues: p.queues, acks: p.acks_in_queues },
+            Self::Bfc(p) => {
+                let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
+                Queueing::Numbered { numbers, acks: p.acks_in_queues }
+            }
+            Self::PortFc(p) => {
+                let (switch, relay) = (p.map.of_switch(), p.map.relay());
+                let numbers = Numbers { switch, relayed: (relay, 1), own: (0, relay) };
+                Queueing::Numbered { numbers, acks: false }
+            }
             Self::PerFlowQueue(_) => Queueing::PerFlow,
         }
     }
@@ -97,6 +119,9 @@ pub enum PauseScope {
     },
     /// One flow on that link, and no other.
     Flow,
+    /// The queues of what is going to leave through the port that waits, wherever
+    /// they are: [`portfc::map`] says which.
+    Onward,
 }
 
 /// How the packets of a lane lie in the egress queues of a port.
@@ -104,18 +129,30 @@ pub enum PauseScope {
 pub enum Queueing {
     /// One queue; the scheme is not asked.
     PerLane,
-    /// The scheme chooses among queues 1 to `queues` − 1 for what is forwarded,
-    /// and among `queues` + 1 to 2 · `queues` − 1 for a host's own queue pairs.
-    /// Queue 0 is served first and never paused.
+    /// The scheme chooses a queue by its number.
     Numbered {
-        /// Queues for what is forwarded, number 0 included.
-        queues: u16,
-        /// ACKs lie in the scheme's queues, too, rather than in queue 0.
+        /// Which numbers there are.
+        numbers: Numbers,
+        /// ACKs lie in the scheme's queues, too, rather than in a queue of their
+        /// own that is served first and never paused.
         acks: bool,
     },
     /// One for each flow, besides a queue of ACKs, which is served first and
     /// never paused; the device finds it, the scheme is not asked.
     PerFlow,
+}
+
+/// Numbers of a scheme's queues at a port. At hosts, those of what is forwarded
+/// and of the host's own queue pairs, each as (first, how many), together number
+/// all from 0 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// At a switch: how many, from 0 on.
+    pub switch: u16,
+    /// At a host: those of what it forwards.
+    pub relayed: (u16, u16),
+    /// At a host: those of its own queue pairs.
+    pub own: (u16, u16),
 }
 
 /// A packet that entered or left one of the queues of a lane (or one of the
@@ -130,9 +167,13 @@ pub struct Passing {
     pub queue: u16,
     /// It is one of the host's own queue pairs.
     pub own: bool,
+    /// Bytes of the packet; 0 for queue pairs.
+    pub size: u32,
     /// Bytes in the queue, this packet included when it enters and not when it
     /// leaves; 0 for queue pairs.
     pub queued: u64,
+    /// Where it is on its way: the position of `port` in the plan's hops.
+    pub hop: u32,
     /// The flow; stands for its addresses and ports.
     pub flow: u32,
     /// An answer of the flow's receiver: it travels from there to the sender,
@@ -175,6 +216,8 @@ pub enum ControlFrame {
     Pfc(PfcFrame),
     /// Names one queue or one flow.
     QueuePause(QueuePauseFrame),
+    /// Names an egress port and queue of a switch.
+    PortPause(PortPauseFrame),
 }
 
 impl ControlFrame {
@@ -183,6 +226,7 @@ impl ControlFrame {
         match self {
             Self::Pfc(_) => PfcFrame::LENGTH,
             Self::QueuePause(_) => QueuePauseFrame::LENGTH,
+            Self::PortPause(_) => PortPauseFrame::LENGTH,
         }
     }
 
@@ -199,7 +243,7 @@ impl ControlFrame {
                 }
                 true
             }
-            (Self::Pfc(_) | Self::QueuePause(_), _) => false,
+            (Self::Pfc(_) | Self::QueuePause(_) | Self::PortPause(_), _) => false,
         }
     }
 
@@ -208,6 +252,7 @@ impl ControlFrame {
         match self {
             Self::Pfc(frame) => frame.entries().any(|(_, quanta)| quanta > 0),
             Self::QueuePause(frame) => frame.pause,
+            Self::PortPause(frame) => frame.pause,
         }
     }
 }
@@ -234,6 +279,9 @@ pub trait Device {
     fn resume_queue(&mut self, port: u32, lane: u8, target: Target);
     /// Whether queue `queue` of `lane` on `port` is stopped.
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool;
+    /// The `index`-th port of the device of `port`, in their order, `port` included;
+    /// `None` behind the last one.
+    fn port_of(&self, port: u32, index: usize) -> Option<u32>;
     /// The `index`-th port of the device of `port` if that is a host that relays,
     /// in their order, `port` included; `None` behind the last one, and if it is not.
     fn relay_port(&self, port: u32, index: usize) -> Option<u32>;
@@ -272,6 +320,8 @@ pub enum FlowControl {
     Bfc(Bfc),
     /// A queue for each flow.
     PerFlowQueue(PerFlowQueue),
+    /// Per-port flow control.
+    PortFc(PortFc),
 }
 
 impl FlowControl {
@@ -286,13 +336,14 @@ impl FlowControl {
             FlowControlParams::PerFlowQueue(params) => {
                 Self::PerFlowQueue(PerFlowQueue::new(params, ports, priorities))
             }
+            FlowControlParams::PortFc(params) => Self::PortFc(PortFc::new(params, ports)),
         }
     }
 
     /// Number of timers that it arms, counted from 0.
     pub fn timers(&self) -> usize {
         match self {
-            Self::None => 0,
+            Self::None | Self::PortFc(_) => 0,
             Self::Pfc(pfc) => pfc.timers(),
             Self::Bfc(bfc) => bfc.timers(),
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
@@ -303,7 +354,7 @@ impl FlowControl {
     /// admission or a release.
     pub fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
         match self {
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => {}
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
         }
     }
@@ -314,6 +365,7 @@ impl FlowControl {
     pub fn classify(&mut self, device: &impl Device, packet: &Passing) -> u16 {
         match self {
             Self::Bfc(bfc) => bfc.classify(device, packet),
+            Self::PortFc(portfc) => portfc.classify(packet),
             Self::None | Self::Pfc(_) | Self::PerFlowQueue(_) => 0,
         }
     }
@@ -324,6 +376,7 @@ impl FlowControl {
         match self {
             Self::Bfc(bfc) => bfc.enqueued(device, packet),
             Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
+            Self::PortFc(portfc) => portfc.enqueued(device, packet),
             Self::None | Self::Pfc(_) => {}
         }
     }
@@ -334,6 +387,7 @@ impl FlowControl {
         match self {
             Self::Bfc(bfc) => bfc.left(device, packet),
             Self::PerFlowQueue(pfq) => pfq.left(device, packet),
+            Self::PortFc(portfc) => portfc.left(device, packet),
             Self::None | Self::Pfc(_) => {}
         }
     }
@@ -346,8 +400,9 @@ impl FlowControl {
             (Self::PerFlowQueue(pfq), ControlFrame::QueuePause(frame)) => {
                 pfq.lasting.received(device, port, frame);
             }
+            (Self::PortFc(portfc), ControlFrame::PortPause(frame)) => portfc.received(device, port, frame),
             // A scheme understands its own frames alone.
-            (Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_), _) => {}
+            (Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_), _) => {}
         }
     }
 
@@ -360,6 +415,7 @@ impl FlowControl {
             Self::Pfc(pfc) => pfc.link_failed(device, port, lane),
             Self::Bfc(bfc) => bfc.lasting.link_failed(device, port, lane),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_failed(device, port, lane),
+            Self::PortFc(portfc) => portfc.link_failed(device, port, lane),
         }
     }
 
@@ -377,7 +433,7 @@ impl FlowControl {
         settled: Time,
     ) {
         match self {
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) => {}
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => {}
             Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
         }
     }
@@ -389,13 +445,14 @@ impl FlowControl {
             Self::None | Self::Pfc(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
+            Self::PortFc(portfc) => portfc.link_reset(device, port),
         }
     }
 
     /// Both halves: `timer` went off.
     pub fn timer(&mut self, device: &mut impl Device, timer: u32) {
         match self {
-            Self::None => {}
+            Self::None | Self::PortFc(_) => {}
             Self::Pfc(pfc) => pfc.timer(device, timer),
             Self::Bfc(bfc) => bfc.timer(device, timer),
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
@@ -417,7 +474,8 @@ mod notes {
         /// Answers of `active_queues` and `is_paused`.
         pub active: u32,
         pub paused: Vec<u16>,
-        /// Answers of `relay_port`.
+        /// Answers of `port_of` and `relay_port`.
+        pub ports: Vec<u32>,
         pub relays: Vec<u32>,
     }
 
@@ -446,6 +504,9 @@ mod notes {
         fn is_paused(&self, _: u32, _: u8, queue: u16) -> bool {
             self.paused.contains(&queue)
         }
+        fn port_of(&self, _: u32, index: usize) -> Option<u32> {
+            self.ports.get(index).copied()
+        }
         fn relay_port(&self, _: u32, index: usize) -> Option<u32> {
             self.relays.get(index).copied()
         }
@@ -457,6 +518,9 @@ mod notes {
                 ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
                 ControlFrame::QueuePause(f) => {
                     format!("{} {port} {:?}", if f.pause { "stop" } else { "go" }, f.target)
+                }
+                ControlFrame::PortPause(f) => {
+                    format!("{} {port} q{} p{}", if f.pause { "stop" } else { "go" }, f.queue, f.port)
                 }
             });
         }

@@ -1,4 +1,291 @@
-//! PortFC (*Revisiting Flow Control in Node-Centric Datacenter Networks*, IEEE/ACM
-//! Transactions on Networking, 2026).
+//! PortFC (Cao et al., *Revisiting Flow Control in Node-Centric Datacenter
+//! Networks*, IEEE Transactions on Networking 2026): per-port flow control for
+//! networks whose nodes relay, NDC(n, 1).
+//!
+//! **Queues** (section III-B) separate packets by the port through which they
+//! leave the next switch: see [`map`]. A switch port has n − 1 inter-hop
+//! forwarding queues (IHFQ), one destination-direct queue (DDQ) and a
+//! high-priority queue (HQ); a node port has n − 1 queues for its own four-hop
+//! traffic, n − 1 for its own two-hop traffic, a relay queue (RQ) and an HQ.
+//!
+//! **Detection** (Algorithms 1 and 2) is at the egress ports of switches only. For
+//! the two sets of queues of each port, IHFQ and DDQ:
+//!
+//! ```text
+//!   qlen = Σ queueLen of the set;  IHFQ: X_off, X_on     DDQ: X̂_off, X̂_on
+//!
+//!              packet admitted, added, and qlen ≥ X_off:
+//!              Pause(qIdx, portIdx) on all other ports of the switch
+//!   upstreamIsPaused = false ─────────────────────────────► true
+//!                            ◄─────────────────────────────
+//!              packet leaves, subtracted, and qlen ≤ X_on:
+//!              Resume(qIdx, portIdx) on all other ports of the switch
+//! ```
+//!
+//! Each set has a flag of its own (`portfc.flag`): printed is one for both, under
+//! which the congestion of one set hides the other's, and either set's end resumes
+//! its own queues only, so that the other's stay paused for good. That is the
+//! variant [`Variant::one_flag`].
+//!
+//! **Obedience.** A frame names the congested port e of the switch that sent it,
+//! and by qIdx its set; q(e) is the queue of [`map::QueueMap::named`].
+//!
+//! ```text
+//!   at a node (Algorithm 3), on port p:   IHFQ: four-hop queue q(e) of p
+//!                                         DDQ:  two-hop queue q(e) of p, and the
+//!                                               frame goes on to all other ports
+//!   at a switch (Algorithm 4), on port p: the IHFQ q(e) of p
+//! ```
+//!
+//! The second caption says *switch* like the first, but what it describes is the
+//! node (`portfc.alg3-title`). What is relayed goes to the other ports and not
+//! back (`portfc.relay-ports`). Without it ([`Variant::no_signal_relay`]) the
+//! switches behind go on filling the relays.
+//!
+//! **Service.** Frames first, then acknowledgements and notifications (HQ, never
+//! paused), then RQ, which nothing pauses, then the node's own queues in turn by
+//! deficit round robin; at a switch IHFQs and DDQ in turn. The paper names a
+//! *server-aware queue scheduling* and says no more than that HQ is strictly first
+//! (`portfc.scheduler`); why RQ must be before the node's own traffic is in
+//! `portfc.relay-queue-never-paused`: it is fed at up to line rate and cannot be
+//! paused, so it must be served as fast. [`RelayOrder`] has the alternatives.
+//!
+//! **Why three hops.** A DDQ is never paused, RQ neither: a full DDQ pauses type b
+//! one hop upstream and type A two hops (equation 1), a full set of type A pauses
+//! type a at the next node (equation 2), and nothing pauses further.
+//!
+//! **Lost frames.** The paper sends each word once. When a link comes back, its
+//! ends say again what stands; a frame that a link loses is lost, and what it
+//! would have resumed stays paused.
 
 pub mod ate;
+pub mod bound;
+pub mod map;
+
+use super::{ControlFrame, Device, Passing};
+use bound::Bound;
+use map::QueueMap;
+use std::sync::Arc;
+use xoff_kernel::time::Time;
+use xoff_wire::port_pause::PortPauseFrame;
+use xoff_wire::queue_pause::Target;
+
+/// When a node serves what it relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RelayOrder {
+    /// Before its own traffic.
+    #[default]
+    First,
+    /// In turn with its own traffic, half of the wire for each.
+    Turns,
+    /// Behind its own traffic.
+    Last,
+}
+
+/// What is left out of PortFC, to show what for it is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// One flag for both sets of queues of a port, as Algorithms 1 and 2 print it.
+    pub one_flag: bool,
+    /// Nodes keep frames about a DDQ to themselves.
+    pub no_signal_relay: bool,
+}
+
+/// Parameters of PortFC, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortFcParams {
+    /// Which queues there are.
+    pub map: Arc<QueueMap>,
+    /// By position in the plan's hops: the number of the queue there; at a node's
+    /// port that of the node's own packets.
+    pub queue_at: Arc<[u16]>,
+    /// By port: X_off of the IHFQs together, in bytes.
+    pub xoff: Vec<u64>,
+    /// By port: X_on of the same, at most X_off.
+    pub xon: Vec<u64>,
+    /// By port: X̂_off of the DDQ, in bytes.
+    pub ddq_xoff: Vec<u64>,
+    /// By port: X̂_on of the same, at most X̂_off.
+    pub ddq_xon: Vec<u64>,
+    /// The lane of data; HQ has another one.
+    pub lane: u8,
+    /// When a node serves RQ.
+    pub relay_order: RelayOrder,
+    /// What is left out.
+    pub variant: Variant,
+    /// From the arrival of a frame's last bit until it takes effect.
+    pub response_time: Time,
+    /// By device: the memory that suffices there; of nodes nothing is known.
+    pub needs: Vec<Bound>,
+    /// No node is fed faster through one link than it is served through the other:
+    /// what `needs` rests on.
+    pub evenly_fed: bool,
+}
+
+/// One of the two sets of queues of a switch's port.
+#[derive(Clone, Copy, Debug, Default)]
+struct Set {
+    /// Bytes in its queues.
+    bytes: u64,
+    /// `upstreamIsPaused`.
+    paused: bool,
+    /// The number of the queue that the last pause named.
+    named: u16,
+}
+
+/// PortFC on every port of a run; each device's state stands alone.
+#[derive(Clone, Debug)]
+pub struct PortFc {
+    params: PortFcParams,
+    /// By port: its IHFQs, and its DDQ. Of nodes' ports unused.
+    sets: Vec<[Set; 2]>,
+}
+
+const IHFQ: usize = 0;
+const DDQ: usize = 1;
+
+impl PortFc {
+    pub(super) fn new(params: &PortFcParams, ports: usize) -> Self {
+        Self { params: params.clone(), sets: vec![[Set::default(); 2]; ports] }
+    }
+
+    pub(super) fn classify(&self, packet: &Passing) -> u16 {
+        let map = &self.params.map;
+        if !packet.own && map.place(packet.port).node {
+            return map.relay();
+        }
+        self.params.queue_at[packet.hop as usize]
+    }
+
+    /// The set of a packet's queue, of a packet at a switch.
+    fn set_of(&self, packet: &Passing) -> Option<usize> {
+        let map = &self.params.map;
+        let node = map.place(packet.port).node;
+        (!node).then(|| if packet.queue < map.n - 1 { IHFQ } else { DDQ })
+    }
+
+    /// Whose flag counts for a set: its own, or the only one.
+    fn flag(&mut self, port: usize, set: usize) -> &mut Set {
+        let at = if self.params.variant.one_flag { IHFQ } else { set };
+        &mut self.sets[port][at]
+    }
+
+    /// Algorithm 1, behind its admission.
+    pub(super) fn enqueued(&mut self, device: &mut impl Device, packet: &Passing) {
+        let Some(set) = self.set_of(packet) else { return };
+        let port = packet.port as usize;
+        let xoff = if set == IHFQ { self.params.xoff[port] } else { self.params.ddq_xoff[port] };
+        self.sets[port][set].bytes += u64::from(packet.size);
+        let reached = self.sets[port][set].bytes >= xoff;
+        let flag = self.flag(port, set);
+        if reached && !flag.paused {
+            (flag.paused, flag.named) = (true, packet.queue);
+            self.tell(device, packet.port, packet.queue, true);
+        }
+    }
+
+    /// Algorithm 2.
+    pub(super) fn left(&mut self, device: &mut impl Device, packet: &Passing) {
+        let Some(set) = self.set_of(packet) else { return };
+        let port = packet.port as usize;
+        let xon = if set == IHFQ { self.params.xon[port] } else { self.params.ddq_xon[port] };
+        self.sets[port][set].bytes -= u64::from(packet.size);
+        let reached = self.sets[port][set].bytes <= xon;
+        let flag = self.flag(port, set);
+        if reached && flag.paused {
+            flag.paused = false;
+            self.tell(device, packet.port, packet.queue, false);
+        }
+    }
+
+    /// Sends word of queue `queue` of `port` through all other ports of its switch.
+    fn tell(&self, device: &mut impl Device, port: u32, queue: u16, pause: bool) {
+        let frame = PortPauseFrame { pause, queue, port: self.params.map.place(port).index };
+        let others = (0..).map_while(|i| device.port_of(port, i)).filter(|&other| other != port);
+        for other in others.collect::<Vec<_>>() {
+            device.send_control(other, ControlFrame::PortPause(frame));
+        }
+    }
+
+    /// Algorithm 3 at a node, Algorithm 4 at a switch.
+    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &PortPauseFrame) {
+        let map = &self.params.map;
+        let Some(queue) = map.named(port, frame.queue, frame.port) else { return };
+        let (lane, target) = (self.params.lane, Target::Queue(queue));
+        if frame.pause {
+            device.pause_queue(port, lane, target);
+        } else {
+            device.resume_queue(port, lane, target);
+        }
+        let relays = map.place(port).node && frame.queue >= map.n - 1;
+        if relays && !self.params.variant.no_signal_relay {
+            self.relay(device, port, *frame);
+        }
+    }
+
+    /// Algorithm 3, lines 21 to 23.
+    fn relay(&self, device: &mut impl Device, port: u32, frame: PortPauseFrame) {
+        let others = (0..).map_while(|i| device.relay_port(port, i)).filter(|&other| other != port);
+        for other in others.collect::<Vec<_>>() {
+            device.send_control(other, ControlFrame::PortPause(frame));
+        }
+    }
+
+    /// The link of `port` has failed: who paused here is gone, and does not pause
+    /// what is relayed here either.
+    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let node = self.params.map.place(port).node;
+        if lane != self.params.lane {
+            return;
+        }
+        let queues = if node { self.params.map.relay() } else { self.params.map.n - 1 };
+        for queue in (0..queues).filter(|&q| device.is_paused(port, lane, q)).collect::<Vec<_>>() {
+            device.resume_queue(port, lane, Target::Queue(queue));
+            if let Some(frame) = self.relayed(port, queue, false) {
+                self.relay(device, port, frame);
+            }
+        }
+    }
+
+    /// The frame about a DDQ that a node passes on when its own two-hop queue
+    /// `queue` of `port` is paused; `None` of other queues.
+    fn relayed(&self, port: u32, queue: u16, pause: bool) -> Option<PortPauseFrame> {
+        let map = &self.params.map;
+        let place = map.place(port);
+        if !place.node || queue < map.n - 1 || self.params.variant.no_signal_relay {
+            return None;
+        }
+        let (index, skipped) = (queue - (map.n - 1), map.place(place.peer).index);
+        let congested = if index < skipped { index } else { index + 1 };
+        Some(PortPauseFrame { pause, queue: map.n - 1, port: congested })
+    }
+
+    /// The link of `port` is up again, and the peer has forgotten everything: it is
+    /// told what stands.
+    pub(super) fn link_reset(&mut self, device: &mut impl Device, port: u32) {
+        if !self.params.map.place(port).node {
+            for other in (0..).map_while(|i| device.port_of(port, i)).collect::<Vec<_>>() {
+                let index = self.params.map.place(other).index;
+                for set in self.sets[other as usize].iter().filter(|s| s.paused && other != port) {
+                    let frame = PortPauseFrame { pause: true, queue: set.named, port: index };
+                    device.send_control(port, ControlFrame::PortPause(frame));
+                }
+            }
+            return;
+        }
+        let lane = self.params.lane;
+        for other in (0..).map_while(|i| device.relay_port(port, i)).collect::<Vec<_>>() {
+            for queue in self.params.map.n - 1..self.params.map.relay() {
+                if other != port
+                    && device.is_paused(other, lane, queue)
+                    && let Some(frame) = self.relayed(other, queue, true)
+                {
+                    device.send_control(port, ControlFrame::PortPause(frame));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

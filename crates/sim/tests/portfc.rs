@@ -1,0 +1,255 @@
+//! PortFC over whole networks: what it promises, what its parts are for, and what
+//! its pauses do.
+
+mod common;
+
+use common::{plan, plan_with, run};
+use std::fmt::Write;
+use xoff_kernel::random::Stream;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::portfc::PortFcParams;
+use xoff_schemes::flow_control::portfc::map::Role;
+use xoff_sim::outcome::{Outcome, Stop};
+
+const PAPER: &str = "[topology]\nkind = \"ndc\"\nn = 4\nk = 1\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\
+     [flow_control]\nscheme = \"portfc\"\n";
+
+fn portfc(plan: &Plan) -> &PortFcParams {
+    match &plan.flow_control {
+        FlowControlParams::PortFc(portfc) => portfc,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Nothing lost, nothing repeated, no circle; no switch held more than is known
+/// to suffice; no pause came further than three links, and all who waited in a
+/// queue went through the port that its pause named.
+fn promises(plan: &Plan, outcome: &Outcome) {
+    assert_eq!(outcome.drops, []);
+    assert_eq!(outcome.deadlock, None);
+    for result in &outcome.flows {
+        assert_eq!((result.retransmitted, result.out_of_order, result.nacks, result.timeouts), (0, 0, 0, 0));
+    }
+    let fc = portfc(plan);
+    assert!(fc.evenly_fed);
+    for (node, bound) in plan.topology.nodes.iter().zip(&fc.needs) {
+        let peak = outcome.buffer_peaks[plan.topology.find(&node.name).expect("itself") as usize];
+        assert!(bound.total() == 0 || peak <= bound.total(), "{}: {peak} of {bound:?}", node.name);
+    }
+    for pause in &outcome.pauses {
+        let queue = pause.queue.expect("queues are paused one by one") as u16;
+        assert_eq!(pause.named_root, fc.map.leads_to(pause.port, queue));
+        let role = fc.map.role(pause.port, queue);
+        assert!([Role::FourHop, Role::TwoHop, Role::Ihfq].contains(&role), "{role:?}");
+        // Equations 1 and 2: a direct queue pauses type b one link away, type A two,
+        // and that in turn type a three links away.
+        match (role, pause.links) {
+            (Role::TwoHop | Role::FourHop, 1) | (Role::Ihfq, 2) | (Role::FourHop, 3) => {}
+            (_, 0) => assert_eq!(pause.root, None),
+            other => panic!("{other:?}"),
+        }
+    }
+    if let Some(blocking) = &outcome.blocking {
+        assert_eq!(blocking.named.1, 0, "of {} waits", blocking.named.0);
+    }
+}
+
+/// A random NDC(n, 1), n up to 6, under bursts and background of any kind; the
+/// flow control is left out.
+fn scenario(case: u64) -> String {
+    let mut random = Stream::new(case, "scenario", 0);
+    let mut pick = |from: u64, to: u64| from + random.below(to - from + 1);
+    let n = pick(2, 6);
+    let hosts = n * n;
+    let mut text = format!(
+        "[topology]\nkind = \"ndc\"\nn = {n}\nk = 1\nlink = {{ rate = \"{}Gbps\", delay = \"{}ns\" }}\n\
+         [switch]\nbuffer = \"1GB\"\n[host]\nbuffer = \"1GB\"\n[run]\nseed = {case}\nduration = \"120us\"\ndrain = \"20ms\"\n\
+         [transport]\nkind = \"go-back-n\"\nrto = \"1s\"\nmtu = \"{}B\"\n[measure]\nblocking = true\n",
+        [25, 100, 400][pick(0, 2) as usize],
+        pick(100, 3_000),
+        pick(500, 4_000),
+    );
+    for _ in 0..pick(1, 3) {
+        let _ = match pick(0, 4) {
+            0 | 1 => write!(
+                text,
+                "[[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"{}kB\"\nstart = \"{}us\"\nto = \"H{}\"\n",
+                pick(1, hosts - 1),
+                pick(1, 200),
+                pick(0, 50),
+                pick(0, hosts - 1)
+            ),
+            2 => write!(text, "[[traffic]]\nkind = \"permutation\"\nsize = \"{}kB\"\n", pick(50, 600)),
+            3 => {
+                write!(text, "[[traffic]]\nkind = \"all-to-all\"\nsize = \"{}kB\"\n", pick(1, 1_500 / hosts))
+            }
+            _ => write!(
+                text,
+                "[[traffic]]\nkind = \"poisson\"\nload = 0.{}\nload_of = \"host-links\"\nsizes = \"websearch\"\n",
+                pick(5, 9)
+            ),
+        };
+    }
+    text
+}
+
+/// The theorem, and that there is something to be proved: of the same networks
+/// and flows some lock up under PFC.
+#[test]
+fn two_hundred_random_networks_lose_nothing_and_never_lock_up() {
+    let (mut locked, mut pauses, mut links) = (0, 0, [0u32; 4]);
+    for case in 0..200 {
+        let mut random = Stream::new(case, "thresholds", 0);
+        let (xoff, response) = (1 + random.below(80), random.below(1_500));
+        let (on, ddq) = (random.below(xoff + 1), 1 + random.below(80));
+        let scheme = format!(
+            "[flow_control]\nscheme = \"portfc\"\nxoff = \"{}kB\"\nxon = \"{on}kB\"\nddq_xoff = \"{ddq}kB\"\nresponse_time = \"{response}ns\"\n",
+            xoff.max(1)
+        );
+        let plan_of = plan(&(scenario(case) + &scheme));
+        let outcome = run(&plan_of);
+        promises(&plan_of, &outcome);
+        assert_eq!(outcome.stop, Stop::AllDone, "case {case}");
+        pauses += outcome.pauses.len();
+        outcome.pauses.iter().for_each(|p| links[p.links as usize] += 1);
+        let pfc = plan(
+            &(scenario(case)
+                + &format!("[flow_control]\nscheme = \"pfc\"\nxoff = \"{xoff}kB\"\nxon = \"0B\"\n")),
+        );
+        locked += u32::from(run(&pfc).deadlock.is_some());
+    }
+    assert!(pauses > 10_000 && links[1] > 0 && links[2] > 0 && links[3] > 0, "{pauses} {links:?}");
+    assert!(locked >= 5, "{locked} of 200 lock up under PFC");
+    println!("{locked} of 200 lock up under PFC; {pauses} pauses of PortFC, by links {links:?}");
+}
+
+/// Five nodes of a unit send to a node of another one over its relays: the DDQ
+/// pauses them at one, two and three links' distance.
+const INCAST: &str =
+    "[[traffic]]\nkind = \"incast\"\nfan_in = 15\nsize = \"1MB\"\nto = \"H0\"\n[transport]\nrto = \"1s\"\n";
+
+#[test]
+fn an_incast_pauses_at_one_two_and_three_links() {
+    let plan = plan(&format!("{PAPER}{INCAST}[measure]\nblocking = true\n"));
+    let outcome = run(&plan);
+    promises(&plan, &outcome);
+    assert_eq!(outcome.stop, Stop::AllDone);
+    for links in 1..=3 {
+        assert!(outcome.pauses.iter().any(|p| p.links == links), "{links}");
+    }
+    let direct = outcome.pauses.iter().filter(|p| p.links == 2).collect::<Vec<_>>();
+    assert!(direct.iter().all(|p| p.root == p.named_root), "a direct queue is its own root");
+    // What pauses three links away names the port whose forwarding queue is paused.
+    let far = outcome.pauses.iter().filter(|p| p.links == 3);
+    assert!(far.clone().count() > 0 && far.clone().all(|p| p.root != p.named_root));
+}
+
+/// Hosts that relay hold next to nothing, since what they relay goes first; behind
+/// their own traffic it piles up in them, and nothing can pause it.
+#[test]
+fn relayed_packets_pile_up_where_they_do_not_go_first() {
+    // H1 relays from H4 (over S1.1) to H0 (over S0.0), and has much to send itself.
+    let flows = "[run]\nduration = \"300us\"\n[transport]\nrto = \"1s\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H5\"\ndst = \"H0\"\npath = [\"H5\", \"S1.1\", \"H1\", \"S0.0\", \"H0\"]\nsize = \"2MB\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H2\"\nsize = \"4MB\"\n";
+    let peak = |order: &str| {
+        let plan = plan_with(&format!("{PAPER}{flows}"), &[("flow_control.relay_queue", order)]);
+        let outcome = run(&plan);
+        assert_eq!(outcome.drops, []);
+        outcome.buffer_peaks[plan.topology.find("H1").expect("a host") as usize]
+    };
+    let (first, turns, last) = (peak("first"), peak("turns"), peak("last"));
+    assert!(first <= 5_000, "{first}");
+    assert!(turns > 500_000 && last > 1_500_000, "{turns} {last}");
+}
+
+/// Where hosts keep frames to themselves, the switches behind go on filling them.
+#[test]
+fn relays_fill_up_where_frames_are_not_passed_on() {
+    let peak = |relays: &str| {
+        let plan = plan_with(&format!("{PAPER}{INCAST}"), &[("flow_control.relay_signals", relays)]);
+        let outcome = run(&plan);
+        let hosts = plan.topology.hosts().map(|h| outcome.buffer_peaks[h as usize]);
+        (
+            hosts.max().expect("hosts"),
+            outcome.buffer_peaks[plan.topology.find("S0.0").expect("a switch") as usize],
+        )
+    };
+    let (with, without) = (peak("true"), peak("false"));
+    assert!(with.0 < 10_000, "{with:?}");
+    // They come in at the switch of the receiver, and go on doing so.
+    assert!(without.1 > 3 * with.1, "{with:?} {without:?}");
+}
+
+/// A switch of 1 MB holds with all parts what it loses without any one of them.
+#[test]
+fn without_any_one_part_packets_are_lost_or_queues_stay_paused() {
+    let text = format!(
+        "{PAPER}[switch]\nbuffer = \"1MB\"\n[host]\nbuffer = \"200kB\"\n[transport]\nrto = \"1s\"\n\
+         [run]\nduration = \"2ms\"\ndrain = \"20ms\"\n\
+         [[traffic]]\nkind = \"poisson\"\nload = 0.8\nsizes = \"websearch\"\n\
+         [[traffic]]\nkind = \"incast\"\nfan_in = 8\nsize = \"1MB\"\nperiod = \"200us\"\nto = \"rotate\"\n"
+    );
+    let with = plan(&text);
+    let outcome = run(&with);
+    promises_but_memory(&outcome);
+    assert_eq!(outcome.stop, Stop::AllDone);
+    for (key, value) in [("relay_queue", "last"), ("relay_signals", "false"), ("flags", "one")] {
+        let plan = plan_with(&text, &[(&format!("flow_control.{key}"), value)]);
+        let outcome = xoff_sim::run(&plan, &mut |_| true);
+        let lost = outcome.drops.iter().any(|d| d.lossless);
+        let paused = outcome.pauses.iter().any(|p| p.until.is_none());
+        let unfinished = outcome.flows.iter().any(|f| f.completed.is_none());
+        assert!(lost || paused && unfinished, "{key} = {value}");
+    }
+}
+
+fn promises_but_memory(outcome: &Outcome) {
+    assert_eq!((outcome.drops.as_slice(), &outcome.deadlock), (&[][..], &None));
+}
+
+/// The sum over the forwarding queues makes innocents (`portfc.sum-detection-holb`):
+/// three flows from one node to the direction that is paused, and one to another
+/// direction through the same relay. By the port that the frame names there are
+/// none; by the root there is one.
+#[test]
+fn the_sum_of_the_forwarding_queues_has_innocents_by_the_root() {
+    // H5 is overloaded through S1.1 by H9 and H13, so that S0.0's queue for it over
+    // H1 is paused and fills; what H2 and H3 send over H1 to H9 shares H1's port.
+    let mut text = format!("{PAPER}[transport]\nrto = \"1s\"\n[measure]\nblocking = true\n");
+    let mut flow = |src: u32, dst: u32, over: &str, name: &str| {
+        let _ = writeln!(
+            text,
+            "[[traffic]]\nkind = \"flow\"\nname = \"{name}\"\nsrc = \"H{src}\"\ndst = \"H{dst}\"\npath = [\"H{src}\", {over}, \"H{dst}\"]\nsize = \"1MB\""
+        );
+    };
+    flow(9, 5, "\"S1.1\"", "a");
+    flow(13, 5, "\"S1.1\"", "b");
+    flow(2, 5, "\"S0.0\", \"H1\", \"S1.1\"", "c");
+    flow(3, 5, "\"S0.0\", \"H1\", \"S1.1\"", "d");
+    flow(3, 9, "\"S0.0\", \"H1\", \"S1.1\"", "victim");
+    let plan = plan(&text);
+    let outcome = run(&plan);
+    promises(&plan, &outcome);
+    let blocking = outcome.blocking.as_ref().expect("measured");
+    assert!(blocking.named.0 > 0);
+    let victim = plan.flows.iter().position(|f| plan.classes[usize::from(f.class)] == "victim").expect("it");
+    let blame = blocking.flows[victim];
+    assert!(blame.source_innocent > 0, "{blame:?}");
+    let others = blocking.flows.iter().enumerate().filter(|(i, _)| *i != victim);
+    assert!(others.clone().all(|(_, b)| b.innocent + b.source_innocent == 0), "{:?}", blocking.flows);
+}
+
+/// Where the two layers differ in rate a relay may be fed faster than it is served,
+/// and then what it holds is without bound.
+#[test]
+fn unequal_rates_are_said_to_have_no_bound() {
+    let text = "[topology]\nkind = \"rail-only\"\nn = 4\ndomain_link = { rate = \"160Gbps\", delay = \"1us\" }\n\
+         rail_link = { rate = \"100Gbps\", delay = \"1us\" }\n[flow_control]\nscheme = \"portfc\"\n\
+         [[traffic]]\nkind = \"incast\"\nfan_in = 8\nsize = \"1MB\"\n[transport]\nrto = \"1s\"\n";
+    let plan = plan(text);
+    assert!(!portfc(&plan).evenly_fed);
+    let outcome = run(&plan);
+    assert_eq!((outcome.drops.len(), outcome.deadlock), (0, None));
+}
