@@ -88,11 +88,16 @@ fn spread_out(list: &mut Vec<Through>) {
 pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     let mut edges = edges(plan, cycle);
     let ways = Ways::new(plan);
-    let later: BTreeMap<u32, Vec<(u32, u32)>> =
+    let mut later: BTreeMap<u32, Vec<(u32, u32)>> =
         plan.faults.tables.iter().flat_map(|t| &t.flows).fold(BTreeMap::new(), |mut map, r| {
             map.entry(r.flow).or_insert_with(Vec::new).push((r.path, r.ack_path));
             map
         });
+    for (flow, f) in (0..).zip(&plan.flows) {
+        if let Some(other) = plan.other_route(flow) {
+            later.entry(flow).or_default().push((other, f.ack_path));
+        }
+    }
     for flow in 0..plan.flows.len() as u32 {
         let mut met: Vec<(usize, Kind)> = Vec::new();
         let mut feeds = false;
@@ -126,8 +131,8 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
             let none = Through { flow: Some(flow), kind, ports: Vec::new(), delivers: true, lane: f.lane };
             keep(&mut edges[i].closers, steady.unwrap_or(none));
         }
-        if feeds {
-            let route = route(plan, flow, Kind::Data, f.path, f.lane);
+        for start in [Some(f.path), plan.other_route(flow)].into_iter().flatten().filter(|_| feeds) {
+            let route = route(plan, flow, Kind::Data, start, f.lane);
             let waits = waits(plan, &route, cycle.waits[0].flow);
             for e in &mut edges {
                 let at = waits.iter().position(|w| *w == e.to);

@@ -369,6 +369,12 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
         )),
         PauseScope::Flow | PauseScope::Onward => {}
     }
+    if routes == Routes::Scenario && plan.ate.is_some() {
+        notes.push(
+            "Sources choose between two routes of a flow (routing.ate): both count, as if all of it took each."
+                .to_string(),
+        );
+    }
     if routes == Routes::Scenario && !plan.faults.reroutes.is_empty() {
         notes.push(format!(
             "Routes change {} times: what waits before, during and after a change is taken together.",

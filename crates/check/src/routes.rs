@@ -56,7 +56,8 @@ pub type Step = ((PortId, u8), (PortId, u8));
 /// Where the flows of a plan go, in all epochs together.
 pub struct Ways<'p> {
     plan: &'p Plan,
-    /// Further routes of flows, of data and of answers: those after failures.
+    /// Further routes of flows, of data and of answers: those after failures, and
+    /// those that their sources may choose.
     later: BTreeMap<u32, [Vec<u32>; 2]>,
     /// Where a packet under way goes over to: old positions and new ones, ordered.
     moves: Vec<(u32, u32)>,
@@ -76,6 +77,11 @@ impl<'p> Ways<'p> {
                 answers.push(route.ack_path);
             }
             moves.extend(&table.positions);
+        }
+        for flow in 0..plan.flows.len() as u32 {
+            if let Some(other) = plan.other_route(flow) {
+                later.entry(flow).or_default()[0].push(other);
+            }
         }
         moves.sort_unstable();
         moves.dedup();

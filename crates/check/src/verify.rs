@@ -135,14 +135,17 @@ pub fn answers(plan: &Plan) -> (bool, Option<u8>) {
     (paused, notified)
 }
 
-/// All flows of the classes that are asked for: every place that a packet can come to, by its route or by a change of routes.
+/// All flows of the classes that are asked for: every place that a packet can
+/// come to, by its route, by the other one that its source may choose, or by a change of routes.
 fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, String> {
     let (answers, notified) = answers(plan);
     let mut compared = 0;
     let mut starts: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
     let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
-    for (id, path, ack_path) in first.chain(rerouted) {
+    let chosen =
+        plan.flows.iter().zip(0..).filter_map(|(f, id)| Some((id, plan.other_route(id)?, f.ack_path)));
+    for (id, path, ack_path) in first.chain(rerouted).chain(chosen) {
         let flow = &plan.flows[id as usize];
         if !of(flow.class) {
             continue;

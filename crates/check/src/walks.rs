@@ -117,7 +117,8 @@ impl Numbers {
 
 impl Walks {
     /// The walks of all flows of a plan, at first and after every change of routes,
-    /// those of packets that are under way then included.
+    /// those of packets that are under way then included; where a source chooses
+    /// between two routes, both.
     pub fn new(plan: &Plan) -> Self {
         let by_flow = plan.flow_control.pause_scope() == PauseScope::Flow;
         let (ports, lanes) = (plan.topology.ports.len(), plan.lanes.len());
@@ -147,6 +148,11 @@ impl Walks {
                 starts[1].push(route.ack_path);
             }
             moves.extend(&table.positions);
+        }
+        for flow in 0..plan.flows.len() as u32 {
+            if let Some(other) = plan.other_route(flow) {
+                later.entry(flow).or_default()[0].push(other);
+            }
         }
         moves.sort_unstable();
         moves.dedup();

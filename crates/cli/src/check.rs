@@ -23,7 +23,7 @@ const MARKS: [&str; 2] = ["xoff check", xoff_check::certificate::FORMAT];
 
 /// Checks a scenario.
 pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
-    let loaded = load::load(&args.scenario.path, &args.scenario.set)?;
+    let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let name = load::name(&args.scenario.path);
     if let Some(path) = &args.verify {
         return verify(&loaded, path);

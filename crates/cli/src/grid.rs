@@ -60,7 +60,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let threads = usize::from(args.threads);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let interrupted = interrupt::flag()?;
-    let source = Source::read(&args.scenario.path)?;
+    let source = Source::read(&args.scenario.path, args.scenario.strict)?;
     let work = Work {
         grid: &grid,
         base: &|_| (&source, overrides.clone()),

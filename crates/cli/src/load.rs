@@ -19,18 +19,20 @@ pub struct Source {
     text: Vec<u8>,
     /// The table of the text that is the scenario; empty if all of it is.
     table: &'static str,
+    /// Warnings are errors.
+    strict: bool,
 }
 
 impl Source {
     /// Reads a scenario's file.
-    pub fn read(path: &Path) -> miette::Result<Self> {
+    pub fn read(path: &Path, strict: bool) -> miette::Result<Self> {
         let text = read(path).map_err(|e| unreadable(path, &e))?;
-        Ok(Self { path: path.into(), text, table: "" })
+        Ok(Self { path: path.into(), text, table: "", strict })
     }
 
     /// A scenario that is the table `table` of a file which has been read.
     pub fn within(path: &Path, text: &[u8], table: &'static str) -> Self {
-        Self { path: path.into(), text: text.into(), table }
+        Self { path: path.into(), text: text.into(), table, strict: false }
     }
 
     /// Works the scenario out under some overrides. `seen` is shown every file
@@ -49,7 +51,16 @@ impl Source {
             Ok(contents)
         };
         let name = self.path.display().to_string();
-        Ok(xoff_plan::load_table(&name, &self.text, self.table, overrides, &files)?)
+        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files)?;
+        if self.strict && !loaded.warnings.is_empty() {
+            let warnings: Vec<String> = loaded.warnings.iter().map(|w| w.to_string()).collect();
+            return Err(miette!(
+                help = "mend the scenario, or leave out --strict",
+                "{name} has warnings, and --strict takes them for errors\n{}",
+                warnings.join("\n")
+            ));
+        }
+        Ok(loaded)
     }
 }
 
@@ -57,11 +68,12 @@ impl Source {
 /// `--set` and `--seed`.
 ///
 /// # Errors
-/// An override replaces an earlier one, or the scenario is wrong.
-pub fn load(path: &Path, overrides: &[(String, String)]) -> miette::Result<Loaded> {
+/// An override replaces an earlier one, or the scenario is wrong; or it has
+/// warnings, where `strict`.
+pub fn load(path: &Path, overrides: &[(String, String)], strict: bool) -> miette::Result<Loaded> {
     let given: Vec<(&str, &str)> = overrides.iter().map(|(key, _)| ("--set", key.as_str())).collect();
     vary::given_once(&given)?;
-    Source::read(path)?.load(overrides, &mut |_, _| {})
+    Source::read(path, strict)?.load(overrides, &mut |_, _| {})
 }
 
 /// The scenario's name: its file's, without the ending.

@@ -197,6 +197,9 @@ struct ScenarioArgs {
     /// Set a key of the scenario, such as traffic.0.load=0.8; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     set: Vec<(String, String)>,
+    /// Take every warning about the scenario for an error
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Splits `key=value` at the first `=`.

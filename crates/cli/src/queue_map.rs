@@ -97,7 +97,7 @@ fn plan(topology: &str, kind: &Network) -> miette::Result<Plan> {
             let files = |_: &Path| Err(std::io::Error::from(std::io::ErrorKind::NotFound));
             xoff_plan::load(topology, text.as_bytes(), &[], &files)?.plan
         }
-        Network::Scenario => load::load(Path::new(topology), &[])?.plan,
+        Network::Scenario => load::load(Path::new(topology), &[], false)?.plan,
     })
 }
 

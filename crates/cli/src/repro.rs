@@ -182,7 +182,7 @@ impl Context<'_> {
         let beside = item.path.parent().unwrap_or(Path::new(""));
         let source = |base: &Base| match base {
             Base::Inline => Ok(Source::within(&item.path, &item.text, SCENARIO)),
-            Base::File(file) => Source::read(&beside.join(file)),
+            Base::File(file) => Source::read(&beside.join(file), false),
         };
         let sources = item.read.bases.iter().map(source).collect::<miette::Result<Vec<_>>>()?;
         let changes = if self.args.sensitivity { changes(e, &item.path)? } else { Vec::new() };

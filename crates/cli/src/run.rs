@@ -25,7 +25,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs a scenario.
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
-    let loaded = load::load(&args.scenario.path, &overrides)?;
+    let loaded = load::load(&args.scenario.path, &overrides, args.scenario.strict)?;
     let plan = &loaded.plan;
     let name = load::name(&args.scenario.path);
 

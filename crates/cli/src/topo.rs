@@ -8,7 +8,7 @@ use crate::{TopoArgs, load, output};
 
 /// Describes a scenario's network, as text or as JSON.
 pub fn topo(args: &TopoArgs) -> miette::Result<ExitCode> {
-    let loaded = load::load(&args.scenario.path, &args.scenario.set)?;
+    let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let text = if args.json {
         let network = xoff_results::network::network(&loaded.plan);
         serde_json::to_string_pretty(&network).into_diagnostic()? + "\n"

@@ -9,7 +9,7 @@ use crate::{TrafficArgs, load, output};
 
 /// Describes a scenario's traffic, as text or as JSON.
 pub fn traffic(args: &TrafficArgs) -> miette::Result<ExitCode> {
-    let loaded = load::load(&args.scenario.path, &args.scenario.set)?;
+    let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let offered = offered::offered(&load::name(&args.scenario.path), &loaded);
     let text = if args.json {
         serde_json::to_string_pretty(&offered).into_diagnostic()? + "\n"

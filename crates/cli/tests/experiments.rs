@@ -125,3 +125,12 @@ fn two_flows_lock_up_bcube_where_hosts_forward_pauses_blindly() {
     assert_eq!(verdicts(&claims), expected);
     assert_eq!(claims["fig5.pfc-zero"].1, [0.0], "no byte was delivered in the last millisecond");
 }
+
+#[test]
+fn sources_that_choose_their_first_hop_come_to_rest_at_the_threshold() {
+    let claims = repro("portfc/ate");
+    assert!(claims.values().all(|(verdict, _)| verdict == "reproduced"), "{:?}", verdicts(&claims));
+    assert_eq!(claims.len(), 10);
+    // Not by an empty measurement: the weight moves where there is traffic.
+    assert!(claims["ate.own-weight-moves"].1[0] > 0.1);
+}

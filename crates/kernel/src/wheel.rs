@@ -16,13 +16,15 @@ use std::collections::BinaryHeap;
 /// its upper 4 bits and the element in the lower 28, so the order of kinds is
 /// meaning. The order never depends on insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Event {
     /// When.
     pub time: Time,
-    /// Kind and element, see [`Event::new`].
-    pub key: u32,
     /// Whatever the kind needs.
     pub data: u32,
+    /// Kind and element, see [`Event::new`]. Behind `data`, so that both can be
+    /// compared as one number.
+    pub key: u32,
 }
 
 const ELEMENT_BITS: u32 = 28;
@@ -78,6 +80,8 @@ const LOW: usize = 12;
 const HIGH: usize = 24;
 /// … but from no more than so many buckets beyond the next event.
 const REACH: u64 = 16;
+/// So many events that have been taken are thrown out at once.
+const SPENT: usize = 64;
 
 /// No chunk.
 const END: u32 = u32::MAX;
@@ -89,24 +93,26 @@ const CHUNK: usize = 7;
 #[repr(C, align(64))]
 struct Chunk {
     len: u32,
-    /// The chunk that was filled before this one, or [`END`].
+    /// The chunk that was begun after this one; of the last one, the first. Of a
+    /// free chunk, the next free one or [`END`].
     next: u32,
     events: [Event; CHUNK],
 }
 
-/// The events of all buckets, each a list of chunks of which only the first is
-/// not full. Chunks are reused last out, first in, so that pushes write to lines
-/// that are warm.
+/// The events of all buckets, each a ring of chunks of which only the last, by
+/// which the ring is known, may have room. So events come out as they were pushed,
+/// which is nearly the order of their times. Chunks are reused last out, first in,
+/// so that pushes write to lines that are warm.
 struct Lists {
     chunks: Vec<Chunk>,
     free: u32,
 }
 
 impl Lists {
-    /// Adds an event to the list that begins at `head`.
+    /// Adds an event to the ring whose last chunk is `last` ([`END`] if it has none).
     #[inline]
-    fn push(&mut self, head: &mut u32, event: Event) {
-        if let Some(chunk) = self.chunks.get_mut(*head as usize)
+    fn push(&mut self, last: &mut u32, event: Event) {
+        if let Some(chunk) = self.chunks.get_mut(*last as usize)
             && let Some(place) = chunk.events.get_mut(chunk.len as usize)
         {
             *place = event;
@@ -114,32 +120,59 @@ impl Lists {
             return;
         }
         if self.free == END {
-            self.free = self.chunks.len() as u32;
-            self.chunks.push(Chunk { len: 0, next: END, events: [event; CHUNK] });
+            self.grow(event);
         }
-        let chunk = &mut self.chunks[self.free as usize];
-        let at = std::mem::replace(&mut self.free, chunk.next);
-        chunk.next = std::mem::replace(head, at);
+        let at = self.free;
+        let before = std::mem::replace(last, at);
+        let first = match self.chunks.get_mut(before as usize) {
+            Some(before) => std::mem::replace(&mut before.next, at),
+            None => at,
+        };
+        let chunk = &mut self.chunks[at as usize];
+        self.free = std::mem::replace(&mut chunk.next, first);
         chunk.len = 1;
         chunk.events[0] = event;
     }
 
-    /// Moves the list that begins at `head` (not empty) to the end of `out`.
+    /// Makes a free chunk, filled with any event.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, event: Event) {
+        self.free = self.chunks.len() as u32;
+        self.chunks.push(Chunk { len: 0, next: END, events: [event; CHUNK] });
+    }
+
+    /// Moves the events of a ring (not empty) to the end of `out`.
     #[inline]
-    fn drain(&mut self, head: &mut u32, out: &mut Vec<Event>) {
-        let first = std::mem::replace(head, END);
-        let mut at = first;
+    fn drain(&mut self, last: &mut u32, out: &mut Vec<Event>) {
+        let last = std::mem::replace(last, END) as usize;
+        let first = self.chunks[last].next;
+        let mut at = first as usize;
         loop {
-            let chunk = &self.chunks[at as usize];
-            self.fetch(chunk.next);
-            out.extend_from_slice(&chunk.events[..chunk.len as usize]);
-            if chunk.next == END {
+            let chunk = &self.chunks[at];
+            // All of it, for a copy of known length is no call.
+            let end = out.len() + chunk.len as usize;
+            out.extend_from_slice(&chunk.events);
+            out.truncate(end);
+            if at == last {
                 break;
             }
-            at = chunk.next;
+            at = chunk.next as usize;
+            self.fetch(self.chunks[at].next);
         }
-        self.chunks[at as usize].next = self.free;
+        self.chunks[last].next = self.free;
         self.free = first;
+    }
+
+    /// The events of a ring, or none.
+    fn events(&self, last: u32) -> impl Iterator<Item = &Event> {
+        let mut at = self.chunks.get(last as usize).map(|chunk| chunk.next);
+        std::iter::from_fn(move || {
+            let chunk = &self.chunks[at? as usize];
+            at = (at != Some(last)).then_some(chunk.next);
+            Some(&chunk.events[..chunk.len as usize])
+        })
+        .flatten()
     }
 
     /// Asks for the cache lines of a chunk.
@@ -154,7 +187,7 @@ impl Lists {
 
 /// One level of buckets with a bitmap of those that hold something.
 struct Level {
-    /// The list of each bucket.
+    /// The ring of each bucket.
     slots: Vec<u32>,
     bits: [u64; WORDS],
 }
@@ -260,18 +293,7 @@ impl Wheel {
     /// Whether any pending event satisfies `test`. Looks at all of them: not for
     /// the hot path.
     pub fn any(&self, test: impl Fn(&Event) -> bool) -> bool {
-        let listed = |level: &Level| {
-            level.slots.iter().any(|&head| {
-                let mut at = head;
-                while let Some(chunk) = self.lists.chunks.get(at as usize) {
-                    if chunk.events[..chunk.len as usize].iter().any(&test) {
-                        return true;
-                    }
-                    at = chunk.next;
-                }
-                false
-            })
-        };
+        let listed = |level: &Level| level.slots.iter().any(|&last| self.lists.events(last).any(&test));
         self.current[self.cursor..].iter().any(&test)
             || listed(&self.near)
             || listed(&self.coarse)
@@ -335,14 +357,7 @@ impl Wheel {
         }
         let first = |level: &Level, here: usize| {
             let slot = level.next(here + 1).or_else(|| level.next(0))?;
-            let mut least = Time::MAX;
-            let mut at = level.slots[slot];
-            while let Some(chunk) = self.lists.chunks.get(at as usize) {
-                let times = chunk.events[..chunk.len as usize].iter().map(|e| e.time);
-                least = times.min().map_or(least, |t| t.min(least));
-                at = chunk.next;
-            }
-            Some(least)
+            self.lists.events(level.slots[slot]).map(|e| e.time).min()
         };
         let near = first(&self.near, self.horizon as usize % SLOTS);
         let coarse = first(&self.coarse, (self.horizon >> SLOT_BITS) as usize % SLOTS);
@@ -354,12 +369,14 @@ impl Wheel {
     /// coming events are in order. But the horizon does not run far ahead of what
     /// is left to come: pushes before it must be sorted in one by one.
     fn refill(&mut self, last: u64) {
-        self.current.drain(..self.cursor);
-        self.cursor = 0;
-        while self.current.len() < HIGH && self.current.len() < self.len {
+        if self.cursor >= SPENT {
+            self.current.drain(..self.cursor);
+            self.cursor = 0;
+        }
+        while self.current.len() < self.cursor + HIGH && self.current.len() - self.cursor < self.len {
             let offset = self.horizon as usize % SLOTS;
             let next = self.near.next(offset + 1);
-            let first = self.current.first().map(|e| (e.time >> self.tick_bits) + REACH);
+            let first = self.current.get(self.cursor).map(|e| (e.time >> self.tick_bits) + REACH);
             if let Some(slot) = next {
                 let bucket = self.horizon + (slot - offset) as u64;
                 if bucket > last || first.is_some_and(|reach| bucket > reach) {
@@ -434,9 +451,10 @@ impl Wheel {
         self.near.clear(slot);
         let sorted = self.current.len();
         self.lists.drain(&mut self.near.slots[slot], &mut self.current);
-        // The turn of the next buckets comes soon.
-        for ahead in 1..=2 {
-            self.lists.fetch(self.near.slots[(slot + ahead) % SLOTS]);
+        // The turn of the next buckets comes soon: the last chunk leads to the first.
+        self.lists.fetch(self.near.slots[(slot + 2) % SLOTS]);
+        if let Some(last) = self.lists.chunks.get(self.near.slots[(slot + 1) % SLOTS] as usize) {
+            self.lists.fetch(last.next);
         }
         sort(&mut self.current[sorted..]);
     }
@@ -531,6 +549,32 @@ mod tests {
             }
             assert_eq!(wheel.pop(), None);
         }
+    }
+
+    /// Rings of one and of several chunks, filled in turns, give back what was pushed
+    /// in its order, and their chunks are used again.
+    #[test]
+    fn rings_keep_the_order_of_pushes() {
+        let mut lists = Lists { chunks: Vec::new(), free: END };
+        for (short, long) in [(1, 21), (7, 8), (5, 20), (14, 14)] {
+            let mut rings = [END; 2];
+            for i in 0..long {
+                lists.push(&mut rings[1], Event::new(i, 1, 0, 0));
+                if i < short {
+                    lists.push(&mut rings[0], Event::new(i, 0, 0, 0));
+                }
+            }
+            for (kind, count) in [(0, short), (1, long)] {
+                let events: Vec<_> = (0..count).map(|i| Event::new(i, kind, 0, 0)).collect();
+                let ring = &mut rings[usize::from(kind)];
+                assert!(lists.events(*ring).eq(&events));
+                let mut out = vec![Event::new(9, 9, 9, 9)];
+                lists.drain(ring, &mut out);
+                assert_eq!((*ring, &out[1..]), (END, &events[..]));
+                assert_eq!(lists.events(*ring).count(), 0);
+            }
+        }
+        assert_eq!(lists.chunks.len(), 4);
     }
 
     #[test]

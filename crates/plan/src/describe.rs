@@ -10,6 +10,7 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::{Reaction, Step};
 use xoff_schemes::flow_control::pfc::Relay;
+use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::TransportKind;
@@ -24,6 +25,7 @@ pub fn describe(loaded: &Loaded) -> String {
     // Writing to a String does not fail.
     let _ = nodes(&mut out, plan)
         .and_then(|()| links(&mut out, plan))
+        .and_then(|()| first_hops(&mut out, plan))
         .and_then(|()| transport(&mut out, plan))
         .and_then(|()| lanes(&mut out, loaded))
         .and_then(|()| memory(&mut out, plan))
@@ -127,6 +129,24 @@ fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
         writeln!(out, "  {site:>8} {}: {}", count(hosts.len() as u64, "host"), sample(hosts))?;
     }
     Ok(())
+}
+
+/// How sources choose the first hop, if they do.
+fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
+    let Some(ate) = &plan.ate else { return Ok(()) };
+    let AteParams { p, window, update, least } = ate.params;
+    let update = match update {
+        Update::BothWays => "both ways, up to 1",
+        Update::ToCapacity => "both ways, up to the share of the capacity",
+        Update::OneSided => "down alone",
+    };
+    let flows = ate.routes.iter().filter(|routes| routes[0] != routes[1]).count() as u64;
+    writeln!(out, "first hops: chosen by traffic (ate), for {}", count(flows, "flow"))?;
+    writeln!(
+        out,
+        "  own data may use {p} of the port to layer 0; weights follow every {}, {update}, and are {least} or more",
+        Span(window)
+    )
 }
 
 /// What is not the default: IRN's windows and timeouts, and the congestion control.

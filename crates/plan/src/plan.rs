@@ -7,6 +7,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::pfc::Relay;
+use xoff_schemes::flow_control::portfc::ate::AteParams;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::TransportParams;
 
@@ -69,9 +70,19 @@ pub struct Plan {
     pub measure: Measure,
     /// Links that fail, lose or corrupt, and how routes follow.
     pub faults: Faults,
+    /// Sources choose the first hop of their flows, if they do.
+    pub ate: Option<Ate>,
 }
 
 impl Plan {
+    /// Where the other one of a flow's two routes starts in [`Plan::hops`], if its
+    /// source chooses between them: its data may take it instead of [`Flow::path`].
+    pub fn other_route(&self, flow: u32) -> Option<u32> {
+        let [high, other] = self.ate.as_ref()?.routes[flow as usize];
+        let path = self.flows[flow as usize].path;
+        (high != other).then_some(if path == high { other } else { high })
+    }
+
     /// The ports of `node` between which it relays, if it is a host that does so;
     /// else none. (The inner ports of a slow host lead nowhere.)
     pub fn relay_ports(&self, node: NodeId) -> &[PortId] {
@@ -231,6 +242,18 @@ pub struct IrnFlow {
     pub window: u32,
     /// It goes between datacenters.
     pub inter: bool,
+}
+
+/// Asymmetric traffic engineering: when a flow begins, its source chooses whether
+/// its data go over layer 0 (the high-bandwidth domain) first, or over layer 1.
+/// Layer 0 is that of a host's port 0. ACKs have one route.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ate {
+    /// How it chooses.
+    pub params: AteParams,
+    /// By flow: starts of its routes in [`Plan::hops`], over layer 0 first and over
+    /// layer 1 first. One of them is [`Flow::path`]; both are where there is no choice.
+    pub routes: Vec<[u32; 2]>,
 }
 
 /// A dependency between flows: when the last of the deliveries that it waits

@@ -148,6 +148,9 @@ fn described(plan: &Plan, what: Quantity) -> (&'static str, String, &'static str
         Quantity::PausedLanes(port) => ("paused_priorities", names::port(plan, port), "count"),
         Quantity::Buffered(node) => ("buffered", names::node(plan, node).to_string(), "byte"),
         Quantity::Rate(flow) => ("rate", format!("flow {flow}"), "bit/s"),
+        Quantity::AteHigh(node) => ("ate_high", names::node(plan, node).to_string(), "bit/s"),
+        Quantity::AteOther(node) => ("ate_other", names::node(plan, node).to_string(), "bit/s"),
+        Quantity::AteWeight(node) => ("ate_weight", names::node(plan, node).to_string(), "ppm"),
         Quantity::PausedQueues => ("paused_queues", "network".into(), "count"),
     }
 }

@@ -213,15 +213,18 @@ fn window(plan: &Plan, notes: &mut Vec<Note>) {
 }
 
 fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
-    let first = plan.flows.iter().position(|f| {
-        let nic = names::route(plan, f.path).0.first();
-        f.pace > 0 && nic.is_some_and(|&p| f.pace >= plan.topology.ports[p as usize].rate)
+    let first = (0..).zip(&plan.flows).find(|&(i, f): &(u32, _)| {
+        let nic =
+            |start: u32| names::route(plan, start).0.first().map(|&p| plan.topology.ports[p as usize].rate);
+        // The faster one of two ports that its host may choose.
+        let line = nic(f.path).max(plan.other_route(i).and_then(nic));
+        f.pace > 0 && line.is_some_and(|line| f.pace >= line)
     });
-    if let Some(index) = first {
+    if let Some((index, flow)) = first {
         notes.push(note(format!(
             "The rate of {} had no effect: its host's port is not faster than {}.",
-            names::flow(plan, index as u32),
-            human::rate(plan.flows[index].pace as f64)
+            names::flow(plan, index),
+            human::rate(flow.pace as f64)
         )));
     }
 }

@@ -6,6 +6,7 @@
 //! of how the run was made, and nothing of terminals. Nothing that it writes
 //! depends on the clock, except the wall time in `manifest.json`.
 
+pub mod ate;
 pub mod blocking;
 pub mod columns;
 pub mod data;

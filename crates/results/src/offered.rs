@@ -32,8 +32,11 @@ pub struct Offered {
     /// All of them together.
     pub all: OfferedClass,
     /// Link directions that carry anything, the one that is busy longest first.
-    /// A flow counts on the routes that it has when it begins.
+    /// A flow counts on the routes that it has when it begins; where its source
+    /// chooses between two, on both, by the rates of their first links.
     pub links: Vec<OfferedLink>,
+    /// Sources choose between two routes of flows: what is on each is a guess.
+    pub chosen_routes: bool,
     /// Flows of which not all can be delivered and acknowledged, because links are
     /// down: what has no way is not counted on any link.
     pub unreachable: Vec<Unreachable>,
@@ -169,6 +172,7 @@ pub fn offered(scenario: &str, loaded: &Loaded) -> Offered {
         classes: classes.collect(),
         all: sum(ALL, loaded, duration_ps, &|_| true),
         links,
+        chosen_routes: plan.ate.is_some(),
         unreachable,
     }
 }
@@ -256,6 +260,17 @@ fn routes(plan: &Plan, index: usize) -> (u32, u32, bool) {
     (path, ack_path, at(0).is_some())
 }
 
+/// The routes of a flow's data, each with its part of `bytes`: that which starts at
+/// `path`, or where the source chooses between two, both by the rates of their first
+/// links, which is how it begins to choose.
+fn parts(plan: &Plan, flow: u32, path: u32, bytes: u64) -> [(u32, u64); 2] {
+    let Some(other) = plan.other_route(flow) else { return [(path, bytes), (path, 0)] };
+    let [one, two] =
+        [path, other].map(|start| u128::from(plan.topology.ports[plan.hops[start as usize] as usize].rate));
+    let part = u64::try_from(u128::from(bytes) * one / (one + two)).expect("no more than the whole");
+    [(path, part), (other, bytes - part)]
+}
+
 /// What becomes of packets on a route.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
@@ -306,10 +321,12 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> (Vec<OfferedLink>, Vec<Unre
         }
         // What does not arrive is not acknowledged.
         let goes = [ways[0] != Way::None, ways[0] == Way::Arrives && ways[1] != Way::None];
-        for (start, amount, column, goes) in
-            [(path, data, usize::from(flow.class), goes[0]), (ack_path, acks, classes, goes[1])]
+        let [first, second] = parts(plan, index as u32, path, data);
+        let class = usize::from(flow.class);
+        for ((start, amount), column, goes) in
+            [(first, class, goes[0]), (second, class, goes[0]), ((ack_path, acks), classes, goes[1])]
         {
-            if !goes {
+            if !goes || amount == 0 {
                 continue;
             }
             for &port in names::route(plan, start).0 {
@@ -365,6 +382,15 @@ pub fn render(offered: &Offered) -> String {
         None => format!("\nBusiest of {} (no run.duration, hence no load):\n", directions(offered)),
     });
     text.push_str(&busiest(offered));
+    if offered.chosen_routes {
+        text.push('\n');
+        text.push_str(&wrapped(
+            "",
+            "",
+            "Where a source chooses between two routes of a flow (routing.ate), the flow counts on both, by the \
+             rates of their first links; in a run that follows what is sent.",
+        ));
+    }
     if offered.all.waiting_flows > 0 {
         let all = &offered.all;
         text.push('\n');

@@ -6,6 +6,7 @@
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+use crate::ate::{self, AteSummary};
 use crate::blocking::{self, BlockingSummary};
 use crate::names;
 use crate::notes::{self, Note};
@@ -47,6 +48,8 @@ pub struct Summary {
     pub pauses: PauseSummary,
     /// Head-of-line blocking, if it was measured.
     pub blocking: Option<BlockingSummary>,
+    /// Choices of first hops, where sources made them.
+    pub ate: Option<AteSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -266,6 +269,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         drops,
         pauses,
         blocking,
+        ate: ate::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),

@@ -1,5 +1,6 @@
 //! Text for people: aligned, at most [`WIDTH`] columns, without colour.
 
+use crate::ate;
 use crate::blocking;
 use crate::human;
 use crate::notes::{Level, Note};
@@ -191,6 +192,9 @@ fn totals(s: &Summary) -> String {
     }
     for (name, text) in s.blocking.iter().flat_map(blocking::rows) {
         row(name, text);
+    }
+    if let Some(summary) = &s.ate {
+        row("first hop", ate::row(summary));
     }
     let peaks = [
         ("buffer", &s.peaks.buffer),

@@ -173,3 +173,35 @@ fn the_distribution_of_sizes_is_given_by_points() {
 fn offered_of(loaded: &Loaded) -> Offered {
     offered("test", loaded)
 }
+
+/// Where a source chooses between two routes, a flow counts on both, by the rates of
+/// their first links; ACKs count on the hash's.
+#[test]
+fn chosen_routes_share_by_the_rates_of_their_first_links() {
+    let text = "[topology]\nkind = \"rail-only\"\nn = 2\ndomain_link = { rate = \"300Gbps\", delay = \"1us\" }\n\
+                rail_link = { rate = \"100Gbps\", delay = \"1us\" }\n[routing.ate]\n\
+                [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H3\"\nsize = \"100kB\"\n\
+                [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"10kB\"\n";
+    let files = |_: &Path| Err(std::io::Error::other("no files here"));
+    let loaded =
+        load("test.toml", text.as_bytes(), &[], &files).unwrap_or_else(|e| panic!("{}", e.one_line()));
+    let offered = offered("test", &loaded);
+    // 100 packets of 1,062 B: three quarters over S0.0, H1 and S1.1, a quarter over
+    // S1.0, H2 and S0.1. The other flow is 10 packets.
+    let data = |port: &str| offered.links.iter().find(|l| l.port == port).map(|l| l.data_bytes.iter().sum());
+    let bytes: [(&str, u64); 7] = [
+        ("H0:0", 79_650 + 10_620),
+        ("S0.0:1", 79_650 + 10_620),
+        ("H1:1", 79_650),
+        ("S1.1:1", 79_650),
+        ("H0:1", 26_550),
+        ("H2:0", 26_550),
+        ("S0.1:1", 26_550),
+    ];
+    for (port, bytes) in bytes {
+        assert_eq!(data(port), Some(bytes), "{port}");
+    }
+    let acks: u64 = offered.links.iter().map(|l| l.ack_bytes).sum();
+    assert_eq!(acks, 66 * (100 * 4 + 10 * 2));
+    assert!(render(&offered).contains("routing.ate"));
+}

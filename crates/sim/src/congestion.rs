@@ -7,7 +7,7 @@
 use crate::core::Core;
 use crate::packet::{Kind, Packet};
 use xoff_kernel::time::{Time, serialisation};
-use xoff_plan::plan::Plan;
+use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
 
@@ -21,16 +21,19 @@ fn params(plan: &Plan) -> Option<&DcqcnParams> {
     }
 }
 
-/// By flow: the rate begins at its port's line rate, or its own where that is lower.
+/// The line rate of a flow that leaves by the port `nic`: its own where that is lower.
+pub fn line_rate(plan: &Plan, nic: u32, pace: u64) -> u64 {
+    let rate = plan.topology.ports[nic as usize].rate;
+    if pace > 0 { rate.min(pace) } else { rate }
+}
+
+/// By flow: the rate begins at its line rate.
 pub fn reaction_points(plan: &Plan) -> Vec<ReactionPoint> {
     if params(plan).is_none() {
         return Vec::new();
     }
-    let line = |nic: u32, pace: u64| {
-        let rate = plan.topology.ports[nic as usize].rate;
-        if pace > 0 { rate.min(pace) } else { rate }
-    };
-    plan.flows.iter().map(|f| ReactionPoint::new(line(plan.hops[f.path as usize], f.pace))).collect()
+    let line = |f: &Flow| line_rate(plan, plan.hops[f.path as usize], f.pace);
+    plan.flows.iter().map(|f| ReactionPoint::new(line(f))).collect()
 }
 
 /// By flow.

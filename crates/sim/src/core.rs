@@ -5,6 +5,7 @@ use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{notification_points, reaction_points};
 use crate::faults::Faults;
+use crate::first_hop::{self, Source};
 use crate::host::{ReceiverState, SenderState};
 use crate::irn::IrnSender;
 use crate::leaves::{Leaves, Newcomer};
@@ -109,6 +110,9 @@ pub struct Core<'a> {
     reds: Vec<Option<Red>>,
     /// Some lane marks packets that leave.
     pub marks_at_dequeue: bool,
+    /// Nobody is to be told when packets join and leave queues: there are no queues
+    /// by flow, no marks at dequeue and no blocking oracle.
+    pub plain_queues: bool,
     pub senders: Vec<SenderState>,
     pub receivers: Vec<ReceiverState>,
     /// By flow; empty unless the transport is IRN.
@@ -117,6 +121,8 @@ pub struct Core<'a> {
     /// By flow; empty without congestion control.
     pub reactions: Vec<ReactionPoint>,
     pub notifications: Vec<NotificationPoint>,
+    /// By host; empty unless they choose the first hops of their flows.
+    pub sources: Vec<Source>,
     /// By gate: deliveries that it still waits for. Empty without gates.
     pub gates: Vec<u32>,
     /// Generation of each timer of the flow control.
@@ -204,6 +210,8 @@ impl<'a> Core<'a> {
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let lists = ports.len() * queues_per_port + leaves.len();
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
+        let marks_at_dequeue = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue));
+        let plain_queues = !leaves.used() && !marks_at_dequeue && !plan.measure.blocking;
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
         let reds: Vec<Option<Red>> =
@@ -245,13 +253,15 @@ impl<'a> Core<'a> {
                 Vec::new()
             },
             reds,
-            marks_at_dequeue: plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue)),
+            marks_at_dequeue,
+            plain_queues,
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
             irn_senders: plan.irn.iter().map(|f| IrnSender::new(plan, f)).collect(),
             irn_receivers: vec![irn::Receiver::default(); plan.irn.len()],
             reactions: reaction_points(plan),
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
+            sources: first_hop::sources(plan),
             gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             faults,
@@ -370,15 +380,22 @@ impl<'a> Core<'a> {
     }
 
     /// Appends a packet to a queue of `port`. The caller then kicks the port.
-    #[inline(always)]
+    #[inline]
     pub fn enqueue(&mut self, port: u32, queue: usize, id: u32) {
+        if let Some(oracle) = &mut self.blocking {
+            let p = &self.ports[port as usize];
+            oracle.packet_joins(p.first_queue as usize + queue, id, p.paused >> queue & 1 == 1, self.now);
+        }
+        self.append(port, queue, id);
+    }
+
+    /// The same, and nobody is told.
+    #[inline(always)]
+    pub fn append(&mut self, port: u32, queue: usize, id: u32) {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];
         let packet = &mut self.packets[id];
         packet.next = NONE;
-        if let Some(oracle) = &mut self.blocking {
-            oracle.packet_joins(p.first_queue as usize + queue, id, p.paused >> queue & 1 == 1, self.now);
-        }
         q.bytes += u64::from(packet.size);
         q.peak = q.peak.max(q.bytes);
         let tail = std::mem::replace(&mut q.tail, id);
@@ -391,8 +408,19 @@ impl<'a> Core<'a> {
     }
 
     /// Takes the first packet of a queue that has one.
-    #[inline(always)]
+    #[inline]
     pub fn dequeue(&mut self, port: u32, queue: usize) -> u32 {
+        let id = self.unlink(port, queue);
+        if let Some(oracle) = &mut self.blocking {
+            let list = self.ports[port as usize].first_queue as usize + queue;
+            oracle.packet_leaves(list, id, &self.packets[id], self.hops);
+        }
+        id
+    }
+
+    /// The same, and nobody is told.
+    #[inline(always)]
+    pub fn unlink(&mut self, port: u32, queue: usize) -> u32 {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];
         let id = q.head;
@@ -404,9 +432,6 @@ impl<'a> Core<'a> {
         if q.head == NONE {
             q.tail = NONE;
             p.ready &= !(1 << queue);
-        }
-        if let Some(oracle) = &mut self.blocking {
-            oracle.packet_leaves(p.first_queue as usize + queue, id, &self.packets[id], self.hops);
         }
         id
     }

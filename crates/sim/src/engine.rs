@@ -9,7 +9,7 @@ use crate::leaves::Newcomer;
 use crate::outcome::{DropReason, Drops};
 use crate::packet::{Kind, NONE};
 use crate::partition::Partition;
-use crate::port::{Queue, Wire};
+use crate::port::{Port, Queue, Wire};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
@@ -198,18 +198,13 @@ impl<'a> Engine<'a> {
                 core.packets[queue.head].size
             }
         }) as usize;
-        let id = if core.leaves.used() && queue > 0 {
-            // Whatever the scheme sends meanwhile waits for what is chosen below.
-            core.ports[port as usize].pending = true;
-            by_flow::serve(core, &mut self.flow_control, port, queue)
+        let id = if !core.plain_queues {
+            serve(core, &mut self.flow_control, port, queue)
         } else if queue > lanes {
             core.serve_ring(port, queue)
         } else {
-            core.dequeue(port, queue)
+            core.unlink(port, queue)
         };
-        if core.marks_at_dequeue && (1..=lanes).contains(&queue) {
-            core.mark_leaving(port, queue, id);
-        }
         let packet = &mut core.packets[id];
         let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
         packet.account = NONE;
@@ -229,19 +224,10 @@ impl<'a> Engine<'a> {
         if more {
             core.post(done, kind::DECISION, port, 0);
         }
-        if kind_of == Kind::Control {
-            core.note_control(port, id);
-        }
-        let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
-        let (at, what) = if kind_of == Kind::Control && !lost {
-            (arrival + core.response_time, kind::CONTROL)
+        if kind_of != Kind::Control && matches!(wire, Wire::Inner | Wire::Link) {
+            core.post(arrival, kind::ARRIVAL, peer, id);
         } else {
-            (arrival, kind::ARRIVAL)
-        };
-        if matches!(wire, Wire::Inner | Wire::Link) {
-            core.post(at, what, peer, id);
-        } else {
-            core.send_over(at, what, peer, id);
+            send(core, port, id, arrival);
         }
         if account != NONE {
             release(core, &mut self.flow_control, account, port, size);
@@ -275,9 +261,11 @@ impl<'a> Engine<'a> {
     #[inline]
     fn forward(&mut self, port: u32, id: u32, egress: u32) {
         let core = &mut self.core;
-        if core.is_down(egress) {
+        let out = &core.ports[egress as usize];
+        if out.wire == Wire::Faulty && core.is_down(egress) {
             return discard(core, port, id, DropReason::LinkDown, 0);
         }
+        let first_queue = out.first_queue as usize;
         let packet = &mut core.packets[id];
         let (size, arrived) = (u64::from(packet.size), packet.lane);
         // It is charged to the lane that it came in, and waits in that it goes on in.
@@ -286,7 +274,7 @@ impl<'a> Engine<'a> {
         let a = &mut core.accounts[at];
         let memory = &mut core.memories[a.node as usize];
         let rule = &core.egress[lane];
-        let queued = core.queues[core.ports[egress as usize].first_queue as usize + 1 + lane].bytes;
+        let queued = core.queues[first_queue + 1 + lane].bytes;
         if rule.limit != xoff_plan::plan::Limit::Unlimited {
             let room = memory.egress_share(rule.limit);
             if queued + size > room {
@@ -313,7 +301,9 @@ impl<'a> Engine<'a> {
             core.packets[id].marked = true;
             core.observed.control[egress as usize][2] += 1;
         }
-        if core.leaves.used() {
+        if core.plain_queues {
+            core.append(egress, 1 + lane, id);
+        } else if core.leaves.used() {
             by_flow::enqueue(core, &mut self.flow_control, egress, id);
         } else {
             core.enqueue(egress, 1 + lane, id);
@@ -322,6 +312,44 @@ impl<'a> Engine<'a> {
             self.crossed(at as u32, crossing);
         }
         self.kick(egress);
+    }
+}
+
+/// Takes the next packet of a queue of `port` where somebody is to be told of it.
+#[inline(never)]
+fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    let id = if core.leaves.used() && queue > 0 {
+        // Whatever the scheme sends meanwhile waits for what is being chosen.
+        core.ports[port as usize].pending = true;
+        by_flow::serve(core, flow_control, port, queue)
+    } else if queue > core.lanes {
+        core.serve_ring(port, queue)
+    } else {
+        core.dequeue(port, queue)
+    };
+    if core.marks_at_dequeue && (1..=core.lanes).contains(&queue) {
+        core.mark_leaving(port, queue, id);
+    }
+    id
+}
+
+/// Sends a control frame, or any packet over a link that may lose it or that leads
+/// to another part: its last bit is due at the peer at `arrival`.
+#[inline(never)]
+fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
+    let Port { peer, wire, .. } = core.ports[port as usize];
+    let is_control = core.packets[id].kind == Kind::Control;
+    if is_control {
+        core.note_control(port, id);
+    }
+    let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
+    let (at, what) = match is_control && !lost {
+        true => (arrival + core.response_time, kind::CONTROL),
+        false => (arrival, kind::ARRIVAL),
+    };
+    match wire {
+        Wire::Inner | Wire::Link => core.post(at, what, peer, id),
+        Wire::Away | Wire::Faulty => core.send_over(at, what, peer, id),
     }
 }
 

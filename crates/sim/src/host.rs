@@ -253,6 +253,9 @@ impl Core<'_> {
     /// A flow begins. Answers the port to kick.
     pub fn begin_flow(&mut self, flow: u32) -> u32 {
         self.observed.started(flow, self.now);
+        if !self.sources.is_empty() {
+            self.choose_first_hop(flow);
+        }
         self.join_ring(flow);
         self.senders[flow as usize].port
     }
@@ -313,6 +316,9 @@ impl Core<'_> {
             }
         }
         self.observed.counters.sent += 1;
+        if !self.sources.is_empty() {
+            self.note_sent(port, size);
+        }
         self.packets.insert(Packet::new(Kind::Data, flow, psn, size, lane, path))
     }
 
@@ -460,10 +466,15 @@ impl Core<'_> {
     /// port, it stands in no ring.
     pub fn set_route(&mut self, route: &FlowRoute) {
         self.receivers[route.flow as usize].ack_path = route.ack_path;
-        let port = self.hops[route.path as usize];
-        let sender = &mut self.senders[route.flow as usize];
-        (sender.path, sender.port) = (route.path, port);
-        self.leaves.move_flow(route.flow, port);
+        self.set_data_route(route.flow, route.path);
+    }
+
+    /// The same of its data alone.
+    pub fn set_data_route(&mut self, flow: u32, path: u32) {
+        let port = self.hops[path as usize];
+        let sender = &mut self.senders[flow as usize];
+        (sender.path, sender.port) = (path, port);
+        self.leaves.move_flow(flow, port);
     }
 
     /// A paced flow may send again. Answers the port to kick.

@@ -471,6 +471,9 @@ impl ByFlow {
         // on of packets under way, with the port that they wait at.
         for (flow, f) in plan.flows.iter().enumerate() {
             by_flow.begin(plan, flow as u32, f.path);
+            if let Some(other) = plan.other_route(flow as u32) {
+                by_flow.begin(plan, flow as u32, other);
+            }
         }
         for table in &plan.faults.tables {
             for route in &table.flows {

@@ -18,6 +18,7 @@ mod deadlock_by_flow;
 mod engine;
 mod executor;
 mod faults;
+mod first_hop;
 mod host;
 mod irn;
 mod leaves;

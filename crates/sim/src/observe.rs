@@ -1,6 +1,8 @@
 //! What a run writes down. Nothing here decides anything.
 
-use crate::outcome::{Counters, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample};
+use crate::outcome::{
+    AteOutcome, Counters, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample,
+};
 use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
@@ -131,6 +133,8 @@ pub struct Series {
     /// At the last sample: bytes by class, bytes by measured port.
     last_classes: Vec<u64>,
     last_ports: Vec<u64>,
+    /// Bytes into both domains, by host that chooses the first hop of its flows.
+    last_ate: Vec<[u64; 2]>,
     /// When that was.
     pub last_at: Time,
 }
@@ -140,6 +144,7 @@ impl Series {
         Self {
             last_classes: vec![0; plan.classes.len()],
             last_ports: vec![0; plan.measure.ports.len()],
+            last_ate: vec![[0; 2]; if plan.ate.is_some() { plan.topology.hosts().count() } else { 0 }],
             ..Self::default()
         }
     }
@@ -175,6 +180,17 @@ impl Series {
                 note(Quantity::Rate(flow), home.reactions[flow as usize].rate_at(params, now));
             }
         }
+        for (host, last) in (0u32..).zip(&mut self.last_ate) {
+            let source = &world.home(host).sources[host as usize];
+            let told = source.told(plan, now);
+            // A host that never sent anything has nothing to show.
+            if told.offered_bytes > 0 {
+                note(Quantity::AteHigh(host), rate(told.high_bytes - last[0]));
+                note(Quantity::AteOther(host), rate(told.other_bytes - last[1]));
+                note(Quantity::AteWeight(host), (told.weight * 1e6) as u64);
+            }
+            *last = [told.high_bytes, told.other_bytes];
+        }
         for node in 0..plan.topology.nodes.len() as u32 {
             let memory = world.memory(node);
             // A device that never held anything has nothing to show.
@@ -184,6 +200,23 @@ impl Series {
         }
         self.last_at = now;
     }
+}
+
+/// What sources chose, if they do.
+pub fn ate_outcome(world: &World, now: Time) -> Option<AteOutcome> {
+    let plan = world.plan;
+    plan.ate.as_ref()?;
+    Some(AteOutcome {
+        sources: plan
+            .topology
+            .hosts()
+            .map(|host| world.home(host).sources[host as usize].told(plan, now))
+            .collect(),
+        routes: (0..)
+            .zip(&plan.flows)
+            .map(|(i, f): (usize, _)| world.home(f.src).senders[i].path())
+            .collect(),
+    })
 }
 
 /// Totals of each port.

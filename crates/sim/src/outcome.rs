@@ -30,8 +30,37 @@ pub struct Outcome {
     pub waiting: Vec<Wait>,
     /// Who was held up by whose congestion, if the plan asks for it.
     pub blocking: Option<Blocking>,
+    /// What sources did that chose the first hop of their flows, if they do.
+    pub ate: Option<AteOutcome>,
     /// Totals.
     pub counters: Counters,
+}
+
+/// Choices of first hops.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AteOutcome {
+    /// By host.
+    pub sources: Vec<AteSource>,
+    /// By flow: where the route of its data starts in the plan's hops.
+    pub routes: Vec<u32>,
+}
+
+/// A host that chooses the first hop of its flows, and what it sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AteSource {
+    /// The host.
+    pub node: NodeId,
+    /// The probability of the high-bandwidth domain at the end, 0 to 1.
+    pub weight: f64,
+    /// Bytes of its own data packets that it sent into the high-bandwidth domain,
+    /// repeats included …
+    pub high_bytes: u64,
+    /// … and into the other.
+    pub other_bytes: u64,
+    /// Bytes of the data packets of all its flows that began.
+    pub offered_bytes: u64,
+    /// Flows with a choice that it sent into the high-bandwidth domain, and into the other.
+    pub chosen: [u64; 2],
 }
 
 /// Why a run ended.
@@ -238,6 +267,13 @@ pub enum Quantity {
     PausedQueues,
     /// Rate that the congestion control grants a flow, in bits per second.
     Rate(u32),
+    /// Bits per second over the interval of a host's own data into the
+    /// high-bandwidth domain, where hosts choose the first hop of their flows …
+    AteHigh(NodeId),
+    /// … into the other one …
+    AteOther(NodeId),
+    /// … and the probability of the former, in parts per million.
+    AteWeight(NodeId),
 }
 
 /// Totals of a port.

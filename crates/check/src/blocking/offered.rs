@@ -12,7 +12,13 @@ pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
     let rate = |w| {
         let walk = &walks.walks[w as usize];
         let flow = &plan.flows[walk.flow as usize];
-        let line = plan.topology.ports[plan.hops[flow.path as usize] as usize].rate;
+        // Where the source chooses between two routes, each may have all of the flow.
+        let starts = [Some(flow.path), plan.other_route(walk.flow)].into_iter().flatten();
+        let first = |start: u32| plan.topology.ports[plan.hops[start as usize] as usize].rate;
+        let line = match walk.whole && !walk.answers {
+            true => plan.topology.ports[walks.ports(w)[0] as usize].rate,
+            false => starts.map(first).max().unwrap_or(0),
+        };
         let data = if flow.pace > 0 { line.min(flow.pace) } else { line };
         if !walk.answers {
             return data;

@@ -176,12 +176,18 @@ fn check_minimum(
 ) -> Result<(), Error> {
     let Step::Rate(minimum) = minimum else { return Ok(()) };
     // A flow's line rate is its own rate, if it has one, or that of its host's port.
-    let line = |f: &Flow| {
-        let port = routes.hops[f.path as usize] as usize;
-        let rate = topology.ports.get(port).map_or(u64::MAX, |p| p.rate);
+    // Of two between which the host chooses, the faster one.
+    let rate = |start: u32| {
+        let port = routes.hops[start as usize] as usize;
+        topology.ports.get(port).map_or(u64::MAX, |p| p.rate)
+    };
+    let line = |(id, f): (usize, &Flow)| {
+        let chosen =
+            routes.choices.as_ref().map_or(0, |c| c.routes[id].map(rate).into_iter().max().unwrap_or(0));
+        let rate = rate(f.path).max(chosen);
         if f.pace > 0 { rate.min(f.pace) } else { rate }
     };
-    let held = flows.iter().filter(|f| line(f) <= minimum).count();
+    let held = flows.iter().enumerate().filter(|&f| line(f) <= minimum).count();
     if held == 0 {
         return Ok(());
     }

@@ -232,7 +232,10 @@ fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) ->
     for (key, given) in [("egress_limit", p.egress_limit.is_some()), ("alpha", p.alpha.is_some())] {
         if lossless && given {
             let message = format!("priority {id} is lossless: its egress queues have no limit that drops");
-            let help = format!("remove `{key}`, or write lossless = false");
+            let help = match super::portfc::chosen(cx) {
+                Some(_) => format!("remove `{key}`"),
+                None => format!("remove `{key}`, or write lossless = false"),
+            };
             return Err(cx.doc.error(&format!("priority[{i}].{key}"), message, help));
         }
     }

@@ -1,6 +1,7 @@
 //! From a scenario to a plan. Every quantity is resolved here, and whatever is
 //! wrong with the scenario as a whole is found here, before anything runs.
 
+mod ate;
 mod congestion;
 mod effects;
 mod faults;
@@ -133,6 +134,7 @@ pub(crate) fn plan(
         }
     }
     effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
+    let ate = routes.choices.take().map(|choices| choices.plan(&mut cx));
     let hops = routes.hops;
     let receivers = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
@@ -176,6 +178,7 @@ pub(crate) fn plan(
         end,
         measure,
         faults: planned,
+        ate,
     };
     Ok(Built {
         plan,

@@ -1,6 +1,7 @@
 //! Routes of flows and, from them, the flows' ideal completion times.
 
-use super::{Context, LAST, Slow, hop, host, node, offered::Offers, offered::flow_key};
+use super::ate::{self, Choices};
+use super::{Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
@@ -17,6 +18,8 @@ pub(super) struct Routes {
     overrides: Vec<(Override, bool)>,
     /// ACKs return over the same nodes.
     pub(super) mirrored: bool,
+    /// Sources choose the first hop of their flows.
+    pub(super) choices: Option<Choices>,
     /// Inner port and its rate of each slow host.
     pub(super) inner: BTreeMap<NodeId, (PortId, u64)>,
     /// All routes; see [`crate::plan::Plan::hops`].
@@ -58,6 +61,7 @@ impl Routes {
             router,
             overrides: overrides.into_iter().map(|o| (o, false)).collect(),
             mirrored: kind == RoutingKind::Bcube,
+            choices: ate::read(cx, topology)?,
             inner: slow.iter().map(|(&host, s)| (host, (s.receiver.rx, s.rate))).collect(),
             hops: Vec::new(),
             fastest: 0,
@@ -83,6 +87,8 @@ impl Routes {
         let mut flows = Vec::with_capacity(offers.offers.len());
         let mut lost = 0u64;
         let (mut data, mut ack): (Vec<Hop>, Vec<Hop>) = (Vec::new(), Vec::new());
+        // Of the other route, where the source chooses between two.
+        let mut other: Vec<Hop> = Vec::new();
         // About when each gate opens at the earliest; those who open it come before those behind it.
         let mut opening: Vec<Time> = vec![0; offers.gates.len()];
         for o in &offers.offers {
@@ -104,13 +110,15 @@ impl Routes {
             };
             let completes = there.ends == Ends::Deliver && back.ends == Ends::Deliver;
             lost += u64::from(!completes);
-            if self.hops.len() + 2 * (TTL + 2) > u32::MAX as usize {
+            if self.hops.len() + 3 * (TTL + 2) > u32::MAX as usize {
                 let message = format!("the routes of {} flows are too many to hold", offers.offers.len());
                 return Err(cx.doc.error("traffic", message, "send fewer flows"));
             }
             let start = o.after.map_or(o.start, |gate| opening[gate as usize].max(o.start));
             let path = self.keep(topology, &there, o.dst, &mut data);
             let ack_path = self.keep(topology, &back, o.src, &mut ack);
+            let chosen = if explicit.is_some() { None } else { Some((o, &there)) };
+            let chooses = self.choose(topology, path, chosen, &mut other).map_err(fail)?;
             let packets = packet.packets(o.size);
             if packets > u64::from(u32::MAX) {
                 let message = format!("a flow of {} B has {packets} packets", o.size);
@@ -119,7 +127,11 @@ impl Routes {
             }
             let ideal = if completes {
                 let message = Message { size: o.size, pace: o.pace, ack_every };
-                let ideal = ideal::completion(packet, &message, &data, &ack);
+                let mut ideal = ideal::completion(packet, &message, &data, &ack);
+                if chooses {
+                    // The better of the two.
+                    ideal = ideal.min(ideal::completion(packet, &message, &other, &ack));
+                }
                 // A start and its completion must both fit the clock.
                 let ideal = ideal.filter(|t| t.checked_add(start).is_some_and(|end| end <= LAST));
                 ideal.ok_or_else(|| {
@@ -146,6 +158,9 @@ impl Routes {
                 *known = opens.max(*known);
             }
             self.fastest = self.fastest.max(data[0].rate);
+            if chooses {
+                self.fastest = self.fastest.max(other[0].rate);
+            }
             // Flows of a table mostly share their routes' delays: the same sum is worked out once.
             if completes {
                 let trip = if known.as_ref().is_some_and(|(d, a, _)| *d == data && *a == ack) {
@@ -194,6 +209,29 @@ impl Routes {
             cx.warn(format!("routing.overrides[{i}]"), message.to_string());
         }
         Ok(flows)
+    }
+
+    /// Whether the source of the next flow chooses between its route, which is kept
+    /// at `path`, and another one, which is kept now; leaves that one's hops in
+    /// `facts`. There is no choice where the scenario spells the route out (`None`).
+    fn choose(
+        &mut self,
+        topology: &Topology,
+        path: u32,
+        routed: Option<(&Offer, &Route)>,
+        facts: &mut Vec<Hop>,
+    ) -> Result<bool, RouteError> {
+        let Some(choices) = &self.choices else { return Ok(false) };
+        let mut starts = [path; 2];
+        if let Some((offer, route)) = routed
+            && let Some(both) = choices.of(&self.router, topology, offer.src, offer.dst)?
+        {
+            let other = usize::from(both[0] == *route);
+            debug_assert_eq!(both[1 - other], *route, "the hash chooses among the same two");
+            starts[other] = self.keep(topology, &both[other], offer.dst, facts);
+        }
+        self.choices.iter_mut().for_each(|choices| choices.routes.push(starts));
+        Ok(starts[0] != starts[1])
     }
 
     /// Adds a route to the pool, which has room; leaves its hops in `facts`.

@@ -201,6 +201,8 @@ fn growth(
 }
 
 /// How often a tag grows at most; no more than the number of priorities less one.
+/// (Where a source chooses between two routes, a tag grows as often on the one as
+/// on the other, for both lead over one host that relays.)
 fn most(tags: &Tags, topology: &Topology, hops: &[u32], flows: &[Flow], faults: &plan::Faults) -> u8 {
     // By position: one more than the growths with which a packet can stand there.
     let mut known = vec![0u8; hops.len()];

@@ -1,6 +1,7 @@
 //! The scenario: what a user writes. Every key is documented here, and nowhere
 //! else: the JSON Schema is made from these types.
 
+mod ate;
 mod collective;
 mod faults;
 mod flow_control;
@@ -8,6 +9,7 @@ mod text;
 mod traffic;
 mod transport;
 
+pub use ate::{Ate, AteUpdate};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
@@ -98,6 +100,10 @@ pub struct Routing {
     /// From a failure or a recovery until routes follow; at once if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconvergence: Option<Span>,
+    /// The source of a flow chooses its first hop by the traffic that it sends,
+    /// instead of by the hash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ate: Option<Ate>,
 }
 
 /// A static route: at switch `at`, packets for host `to` leave towards `via`.

@@ -27,6 +27,8 @@ pub enum Dimension {
     Rate,
     /// Bytes.
     Size,
+    /// Parts per million of a whole.
+    Share,
 }
 
 impl Dimension {
@@ -36,6 +38,7 @@ impl Dimension {
             Dimension::Count | Dimension::Ratio => &[("", 1.0)],
             Dimension::Time => &[("us", 1e6), ("ns", 1e3), ("ms", 1e9), ("s", 1e12)],
             Dimension::Rate => &[("Gbps", 1e9), ("Mbps", 1e6), ("Tbps", 1e12)],
+            Dimension::Share => &[("", 1e6), ("%", 1e4)],
             Dimension::Size => &[("kB", 1e3), ("B", 1.0), ("MB", 1e6), ("GB", 1e9)],
         }
     }
@@ -78,7 +81,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 37] = {
+pub const MEASURABLE: [Measurable; 42] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
@@ -89,6 +92,11 @@ pub const MEASURABLE: [Measurable; 37] = {
         m("lossy-drops", Count, Summary("/drops/lossy_packets")),
         m("pause-frames", Count, Summary("/pauses/pause_frames")),
         m("waiting-ports", Count, Summary("/waiting")),
+        m("ate-threshold", Rate, Summary("/ate/threshold_bps")),
+        m("ate-excess", Rate, Summary("/ate/excess_bps")),
+        m("ate-high", Rate, Summary("/ate/high_bps")),
+        m("ate-other", Rate, Summary("/ate/other_bps")),
+        m("ate-share", Ratio, Summary("/ate/high_share")),
         m("fct", Time, Flows),
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
@@ -123,10 +131,13 @@ pub const MEASURABLE: [Measurable; 37] = {
 };
 
 /// Quantities of `series.parquet` and what they are.
-pub const QUANTITIES: [(&str, Dimension); 7] = [
+pub const QUANTITIES: [(&str, Dimension); 10] = [
     ("goodput", Dimension::Rate),
     ("throughput", Dimension::Rate),
     ("rate", Dimension::Rate),
+    ("ate_high", Dimension::Rate),
+    ("ate_other", Dimension::Rate),
+    ("ate_weight", Dimension::Share),
     ("queue", Dimension::Size),
     ("buffered", Dimension::Size),
     ("paused_priorities", Dimension::Count),

@@ -145,6 +145,7 @@ pub fn plan() -> Plan {
         end: Some(1_000 * US),
         measure: Measure::default(),
         faults: Faults::default(),
+        ate: None,
     }
 }
 
@@ -185,6 +186,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         drops: Vec::new(),
         deadlock: None,
         blocking: None,
+        ate: None,
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

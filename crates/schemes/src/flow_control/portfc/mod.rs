@@ -58,6 +58,7 @@
 //! ends say again what stands; a frame that a link loses is lost, and what it
 //! would have resumed stays paused.
 
+pub mod ate;
 pub mod bound;
 pub mod map;
 

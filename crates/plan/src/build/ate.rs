@@ -1,0 +1,110 @@
+//! Asymmetric traffic engineering: which flows have a choice of their first hop.
+
+use super::Context;
+use crate::error::Error;
+use crate::plan::Ate;
+use crate::scenario::AteUpdate;
+use xoff_kernel::time::{MICROSECOND, Time};
+use xoff_net::builders::TopologySpec;
+use xoff_net::routing::{Route, RouteError, Router, TTL};
+use xoff_net::topology::{NodeId, Topology};
+use xoff_net::units::Span;
+use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
+
+/// Shortest window, 100 ns: in a shorter one there is hardly a packet.
+const SHORTEST: Time = MICROSECOND / 10;
+
+/// The choices of a scenario's flows, as they are routed.
+pub(super) struct Choices {
+    /// Hosts of one switch of layer 0: what the address counts in.
+    n: u32,
+    params: AteParams,
+    /// As [`Ate::routes`].
+    pub(super) routes: Vec<[u32; 2]>,
+}
+
+/// Whether the scenario asks for it, if that is possible.
+pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choices>, Error> {
+    let Some(ate) = cx.scenario.routing.ate else { return Ok(None) };
+    let n = match (&cx.scenario.topology, topology.cube) {
+        (TopologySpec::RailOnly(spec), _) => spec.n,
+        (TopologySpec::Ndc(_), Some(cube)) if cube.k == 1 => cube.n,
+        _ => {
+            let message = "there are no two layers to choose from";
+            let help = "it needs the topology `rail-only`, or `ndc` with k = 1";
+            return Err(cx.doc.error("routing.ate", message, help));
+        }
+    };
+    if !cx.scenario.routing.overrides.is_empty() {
+        let help = "remove the overrides, or [routing.ate]";
+        return Err(cx.doc.error("routing.overrides", "static routes leave a source no choice", help));
+    }
+    if !cx.scenario.failure.is_empty() {
+        let message = "the choice of the first hop does not follow failures";
+        let help = "remove [[failure]], or [routing.ate]: without it routes go around what is down";
+        return Err(cx.doc.error("failure", message, help));
+    }
+    let out_of_range = |key: &str, value: String, help: String| {
+        let message = format!("{key} = {value} is out of range");
+        Err(cx.doc.error(&format!("routing.ate.{key}"), message, help))
+    };
+    if !(ate.p > 0.0 && ate.p <= 1.0) {
+        return out_of_range("p", ate.p.to_string(), "write a number above 0, up to 1, such as 0.9".into());
+    }
+    if !(0.0..=1.0).contains(&ate.least) {
+        return out_of_range(
+            "least",
+            ate.least.to_string(),
+            "write a number from 0 to 1, such as 0.01".into(),
+        );
+    }
+    if !(SHORTEST..=super::LONGEST).contains(&ate.window.0) {
+        let help = format!("write {} to {}, such as \"100us\"", Span(SHORTEST), Span(super::LONGEST));
+        return out_of_range("window", ate.window.to_string(), help);
+    }
+    let update = match ate.update {
+        AteUpdate::BothWays => Update::BothWays,
+        AteUpdate::ToCapacity => Update::ToCapacity,
+        AteUpdate::OneSided => Update::OneSided,
+    };
+    let params = AteParams { p: ate.p, window: ate.window.0, update, least: ate.least };
+    Ok(Some(Choices { n, params, routes: Vec::new() }))
+}
+
+impl Choices {
+    /// The routes over layer 0 first and over layer 1 first; `None` if the two hosts
+    /// have a switch in common.
+    ///
+    /// # Errors
+    /// Never in a network of two layers that is whole.
+    pub(super) fn of(
+        &self,
+        router: &Router,
+        topology: &Topology,
+        src: NodeId,
+        dst: NodeId,
+    ) -> Result<Option<[Route; 2]>, RouteError> {
+        let n = self.n;
+        if src % n == dst % n || src / n == dst / n {
+            return Ok(None);
+        }
+        // The relay has one digit of each: in the source's domain, or on its rail.
+        let relays = [src / n * n + dst % n, dst / n * n + src % n];
+        let over = |layer: usize| {
+            let switch =
+                |host: NodeId, layer: usize| topology.neighbour(topology.nodes[host as usize].ports[layer]);
+            let nodes = [src, switch(src, layer), relays[layer], switch(dst, 1 - layer), dst];
+            router.explicit(&nodes, TTL)
+        };
+        Ok(Some([over(0)?, over(1)?]))
+    }
+
+    /// What the plan holds of them.
+    pub(super) fn plan(self, cx: &mut Context<'_>) -> Ate {
+        if self.routes.iter().all(|[first, second]| first == second) {
+            let message = "had no effect: no flow has two routes";
+            cx.warn("routing.ate".to_string(), message.to_string());
+        }
+        Ate { params: self.params, routes: self.routes }
+    }
+}
