@@ -5,7 +5,7 @@
 //! hop that the router may choose. So no pair of hosts is looked at by itself,
 //! and what no packet reaches depends on nothing.
 
-use crate::graph::{Edges, Graph, Wait};
+use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{Ways, answers_wait, cnp_lane, passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
@@ -14,7 +14,7 @@ use xoff_plan::plan::Plan;
 use xoff_plan::scenario::Traffic;
 
 /// Most memory for the dependencies of all routes, in bytes.
-const MEMORY: u64 = 4 << 30;
+pub(crate) const MEMORY: u64 = 4 << 30;
 
 /// Hosts that packets reach by the same ports everywhere but at their switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,9 +124,8 @@ impl Matrix {
                 while left != 0 {
                     let bit = i * 64 + left.trailing_zeros() as usize;
                     left &= left - 1;
-                    let to =
-                        Wait { port: next[bit / self.lanes], lane: (bit % self.lanes) as u8, flow: None };
-                    edges.add(Wait { port, lane, flow: None }, to);
+                    let wait = |port, lane| Wait { port, lane, part: Part::Whole };
+                    edges.add(wait(port, lane), wait(next[bit / self.lanes], (bit % self.lanes) as u8));
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Certificates of freedom from deadlock, as files.
 
-use crate::graph::Wait;
+use crate::graph::{Part, Wait};
+use crate::onward::{portfc, queue_name};
 use serde::{Deserialize, Serialize};
 use xoff_net::topology::{PortId, Topology};
 use xoff_plan::plan::Plan;
@@ -59,6 +60,9 @@ pub struct Entry {
     /// The flow, where each is paused by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<u32>,
+    /// The queue, where the queues of a port are paused by their numbers: `four-hop 2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
 }
 
 impl Certificate {
@@ -84,7 +88,12 @@ impl Certificate {
 /// A wait by names.
 pub fn entry(plan: &Plan, wait: Wait) -> Entry {
     let priority = plan.lanes[usize::from(wait.lane)].priority;
-    Entry { port: plan.topology.port_name(wait.port), priority, flow: wait.flow }
+    let (flow, queue) = match wait.part {
+        Part::Flow(flow) => (Some(flow), None),
+        Part::Queue(queue) => (None, portfc(plan).map(|p| queue_name(p, wait.port, queue))),
+        Part::Whole => (None, None),
+    };
+    Entry { port: plan.topology.port_name(wait.port), priority, flow, queue }
 }
 
 /// The port called `name`, of all nodes by their `names`.

@@ -1,7 +1,7 @@
 //! Whose routes close a cycle, and who else crosses its ports.
 
 use crate::all::{Place, Spread};
-use crate::graph::{Cycle, Wait};
+use crate::graph::{Cycle, Part, Wait};
 use crate::routes::{Kind, Ways, edge, inner, passed_on};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
@@ -125,7 +125,7 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
                     Kind::Answers => (answers, f.ack_lane),
                 };
                 let route = route(plan, flow, kind, start, lane);
-                let over = waits(plan, &route, e.0.flow).windows(2).any(|w| (w[0], w[1]) == e);
+                let over = waits(plan, &route, e.0.part).windows(2).any(|w| (w[0], w[1]) == e);
                 over.then_some(route)
             });
             let none = Through { flow: Some(flow), kind, ports: Vec::new(), delivers: true, lane: f.lane };
@@ -133,7 +133,7 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         }
         for start in [Some(f.path), plan.other_route(flow)].into_iter().flatten().filter(|_| feeds) {
             let route = route(plan, flow, Kind::Data, start, f.lane);
-            let waits = waits(plan, &route, cycle.waits[0].flow);
+            let waits = waits(plan, &route, cycle.waits[0].part);
             for e in &mut edges {
                 let at = waits.iter().position(|w| *w == e.to);
                 if at.is_some_and(|at| at == 0 || waits[at - 1] != e.from) {
@@ -157,8 +157,12 @@ fn route(plan: &Plan, flow: u32, kind: Kind, start: u32, lane: u8) -> Through {
     Through { flow: Some(flow), kind, ports, delivers: tail[end] == DELIVER, lane }
 }
 
-/// The waits of a route's packets, port by port.
-fn waits(plan: &Plan, route: &Through, flow: Option<u32>) -> Vec<Wait> {
+/// The waits of a route's packets, port by port; `part` is that of any other wait.
+fn waits(plan: &Plan, route: &Through, part: Part) -> Vec<Wait> {
+    let part = match (part, route.flow) {
+        (Part::Flow(_), Some(flow)) => Part::Flow(flow),
+        _ => Part::Whole,
+    };
     let mut lane = route.lane;
     let mut waits = Vec::with_capacity(route.ports.len());
     for (i, &port) in route.ports.iter().enumerate() {
@@ -166,7 +170,7 @@ fn waits(plan: &Plan, route: &Through, flow: Option<u32>) -> Vec<Wait> {
             let ingress = plan.topology.ports[route.ports[i - 1] as usize].peer;
             lane = plan.onward_lane(lane, ingress, port);
         }
-        waits.push(Wait { port, lane, flow: flow.and(route.flow) });
+        waits.push(Wait { port, lane, part });
     }
     waits
 }

@@ -10,7 +10,7 @@
 
 use crate::Progress;
 use crate::all::{Matrix, Place, Spread, lanes, matrix};
-use crate::graph::{Graph, Wait};
+use crate::graph::{Graph, Part, Wait};
 use crate::routes::{inner, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
@@ -122,7 +122,7 @@ pub fn examine(
             new.extend(steps(plan, router, &mut failed, &places[place], link, &mut spread, intact));
         }
         found.changing += usize::from(around.is_some() || !new.is_empty());
-        let rank = |(port, lane): (PortId, u8)| rank.get(&Wait { port, lane, flow: None });
+        let rank = |(port, lane): (PortId, u8)| rank.get(&Wait { port, lane, part: Part::Whole });
         let forwards = |step: &Step| matches!((rank(step.0), rank(step.1)), (Some(a), Some(b)) if a < b);
         if new.iter().all(forwards) {
             continue;
@@ -161,7 +161,7 @@ pub fn with(plan: &Plan, dead: &BTreeSet<PortId>, link: PortId) -> BTreeSet<Port
 }
 
 /// The links that are some device's last next hop to a place, with these places.
-fn touched(
+pub fn touched(
     plan: &Plan,
     router: &mut Router,
     places: &[Place],

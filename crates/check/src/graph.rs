@@ -7,32 +7,51 @@ use xoff_net::topology::PortId;
 /// for the one it has.
 const PATIENCE: u64 = 2_000_000_000;
 
-/// What one pause stops, and so one that can wait: a lane of an egress port, or
-/// one flow's queue in it. While it stands, it waits for the device behind `port`.
+/// How much of a lane of an egress port one pause stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// The queue of this flow.
+    Flow(u32),
+    /// The queue of this number.
+    Queue(u16),
+    /// All of it.
+    Whole,
+}
+
+/// What one pause stops, and so one that can wait: a lane of an egress port, or a
+/// part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wait {
     /// The egress port that is stopped.
     pub port: PortId,
     /// Its lane.
     pub lane: u8,
-    /// The flow, where each is paused by itself.
-    pub flow: Option<u32>,
+    /// How much of the lane.
+    pub part: Part,
 }
 
+/// What stands for all of a lane in [`Wait::key`], where a queue's number does else.
+const WHOLE: u32 = u32::MAX;
+
 impl Wait {
-    /// In one number, in the order of port, lane and flow. Ports are below 2^28,
-    /// lanes below 8; no flow comes last.
+    /// In one number, in the order of port, lane and part. Ports are below 2^28,
+    /// lanes below 8.
     fn key(self) -> u64 {
-        u64::from(self.port) << 35 | u64::from(self.lane) << 32 | u64::from(self.flow.unwrap_or(u32::MAX))
+        let (queue, number) = match self.part {
+            Part::Flow(flow) => (0, flow),
+            Part::Queue(queue) => (1, u32::from(queue)),
+            Part::Whole => (1, WHOLE),
+        };
+        u64::from(self.port) << 36 | u64::from(self.lane) << 33 | queue << 32 | u64::from(number)
     }
 
     fn of(key: u64) -> Self {
-        let flow = key as u32;
-        Self {
-            port: (key >> 35) as PortId,
-            lane: (key >> 32 & 7) as u8,
-            flow: (flow != u32::MAX).then_some(flow),
-        }
+        let part = match (key >> 32 & 1, key as u32) {
+            (0, flow) => Part::Flow(flow),
+            (_, WHOLE) => Part::Whole,
+            (_, queue) => Part::Queue(queue as u16),
+        };
+        Self { port: (key >> 36) as PortId, lane: (key >> 33 & 7) as u8, part }
     }
 }
 

@@ -13,11 +13,13 @@ pub mod certificate;
 pub mod closing;
 pub mod failures;
 pub mod graph;
+pub mod onward;
 pub mod picture;
 pub mod routes;
 pub mod text;
 pub mod verify;
 mod verify_all;
+mod verify_onward;
 pub mod walks;
 pub mod witness;
 
@@ -49,7 +51,8 @@ pub struct Report {
     pub scenario: String,
     /// The flow control, as scenarios call it.
     pub flow_control: String,
-    /// What one of its pauses stops: `nothing`, `lane`, `queue` or `flow`.
+    /// What one of its pauses stops: `nothing`, `lane`, `queue`, `flow` or `onward`
+    /// (the queue of what leaves the next switch, or the one behind it, by one port).
     pub pause_stops: &'static str,
     /// Which routes were followed.
     pub routes: Routes,
@@ -230,7 +233,7 @@ pub fn check(
             PauseScope::Lane => "lane",
             PauseScope::Queue { .. } => "queue",
             PauseScope::Flow => "flow",
-            PauseScope::Onward => "onward port",
+            PauseScope::Onward => "onward",
         },
         routes,
         flows: plan.flows.len(),
@@ -242,19 +245,32 @@ pub fn check(
         notes: notes(loaded, routes),
     };
     let mut matrix = None;
-    let mut graph = match (routes, scope) {
-        (_, PauseScope::Nothing) => Graph::default(),
-        (Routes::Scenario, _) => {
+    let mut filled = None;
+    let mut graph = match (routes, onward::portfc(plan)) {
+        _ if scope == PauseScope::Nothing => Graph::default(),
+        (Routes::Scenario, Some(portfc)) => {
+            let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
+            let Some(filled) = onward::of_flows(plan, portfc, &mut watch) else { return Ok(None) };
+            filled.graph(portfc)?
+        }
+        (_, Some(portfc)) => {
+            let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
+            let made = onward::of_all(plan, portfc, &mut router, &places, &explicit, &mut watch);
+            let Some(made) = made else { return Ok(None) };
+            report.notes.extend(made.second_relay.then(second_relay));
+            filled.insert(made).graph(portfc)?
+        }
+        (Routes::Scenario, None) => {
             let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
             let Some(graph) = routes::graph(plan, &mut watch) else { return Ok(None) };
             graph
         }
-        (Routes::All | Routes::AllUnderSingleFailures, PauseScope::Flow) => {
+        _ if scope == PauseScope::Flow => {
             return Err("each flow is paused by itself here, so that no flow waits for another, and all \
                         routes together say nothing: check the routes of the scenario's flows, without --failures"
                 .to_string());
         }
-        (Routes::All | Routes::AllUnderSingleFailures, _) => {
+        _ => {
             let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
             let Some(made) = all::matrix(plan, &mut router, &places, &explicit, &mut watch)? else {
                 return Ok(None);
@@ -268,9 +284,19 @@ pub fn check(
     let order = graph.order();
     let mut failed = None;
     let mut orders = Vec::new();
+    let down = down(plan);
+    let context = failures::Context { places: &places, apart: &apart, explicit: &explicit };
+    if let (Routes::AllUnderSingleFailures, Some(filled), Some(portfc)) =
+        (routes, &filled, onward::portfc(plan))
+    {
+        let order = order.as_deref().ok_or_else(onward::fault)?;
+        let found = onward::examine(plan, portfc, &mut router, &down, &context, filled, order, watch)?;
+        let Some((found, relays)) = found else { return Ok(None) };
+        report.notes.extend((relays && !filled.second_relay).then(second_relay));
+        report.failures = Some(failures_report(plan, &found));
+        orders = found.orders;
+    }
     if let (Routes::AllUnderSingleFailures, Some(matrix), Some(order)) = (routes, &matrix, &order) {
-        let down = down(plan);
-        let context = failures::Context { places: &places, apart: &apart, explicit: &explicit };
         let found = failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?;
         let Some(found) = found else { return Ok(None) };
         report.failures = Some(failures_report(plan, &found));
@@ -310,6 +336,9 @@ pub fn check(
             candidates: Vec::new(),
             pictures,
         }));
+    }
+    if scope == PauseScope::Onward {
+        return Err(onward::fault());
     }
     let cycle = graph.shortest_cycle().expect("what has no order has a cycle");
     let edges = match routes {
@@ -367,7 +396,16 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             "Which flows share one of the {queues} queues of a port is settled while they run: the worst \
              case is taken, that any two may."
         )),
-        PauseScope::Flow | PauseScope::Onward => {}
+        PauseScope::Onward => {
+            if onward::portfc(plan).is_some_and(|p| p.variant.one_flag) {
+                notes.push(
+                    "With one flag for both sets of queues of a port, a queue may stay paused for good though \
+                     nothing waits in a circle: its resume is never sent. That is not looked for here."
+                        .to_string(),
+                );
+            }
+        }
+        PauseScope::Flow => {}
     }
     if routes == Routes::Scenario && plan.ate.is_some() {
         notes.push(
@@ -404,6 +442,13 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Where packets come over a second relay under PortFC.
+fn second_relay() -> String {
+    "Some of these routes lead over a second relay, and PortFC cannot pause what comes there: it does not \
+     deadlock, but packets may be dropped. A scenario with such flows is refused."
+        .to_string()
 }
 
 fn cycle_report(plan: &Plan, cycle: &Cycle, edges: &[Edge]) -> CycleReport {

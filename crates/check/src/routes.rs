@@ -1,7 +1,7 @@
 //! Dependencies of the routes that a plan's flows take, in every epoch between
 //! changes of routes, and of packets that are under way when routes change.
 
-use crate::graph::{Edges, Graph, Wait};
+use crate::graph::{Edges, Graph, Part, Wait};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
@@ -18,11 +18,12 @@ pub enum Kind {
     Answers,
 }
 
-/// Whether the queues of a lane can be paused.
+/// Whether queues of a lane can be paused.
 pub fn pausable(plan: &Plan, lane: u8) -> bool {
     match plan.flow_control.pause_scope() {
-        PauseScope::Nothing | PauseScope::Onward => false,
-        PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
+        PauseScope::Nothing => false,
+        // Under PortFC the lane of data, but for its DDQs and RQs.
+        PauseScope::Lane | PauseScope::Onward => plan.lanes[usize::from(lane)].lossless,
         PauseScope::Queue { .. } | PauseScope::Flow => true,
     }
 }
@@ -102,6 +103,24 @@ impl<'p> Ways<'p> {
         }
     }
 
+    /// Shows `visit` every position in the plan's hops at which data of a flow may
+    /// wait, and whether the flow begins there.
+    pub fn positions(&self, flow: u32, visit: &mut impl FnMut(u32, bool)) {
+        let mut starts = vec![self.plan.flows[flow as usize].path];
+        starts.extend(self.later.get(&flow).into_iter().flat_map(|[data, _]| data));
+        let (mut next, mut seen) = (starts.clone(), BTreeSet::new());
+        while let Some(at) = next.pop() {
+            let port = self.plan.hops[at as usize];
+            if port >= ENDS || inner(self.plan, port) || !seen.insert(at) {
+                continue;
+            }
+            visit(at, starts.contains(&at));
+            let begin = self.moves.partition_point(|&(old, _)| old < at);
+            next.extend(self.moves[begin..].iter().take_while(|m| m.0 == at).map(|m| m.1));
+            next.push(at + 1);
+        }
+    }
+
     /// Follows one kind of packet of a flow from each of its routes' starts.
     fn follow(&self, first: u32, later: &[u32], lane: u8, visit: &mut impl FnMut(Step)) {
         if later.is_empty() && self.moves.is_empty() {
@@ -139,13 +158,17 @@ impl<'p> Ways<'p> {
     }
 }
 
-/// The waits of a step of a flow, if both can be paused.
+/// The waits of a step of a flow, if both can be paused. Not of PortFC, where no
+/// step tells them: see [`crate::onward`].
 pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     if !(pausable(plan, from.1) && pausable(plan, to.1)) {
         return None;
     }
-    let flow = (plan.flow_control.pause_scope() == PauseScope::Flow).then_some(flow);
-    Some((Wait { port: from.0, lane: from.1, flow }, Wait { port: to.0, lane: to.1, flow }))
+    let part = match plan.flow_control.pause_scope() {
+        PauseScope::Flow => Part::Flow(flow),
+        _ => Part::Whole,
+    };
+    Some((Wait { port: from.0, lane: from.1, part }, Wait { port: to.0, lane: to.1, part }))
 }
 
 /// Waits that hosts pass on: where a host pauses what comes in by all other ports
@@ -158,7 +181,7 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
         for (&into, &out) in ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b))) {
             let from = plan.topology.ports[into as usize].peer;
             for lane in (0..plan.lanes.len() as u8).filter(|&l| into != out && pausable(plan, l)) {
-                let wait = |port: PortId| Wait { port, lane, flow: None };
+                let wait = |port: PortId| Wait { port, lane, part: Part::Whole };
                 waits.push((wait(from), wait(out)));
             }
         }
@@ -166,7 +189,7 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     waits
 }
 
-/// The graph of a plan's routes; `None` if `watch`, which is told how many flows
+/// The graph of a plan's routes, but under PortFC; `None` if `watch`, which is told how many flows
 /// have been followed, does not want to wait for it.
 pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph> {
     let ways = Ways::new(plan);

@@ -94,6 +94,7 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             "lane" => "a priority on a link",
             "queue" => "a queue of a link",
             "flow" => "a flow on a link",
+            "onward" => "what is going to leave by one port",
             _ => "nothing",
         },
         counted(report.waits as u64, "wait"),
@@ -173,9 +174,10 @@ fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
 
 /// A wait by its port, with priority and flow where they tell it from others.
 fn wait(entry: &Entry) -> String {
-    match entry.flow {
-        Some(flow) => format!("{} (flow {flow})", entry.port),
-        None => format!("{}/{}", entry.port, entry.priority),
+    match (entry.flow, &entry.queue) {
+        (Some(flow), _) => format!("{} (flow {flow})", entry.port),
+        (None, Some(queue)) => format!("{} {queue}", entry.port),
+        (None, None) => format!("{}/{}", entry.port, entry.priority),
     }
 }
 

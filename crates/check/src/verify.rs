@@ -3,13 +3,15 @@
 //! the link in is listed before the wait of the link out.
 
 use crate::certificate::{Certificate, Entry, Routes, port};
+use crate::verify_onward;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_plan::Loaded;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_plan::scenario::Traffic;
 use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
-use xoff_schemes::flow_control::{PauseScope, Queueing};
+use xoff_schemes::flow_control::portfc::PortFcParams;
+use xoff_schemes::flow_control::{FlowControlParams as Params, PauseScope, Queueing};
 
 /// Where each wait stands in the order.
 #[derive(Default)]
@@ -18,6 +20,8 @@ pub struct Places {
     shared: Vec<u32>,
     /// Where each flow waits for itself: by port, lane and flow.
     by_flow: BTreeMap<(u32, u8, u32), u32>,
+    /// Under PortFC: by port and number of a queue of data.
+    pub by_queue: BTreeMap<(u32, u16), u32>,
 }
 
 /// Checks a certificate against the routes of a scenario; `router` is that of the
@@ -30,6 +34,9 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     let overrides = &loaded.scenario.routing.overrides;
     let apart: BTreeSet<u32> = overrides.iter().filter_map(|o| plan.topology.find(&o.to)).collect();
     let places = listed(plan, &certificate.order)?;
+    if let Params::PortFc(portfc) = &plan.flow_control {
+        return onward(loaded, portfc, router, certificate, &places);
+    }
     passed_on(plan, &places)?;
     // Routing does not choose the paths of these.
     let traffic = &loaded.scenario.traffic;
@@ -55,6 +62,37 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     }
 }
 
+/// The same under PortFC, where no single route tells who waits for whom: see
+/// [`verify_onward`].
+fn onward(
+    loaded: &Loaded,
+    portfc: &PortFcParams,
+    router: &mut Router,
+    certificate: &Certificate,
+    places: &Places,
+) -> Result<u64, String> {
+    let plan = &loaded.plan;
+    let traffic = &loaded.scenario.traffic;
+    let explicit = |class: u16| matches!(&traffic[usize::from(class)], Traffic::Flow(f) if f.path.is_some());
+    if certificate.routes == Routes::Scenario {
+        let filled = verify_onward::flows(plan, portfc, &|_| true);
+        return verify_onward::compare(plan, portfc, places, &filled);
+    }
+    let mut filled = verify_onward::flows(plan, portfc, &explicit);
+    filled.extend(verify_onward::all(plan, portfc, router, None));
+    let mut compared = verify_onward::compare(plan, portfc, places, &filled)?;
+    if certificate.routes == Routes::AllUnderSingleFailures {
+        let mut under = BTreeMap::new();
+        for failure in &certificate.under {
+            let link = port(&plan.topology, &plan.topology.names(), &failure.link);
+            let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
+            under.insert(link, listed(plan, &failure.order)?);
+        }
+        compared += verify_onward::single_failures(plan, portfc, router, &filled, places, &under)?;
+    }
+    Ok(compared)
+}
+
 /// The places of the waits in an order.
 fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
     let names = plan.topology.names();
@@ -64,9 +102,17 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
         let out = out.ok_or_else(|| format!("there is no port {}", entry.port))?;
         let lane = plan.lanes.iter().position(|l| l.priority == entry.priority);
         let lane = lane.ok_or_else(|| format!("priority {} is not in use", entry.priority))? as u8;
-        let before = match entry.flow {
-            None => std::mem::replace(&mut places.shared[out as usize * 8 + usize::from(lane)], place),
-            Some(flow) => places.by_flow.insert((out, lane, flow), place).unwrap_or(0),
+        let before = match (entry.flow, &entry.queue, &plan.flow_control) {
+            (None, None, _) => {
+                std::mem::replace(&mut places.shared[out as usize * 8 + usize::from(lane)], place)
+            }
+            (Some(flow), None, _) => places.by_flow.insert((out, lane, flow), place).unwrap_or(0),
+            (None, Some(queue), Params::PortFc(portfc)) if lane == portfc.lane => {
+                let number = verify_onward::number(plan, portfc, out, queue);
+                let number = number.ok_or_else(|| format!("{} has no queue `{queue}`", entry.port))?;
+                places.by_queue.insert((out, number), place).unwrap_or(0)
+            }
+            _ => return Err(format!("{} does not wait by queue and flow", entry.port)),
         };
         if before > 0 {
             return Err(format!("{} is listed twice", entry.port));
@@ -85,6 +131,7 @@ pub fn compare(
 ) -> Result<bool, String> {
     let scope = plan.flow_control.pause_scope();
     let stops = |lane: u8| match scope {
+        // PortFC's queues are compared elsewhere.
         PauseScope::Nothing | PauseScope::Onward => false,
         PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
         PauseScope::Queue { .. } | PauseScope::Flow => true,

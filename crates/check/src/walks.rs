@@ -1,28 +1,23 @@
 //! Every way of a plan's packets, queue by queue: what counting needs, where the
 //! graph of waits needs single steps.
 
-use crate::graph::Wait;
+use crate::graph::Part;
+use crate::onward;
 use crate::routes::{answers_wait, passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::PauseScope;
+use xoff_schemes::flow_control::portfc::PortFcParams;
 
 /// Instead of a queue: the packet waits where no pause reaches it.
 pub const UNPAUSED: u32 = u32::MAX;
 
-/// What a pause can stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Queue {
-    /// The egress port.
-    pub port: PortId,
-    /// The lane. Under BFC it stands for all queues of the lane that flows are
-    /// spread over: in the worst case any two flows share one.
-    pub lane: u8,
-    /// The flow, where each has a queue of its own.
-    pub flow: Option<u32>,
-}
+/// What a pause can stop. Under BFC all of a lane stands for all its queues that
+/// flows are spread over: in the worst case any two flows share one. Under PortFC
+/// DDQs are among them, which pause others and are never stopped themselves.
+pub use crate::graph::Wait as Queue;
 
 /// Lists of numbers, one behind the other.
 #[derive(Clone, Debug, Default)]
@@ -86,13 +81,17 @@ pub struct Walks {
     pub over: Lists,
     /// By port: its queues.
     pub of_port: Lists,
+    /// How many of the queues are never stopped themselves.
+    pub unstopped: u64,
+    /// Pauses go past the queues of relays, which are never stopped (PortFC).
+    past_relays: bool,
 }
 
 /// The numbers of queues, given out as walks come to them.
 struct Numbers {
-    lanes: u32,
-    by_flow: bool,
-    /// By port and lane.
+    /// Lanes of a port; under PortFC its queues of data.
+    width: u32,
+    /// By port and lane, or by port and queue; nothing where each flow has its own.
     fixed: Vec<u32>,
     /// Of the flow at hand, by port and lane.
     own: BTreeMap<u32, u32>,
@@ -100,16 +99,30 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn number(&mut self, port: PortId, lane: u8, flow: u32) -> u32 {
-        let key = port * self.lanes + u32::from(lane);
+    fn new(plan: &Plan) -> Self {
+        let width = match onward::portfc(plan) {
+            Some(portfc) => u32::from(portfc.map.of_node()),
+            None => plan.lanes.len() as u32,
+        };
+        let by_flow = plan.flow_control.pause_scope() == PauseScope::Flow;
+        let fixed = if by_flow { 0 } else { plan.topology.ports.len() * width as usize };
+        Self { width, fixed: vec![UNPAUSED; fixed], own: BTreeMap::new(), queues: Vec::new() }
+    }
+
+    fn number(&mut self, queue: Queue) -> u32 {
+        let at = match queue.part {
+            Part::Queue(number) => number,
+            Part::Flow(_) | Part::Whole => u16::from(queue.lane),
+        };
+        let key = queue.port * self.width + u32::from(at);
         let new = self.queues.len() as u32;
-        let known = match self.by_flow {
-            true => self.own.entry(key).or_insert(UNPAUSED),
-            false => &mut self.fixed[key as usize],
+        let known = match queue.part {
+            Part::Flow(_) => self.own.entry(key).or_insert(UNPAUSED),
+            Part::Queue(_) | Part::Whole => &mut self.fixed[key as usize],
         };
         if *known == UNPAUSED {
             *known = new;
-            self.queues.push(Queue { port, lane, flow: self.by_flow.then_some(flow) });
+            self.queues.push(queue);
         }
         *known
     }
@@ -120,15 +133,8 @@ impl Walks {
     /// those of packets that are under way then included; where a source chooses
     /// between two routes, both.
     pub fn new(plan: &Plan) -> Self {
-        let by_flow = plan.flow_control.pause_scope() == PauseScope::Flow;
-        let (ports, lanes) = (plan.topology.ports.len(), plan.lanes.len());
-        let mut numbers = Numbers {
-            lanes: lanes as u32,
-            by_flow,
-            fixed: if by_flow { Vec::new() } else { vec![UNPAUSED; ports * lanes] },
-            own: BTreeMap::new(),
-            queues: Vec::new(),
-        };
+        let ports = plan.topology.ports.len();
+        let mut numbers = Numbers::new(plan);
         let mut all = Self {
             walks: Vec::new(),
             queues: Vec::new(),
@@ -138,6 +144,8 @@ impl Walks {
             through: Lists::of(0, Vec::new()),
             over: Lists::of(0, Vec::new()),
             of_port: Lists::of(0, Vec::new()),
+            unstopped: 0,
+            past_relays: onward::portfc(plan).is_some_and(|p| !p.variant.no_signal_relay),
         };
         let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
         let mut moves = Vec::new();
@@ -188,10 +196,14 @@ impl Walks {
         }
         // A host that passes pauses on stops what comes in, whoever's packets there are.
         numbers.own.clear();
-        let mut number = |wait: Wait| numbers.number(wait.port, wait.lane, 0);
-        let passed = passed_on(plan).into_iter().map(|(from, to)| (number(to), number(from))).collect();
+        let passed = passed_on(plan).into_iter();
+        let passed = passed.map(|(from, to)| (numbers.number(to), numbers.number(from))).collect();
         all.queues = numbers.queues;
-        all.index(ports, passed);
+        let upstream = match onward::portfc(plan) {
+            Some(portfc) => all.onward(portfc),
+            None => passed,
+        };
+        all.index(ports, upstream);
         all
     }
 
@@ -211,13 +223,36 @@ impl Walks {
             over.extend(self.ports[steps.clone()].iter().map(|&p| (p, w)));
             let at = &self.at[steps];
             through.extend(at.iter().filter(|&&q| q != UNPAUSED).map(|&q| (q, w)));
-            let next = at.windows(2).filter(|s| s[0] != UNPAUSED && s[1] != UNPAUSED);
-            upstream.extend(next.map(|s| (s[1], s[0])));
+            let next = (1..at.len()).filter_map(|i| Some((at[i], at[self.before(at, i)?])));
+            upstream.extend(next);
         }
         self.upstream = Lists::of(self.queues.len(), upstream);
         self.through = Lists::of(self.queues.len(), through);
         self.over = Lists::of(ports, over);
         self.of_port = Lists::of(ports, self.queues.iter().zip(0..).map(|(q, i)| (q.port, i)).collect());
+    }
+
+    /// Under PortFC: pairs of queues of which the first can pause the second.
+    fn onward(&mut self, portfc: &PortFcParams) -> Vec<(u32, u32)> {
+        let numbers: BTreeMap<Queue, u32> = self.queues.iter().copied().zip(0..).collect();
+        let mut pairs = Vec::new();
+        for (&queue, &paused) in &numbers {
+            let Part::Queue(number) = queue.part else { continue };
+            let Some((port, set)) = onward::waits_for(portfc, queue.port, number) else {
+                self.unstopped += 1;
+                continue;
+            };
+            let from = |number| Queue { port, lane: queue.lane, part: Part::Queue(number) };
+            pairs.extend(numbers.range(from(set.start)..from(set.end)).map(|(_, &by)| (by, paused)));
+        }
+        pairs
+    }
+
+    /// The place on a walk with these queues before place `i` whose queue that of
+    /// place `i` can pause; `None` if there is none.
+    pub fn before(&self, at: &[u32], i: usize) -> Option<usize> {
+        let place = |back: usize| i.checked_sub(back).filter(|&j| at[i] != UNPAUSED && at[j] != UNPAUSED);
+        place(1).or_else(|| place(2).filter(|_| self.past_relays))
     }
 
     /// The egress ports of a walk, in order.
@@ -226,7 +261,8 @@ impl Walks {
         &self.ports[w.first as usize..w.last as usize]
     }
 
-    /// Its queues, port by port; [`UNPAUSED`] where no pause reaches it.
+    /// Its queues, port by port; [`UNPAUSED`] where it neither can be paused nor
+    /// makes others wait.
     pub fn at(&self, walk: u32) -> &[u32] {
         let w = &self.walks[walk as usize];
         &self.at[w.first as usize..w.last as usize]
@@ -242,6 +278,16 @@ struct Follow<'a> {
 }
 
 impl Follow<'_> {
+    /// What of its lane a packet lies in at `position`; `None`: in a relay's queue.
+    fn part(&self, port: PortId, position: u32, flow: u32, begins: bool) -> Option<Part> {
+        match onward::portfc(self.plan) {
+            Some(portfc) if portfc.map.place(port).node && !begins => None,
+            Some(portfc) => Some(Part::Queue(portfc.queue_at[position as usize])),
+            None if self.plan.flow_control.pause_scope() == PauseScope::Flow => Some(Part::Flow(flow)),
+            None => Some(Part::Whole),
+        }
+    }
+
     fn walk(
         &mut self,
         all: &mut Walks,
@@ -263,7 +309,9 @@ impl Follow<'_> {
             }
             let waits = self.waits && pausable(self.plan, lane);
             all.ports.push(port);
-            all.at.push(if waits { self.numbers.number(port, lane, walk.flow) } else { UNPAUSED });
+            let part = self.part(port, position, walk.flow, walk.whole && position == start);
+            let queue = part.filter(|_| waits).map(|part| Queue { port, lane, part });
+            all.at.push(queue.map_or(UNPAUSED, |queue| self.numbers.number(queue)));
             if !moves.is_empty() {
                 covered.insert((position, lane));
                 let from = moves.partition_point(|m| m.0 < position);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_check::blocking::{Blocking, Cause, Tree, blocking, tree};
+use xoff_check::graph::Part;
 use xoff_check::walks::{UNPAUSED, Walks};
 use xoff_kernel::random::Stream;
 use xoff_net::topology::PortId;
@@ -283,7 +284,7 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
     for i in &tree.innocents {
         let queue = |at: u32| {
             let q = walks.queues[tree.queues[at as usize].queue as usize];
-            (q.port, q.lane, q.flow.unwrap_or(0))
+            (q.port, q.lane, if let Part::Flow(flow) = q.part { flow } else { 0 })
         };
         // An innocent anywhere on its way; a culprit before it comes to the port.
         let lies = |flow: u32, at: u32, culprit: bool| {

@@ -1,10 +1,10 @@
 //! Orders and shortest cycles against brute force, on all small graphs.
 
-use xoff_check::graph::{Edges, Graph, Wait};
+use xoff_check::graph::{Edges, Graph, Part, Wait};
 use xoff_kernel::random::Stream;
 
 fn wait(n: usize) -> Wait {
-    Wait { port: n as u32, lane: 0, flow: None }
+    Wait { port: n as u32, lane: 0, part: Part::Whole }
 }
 
 fn graph(edges: &[(usize, usize)]) -> Graph {

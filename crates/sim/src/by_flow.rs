@@ -56,19 +56,22 @@ impl Core<'_> {
 #[cold]
 #[inline(never)]
 pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
-    core.packets[id].set_counted(false);
+    let packet = &mut core.packets[id];
+    packet.set_counted(false);
+    let waits =
+        packet.kind == Kind::Data || matches!(core.leaves.queueing, Queueing::Numbered { acks: true, .. });
+    if !waits {
+        packet.set_upstream(0);
+        let lane = usize::from(packet.lane);
+        return core.enqueue(port, 1 + lane, id);
+    }
     let mut passing = core.passing(port, id);
-    let lane = usize::from(passing.lane);
     let leaf = match core.leaves.queueing {
-        Queueing::Numbered { acks, .. } if acks || !passing.answer => {
+        Queueing::Numbered { .. } => {
             passing.queue = flow_control.classify(core, &passing);
             core.leaves.numbered(port, passing.lane, passing.queue)
         }
-        Queueing::PerFlow if !passing.answer => core.leaves.at_hop(core.packets[id].hop),
-        _ => {
-            core.packets[id].set_upstream(0);
-            return core.enqueue(port, 1 + lane, id);
-        }
+        Queueing::PerFlow | Queueing::PerLane => core.leaves.at_hop(core.packets[id].hop),
     };
     core.leaf_append(leaf, id);
     passing.queued = core.queues[core.leaves.list(leaf)].bytes;

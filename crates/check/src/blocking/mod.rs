@@ -3,7 +3,9 @@
 //! *Congested port*: one at which packets can pile up. *Culprits*: the flows that
 //! cross it. *Queues that it can pause*: those that send packets to it, in lanes
 //! that are paused, those that send packets to these, and so on upstream: the
-//! scheme's pauses, relayed as far as they can be. *Innocents*: flows that do not
+//! scheme's pauses, relayed as far as they can be. Under PortFC these are the queues
+//! that the port's own frames pause, and those that the ports of paused IHFQs pause
+//! in turn ([`crate::onward`]). *Innocents*: flows that do not
 //! cross the port and have packets in one of these queues.
 //!
 //! Definition 7 of Pyrrha (Liu et al.) speaks of the queues that culprits lie in
@@ -138,7 +140,7 @@ pub fn blocking(plan: &Plan, walks: &Walks) -> Blocking {
     congested.sort_by_key(|c| {
         (c.cause, std::cmp::Reverse((c.innocents, c.beside, c.answers, c.queues, c.culprits)), c.port)
     });
-    let (flows, all_queues) = (plan.flows.len() as u64, u64::from(count));
+    let (flows, all_queues) = (plan.flows.len() as u64, u64::from(count) - walks.unstopped);
     Blocking { scope, congested, innocents, queues, flows, all_queues }
 }
 

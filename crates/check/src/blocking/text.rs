@@ -2,6 +2,8 @@
 
 use super::worst::{Innocent, Tree, tree};
 use super::{Blocking, Cause, Congested};
+use crate::graph::Part;
+use crate::onward;
 use crate::walks::{Queue, Walks};
 use serde::Serialize;
 use std::fmt::Write;
@@ -103,12 +105,17 @@ pub fn flow_name(plan: &Plan, flow: u32) -> String {
 /// `S1.2:3`, with its priority where there are several, and its flow where each has a queue.
 pub fn queue_name(plan: &Plan, queue: Queue) -> String {
     let mut name = plan.topology.port_name(queue.port);
-    if plan.lanes.len() > 1 {
+    if plan.lanes.len() > 1 && !matches!(queue.part, Part::Queue(_)) {
         let _ = write!(name, " (priority {})", plan.lanes[usize::from(queue.lane)].priority);
     }
-    if let Some(flow) = queue.flow {
-        let _ = write!(name, " (flow {flow})");
-    }
+    let _ = match queue.part {
+        Part::Flow(flow) => write!(name, " (flow {flow})"),
+        Part::Queue(number) => {
+            let queue = onward::portfc(plan).map(|p| onward::queue_name(p, queue.port, number));
+            write!(name, " {}", queue.unwrap_or_default())
+        }
+        Part::Whole => Ok(()),
+    };
     name
 }
 

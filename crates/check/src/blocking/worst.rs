@@ -112,10 +112,7 @@ fn places_before(walks: &Walks, walk: u32, port: PortId) -> impl Iterator<Item =
     let at = walks.at(walk);
     let mut found = vec![false; at.len()];
     for (i, _) in walks.ports(walk).iter().enumerate().filter(|(_, p)| **p == port) {
-        let paused = |j: &usize| at[*j] != UNPAUSED;
-        if paused(&i) {
-            (0..i).rev().take_while(paused).for_each(|j| found[j] = true);
-        }
+        std::iter::successors(walks.before(at, i), |&j| walks.before(at, j)).for_each(|j| found[j] = true);
     }
     (0u32..).zip(found).filter(|f| f.1).map(|f| f.0)
 }
@@ -309,18 +306,19 @@ fn links(
         if !before.is_empty() {
             places_before(walks, walk, port).for_each(|i| before[i as usize] = true);
         }
-        for (i, pair) in at.windows(2).enumerate() {
-            if pair[0] == UNPAUSED || pair[1] == UNPAUSED || index[pair[0] as usize] == UNPAUSED {
+        for next in 1..at.len() {
+            let Some(i) = walks.before(at, next) else { continue };
+            if index[at[i] as usize] == UNPAUSED {
                 continue;
             }
-            let to = match (walks.ports(walk)[i + 1] == port, index[pair[1] as usize]) {
+            let to = match (walks.ports(walk)[next] == port, index[at[next] as usize]) {
                 (true, _) => None,
                 (false, UNPAUSED) => continue,
                 (false, to) => Some(to),
             };
-            let link = links.entry((index[pair[0] as usize], to)).or_default();
+            let link = links.entry((index[at[i] as usize], to)).or_default();
             let culprit = !w.answers && before.get(i) == Some(&true);
-            let key = (index[pair[0] as usize], to, culprit);
+            let key = (index[at[i] as usize], to, culprit);
             if (culprit || innocent) && last.insert(key, w.flow) != Some(w.flow) {
                 *(if culprit { &mut link.culprits } else { &mut link.innocents }) += 1;
             }

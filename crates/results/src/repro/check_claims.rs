@@ -132,7 +132,7 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     let a = known_metric(doc, &format!("{at}.metric"), e, &m.metric)?;
     if let Some(metric) = &m.against_metric {
         let b = known_metric(doc, &format!("{at}.against_metric"), e, metric)?;
-        if e.metric[a].scale() != e.metric[b].scale() {
+        if e.metric[a].scale().0 != e.metric[b].scale().0 {
             let help = "give both metrics the same unit";
             return err("against_metric", "the two have different units".into(), help);
         }

@@ -1,0 +1,262 @@
+//! The small checker's reading of PortFC. It shares nothing with [`crate::onward`]:
+//! it numbers queues as section III-B says, follows routes by itself, and then lets
+//! every port of a switch send the frames of Algorithms 1, 3 and 4, to see which
+//! queues they pause. What is paused must be listed before what pauses it.
+
+use crate::verify::Places;
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_net::routing::Router;
+use xoff_net::topology::{NodeKind, PortId};
+use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::flow_control::portfc::PortFcParams;
+
+/// Queues that packets of data may fill, by port and number; RQ is left out.
+pub type Filled = BTreeSet<(PortId, u16)>;
+
+/// A network, read as an NDC(n, 1).
+struct Ndc<'p> {
+    plan: &'p Plan,
+    n: u16,
+}
+
+impl Ndc<'_> {
+    fn node(&self, port: PortId) -> bool {
+        let topology = &self.plan.topology;
+        topology.nodes[topology.ports[port as usize].node as usize].kind == NodeKind::Host
+    }
+
+    /// Both ends are at one device: inside of a slow receiver.
+    fn inside(&self, port: PortId) -> bool {
+        self.plan.topology.neighbour(port) == self.plan.topology.ports[port as usize].node
+    }
+
+    fn peer(&self, port: PortId) -> PortId {
+        self.plan.topology.ports[port as usize].peer
+    }
+
+    /// The other ports of its device.
+    fn others(&self, port: PortId) -> impl Iterator<Item = PortId> + '_ {
+        let device = self.plan.topology.ports[port as usize].node;
+        let ports = &self.plan.topology.nodes[device as usize].ports;
+        ports.iter().copied().filter(move |&other| other != port && !self.inside(other))
+    }
+
+    /// Which of the n − 1 other ports of a switch `port` is, seen from `from`.
+    fn slot(&self, port: PortId, from: PortId) -> Option<u16> {
+        let [port, from] = [port, from].map(|p| self.plan.topology.ports[p as usize].index);
+        match port {
+            _ if port == from => None,
+            _ if port > from => Some(port - 1),
+            _ => Some(port),
+        }
+    }
+
+    /// The queue in which a packet waits for the first port of `route`, which is all
+    /// that is left of its way (three ports are enough); `None`: in RQ.
+    fn queue(&self, route: &[PortId], own: bool) -> Option<u16> {
+        if !self.node(route[0]) {
+            // Delivered at the next node, or it leaves the switch behind it.
+            return Some(match route {
+                [_, relay, next, ..] => self.slot(*next, self.peer(*relay)).unwrap_or(0),
+                _ => self.n - 1,
+            });
+        }
+        let leaves = route.get(1).and_then(|&next| self.slot(next, self.peer(route[0]))).unwrap_or(0);
+        own.then_some(if route.len() > 2 { leaves } else { self.n - 1 + leaves })
+    }
+}
+
+/// The number of a port's queue by its name; `None` if it has none of this name.
+pub fn number(plan: &Plan, portfc: &PortFcParams, port: PortId, name: &str) -> Option<u16> {
+    let ndc = Ndc { plan, n: portfc.map.n };
+    let n = ndc.n;
+    let (kind, number) = match name.split_once(' ') {
+        Some((kind, number)) => (kind, number.parse().ok()?),
+        None => (name, n - 1),
+    };
+    let range = match (ndc.node(port), kind) {
+        (true, "four-hop") | (false, "ihfq") => 0..n - 1,
+        (true, "two-hop") => n - 1..2 * n - 2,
+        (false, "ddq") => n - 1..n,
+        _ => return None,
+    };
+    range.contains(&number).then_some(number)
+}
+
+/// What the data of flows fills, of the classes that are asked for.
+pub fn flows(plan: &Plan, portfc: &PortFcParams, of: &dyn Fn(u16) -> bool) -> Filled {
+    let ndc = Ndc { plan, n: portfc.map.n };
+    let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path));
+    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path));
+    let chosen = (0..plan.flows.len() as u32).filter_map(|id| Some((id, plan.other_route(id)?)));
+    let begins = first.chain(rerouted).chain(chosen).filter(|&(id, _)| of(plan.flows[id as usize].class));
+    let begins: BTreeSet<(u32, u32)> = begins.collect();
+    let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
+        moves.entry(old).or_default().push(new);
+    }
+    let (mut starts, mut seen) = (begins.clone(), BTreeSet::new());
+    let mut filled = Filled::new();
+    while let Some((id, at)) = starts.pop_first() {
+        let rest = plan.hops[at as usize..].iter().copied();
+        let route: Vec<PortId> = rest.take(3).take_while(|&p| p < ENDS && !ndc.inside(p)).collect();
+        if route.is_empty() || !seen.insert((id, at)) {
+            continue;
+        }
+        filled.extend(ndc.queue(&route, begins.contains(&(id, at))).map(|queue| (route[0], queue)));
+        starts.insert((id, at + 1));
+        starts.extend(moves.get(&at).into_iter().flatten().map(|&new| (id, new)));
+    }
+    filled
+}
+
+/// What packets between any two hosts fill. Where a link has just failed (`after`:
+/// its port, and the router from before), packets go on from wherever the old
+/// routes have brought them.
+pub fn all(
+    plan: &Plan,
+    portfc: &PortFcParams,
+    router: &mut Router,
+    mut after: Option<(PortId, &mut Router)>,
+) -> Filled {
+    let ndc = Ndc { plan, n: portfc.map.n };
+    let topology = &plan.topology;
+    let mut filled = vec![false; topology.ports.len() * 2 * usize::from(ndc.n)];
+    for to in topology.hosts() {
+        if !topology.nodes[to as usize].ports.iter().any(|&p| !ndc.inside(p) && router.alive(p)) {
+            continue;
+        }
+        let mut begun = Vec::new();
+        if let Some((failed, before)) = &mut after {
+            begun = reached(plan, before, to, Vec::new());
+            let gone = [*failed, ndc.peer(*failed)];
+            begun.retain(|port| !gone.contains(port));
+        }
+        let ports = reached(plan, router, to, begun);
+        let mut outs: BTreeMap<u32, Vec<PortId>> = BTreeMap::new();
+        let mut on = |port: PortId| {
+            let at = topology.neighbour(port);
+            if at == to {
+                Vec::new()
+            } else {
+                outs.entry(at).or_insert_with(|| router.next_hops(at, to)).clone()
+            }
+        };
+        for port in ports {
+            // What a node relays lies in RQ; what it sends itself may be anything.
+            let mut add = |route: &[PortId]| {
+                let queue = ndc.queue(route, true).expect("only RQ has no number");
+                filled[port as usize * 2 * usize::from(ndc.n) + usize::from(queue)] = true;
+            };
+            if topology.neighbour(port) == to {
+                add(&[port]);
+            }
+            for second in on(port) {
+                if topology.neighbour(second) == to {
+                    add(&[port, second]);
+                }
+                on(second).into_iter().for_each(|third| add(&[port, second, third]));
+            }
+        }
+    }
+    let place = |i: usize| ((i / (2 * usize::from(ndc.n))) as PortId, (i % (2 * usize::from(ndc.n))) as u16);
+    filled.iter().enumerate().filter(|f| *f.1).map(|(i, _)| place(i)).collect()
+}
+
+/// All ports by which packets to a host leave, from all other hosts and from where
+/// they are already.
+fn reached(plan: &Plan, router: &mut Router, to: u32, begun: Vec<PortId>) -> Vec<PortId> {
+    let topology = &plan.topology;
+    let mut ports = begun;
+    ports.extend(topology.hosts().filter(|&h| h != to).flat_map(|h| router.next_hops(h, to)));
+    let (mut seen, mut asked) = (vec![false; topology.ports.len()], vec![false; topology.nodes.len()]);
+    ports.retain(|&port| !std::mem::replace(&mut seen[port as usize], true));
+    let mut next = 0;
+    while let Some(&into) = ports.get(next) {
+        next += 1;
+        let at = topology.neighbour(into);
+        if at != to && !std::mem::replace(&mut asked[at as usize], true) {
+            let new = router.next_hops(at, to);
+            ports.extend(new.into_iter().filter(|&p| !std::mem::replace(&mut seen[p as usize], true)));
+        }
+    }
+    ports
+}
+
+/// The same under each single failure of a link between devices, by the order that
+/// is given for it, or else the common one.
+pub fn single_failures(
+    plan: &Plan,
+    portfc: &PortFcParams,
+    router: &mut Router,
+    intact: &Filled,
+    common: &Places,
+    under: &BTreeMap<PortId, Places>,
+) -> Result<u64, String> {
+    let ndc = Ndc { plan, n: portfc.map.n };
+    let topology = &plan.topology;
+    let mut compared = 0;
+    for (link, port) in (0u32..).zip(&topology.ports) {
+        if link < port.peer && router.alive(link) && !ndc.inside(link) {
+            let places = under.get(&link).or_else(|| under.get(&port.peer)).unwrap_or(common);
+            let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
+            let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
+            let mut failed = router.without(&down);
+            let mut filled = all(plan, portfc, &mut failed, Some((link, &mut *router)));
+            filled.extend(intact);
+            let said = compare(plan, portfc, places, &filled);
+            compared +=
+                said.map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
+        }
+    }
+    Ok(compared)
+}
+
+/// Lets every port of a switch whose queues may be filled pause what its frames
+/// pause, and compares the places. Answers how many pairs were compared.
+pub fn compare(plan: &Plan, portfc: &PortFcParams, places: &Places, filled: &Filled) -> Result<u64, String> {
+    let ndc = Ndc { plan, n: portfc.map.n };
+    let mut compared = 0;
+    let mut pause = |paused: (PortId, u16), by: (PortId, u16)| {
+        if filled.contains(&paused) {
+            compared += 1;
+            before(&ndc, places, paused, by)
+        } else {
+            Ok(())
+        }
+    };
+    for &(port, queue) in filled.iter().filter(|f| !ndc.node(f.0)) {
+        // Algorithm 1: the frame goes out by all other ports.
+        for out in ndc.others(port) {
+            let node = ndc.peer(out);
+            let Some(slot) = ndc.slot(port, out) else { continue };
+            if queue < ndc.n - 1 {
+                // Algorithm 3, lines 4 to 11.
+                pause((node, slot), (port, queue))?;
+                continue;
+            }
+            // Lines 12 to 23, and what Algorithm 4 makes of the copies.
+            pause((node, ndc.n - 1 + slot), (port, queue))?;
+            if !portfc.variant.no_signal_relay {
+                for other in ndc.others(node) {
+                    pause((ndc.peer(other), slot), (port, queue))?;
+                }
+            }
+        }
+    }
+    Ok(compared)
+}
+
+fn before(ndc: &Ndc<'_>, places: &Places, paused: (PortId, u16), by: (PortId, u16)) -> Result<(), String> {
+    let [a, b] = [paused, by].map(|queue| places.by_queue.get(&queue).copied().unwrap_or(0));
+    if 0 < a && a < b {
+        return Ok(());
+    }
+    let [x, y] =
+        [paused, by].map(|(port, queue)| format!("{} queue {queue}", ndc.plan.topology.port_name(port)));
+    Err(match (a, b) {
+        (0, _) => format!("{x} may wait for {y}, and is not listed"),
+        (_, 0) => format!("{x} may wait for {y}, which is not listed"),
+        _ => format!("{x} may wait for {y}, which is not listed behind it"),
+    })
+}
