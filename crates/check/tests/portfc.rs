@@ -13,6 +13,7 @@ use xoff_kernel::random::Stream;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::Loaded;
 use xoff_plan::plan::Plan;
+use xoff_sim::outcome::Outcome;
 
 /// NDC(n, 1) with small memories under `scheme`, and flows.
 fn cube(n: usize, scheme: &str, flows: &str) -> String {
@@ -257,7 +258,7 @@ fn random(seed: u64) -> String {
         }
         flows += &flow(&nodes);
     }
-    cube(n, "portfc", &flows)
+    cube(n, "portfc", &(flows + "[measure]\nblocking = true\n"))
 }
 
 /// A queue by what it is for (the letters of the paper's table 1), its port, and the
@@ -329,7 +330,7 @@ fn counts_of_innocents_are_those_of_the_definition() {
 
 #[test]
 fn what_is_proved_never_deadlocks_and_pfc_does() {
-    let mut deadlocks = 0;
+    let (mut deadlocks, mut victims) = (0, 0);
     for seed in 0..40 {
         let text = random(seed);
         let loaded = load(&text, &[]);
@@ -337,10 +338,33 @@ fn what_is_proved_never_deadlocks_and_pfc_does() {
             assert!(safe(&loaded, routes), "cube {seed}:\n{text}");
         }
         assert!(depth(&loaded.plan, &graph_of_flows(&loaded.plan)) <= 3);
-        assert!(run(&loaded.plan).deadlock.is_none(), "cube {seed}:\n{text}");
+        let outcome = run(&loaded.plan);
+        assert!(outcome.deadlock.is_none(), "cube {seed}:\n{text}");
+        victims += foreseen(&loaded.plan, &outcome);
         deadlocks += u32::from(run(&load(&text, &[("flow_control.scheme", "pfc")]).plan).deadlock.is_some());
     }
-    assert!(deadlocks > 0, "PFC never deadlocks");
+    assert!(deadlocks > 0 && victims >= 10, "PFC: {deadlocks}, {victims} innocents waited");
+}
+
+/// Whatever the run's oracle says of pauses and innocents, the plan has said before;
+/// answers how many innocents waited.
+fn foreseen(plan: &Plan, outcome: &Outcome) -> usize {
+    let walks = Walks::new(plan);
+    let oracle = outcome.blocking.as_ref().expect("it watched");
+    let mut innocents = BTreeSet::new();
+    for &((paused, root), b) in &oracle.places {
+        // A frame goes to every host of its switch, whoever has anything to send there.
+        if b.own + b.innocent + b.source_own + b.source_innocent == 0 {
+            continue;
+        }
+        let tree = tree(plan, &walks, root);
+        let ports = tree.queues.iter().map(|q| walks.queues[q.queue as usize].port);
+        assert!(ports.into_iter().any(|p| p == paused), "{paused} was paused for {root}");
+        innocents.extend(tree.innocents.iter().map(|i| i.flow));
+    }
+    let waited = |b: &xoff_sim::outcome::FlowBlame| b.innocent + b.source_innocent > 0;
+    let victims = (0u32..).zip(&oracle.flows).filter(|(_, b)| waited(b)).map(|(flow, _)| flow);
+    victims.inspect(|flow| assert!(innocents.contains(flow), "flow {flow}")).count()
 }
 
 #[test]

@@ -314,8 +314,8 @@ fn portfc(p: &PortFcParams, own: usize) -> String {
     }
     if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
         text += &format!(
-            "\n  {} of memory suffice in a switch: {} for thresholds, {} and {} for what arrives behind them at \
-             forwarding and direct queues",
+            "\n  {} of memory suffice in a switch while relay queues are short: {} for thresholds, {} and {} for what \
+             arrives behind them at forwarding and direct queues",
             Bytes(most.total()),
             Bytes(most.thresholds),
             Bytes(most.forwarding),

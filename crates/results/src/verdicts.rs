@@ -8,6 +8,7 @@ use crate::human;
 use crate::statistics;
 use crate::summary::{DropSummary, PauseSummary};
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{Outcome, Stop};
 
 /// Whether a property held.
@@ -49,10 +50,12 @@ pub fn verdicts(
     let lossless = if !plan.lanes.iter().any(|l| l.lossless) {
         (State::NotPromised, "no priority is lossless".to_string())
     } else if drops.lossless_packets > 0 {
-        (
-            State::Broken,
-            format!("{} lost ({activity})", human::counted(drops.lossless_packets, "lossless packet")),
-        )
+        // PortFC promises it where no relay is fed faster than it is served.
+        let promised = !matches!(&plan.flow_control, FlowControlParams::PortFc(p) if !p.evenly_fed);
+        let state = if promised { State::Broken } else { State::NotPromised };
+        let lost = human::counted(drops.lossless_packets, "lossless packet");
+        let why = if promised { "" } else { ", as links of relays differ in rate" };
+        (state, format!("{lost} lost{why} ({activity})"))
     } else {
         (State::Held, format!("no lossless packet lost ({activity})"))
     };

@@ -159,7 +159,7 @@ fn packets_go_where_their_source_chose_under_every_flow_control() {
         )
     };
     for (n, domains) in [(3, 3), (2, 5)] {
-        for scheme in ["pfc", "tagger", "bfc", "per-flow-queue", "none"] {
+        for scheme in ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "none"] {
             let set = [("flow_control.scheme", scheme)];
             let plan = plan_with(&text(n, domains), &set);
             let outcome = run(&plan);

@@ -329,7 +329,7 @@ fn warn(cx: &mut Context<'_>, whole: &Whole<'_>, params: &PortFcParams) {
         .max_by_key(|(n, bound)| (bound.total() - buffers[*n as usize].total, std::cmp::Reverse(*n)));
     if let Some((node, bound)) = short {
         let message = format!(
-            "{} has {}, and {} are known to suffice: {} for thresholds, {} for what still arrives at forwarding \
+            "{} has {}, and {} are known to suffice while relay queues are short: {} for thresholds, {} for what still arrives at forwarding \
              queues, {} at direct ones, three hops included. Less may do: see the peaks of the run",
             topology.nodes[node as usize].name,
             bytes(buffers[node as usize].total),

@@ -26,13 +26,17 @@
 //!   o_B = rate · (t1 + t2 + delay' + delay) + largest · (rate / rate' + 4)
 //! ```
 //!
-//! where ' is the node's other link, and four packets wait at most in its relay
-//! queue and on its wires. That holds while a relay queue is fed no faster than it
-//! is served (rate' ≤ rate) and served first; otherwise relay queues grow and what
-//! is in them arrives as well, so that no such bound exists.
+//! where ' is the node's other link, and four packets are taken to wait in its
+//! relay queue and on its wires. So the bound rests on relay queues that stay
+//! short: what else is in them arrives as well. They do where they are fed no
+//! faster than they are served. A faster other link (rate' > rate) feeds them
+//! faster; and so, by little, does HQ, whose acknowledgements go before RQ: a node
+//! that relays and receives at line rate for long has RQ grow by up to an ACK for
+//! each data packet, which nothing bounds but the flows' end, their congestion
+//! control, or a pause.
 //!
 //! All ports of a switch can reach their bounds at the same time only in theory:
-//! this is sufficient, and not necessary. HQ is not counted.
+//! this is sufficient, and not necessary. What waits in HQ is not counted.
 
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_wire::port_pause::PortPauseFrame;
