@@ -184,7 +184,7 @@ fn the_largest_of_the_values_of_a_key_is_taken() {
             "largest_over",
             "one value",
         ),
-        ("metric = \"fct\",", "metric = \"fct\", expect = \"less\",", "expect", "no effect"),
+        ("metric = \"fct\",", "metric = \"fct\", expect = \"less\",", "largest_over", "no effect"),
     ] {
         let error = read::read("e.toml", self::text(text).replacen(from, to, 1).as_bytes());
         let error = error.unwrap_err();
