@@ -30,7 +30,13 @@ enum Network {
 /// `ndc(4,1)`, or a path.
 fn network(text: &str) -> Network {
     let numbers = || {
-        let (n, k) = text.strip_prefix("ndc(")?.strip_suffix(')')?.split_once(',')?;
+        let (n, k) = text
+            .to_lowercase()
+            .strip_prefix("ndc(")?
+            .to_string()
+            .strip_suffix(')')?
+            .split_once(',')
+            .map(|(n, k)| (n.to_string(), k.to_string()))?;
         Some(Network::Ndc { n: n.trim().parse().ok()?, k: k.trim().parse().ok()? })
     };
     numbers().unwrap_or(Network::Scenario)
@@ -58,7 +64,8 @@ pub fn describe(topology: &str, port: Option<&str>) -> miette::Result<String> {
     match port {
         Some(name) => {
             let found = (0..plan.topology.ports.len() as PortId).find(|&p| names::port(&plan, p) == name);
-            let port = found.ok_or_else(|| no_port(&plan.topology, name))?;
+            let port =
+                found.filter(|&port| !portfc.map.inner(port)).ok_or_else(|| no_port(&plan.topology, name))?;
             Ok(of_port(&plan, portfc, port))
         }
         None => Ok(counts(&plan, portfc)),
@@ -147,8 +154,13 @@ fn counts(plan: &Plan, portfc: &PortFcParams) -> String {
 /// The flows whose packets wait in each queue of a port, in the order of the plan.
 fn flows(plan: &Plan, portfc: &PortFcParams, port: PortId) -> BTreeMap<u16, Vec<String>> {
     let mut of: BTreeMap<u16, Vec<String>> = BTreeMap::new();
-    for flow in &plan.flows {
-        let start = flow.path as usize;
+    let routes = (0..).zip(&plan.flows).flat_map(|(i, flow)| {
+        let later = plan.faults.tables.iter().flat_map(|t| &t.flows).filter(move |r| r.flow == i);
+        let starts = [flow.path].into_iter().chain(plan.other_route(i)).chain(later.map(|r| r.path));
+        starts.map(move |start| (flow, start)).collect::<Vec<_>>()
+    });
+    for (flow, start) in routes {
+        let start = start as usize;
         let length = plan.hops[start..].iter().take_while(|&&hop| hop < ENDS).count();
         let Some(at) = plan.hops[start..start + length].iter().position(|&hop| hop == port) else { continue };
         let relayed = at > 0 && portfc.map.place(port).node;

@@ -312,7 +312,10 @@ fn portfc(p: &PortFcParams, own: usize) -> String {
     if p.variant.no_signal_relay {
         text += "; hosts pass no frames on";
     }
-    if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
+    let why: Vec<&str> = p.doubts.iter().map(|d| d.why()).collect();
+    if !why.is_empty() {
+        text += &format!("\n  no memory is known to suffice: {}", why.join("; "));
+    } else if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
         text += &format!(
             "\n  {} of memory suffice in a switch while relay queues are short: {} for thresholds, {} and {} for what \
              arrives behind them at forwarding and direct queues",
@@ -321,9 +324,6 @@ fn portfc(p: &PortFcParams, own: usize) -> String {
             Bytes(most.forwarding),
             Bytes(most.direct),
         );
-        if !p.evenly_fed {
-            text += "; but relays whose links differ in rate may be fed faster than they are served";
-        }
     }
     text
 }

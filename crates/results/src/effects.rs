@@ -89,7 +89,13 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         return;
     }
     let mut text = format!("{name} never paused anything");
-    if let Some((port, p)) = outcome.ports.iter().enumerate().rev().max_by_key(|(_, p)| p.queue_peak) {
+    // PortFC looks at switches' queues alone.
+    let watched = |port: usize| match &plan.flow_control {
+        FlowControlParams::PortFc(p) => !p.map.place(port as PortId).node,
+        _ => true,
+    };
+    let ports = outcome.ports.iter().enumerate().rev().filter(|(port, _)| watched(*port));
+    if let Some((port, p)) = ports.max_by_key(|(_, p)| p.queue_peak) {
         let (port, reached) = (names::port(plan, port as PortId), human::bytes(p.queue_peak));
         text += &format!(": the longest queues, of {port}, reached {reached} together");
     }

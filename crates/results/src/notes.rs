@@ -59,6 +59,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     let mut notes = Vec::new();
     interrupted(plan, outcome, &mut notes);
     lossless_drops(plan, outcome, &mut notes);
+    paused_for_good(plan, outcome, &mut notes);
     lossy_drops(plan, outcome, &mut notes);
     tags(plan, outcome, &mut notes);
     expired(plan, outcome, &mut notes);
@@ -93,6 +94,24 @@ fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     ));
 }
 
+/// PortFC's queues that nothing will let go again.
+fn paused_for_good(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let FlowControlParams::PortFc(portfc) = &plan.flow_control else { return };
+    let why = match (portfc.variant.one_flag, plan.faults.losses.is_empty()) {
+        (true, _) => "flow_control.flags is \"one\", under which a resume may never be sent",
+        (_, false) => "PortFC sends each resume once, and a link loses frames",
+        _ => return,
+    };
+    let standing = outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64;
+    let unfinished = outcome.flows.iter().any(|f| f.started.is_some() && f.completed.is_none());
+    if standing > 0 && unfinished {
+        let text =
+            format!("{} paused at the end, some perhaps for good: {why}.", human::counted(standing, "queue"));
+        let help = "More time does not help flows that wait there.";
+        notes.push(Note::new(Level::Warning, text).help(help));
+    }
+}
+
 fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut places: Vec<&Drops> = outcome.drops.iter().filter(|d| breaks_losslessness(d)).collect();
     // The first one to lose is the nearest to the cause.
@@ -117,12 +136,21 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                     NodeKind::Host => ("host", plan.buffers[node as usize].total),
                     NodeKind::Switch => ("switch", plan.buffers[node as usize].total),
                 };
-                (
-                    format!("its buffer of {} was full, {short} short", human::bytes(total)),
-                    format!(
+                let portfc = matches!(plan.flow_control, FlowControlParams::PortFc(_));
+                let help = match (portfc, table) {
+                    (true, "host") => {
+                        "Under PortFC hosts pause nobody. Raise host.buffer, serve relays first \
+                         (flow_control.relay_queue), or slow senders down (transport.congestion_control)."
+                            .to_string()
+                    }
+                    (true, _) => "Raise switch.buffer (xoff topo shows what is known to suffice), lower \
+                                  flow_control.xoff, or slow senders down (transport.congestion_control)."
+                        .to_string(),
+                    (false, _) => format!(
                         "Raise {table}.buffer by {short} or more, or lower the threshold at which the priority pauses."
                     ),
-                )
+                };
+                (format!("its buffer of {} was full, {short} short", human::bytes(total)), help)
             }
             DropReason::QueueLimit => (
                 format!("an egress queue was at its limit, {short} short"),

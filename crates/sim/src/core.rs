@@ -17,6 +17,7 @@ use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
+use xoff_net::topology::NodeKind;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::{NotificationPoint, ReactionPoint};
 use xoff_schemes::flow_control::tagger::Tags;
@@ -132,6 +133,8 @@ pub struct Core<'a> {
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
+    /// The congested port that the frame names which takes effect now, or [`NONE`].
+    pub named: u32,
     /// The head-of-line blocking oracle, if the plan asks for it.
     pub blocking: Option<Box<Oracle>>,
 }
@@ -267,6 +270,7 @@ impl<'a> Core<'a> {
             faults,
             response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
+            named: NONE,
             blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, lists))),
             ports,
             plan,
@@ -481,10 +485,6 @@ impl<'a> Core<'a> {
     pub fn new_pause(&mut self, port: u32, lane: u8, queue: Option<u32>) -> Pause {
         let priority = self.plan.lanes[usize::from(lane)].priority;
         let root = self.blocking.as_mut().map_or(NO_ROOT, |oracle| oracle.pause_begins(port, priority));
-        let named_root = match (&self.plan.flow_control, queue) {
-            (FlowControlParams::PortFc(portfc), Some(queue)) => portfc.map.leads_to(port, queue as u16),
-            _ => None,
-        };
         Pause {
             port,
             lane,
@@ -494,8 +494,27 @@ impl<'a> Core<'a> {
             cause: self.ports[port as usize].peer,
             root: (root != NO_ROOT).then_some(root.port),
             links: root.links,
-            named_root,
+            named_root: (self.named != NONE).then_some(self.named),
         }
+    }
+
+    /// The congested port that a frame names which arrived at `port`, [`NONE`] if it
+    /// names none: of the switch next to a host, and of the switch behind the host
+    /// that has passed it on to a switch. By the links alone, not by any scheme's map.
+    #[inline]
+    pub fn named_by(&self, port: u32, frame: &ControlFrame) -> u32 {
+        let ControlFrame::PortPause(frame) = frame else { return NONE };
+        let topology = &self.plan.topology;
+        let next = topology.neighbour(port);
+        let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
+        let switch = if host {
+            Some(next)
+        } else {
+            let back = self.ports[port as usize].peer;
+            self.plan.relay_ports(next).iter().find(|&&p| p != back).map(|&p| topology.neighbour(p))
+        };
+        let ports = switch.map(|switch| &topology.nodes[switch as usize].ports);
+        ports.and_then(|ports| ports.get(usize::from(frame.port))).copied().unwrap_or(NONE)
     }
 
     /// Notes that a control packet leaves.

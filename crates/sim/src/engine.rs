@@ -63,7 +63,9 @@ impl<'a> Engine<'a> {
                     let frame = self.core.take_frame(event.data);
                     let faulty = self.core.ports[element as usize].wire == Wire::Faulty;
                     if !(faulty && self.core.reset_since_arrival(element)) {
+                        self.core.named = self.core.named_by(element, &frame);
                         self.flow_control.received(&mut self.core, element, &frame);
+                        self.core.named = NONE;
                     }
                     if let Some(oracle) = &mut self.core.blocking {
                         oracle.effect_ends();

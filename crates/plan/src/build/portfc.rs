@@ -1,19 +1,22 @@
 //! PortFC: its keys, its map of queues, and the networks and routes that it can
 //! serve.
 
-use super::{Context, LONGEST, bytes};
+use super::{Context, LONGEST, MEMORY, bytes};
 use crate::error::Error;
 use crate::plan::{Buffer, ENDS, Faults, Flow, Lane, PacketFormat};
-use crate::scenario::{FlowControl, PortFc, PortFcFlags, PortFcRelay};
+use crate::scenario::{CongestionControl, FlowControl, PortFc, PortFcFlags, PortFcRelay, TransportKind};
 use std::sync::Arc;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
 use xoff_schemes::flow_control::portfc::bound::{Bound, Link, Side, bound};
 use xoff_schemes::flow_control::portfc::map::{Place, QueueMap, Unmappable};
-use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder, Variant};
+use xoff_schemes::flow_control::portfc::{Doubt, PortFcParams, RelayOrder, Variant};
 
 /// Priority of ACKs and notifications, if not given: first of all.
 const HIGH: u8 = 7;
+
+/// Most ports of a switch: what the numbers of its neighbours' queues have room for.
+const LARGEST_SWITCH: u16 = 1 << 14;
 
 /// Egress ports of the longest route: node, switch, node, switch.
 const LONGEST_ROUTE: usize = 4;
@@ -78,25 +81,30 @@ pub(super) fn data_priority(cx: &Context<'_>, traffic: &[u8]) -> Result<(), Erro
     Ok(())
 }
 
-/// Refuses ACKs that are not served strictly before data.
+/// Refuses ACKs and notifications that are not served strictly before data.
 pub(super) fn check_tiers(cx: &Context<'_>, lanes: &[Lane]) -> Result<(), Error> {
-    let Some(hq) = chosen(cx).and_then(|_| answers(cx)) else { return Ok(()) };
-    let of = |priority: u8| lanes.iter().find(|l| l.priority == priority).map(|l| l.tier);
-    let data = lanes.iter().filter(|l| l.lossless).map(|l| (l.priority, l.tier)).next();
-    let (Some(hq_tier), Some((data, tier))) = (of(hq), data) else { return Ok(()) };
-    if hq_tier < tier {
+    if chosen(cx).is_none() {
         return Ok(());
     }
-    let message = format!(
-        "ACKs (priority {hq}) are not served before data (priority {data}), as PortFC's high-priority queue is"
-    );
-    let help = "choose a higher transport.ack_priority, or tiers in [[priority]] tables";
-    let key = if cx.scenario.transport.ack_priority.is_some() {
-        "transport.ack_priority"
-    } else {
-        "flow_control.scheme"
-    };
-    Err(cx.doc.error(key, message, help))
+    let Some(data) = lanes.iter().find(|l| l.lossless) else { return Ok(()) };
+    let acks = answers(cx).map(|p| ("ACKs", p, "transport.ack_priority"));
+    let cnps = cx.scenario.dcqcn.and_then(|d| d.cnp_priority);
+    for (what, priority, key) in
+        acks.into_iter().chain(cnps.map(|p| ("notifications", p, "dcqcn.cnp_priority")))
+    {
+        let behind = |l: &&Lane| l.priority == priority && l.tier >= data.tier;
+        if lanes.iter().any(|l| behind(&l)) {
+            let message = format!(
+                "{what} (priority {priority}) are not served before data (priority {}), as PortFC's high-priority \
+                 queue is",
+                data.priority
+            );
+            let key = if cx.doc.get(key).is_some() { key } else { "flow_control.scheme" };
+            let help = format!("choose a higher {key}, or tiers in [[priority]] tables");
+            return Err(cx.doc.error(key, message, help));
+        }
+    }
+    Ok(())
 }
 
 /// Where every port of a network is, as the map of queues wants it.
@@ -146,6 +154,28 @@ fn map(cx: &Context<'_>, topology: &Topology) -> Result<QueueMap, Error> {
     }
 }
 
+/// Refuses more queues than have numbers, or than fit in memory.
+fn check_size(cx: &Context<'_>, topology: &Topology, map: &QueueMap, lanes: usize) -> Result<(), Error> {
+    let help = "choose smaller switches, or another scheme";
+    if map.n > LARGEST_SWITCH {
+        let message =
+            format!("a switch has {} ports, and PortFC's queues are numbered up to {LARGEST_SWITCH}", map.n);
+        return Err(cx.doc.error("flow_control.scheme", message, help));
+    }
+    // List and state of each queue, for every priority.
+    let each = 32 + 24;
+    let of = |p: &xoff_net::topology::Port| match topology.nodes[p.node as usize].kind {
+        NodeKind::Host => u64::from(map.of_node()),
+        NodeKind::Switch => u64::from(map.of_switch()),
+    };
+    let queues = topology.ports.iter().map(of).sum::<u64>() * lanes as u64;
+    if queues * each > MEMORY {
+        let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
+        return Err(cx.doc.error("flow_control.scheme", message, help));
+    }
+    Ok(())
+}
+
 /// The egress ports from a position on, inner ports of slow hosts left out.
 fn route<'h>(map: &QueueMap, hops: &'h [u32], at: u32) -> &'h [u32] {
     let rest = &hops[at as usize..];
@@ -167,7 +197,22 @@ fn check_routes(
     let later = faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, true));
     let first = (0..).zip(flows).map(|(i, f)| (i, f.path, false));
     for (flow, path, failed) in first.chain(later) {
-        let links = route(map, hops, path).len();
+        let way = route(map, hops, path);
+        let links = way.len();
+        if let [_, into, _, out] = *way
+            && map.place(into).device == map.place(out).device
+        {
+            let f = &flows[flow as usize];
+            let message = format!(
+                "a flow from {} to {} comes back to {} over a relay: PortFC has no queue for that, and nothing \
+                 could pause it",
+                topology.nodes[f.src as usize].name,
+                topology.nodes[f.dst as usize].name,
+                topology.nodes[map.place(into).device as usize].name
+            );
+            let help = "send it over the relay's other switch, or straight to its receiver";
+            return Err(cx.doc.error("flow_control.scheme", message, help));
+        }
         if links > LONGEST_ROUTE {
             let f = &flows[flow as usize];
             let message = format!(
@@ -210,22 +255,21 @@ pub(super) fn params(
 ) -> Result<PortFcParams, Error> {
     let Whole { topology, lanes, hops, .. } = *whole;
     let map = map(cx, topology)?;
+    check_size(cx, topology, &map, lanes.len())?;
     check_routes(cx, topology, &map, whole.flows, whole.faults, hops)?;
-    let (xoff, xon) = thresholds(cx, topology, ["xoff", "xon"], portfc.xoff, portfc.xon)?;
+    let least = u64::from(whole.packet.largest());
+    let (xoff, xon) = thresholds(cx, topology, least, ["xoff", "xon"], portfc.xoff, portfc.xon)?;
     let (ddq_xoff, ddq_xon) = match (portfc.ddq_xoff, portfc.ddq_xon) {
         (None, None) => (xoff.clone(), xon.clone()),
         (own, on) => {
             let on = on.or(portfc.xon.filter(|_| own.is_none()));
-            thresholds(cx, topology, ["ddq_xoff", "ddq_xon"], own.unwrap_or(portfc.xoff), on)?
+            thresholds(cx, topology, least, ["ddq_xoff", "ddq_xon"], own.unwrap_or(portfc.xoff), on)?
         }
     };
     let queue_at: Vec<u16> = (0..hops.len())
-        .map(|at| match hops[at] < ENDS {
-            true => {
-                let rest = hops[at..].iter().take(LONGEST_ROUTE).take_while(|&&port| port < ENDS);
-                map.queue(&rest.copied().collect::<Vec<_>>())
-            }
-            false => 0,
+        .map(|at| {
+            let rest = &hops[at..hops.len().min(at + LONGEST_ROUTE)];
+            map.queue(&rest[..rest.iter().take_while(|&&port| port < ENDS).count()])
         })
         .collect();
     let mut params = PortFcParams {
@@ -247,24 +291,42 @@ pub(super) fn params(
         },
         response_time: portfc.response_time.0,
         needs: Vec::new(),
-        evenly_fed: true,
+        doubts: Vec::new(),
     };
+    let mut evenly_fed = true;
     for node in 0..topology.nodes.len() as NodeId {
         let (bound, evenly) = match topology.nodes[node as usize].kind {
             NodeKind::Switch => needs(topology, &params, whole.packet, node),
             NodeKind::Host => (Bound::default(), true),
         };
         params.needs.push(bound);
-        params.evenly_fed &= evenly;
+        evenly_fed &= evenly;
     }
+    let slowed = cx.scenario.transport.congestion_control != CongestionControl::None
+        || cx.scenario.transport.window.is_some()
+        || cx.scenario.transport.kind == TransportKind::Irn;
+    let doubts = [
+        (!evenly_fed, Doubt::UnequalRates),
+        (params.relay_order != RelayOrder::First, Doubt::RelayOrder),
+        (params.variant.no_signal_relay, Doubt::NoSignalRelay),
+        (params.variant.one_flag, Doubt::OneFlag),
+        (!slowed && relays(whole, &params.map), Doubt::NothingSlows),
+    ];
+    params.doubts = doubts.into_iter().filter(|d| d.0).map(|d| d.1).collect();
     warn(cx, whole, &params);
     Ok(params)
 }
 
-/// Thresholds of every port, in bytes.
+/// Whether data of any flow goes over a relay.
+fn relays(whole: &Whole<'_>, map: &QueueMap) -> bool {
+    whole.flows.iter().any(|f| route(map, whole.hops, f.path).len() > 2)
+}
+
+/// Thresholds of every port, in bytes; an XOFF is at least a largest packet.
 fn thresholds(
     cx: &Context<'_>,
     topology: &Topology,
+    least: u64,
     keys: [&str; 2],
     off: Threshold,
     on: Option<Threshold>,
@@ -291,7 +353,7 @@ fn thresholds(
             let help = format!("choose `{}` no larger than `{}`", keys[1], keys[0]);
             return Err(cx.doc.error(&key, message, help));
         }
-        out.0.push(xoff.max(1));
+        out.0.push(xoff.max(least));
         out.1.push(xon);
     }
     Ok(out)
@@ -327,7 +389,11 @@ fn warn(cx: &mut Context<'_>, whole: &Whole<'_>, params: &PortFcParams) {
         .zip(&params.needs)
         .filter(|(n, bound): &(NodeId, _)| bound.total() > buffers[*n as usize].total)
         .max_by_key(|(n, bound)| (bound.total() - buffers[*n as usize].total, std::cmp::Reverse(*n)));
-    if let Some((node, bound)) = short {
+    if !params.doubts.is_empty() {
+        let why: Vec<&str> = params.doubts.iter().map(|d| d.why()).collect();
+        let message = format!("no memory is known to suffice: {}. See the peaks of the run", why.join("; "));
+        cx.warn("flow_control.scheme".into(), message);
+    } else if let Some((node, bound)) = short {
         let message = format!(
             "{} has {}, and {} are known to suffice while relay queues are short: {} for thresholds, {} for what still arrives at forwarding \
              queues, {} at direct ones, three hops included. Less may do: see the peaks of the run",
@@ -339,6 +405,13 @@ fn warn(cx: &mut Context<'_>, whole: &Whole<'_>, params: &PortFcParams) {
             bytes(bound.direct),
         );
         cx.warn("switch.buffer".into(), message);
+    }
+    for (i, s) in cx.scenario.slow_receiver.iter().enumerate() {
+        let message = format!(
+            "PortFC has hosts pause nobody: what {} does not read in time fills its memory, and is lost then",
+            s.host
+        );
+        cx.warn(format!("slow_receiver[{i}]"), message);
     }
     let lossy = whole.faults.losses.iter().any(|l| l.probability > 0.0);
     if lossy {

@@ -433,6 +433,9 @@ impl Run {
             ports.insert(port);
             queues.insert((port, t.ints("priority")[i], t.ints("queue")[i]));
         }
+        if metric.of == "pause-links" && self.summary()?.pointer("/blocking").is_none_or(Json::is_null) {
+            return Ok(Value::none("not measured: measure.blocking is not set"));
+        }
         Ok(Value::of(match metric.of.as_str() {
             "pauses" => lengths.len() as f64,
             "pause-time" => lengths.iter().map(|&l| l as f64).sum(),

@@ -32,14 +32,17 @@
 //! faster than they are served. A faster other link (rate' > rate) feeds them
 //! faster; and so, by little, does HQ, whose acknowledgements go before RQ: a node
 //! that relays and receives at line rate for long has RQ grow by up to an ACK for
-//! each data packet, which nothing bounds but the flows' end, their congestion
-//! control, or a pause.
+//! each data packet. Nothing bounds that but the flows' end, their windows, or a
+//! congestion control, which lets it grow to where it marks.
 //!
 //! All ports of a switch can reach their bounds at the same time only in theory:
 //! this is sufficient, and not necessary. What waits in HQ is not counted.
 
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_wire::port_pause::PortPauseFrame;
+
+/// Packets that a relay queue is taken to hold, those on its wires included.
+pub const SHORT: u64 = 4;
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +108,7 @@ pub fn bound(sides: &[Side], largest: u32, response_time: Time) -> Bound {
             time += serialisation(largest + frames(others), far.rate) + far.delay + response_time;
             time += far.delay + serialisation(largest, far.rate);
         }
-        after.direct += times * (brings(near, time) + 4 * largest);
+        after.direct += times * (brings(near, time) + SHORT * largest);
         after.thresholds += side.xoff + side.ddq_xoff + 2 * largest;
     }
     after

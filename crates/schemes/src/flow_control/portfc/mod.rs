@@ -40,7 +40,7 @@
 //! The second caption says *switch* like the first, but what it describes is the
 //! node (`portfc.alg3-title`). What is relayed goes to the other ports and not
 //! back (`portfc.relay-ports`). Without it ([`Variant::no_signal_relay`]) the
-//! switches behind go on filling the relays.
+//! switches behind go on filling the congested queue over the relays.
 //!
 //! **Service.** Frames first, then acknowledgements and notifications (HQ, never
 //! paused), then RQ, which nothing pauses, then the node's own queues in turn by
@@ -115,11 +115,49 @@ pub struct PortFcParams {
     pub variant: Variant,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
-    /// By device: the memory that suffices there; of nodes nothing is known.
+    /// By device: the memory that suffices there while relay queues are short; of
+    /// nodes nothing is known.
     pub needs: Vec<Bound>,
-    /// No node is fed faster through one link than it is served through the other:
-    /// what `needs` rests on.
-    pub evenly_fed: bool,
+    /// Why relay queues need not stay short, or pauses come too late, so that no
+    /// memory is known to suffice. Empty where none of these is so.
+    pub doubts: Vec<Doubt>,
+}
+
+/// Why no memory is known to suffice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// A node's links differ in rate, so that the faster one can feed its relay
+    /// queue faster than the slower one serves it.
+    UnequalRates,
+    /// Relay queues are not served before the node's own traffic.
+    RelayOrder,
+    /// Nodes do not pass frames on.
+    NoSignalRelay,
+    /// One flag stands for both sets of queues.
+    OneFlag,
+    /// Neither a window nor a congestion control slows a relay down whose
+    /// acknowledgements, which go first, leave it less than the wire that feeds it.
+    NothingSlows,
+}
+
+impl Doubt {
+    /// The reason in words.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::UnequalRates => {
+                "a host whose links differ in rate can be fed faster by the one than it is served by the other"
+            }
+            Self::RelayOrder => {
+                "relay_queue has hosts serve their own traffic before what they relay, or in turn with it"
+            }
+            Self::NoSignalRelay => "without relay_signals the switches behind a relay go on sending",
+            Self::OneFlag => "with one flag a congested queue is not always announced",
+            Self::NothingSlows => {
+                "acknowledgements go before what a host relays, so that relay queues grow at line rate, and neither \
+                 a window nor a congestion control slows that down"
+            }
+        }
+    }
 }
 
 /// One of the two sets of queues of a switch's port.

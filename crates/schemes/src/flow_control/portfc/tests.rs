@@ -174,7 +174,7 @@ fn portfc(variant: Variant) -> PortFc {
         variant,
         response_time: 0,
         needs: vec![],
-        evenly_fed: true,
+        doubts: vec![],
     };
     PortFc::new(&params, ports)
 }
