@@ -312,10 +312,7 @@ fn portfc(p: &PortFcParams, own: usize) -> String {
     if p.variant.no_signal_relay {
         text += "; hosts pass no frames on";
     }
-    let why: Vec<&str> = p.doubts.iter().map(|d| d.why()).collect();
-    if !why.is_empty() {
-        text += &format!("\n  no memory is known to suffice: {}", why.join("; "));
-    } else if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
+    if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
         text += &format!(
             "\n  {} of memory suffice in a switch while relay queues are short: {} for thresholds, {} and {} for what \
              arrives behind them at forwarding and direct queues",
@@ -324,6 +321,10 @@ fn portfc(p: &PortFcParams, own: usize) -> String {
             Bytes(most.forwarding),
             Bytes(most.direct),
         );
+    }
+    if !p.doubts.is_empty() {
+        let why: Vec<&str> = p.doubts.iter().map(|d| d.why()).collect();
+        text += &format!("\n  here that need not suffice: {}", why.join("; "));
     }
     text
 }

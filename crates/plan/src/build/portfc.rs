@@ -393,7 +393,8 @@ fn warn(cx: &mut Context<'_>, whole: &Whole<'_>, params: &PortFcParams) {
         let why: Vec<&str> = params.doubts.iter().map(|d| d.why()).collect();
         let message = format!("no memory is known to suffice: {}. See the peaks of the run", why.join("; "));
         cx.warn("flow_control.scheme".into(), message);
-    } else if let Some((node, bound)) = short {
+    }
+    if let Some((node, bound)) = short {
         let message = format!(
             "{} has {}, and {} are known to suffice while relay queues are short: {} for thresholds, {} for what still arrives at forwarding \
              queues, {} at direct ones, three hops included. Less may do: see the peaks of the run",
