@@ -66,7 +66,9 @@ pub fn describe(topology: &str, port: Option<&str>) -> miette::Result<String> {
             let found = (0..plan.topology.ports.len() as PortId).find(|&p| names::port(&plan, p) == name);
             let port =
                 found.filter(|&port| !portfc.map.inner(port)).ok_or_else(|| no_port(&plan.topology, name))?;
-            Ok(of_port(&plan, portfc, port))
+            // The plan of a bare network has a flow of its own, which is nobody's.
+            let named = matches!(kind, Network::Scenario);
+            Ok(of_port(&plan, portfc, port, named))
         }
         None => Ok(counts(&plan, portfc)),
     }
@@ -174,13 +176,13 @@ fn flows(plan: &Plan, portfc: &PortFcParams, port: PortId) -> BTreeMap<u16, Vec<
     of
 }
 
-/// The queues of one port.
-fn of_port(plan: &Plan, portfc: &PortFcParams, port: PortId) -> String {
+/// The queues of one port, with the flows in them if these are to be `named`.
+fn of_port(plan: &Plan, portfc: &PortFcParams, port: PortId, named: bool) -> String {
     let (map, topology) = (&portfc.map, &plan.topology);
     let place = map.place(port);
     let node = |port: PortId| topology.nodes[topology.ports[port as usize].node as usize].name.as_str();
     let behind = |port: PortId| node(topology.ports[port as usize].peer);
-    let flows = flows(plan, portfc, port);
+    let flows = if named { flows(plan, portfc, port) } else { BTreeMap::new() };
     let numbers = if place.node { map.of_node() } else { map.of_switch() };
     let mut rows =
         vec![["queue", "kind", "what waits there", "paused by", "flows"].map(String::from).to_vec()];

@@ -331,3 +331,70 @@ fn no_more_threads_than_help() {
     let few = on("1ns");
     assert!(few.contains("1 of 2 threads used: more would be slower"), "{few}");
 }
+
+/// PortFC's Figure 6, read off the program: node 15 is H15, switch 23 is S1.3.
+#[test]
+fn schemes_shows_the_queues_of_portfc() {
+    let dir = scratch("queues");
+    let figure = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/portfc-queues.toml");
+    let figure = figure.to_str().unwrap();
+    let rows = |port: &str| {
+        let text = out(&xoff(&dir, &["schemes", "portfc", "--topology", figure, "--port", port]));
+        let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>().join(" ");
+        text.lines().map(words).collect::<Vec<_>>()
+    };
+    let host = rows("H15:0");
+    for row in [
+        "0 four-hop on through S0.3:0 (H12) S0.3:0, forwarding queues F1, F4",
+        "1 four-hop on through S0.3:1 (H13) S0.3:1, forwarding queues F2",
+        "3 two-hop for H12 S0.3:0, direct queue F6",
+        "6 RQ from others - F9, F10, F12, F13, F14, F15",
+    ] {
+        assert!(host.iter().any(|line| line == row), "{row} in {host:#?}");
+    }
+    let switch = rows("S1.3:3");
+    for row in [
+        "0 IHFQ on through S0.3:0 (H12) S0.3:0, direct queue F9, F12",
+        "2 IHFQ on through S0.3:2 (H14) S0.3:2, direct queue F14, F15",
+        "3 DDQ for H15 - F11, F16",
+    ] {
+        assert!(switch.iter().any(|line| line == row), "{row} in {switch:#?}");
+    }
+    let counts = out(&xoff(&dir, &["schemes", "portfc", "--topology", "ndc(4,2)"]));
+    assert!(
+        counts.contains("= 5 queues") && counts.contains("= 11 queues") && counts.contains("cannot be run")
+    );
+    let bare = out(&xoff(&dir, &["schemes", "portfc", "--topology", "NDC(4, 1)", "--port", "H0:0"]));
+    assert!(bare.contains("8 queues") && !bare.contains(" flow\n"), "{bare}");
+    for (args, why) in [
+        (&["pfc", "--topology", "ndc(4,1)"][..], "only `portfc` has queues"),
+        (&["portfc", "--topology", "ndc(4,1)", "--port", "H16:0"], "there is no port called `H16:0`"),
+        (&["portfc", "--topology", "ndc(4,2)", "--port", "H0:0"], "no map of queues"),
+        (&["portfc", "--topology", "hello.toml"], "another flow control than portfc"),
+        (&["sdn"], "there is no scheme called `sdn`"),
+    ] {
+        let failed = xoff(&dir, &[&["schemes"], args].concat());
+        assert_eq!(failed.status.code(), Some(1), "{args:?}");
+        assert!(err(&failed).contains(why), "{}", err(&failed));
+    }
+}
+
+#[test]
+fn strict_takes_warnings_for_errors() {
+    let dir = scratch("strict");
+    let set = ["--set", "priority=[{ id = 1, weight = 2 }]"];
+    for verb in ["run", "topo", "traffic", "check"] {
+        assert!(
+            xoff(&dir, &[&[verb, "hello.toml", "--strict"][..], &[]].concat()).status.success(),
+            "{verb}"
+        );
+        assert!(xoff(&dir, &[&[verb, "hello.toml"][..], &set].concat()).status.success(), "{verb}");
+        let strict = xoff(&dir, &[&[verb, "hello.toml", "--strict"][..], &set].concat());
+        assert_eq!(strict.status.code(), Some(1), "{verb}");
+        assert!(
+            err(&strict).contains("has warnings, and --strict takes them for errors"),
+            "{}",
+            err(&strict)
+        );
+    }
+}

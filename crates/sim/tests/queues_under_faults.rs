@@ -62,8 +62,9 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 fn scheme() -> impl Strategy<Value = String> {
+    // At 10 Gbit/s a shorter one is refused: it would run out before it can be repeated.
     let pause_time =
-        prop_oneof![Just(String::new()), (1u64..200).prop_map(|us| format!("pause_time = \"{us}us\"\n"))];
+        prop_oneof![Just(String::new()), (2u64..200).prop_map(|us| format!("pause_time = \"{us}us\"\n"))];
     prop_oneof![
         // Room for what comes while a pause is lost and not repeated yet.
         (1u64..60, 300u32..2_000).prop_map(|(xoff, quanta)| format!(
