@@ -159,9 +159,9 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
 }
 
 fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let Some(k_min) = plan.lanes.iter().filter_map(|l| l.ecn).map(|e| e.k_min).min() else {
+    if plan.lanes.iter().all(|l| l.ecn.is_none()) {
         return;
-    };
+    }
     let marks: u64 = outcome.ports.iter().map(|p| p.marks).sum();
     if marks > 0 {
         if plan.congestion_control == CongestionControlParams::None {
@@ -174,8 +174,10 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     }
     let longest = outcome.ports.iter().enumerate().rev().max_by_key(|(_, p)| p.queue_peak);
     let reached = longest.map_or(String::new(), |(port, p)| {
+        let rate = plan.topology.ports[port].rate;
+        let k_min = plan.lanes.iter().filter_map(|l| l.ecn).map(|e| e.at(rate).k_min).min().unwrap_or(0);
         format!(
-            ": the longest queues, of {}, reached {}, and marking begins above {}",
+            ": the longest queues, of {}, reached {}, and marking begins above {} there",
             names::port(plan, port as PortId),
             human::bytes(p.queue_peak),
             human::bytes(k_min)
