@@ -21,9 +21,8 @@
 //! Byte 14 tells it from [`crate::queue_pause`].
 
 use crate::SMALLEST_FRAME;
+use crate::queue_pause::{DESTINATION, ETHERTYPE};
 
-const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
-const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const KIND: u8 = 3;
 
 /// Pauses or resumes what feeds one class of queues of a congested port.

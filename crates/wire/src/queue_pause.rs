@@ -22,8 +22,8 @@
 
 use crate::SMALLEST_FRAME;
 
-const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
-const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+pub(crate) const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
+pub(crate) const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
 /// What a frame names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

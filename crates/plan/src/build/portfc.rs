@@ -132,13 +132,7 @@ fn map(cx: &Context<'_>, topology: &Topology) -> Result<QueueMap, Error> {
     }
     match QueueMap::new(places(topology)) {
         Ok(map) => Ok(map),
-        Err(Unmappable::BetweenSwitches(port)) => {
-            let (a, b) = ends(port);
-            refuse(format!(
-                "PortFC has queues for links between hosts and switches, and one joins {a} and {b}"
-            ))
-        }
-        Err(Unmappable::BetweenNodes(port)) => {
+        Err(Unmappable::BetweenSwitches(port) | Unmappable::BetweenNodes(port)) => {
             let (a, b) = ends(port);
             refuse(format!(
                 "PortFC has queues for links between hosts and switches, and one joins {a} and {b}"
