@@ -1,8 +1,8 @@
 //! What a run leaves behind: plain data, in the order of the plan.
 
 use xoff_kernel::time::Time;
-use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_net::topology::{NodeId, PortId};
+use xoff_schemes::flow_control::pyrrha::Tally;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]

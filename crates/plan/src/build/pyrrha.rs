@@ -35,9 +35,7 @@ pub(super) fn params(
         // A slow host pauses by what it holds: of its inner port, which has no delay, the
         // thresholds are those of its link.
         let inner = receivers.iter().find(|r| r.rx == id || topology.ports[r.rx as usize].peer == id);
-        let link = inner.map_or(port, |r| {
-            &topology.ports[topology.nodes[r.host as usize].ports[0] as usize]
-        });
+        let link = inner.map_or(port, |r| &topology.ports[topology.nodes[r.host as usize].ports[0] as usize]);
         let pause = pyrrha.k_pause.resolve(link.rate, link.delay);
         let resume = pyrrha.k_resume.map_or(pause / 2, |t| t.resolve(link.rate, link.delay));
         if let Some(given) = pyrrha.k_resume.filter(|_| resume > pause) {

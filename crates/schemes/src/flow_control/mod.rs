@@ -621,7 +621,8 @@ mod notes {
                     format!("{} {port} q{} p{}", if f.pause { "stop" } else { "go" }, f.queue, f.port)
                 }
                 ControlFrame::RootPause(f) => {
-                    let root = |r: xoff_wire::root_pause::RootId| format!("{}:{}#{}", r.switch, r.port, r.epoch);
+                    let root =
+                        |r: xoff_wire::root_pause::RootId| format!("{}:{}#{}", r.switch, r.port, r.epoch);
                     let word = match f.word {
                         Word::Pause => "stop".to_string(),
                         Word::Resume => "go".to_string(),

@@ -518,10 +518,7 @@ impl Pyrrha {
             Word::Pause | Word::Resume => {}
         }
         let priority = self.priorities[usize::from(lane)];
-        device.send_control(
-            port,
-            ControlFrame::RootPause(RootPauseFrame { word, root, priority, sequence }),
-        );
+        device.send_control(port, ControlFrame::RootPause(RootPauseFrame { word, root, priority, sequence }));
     }
 
     /// A packet (or queue pair) left a queue: for the wire, or for another queue.
