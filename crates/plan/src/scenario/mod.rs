@@ -16,7 +16,7 @@ pub use flow_control::{
     Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Relay, TagRule, Tagger, TaggerKeys,
 };
 pub use traffic::{
-    FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
+    Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter};
