@@ -81,7 +81,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 42] = {
+pub const MEASURABLE: [Measurable; 44] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
@@ -92,6 +92,8 @@ pub const MEASURABLE: [Measurable; 42] = {
         m("lossy-drops", Count, Summary("/drops/lossy_packets")),
         m("pause-frames", Count, Summary("/pauses/pause_frames")),
         m("waiting-ports", Count, Summary("/waiting")),
+        m("named-waits", Count, Summary("/blocking/named_waits")),
+        m("named-innocents", Count, Summary("/blocking/named_innocents")),
         m("ate-threshold", Rate, Summary("/ate/threshold_bps")),
         m("ate-excess", Rate, Summary("/ate/excess_bps")),
         m("ate-high", Rate, Summary("/ate/high_bps")),
