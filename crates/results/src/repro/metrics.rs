@@ -81,7 +81,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 44] = {
+pub const MEASURABLE: [Measurable; 52] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
@@ -94,6 +94,13 @@ pub const MEASURABLE: [Measurable; 44] = {
         m("waiting-ports", Count, Summary("/waiting")),
         m("named-waits", Count, Summary("/blocking/named_waits")),
         m("named-innocents", Count, Summary("/blocking/named_innocents")),
+        m("resume-frames", Count, Summary("/pauses/resume_frames")),
+        m("root-claims", Count, Summary("/pyrrha/claims")),
+        m("abdications", Count, Summary("/pyrrha/abdications")),
+        m("merges", Count, Summary("/pyrrha/merges")),
+        m("releases", Count, Summary("/pyrrha/releases")),
+        m("own-roots", Count, Summary("/pyrrha/own_roots")),
+        m("roots-sharing", Count, Summary("/pyrrha/shared")),
         m("ate-threshold", Rate, Summary("/ate/threshold_bps")),
         m("ate-excess", Rate, Summary("/ate/excess_bps")),
         m("ate-high", Rate, Summary("/ate/high_bps")),
@@ -126,6 +133,7 @@ pub const MEASURABLE: [Measurable; 44] = {
         m("series", Ratio, Series),
         m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
         m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
+        m("isolation-queues", Count, Peak(DataFile::Ports, "port", "isolation_queues")),
         m("headroom-peak", Size, Peak(DataFile::Accounts, "port", "headroom_peak")),
         m("hosts", Count, Nodes("host")),
         m("switches", Count, Nodes("switch")),
