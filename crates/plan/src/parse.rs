@@ -25,7 +25,7 @@ const TABLES: [&str; 16] = [
     "measure",
 ];
 const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
-const TRAFFIC: [&str; 10] = [
+const TRAFFIC: [&str; 11] = [
     "poisson",
     "incast",
     "permutation",
@@ -36,6 +36,7 @@ const TRAFFIC: [&str; 10] = [
     "parameter-server",
     "moe",
     "probe",
+    "burst",
 ];
 const SCHEMES: [&str; 7] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "none"];
 
@@ -226,7 +227,8 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
         "ring-all-reduce" => Traffic::RingAllReduce(rest(doc, &path, kind)?),
         "parameter-server" => Traffic::ParameterServer(rest(doc, &path, kind)?),
         "moe" => Traffic::Moe(rest(doc, &path, kind)?),
-        _ => Traffic::Probe(rest(doc, &path, kind)?),
+        "probe" => Traffic::Probe(rest(doc, &path, kind)?),
+        _ => Traffic::Burst(rest(doc, &path, kind)?),
     })
 }
 

@@ -296,6 +296,7 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
         Traffic::ParameterServer(t) => t.workers.is_none(),
         Traffic::Moe(t) => t.hosts.is_none(),
         Traffic::Probe(t) => t.to.is_none(),
+        Traffic::Burst(t) => t.to.is_none(),
         Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) => false,
     });
     if topology.cube.is_some() || !to_all {

@@ -17,7 +17,7 @@ pub use flow_control::{
     PyrrhaMerging, PyrrhaOrganisation, Relay, TagRule, Tagger, TaggerKeys,
 };
 pub use traffic::{
-    FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
+    Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter};
