@@ -87,7 +87,7 @@ mod port;
 mod trees;
 
 use super::{ControlFrame, Device, Onward, Passing};
-use port::{Entry, FlowPlaces, PortState, State};
+use port::{Entry, FlowPlaces, PortState, State, later};
 use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
@@ -276,20 +276,45 @@ impl Pyrrha {
         }
     }
 
-    /// Single tier: a packet's turn has come in `packet.queue`; the queue that it goes
-    /// on to, 0 being the OQ.
+    /// A packet's turn has come in `packet.queue`; the queue that it goes on to, 0 being
+    /// the OQ.
     pub(super) fn onward(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
         let at = self.at(packet.port, packet.lane);
-        if self.params.organisation == Organisation::Hiq || packet.own {
+        if packet.own {
             return self.classify(device, packet);
         }
-        let roots = self.matched(device, at, packet.hop);
-        let state = &mut self.ports[at.index];
-        if roots.iter().all(|root| state.queue_roots(packet.queue).contains(root)) {
+        let next = match self.params.organisation {
+            Organisation::Hiq => self.classify(device, packet),
+            Organisation::SingleTier => self.next_set(device, at, packet),
+        };
+        self.tally.moves += u64::from(next > 0);
+        next
+    }
+
+    /// Single tier: the queue that a packet goes on to.
+    fn next_set(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
+        packet.passed = 1;
+        if let Some(ahead) = self.flows.take_ahead().filter(|_| self.params.merging != Merging::Hard) {
+            return ahead;
+        }
+        let mut roots = self.matched(device, at, packet.hop);
+        let state = &self.ports[at.index];
+        let known = state.queue_roots(packet.queue);
+        if roots.iter().all(|root| known.contains(root)) {
             return 0;
         }
-        packet.passed = 1;
-        self.assign(device, at, &roots)
+        let queue = self.assign(device, at, &roots);
+        if !self.flows.wait_in(packet, queue) {
+            return queue;
+        }
+        // Later ones of its flow wait there. With the roots that have kept it here it has
+        // a queue of its own; unless queues have run out.
+        let state = &self.ports[at.index];
+        let kept = state.queue_roots(packet.queue).iter().filter(|&&root| state.entry(root).is_some());
+        roots.extend(kept.filter(|root| !roots.contains(root)).copied().collect::<Vec<_>>());
+        roots.sort_unstable();
+        let queue = self.assign(device, at, &roots);
+        if self.flows.wait_in(packet, queue) { 0 } else { queue }
     }
 
     /// Hierarchical: the IQ of the next root on the packet's way.
@@ -320,26 +345,33 @@ impl Pyrrha {
 
     /// Single tier: the queue of an arriving packet.
     fn set_queue(&mut self, device: &mut impl Device, at: At, packet: &Passing) -> u16 {
-        if let Some(queue) = self.flows.last(packet) {
+        let state = &self.ports[at.index];
+        let merges = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
+        let hard = self.params.merging == Merging::Hard;
+        let last = self.flows.last(packet);
+        if let Some(queue) = last.filter(|&queue| !(hard && state.queue_roots(queue).iter().any(merges))) {
             return queue;
         }
         let roots = self.matched(device, at, packet.hop);
         if roots.is_empty() { 0 } else { self.assign(device, at, &roots) }
     }
 
-    /// The known roots on the way behind `hop`, in order of their number.
+    /// Single tier: the roots on the way behind `hop` that are paused, or that queues
+    /// are still assigned to; in order of their number.
     fn matched(&self, device: &impl Device, at: At, hop: u32) -> Vec<u32> {
-        let hard = self.params.merging == Merging::Hard;
+        let state = &self.ports[at.index];
+        let matches = |root: u32| match state.entry(root).map(|e| e.state) {
+            Some(State::Paused) => true,
+            Some(State::Resumed) => state.has_queue(root),
+            Some(State::SoftMerging) | None => false,
+        };
         let mut roots = Vec::new();
         for distance in 1.. {
             match device.onward(hop, distance) {
                 Onward::End => break,
                 Onward::Unknown => {}
-                Onward::Port(root) => {
-                    if self.ports[at.index].entry(root).is_some_and(|e| e.takes_packets(hard)) {
-                        roots.push(root);
-                    }
-                }
+                Onward::Port(root) if matches(root) => roots.push(root),
+                Onward::Port(_) => {}
             }
         }
         roots.sort_unstable();
@@ -626,7 +658,7 @@ impl Pyrrha {
                 }
             }
             Word::Resume => self.go(device, at, root),
-            Word::Merge { into } => self.merge(device, at, root, into, frame.sequence),
+            Word::Merge { into } => self.merge(device, at, root, frame, into),
         }
     }
 
@@ -650,10 +682,14 @@ impl Pyrrha {
             None => state.insert(Entry::new(root, id.epoch, sequence)),
             Some(entry) => {
                 entry.sequence = sequence;
-                if entry.state == State::SoftMerging && entry.epoch == id.epoch {
+                let anew = later(id.epoch, entry.epoch);
+                if entry.state == State::SoftMerging && !anew {
                     return false;
                 }
-                (entry.state, entry.epoch) = (State::Paused, id.epoch);
+                entry.state = State::Paused;
+                if anew {
+                    entry.epoch = id.epoch;
+                }
             }
         }
         self.settle_all(device, at, root);
@@ -684,10 +720,13 @@ impl Pyrrha {
         }
     }
 
-    /// MERGE(`old` → `into`) arrived.
-    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, into: RootId, sequence: u16) {
+    /// `frame` arrived, MERGE(`old` → `into`).
+    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, frame: &RootPauseFrame, into: RootId) {
+        let sequence = frame.sequence;
         let state = &mut self.ports[at.index];
         let merged = match state.entry_mut(old) {
+            // It may have claimed anew, and another port of the device downstream known it.
+            Some(entry) if later(entry.epoch, frame.root.epoch) => None,
             Some(entry) => {
                 entry.state = State::SoftMerging;
                 Some((entry.epoch, std::mem::take(&mut entry.holding)))

@@ -4,7 +4,7 @@ use super::super::Passing;
 use std::collections::BTreeMap;
 
 /// States of an isolation queue: Figure 6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     Paused,
     Resumed,
@@ -12,7 +12,7 @@ pub enum State {
 }
 
 /// A root ahead: an entry of the congestion-root table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     pub root: u32,
     pub state: State,
@@ -26,14 +26,19 @@ pub struct Entry {
     pub holding: Vec<u32>,
 }
 
+/// Whether epoch `a` of a root is later than epoch `b`; they are counted modulo 2^16.
+pub fn later(a: u16, b: u16) -> bool {
+    (1..1 << 15).contains(&a.wrapping_sub(b))
+}
+
 impl Entry {
     /// A root that has just said PAUSE.
     pub fn new(root: u32, epoch: u16, sequence: u16) -> Self {
         Self { root, state: State::Paused, epoch, sequence, queue: None, holding: Vec::new() }
     }
 
-    /// Whether packets that go through the root join its queue: while it is paused, or
-    /// while the queue may hold some that came before.
+    /// Hierarchical: whether packets that go through the root join its queue: while it is
+    /// paused, or while the queue may hold some that came before.
     pub fn takes_packets(&self, hard_merging: bool) -> bool {
         match self.state {
             State::Paused => true,
@@ -44,7 +49,7 @@ impl Entry {
 }
 
 /// An isolation queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Iq {
     /// Its roots, in order; none while it is unassigned.
     roots: Vec<u32>,
@@ -56,7 +61,7 @@ pub struct Iq {
 }
 
 /// A port, of one lane.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PortState {
     /// Nothing but the length of the OQ matters here.
     pub quiet: bool,
@@ -129,6 +134,17 @@ impl PortState {
         (1..).zip(&self.queues).filter(|(_, iq)| iq.roots.contains(&root)).map(|(queue, _)| queue).collect()
     }
 
+    /// Whether a queue is assigned to it.
+    pub fn has_queue(&self, root: u32) -> bool {
+        self.queues.iter().any(|iq| iq.roots.contains(&root))
+    }
+
+    /// How many have ever been used at a time.
+    #[cfg(test)]
+    pub fn queues_len(&self) -> usize {
+        self.queues.len()
+    }
+
     /// A root of the queue that is paused.
     pub fn paused_root(&self, queue: u16) -> Option<u32> {
         let paused = |root: &&u32| self.entry(**root).is_some_and(|e| e.state == State::Paused);
@@ -191,43 +207,69 @@ impl PortState {
     }
 }
 
-/// Single tier: how many packets of which flows wait in which isolation queues, and
-/// where the last one of each flow is.
-#[derive(Clone, Debug, Default)]
+/// Single tier: in which isolation queues the packets of a flow wait at a port, from the
+/// oldest ones to the newest, and how many in each; a queue stands there once.
+type Places = Vec<(u16, u32)>;
+
+/// Single tier: where flows wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowPlaces {
-    /// By port, flow, direction: the queue.
-    last: BTreeMap<(u32, u32, bool), u16>,
-    /// By port, flow, direction and queue.
-    counts: BTreeMap<(u32, u32, bool, u16), u32>,
+    /// By port, flow, direction.
+    flows: BTreeMap<(u32, u32, bool), Places>,
+    /// Of the packet that has just left an IQ: the one where those of its flow are that
+    /// came right before it.
+    ahead: Option<u16>,
 }
 
 impl FlowPlaces {
-    /// The IQ in which the last packet of the flow waits.
-    pub fn last(&self, packet: &Passing) -> Option<u16> {
-        self.last.get(&(packet.port, packet.flow, packet.answer)).copied()
+    fn places(&self, packet: &Passing) -> &[(u16, u32)] {
+        self.flows.get(&(packet.port, packet.flow, packet.answer)).map_or(&[], Vec::as_slice)
     }
 
-    /// A packet joined an IQ: it has arrived, or `moved` there from another one.
+    /// The IQ in which the last packet of the flow waits.
+    pub fn last(&self, packet: &Passing) -> Option<u16> {
+        self.places(packet).last().map(|place| place.0)
+    }
+
+    /// Whether packets of the flow wait in `queue`.
+    pub fn wait_in(&self, packet: &Passing, queue: u16) -> bool {
+        self.places(packet).iter().any(|place| place.0 == queue)
+    }
+
+    /// Of a packet that has just left an IQ: where those right before it are.
+    pub fn take_ahead(&mut self) -> Option<u16> {
+        self.ahead.take()
+    }
+
+    /// A packet joined an IQ: it has arrived, or `moved` there from another one, which
+    /// it has left right before.
     pub fn joined(&mut self, packet: &Passing, moved: bool) {
-        let Passing { port, flow, answer, queue, .. } = *packet;
-        *self.counts.entry((port, flow, answer, queue)).or_default() += 1;
-        let last = self.last.entry((port, flow, answer)).or_insert(queue);
-        // What moves, and leaves others of its flow behind, is not the last one.
-        if !moved {
-            *last = queue;
+        let places = self.flows.entry((packet.port, packet.flow, packet.answer)).or_default();
+        match places.iter_mut().find(|place| place.0 == packet.queue) {
+            Some(place) => place.1 += 1,
+            // What moves where none of its flow is was the oldest of them.
+            None if moved => places.insert(0, (packet.queue, 1)),
+            None => places.push((packet.queue, 1)),
         }
     }
 
-    /// A packet left an IQ. All of its flow that are in other ones are ahead of it.
+    /// Whether no packet waits in an IQ.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// A packet left an IQ.
     pub fn left(&mut self, packet: &Passing) {
-        let Passing { port, flow, answer, queue, .. } = *packet;
-        let key = (port, flow, answer, queue);
-        let count = self.counts.get_mut(&key).expect("it joined");
-        *count -= 1;
-        if *count == 0 {
-            self.counts.remove(&key);
-            if self.last.get(&(port, flow, answer)) == Some(&queue) {
-                self.last.remove(&(port, flow, answer));
+        let key = (packet.port, packet.flow, packet.answer);
+        let places = self.flows.get_mut(&key).expect("it joined");
+        let at = places.iter().position(|place| place.0 == packet.queue).expect("it joined");
+        self.ahead = at.checked_sub(1).map(|before| places[before].0);
+        places[at].1 -= 1;
+        if places[at].1 == 0 {
+            places.remove(at);
+            if places.is_empty() {
+                self.flows.remove(&key);
             }
         }
     }
