@@ -701,9 +701,10 @@ impl Pyrrha {
 
     /// The port is no root: part of what congests it goes through `into`.
     fn abdicate(&mut self, device: &mut impl Device, at: At, into: RootId) {
+        let long = device.queue_bytes(at.port, at.lane, 0) > self.params.k_resume[at.port as usize];
         let state = &mut self.ports[at.index];
         state.claimed = false;
-        state.unarmed = Some(0);
+        state.unarmed = long.then_some(0);
         let (epoch, holding) = (state.epoch, std::mem::take(&mut state.holding));
         self.tally.abdications += 1;
         self.merge_tree(device, at, at.port, epoch, holding, into);
@@ -837,5 +838,7 @@ fn ports_of(device: &impl Device, port: u32) -> Vec<u32> {
     (0..).map_while(|i| device.port_of(port, i)).collect()
 }
 
+#[cfg(test)]
+mod explore;
 #[cfg(test)]
 mod tests;
