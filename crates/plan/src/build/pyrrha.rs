@@ -135,6 +135,7 @@ pub(super) fn params(
             reclaim_at_once: pyrrha.variants.contains(&PyrrhaVariant::ReclaimAtOnce),
             merge_only_ends: pyrrha.variants.contains(&PyrrhaVariant::MergeOnlyEnds),
             hosts_are_no_leaves: pyrrha.variants.contains(&PyrrhaVariant::HostsAreNoLeaves),
+            count_by_ingress: pyrrha.variants.contains(&PyrrhaVariant::CountByIngress),
         },
         deaf: legacy.as_ref().map_or_else(Vec::new, |l| l.link.clone()),
         pfc: legacy.map(|l| memory::params(&l.pfc)),

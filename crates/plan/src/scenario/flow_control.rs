@@ -298,6 +298,9 @@ pub enum PyrrhaVariant {
     MergeOnlyEnds,
     /// Switches do not wait for what hosts release, and hosts release nothing.
     HostsAreNoLeaves,
+    /// An isolation queue pauses and resumes a neighbour by what has come from it alone,
+    /// rather than by its length.
+    CountByIngress,
 }
 
 /// Switches that know PFC and not Pyrrha.

@@ -76,9 +76,10 @@
 //!
 //! **Single tier.** There is one queue for each set of roots that packets match, which
 //! may send while none of the set is paused. A packet joins the queue that holds its
-//! flow's last packet; without one, that of the roots on its path. When its turn comes
-//! and its path by then has other roots than the queue's, it moves on
-//! (`pyrrha.reorder-single-tier`). A queue that is too long pauses for those of its
+//! flow's last packet; without one, that of the paused roots on its path. When its turn
+//! comes, and its path by then has other roots that are paused than the queue's, it moves
+//! to the queue of these; packets of its flow behind it follow while it is there, so that
+//! none overtakes it (`pyrrha.reorder-single-tier`). A queue that is too long pauses for those of its
 //! roots that are paused, or for all.
 //!
 //! **Lost frames.** The paper sends each word once. What a link loses is lost.
@@ -129,6 +130,8 @@ pub struct Variant {
     pub merge_only_ends: bool,
     /// Hosts say no RELEASE, and nobody waits for one of theirs.
     pub hosts_are_no_leaves: bool,
+    /// An IQ pauses and resumes a neighbour by what has come from it alone.
+    pub count_by_ingress: bool,
 }
 
 /// Parameters of Pyrrha, resolved.
@@ -329,13 +332,25 @@ impl Pyrrha {
 
     /// Single tier: the queue that a packet whose turn has come goes on to.
     fn next_set(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
-        let roots = self.matched(device, at, packet.hop);
-        let state = &mut self.ports[at.index];
-        if roots.iter().all(|root| state.queue_roots(packet.queue).contains(root)) {
+        packet.passed = 1;
+        if let Some(queue) = self.flows.before(packet) {
+            return queue;
+        }
+        let mut roots = self.matched(device, at, packet.hop);
+        let own = self.ports[at.index].queue_roots(packet.queue).to_vec();
+        if roots.iter().all(|root| own.contains(root)) {
             return 0;
         }
-        packet.passed = 1;
-        self.assign(device, at, &roots)
+        let queue = self.assign(device, at, &roots);
+        if !self.flows.is_behind(packet, queue) {
+            return queue;
+        }
+        // Later ones of its flow wait there: it needs a queue of its own before it.
+        roots.extend(own);
+        roots.sort_unstable();
+        roots.dedup();
+        let queue = self.assign(device, at, &roots);
+        if self.flows.is_behind(packet, queue) { 0 } else { queue }
     }
 
     /// Hierarchical: the IQ of the next root on the packet's way.
@@ -373,16 +388,15 @@ impl Pyrrha {
         if roots.is_empty() { 0 } else { self.assign(device, at, &roots) }
     }
 
-    /// The known roots on the way behind `hop`, in order of their number.
+    /// The paused roots on the way behind `hop`, in order of their number.
     fn matched(&self, device: &impl Device, at: At, hop: u32) -> Vec<u32> {
-        let hard = self.params.merging == Merging::Hard;
         let mut roots = Vec::new();
         for distance in 1.. {
             match device.onward(hop, distance) {
                 Onward::End => break,
                 Onward::Unknown => {}
                 Onward::Port(root) => {
-                    if self.ports[at.index].entry(root).is_some_and(|e| e.takes_packets(hard)) {
+                    if self.ports[at.index].entry(root).is_some_and(|e| e.state == State::Paused) {
                         roots.push(root);
                     }
                 }
@@ -476,7 +490,11 @@ impl Pyrrha {
             self.flows.joined(packet, packet.passed > 0);
         }
         let Some(ingress) = packet.ingress.filter(|&i| !is_deaf(&self.params, i)) else { return };
-        if packet.queued <= self.params.k_pause[at.port as usize] {
+        let length = match self.params.variant.count_by_ingress {
+            true => iq.count(ingress, u64::from(packet.size), true),
+            false => packet.queued,
+        };
+        if length <= self.params.k_pause[at.port as usize] {
             return;
         }
         if !single {
@@ -594,6 +612,11 @@ impl Pyrrha {
                 self.flows.left(packet);
             }
         }
+        if let Some(ingress) = packet.ingress.filter(|_| self.params.variant.count_by_ingress)
+            && self.ports[at.index].iq_mut(queue).count(ingress, u64::from(packet.size), false) <= k_resume
+        {
+            self.drained_of(device, at, queue, ingress);
+        }
         let state = &self.ports[at.index];
         let empty = state.iq(queue).members == 0;
         if empty || state.iq(queue).bytes <= k_resume && state.holds_for(queue) {
@@ -628,6 +651,18 @@ impl Pyrrha {
         let Some(entry) = state.entry_mut(root) else { return };
         let (epoch, holding) = (entry.epoch, std::mem::take(&mut entry.holding));
         self.let_go(device, at, root, epoch, holding);
+    }
+
+    /// What has come from `ingress` to `queue` is little now.
+    fn drained_of(&mut self, device: &mut impl Device, at: At, queue: u16, ingress: u32) {
+        for root in self.ports[at.index].queue_roots(queue).to_vec() {
+            let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
+            if let Some(held) = entry.holding.iter().position(|&i| i == ingress) {
+                entry.holding.swap_remove(held);
+                let epoch = entry.epoch;
+                self.let_go(device, at, root, epoch, vec![ingress]);
+            }
+        }
     }
 
     /// A root disappears when its OQ is down to K_resume and nobody upstream has an IQ
