@@ -27,6 +27,7 @@ pub mod outcome;
 mod packet;
 mod partition;
 mod port;
+mod telemetry;
 mod world;
 
 use outcome::{Counters, Outcome};
