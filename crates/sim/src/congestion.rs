@@ -50,8 +50,10 @@ pub fn line_rate(plan: &Plan, nic: u32, pace: u64) -> u64 {
 
 /// By flow.
 pub fn notification_points(plan: &Plan) -> Vec<NotificationPoint> {
-    let marks =
-        matches!(plan.congestion_control, CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_));
+    let marks = matches!(
+        plan.congestion_control,
+        CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_)
+    );
     vec![NotificationPoint::default(); if marks { plan.flows.len() } else { 0 }]
 }
 

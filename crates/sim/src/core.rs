@@ -225,8 +225,7 @@ impl<'a> Core<'a> {
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         let marks_at_dequeue = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue));
         let telemetry = Telemetry::new(plan);
-        let plain_queues =
-            !leaves.used() && !marks_at_dequeue && !telemetry.used() && !plan.measure.blocking;
+        let plain_queues = !leaves.used() && !marks_at_dequeue && !telemetry.used() && !plan.measure.blocking;
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
         let reds: Vec<Option<Red>> =

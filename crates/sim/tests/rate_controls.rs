@@ -4,7 +4,6 @@
 mod common;
 
 use common::{fcts, plan, plan_with, run};
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_sim::outcome::{Outcome, Quantity};
 
 /// A microsecond.
@@ -77,7 +76,7 @@ struct Shares {
 }
 
 fn share(control: &str, n: usize, more: &[(&str, &str)]) -> Shares {
-    let mut text = star(n + 1, &format!("mtu = \"4000B\"\ncongestion_control = \"{control}\""));
+    let mut text = star(n + 1, &format!("congestion_control = \"{control}\""));
     text += "[run]\nduration = \"30ms\"\n[measure]\ninterval = \"20us\"\nports = [\"S0.0:0\"]\n";
     for i in 0..n {
         text += &flow(i + 1, 0, "1GB", if i < n / 2 { "0us" } else { "300us" });
@@ -109,31 +108,52 @@ fn share(control: &str, n: usize, more: &[(&str, &str)]) -> Shares {
     shares
 }
 
-/// At η = 0.95 what is left of the link keeps the queue nearly empty.
+/// At η = 0.95 what is left of the link keeps the queue nearly empty: at all times
+/// below a tenth of a BDP, and together the flows use η of the link (of which 1,000
+/// of 1,104 B are payload). The additive step is made for round trips of 13 us.
 #[test]
 fn hpcc_shares_fairly_with_a_queue_nearly_empty() {
-    for n in [2, 8] {
-        let s = share("hpcc", n, &[]);
-        assert!(s.jain > 0.99, "{n}");
+    for (n, jain) in [(2, 0.99), (8, 0.95)] {
+        let s = share("hpcc", n, &[("topology.link.delay", "3us")]);
+        assert!(s.jain > jain, "{n}");
+        let payload = 95.0 * 1_000.0 / 1_104.0;
+        assert!((s.gbps / payload - 1.0).abs() < 0.02, "{n}: {} of {payload}", s.gbps);
+        assert!(s.longest < 15_000, "{n}: {}", s.longest);
+        assert_eq!(s.pauses, 0);
     }
 }
 
-/// The queue stands about K.
+/// By marks alone the queue stands about K, and the link is full. With the window
+/// as well, two flows never get there.
 #[test]
 fn dctcp_shares_fairly_with_a_queue_about_its_threshold() {
-    for n in [2, 8] {
-        let s = share("dctcp", n, &[]);
-        assert!(s.jain > 0.99, "{n}");
+    let rate_alone = [("transport.variable_window", "false")];
+    for (n, jain) in [(2, 0.99), (8, 0.97)] {
+        let s = share("dctcp", n, &rate_alone);
+        assert!(s.jain > jain, "{n}");
+        assert!(s.gbps > 0.97 * 100.0 * 1_000.0 / 1_062.0, "{n}: {}", s.gbps);
+        assert!(
+            s.mean > 150_000.0 && s.mean < 600_000.0 && s.longest < 900_000,
+            "{n}: {} {}",
+            s.mean,
+            s.longest
+        );
     }
+    let s = share("dctcp", 2, &[]);
+    assert!(s.jain > 0.99 && s.longest < 2 * 54 * 1_062, "{}", s.longest);
 }
 
-/// Queueing delay stays between T_low and T_high. (That shares become equal is not
-/// promised by the algorithm as published: Zhu et al., CoNEXT 2016, section 4.)
+/// The queue comes above what takes T_low (less the empty network's 4 us) to drain,
+/// for below it rates only grow, and stays far below what takes T_high.
 #[test]
 fn timely_keeps_the_delay_between_its_thresholds() {
     for n in [2, 8] {
         let s = share("timely", n, &[]);
-        assert!(s.jain > 0.5, "{n}");
+        let (low, high) = (46 * 12_500, 500 * 12_500);
+        assert!(s.longest > low && s.longest < high, "{n}: {}", s.longest);
+        // Equal shares are not what the algorithm as published promises (Zhu et al.,
+        // CoNEXT 2016, section 4); flows that hear of the same queue come near them.
+        assert!(s.jain > 0.95 && s.gbps > 70.0, "{n}: {} {}", s.jain, s.gbps);
     }
 }
 
@@ -216,8 +236,6 @@ fn every_flow_completes_under_every_flow_control() {
             let plan = plan(&text);
             let outcome = run(&plan);
             assert!(outcome.flows.iter().all(|f| f.completed.is_some()), "{what}");
-            // It did something: rates fell, so that the last flow is not the first one's.
-            assert!(plan.congestion_control != CongestionControlParams::None);
             if scheme != "none" {
                 assert_eq!(outcome.counters.dropped, 0, "{what}");
             }

@@ -107,7 +107,11 @@ pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
     let hops = given.hops.unwrap_or(HOPS);
     if !(1..=MOST_HOPS).contains(&hops) {
         let message = format!("room for {hops} hops is out of range");
-        return Err(cx.doc.error("hpcc.hops", message, format!("write a whole number from 1 to {MOST_HOPS}")));
+        return Err(cx.doc.error(
+            "hpcc.hops",
+            message,
+            format!("write a whole number from 1 to {MOST_HOPS}"),
+        ));
     }
     let bytes = given.telemetry.unwrap_or(Bytes(HEAD + EACH_HOP * u64::from(hops)));
     if bytes.0 > MOST_TELEMETRY {

@@ -66,16 +66,7 @@ impl Sender {
     /// A flow that starts at its line rate, in bits per second.
     pub fn new(line: u64) -> Self {
         let line = line as f64;
-        Self {
-            rate: line,
-            line,
-            alpha: 1.0,
-            acknowledged: 0,
-            packets: 0,
-            marked: 0,
-            round: 0,
-            reduced: None,
-        }
+        Self { rate: line, line, alpha: 1.0, acknowledged: 0, packets: 0, marked: 0, round: 0, reduced: None }
     }
 
     /// R, in bits per second.
