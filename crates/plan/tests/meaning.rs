@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
+use xoff_plan::describe::describe;
 use xoff_plan::plan::{DELIVER, EXPIRE, Flow, IrnFlow, Limit, Plan};
 use xoff_plan::{Loaded, load};
 use xoff_schemes::congestion_control::CongestionControlParams;
@@ -598,6 +599,31 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     assert_eq!((p.max_stage, p.additive_increase.of(1e11), p.base_rtt), (5, 8e7, 8_000_000));
     let short = plan("hpcc", &[("hpcc.telemetry", "0B"), ("transport.variable_window", "false")]);
     assert_eq!((short.packet.header, short.transport.variable_window), (62, None));
+}
+
+/// What `xoff topo` says of them.
+#[test]
+fn rate_controls_are_described() {
+    for (control, expected) in [
+        (
+            "timely",
+            "congestion control: timely (one round trip is measured at a time)\n  \
+             rates grow below 50us, shrink above 500us; between, by the gradient per 20us: alpha 0.875, beta 0.8\n  \
+             increases of 1/1000 of the line rate, after 5 in a row of 1/200 of the line rate; never below 1Gbps\n",
+        ),
+        (
+            "dctcp",
+            "congestion control: dctcp (ACKs tell of marks; g = 0.0625)\n  \
+             increases of 615Mbps per round trip; never below 1Gbps\n  \
+             in flight at most the rate times 6270720ps\n",
+        ),
+    ] {
+        let loaded = set(&[LINE, FLOW], &[("transport.congestion_control", control)]);
+        let said = describe(&loaded);
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(said.contains("ECN at dequeue from 300kB to 300kB per 100Gbps"), control == "dctcp");
+        assert_eq!(said.contains("as dctcp brings it"), control == "dctcp", "{said}");
+    }
 }
 
 /// HPCC's packets have room for the way that they take: as many devices as forward

@@ -64,6 +64,57 @@ fn hpcc_leaves_a_share_of_the_link() {
     assert!((fct / expected - 1.0).abs() < 0.01, "{fct} instead of {expected}");
 }
 
+/// The same, answer by answer. A packet of 1,104 B takes s = 88,320 ps on a link, an
+/// answer of 108 B 8,640 ps, and a packet is answered T = 2s + 4 us + 17,280 ps after
+/// it began to leave, which is the base round-trip time.
+///
+/// - Packet 0 only fills L. 48 packets have begun by then.
+/// - Packet 1: the link sent 1,104 B in s, so U stays 1: R = 100·0.95 + 0.04 = 95.04.
+/// - So is it for packets 2 to 48, which left at line rate, as does the next one, 49
+///   (at 49 s), since no gap stood when the rate changed. Packet 48 is the first one
+///   beyond the 48: R_c = 95.04.
+/// - Packet 49: R = 95.04·0.95 + 0.04 = 90.328.
+/// - Packet 50 left 92,930 ps (1,104 B at 95.04 Gbit/s) behind packet 49: u = s/92,930,
+///   U = 1 − (92,930 − s)/T, and R follows.
+#[test]
+fn hpcc_rates_are_those_of_the_equations() {
+    let text = star(2, "congestion_control = \"hpcc\"")
+        + &flow(0, 1, "30MB", "0us")
+        + "[measure]\ninterval = \"1ns\"\nflows = [0]\n[run]\nduration = \"9us\"\n";
+    let outcome = run(&plan(&text));
+    let rates = samples(&outcome, Quantity::Rate(0), 0);
+    // The sample at n ns, which holds before its events.
+    let rate_after = |at: u64| rates[(at / 1_000) as usize];
+    let (s, t) = (88_320, 2 * 88_320 + 4 * US + 17_280);
+    assert_eq!(rate_after(t + s - 2_000), 100_000_000_000);
+    assert_eq!(rate_after(t + s), 95_040_000_000);
+    assert_eq!(rate_after(t + 49 * s - 2_000), 95_040_000_000);
+    assert_eq!(rate_after(t + 49 * s), 90_328_000_000);
+    let gap = 92_930;
+    let u = 1.0 - (gap - s) as f64 / t as f64;
+    let expected = 95.04e9 * 0.95 / u + 4e7;
+    assert!((rate_after(t + 49 * s + gap) as f64 - expected).abs() < 2.0, "instead of {expected}");
+}
+
+/// TIMELY measures the round trip to the picosecond: T = 2·84,960 + 4 us + 2·5,280 ps
+/// for packets of 1,062 B and answers of 66 B. With T_high at 4 us the second
+/// measurement, which begins with the first packet that leaves T or later (number 50,
+/// at 50·84,960 ps), takes the rate down by 0.8·(1 − 4 us/T).
+#[test]
+fn timely_measures_the_round_trip() {
+    let text = star(2, "congestion_control = \"timely\"")
+        + &flow(0, 1, "30MB", "0us")
+        + "[timely]\nt_low = \"1us\"\nt_high = \"4us\"\n"
+        + "[measure]\ninterval = \"1ns\"\nflows = [0]\n[run]\nduration = \"9us\"\n";
+    let outcome = run(&plan(&text));
+    let rates = samples(&outcome, Quantity::Rate(0), 0);
+    let t = 2 * 84_960 + 4 * US + 2 * 5_280;
+    let answered = 50 * 84_960 + t;
+    let expected = 1e11 * (1.0 - 0.8 * (1.0 - 4e6 / t as f64));
+    assert_eq!(rates[(answered / 1_000) as usize - 1], 100_000_000_000);
+    assert_eq!(rates[(answered / 1_000) as usize], expected as u64);
+}
+
 /// What comes of long flows that share a bottleneck, the second half of them from
 /// 300 us on: Jain's index of what each got through in the last third, all of it
 /// together in Gbit/s, the mean and the longest queue there, in bytes, and pauses.

@@ -127,13 +127,12 @@ mod tests {
     };
 
     /// By hand: four packets in flight, so that rounds end with the answers 1, 6, 11, …
-    /// Answers 1 to 5 are not marked: at line rate nothing grows. Answer 6 ends the
-    /// round (F = 0, α = 15/16) and is marked: R = 100·(1 − 15/32) = 53.125, reduced
-    /// until something beyond packet 10 is acknowledged. Answers 7 and 8 are marked
-    /// and change nothing. Answer 11 ends the round: packets 7 to 11, of which 7 and 8
-    /// were marked, F = 2/5, α = 15/16·15/16 + 0.4/16 = 0.90390625; it is no longer
-    /// reduced, and grows to 53.725. Answer 13 is marked: R = 53.725·(1 −
-    /// 0.451953125) = 29.443818…
+    /// Answers 1 to 5 are not marked: at line rate nothing grows. Answer 6 is marked and
+    /// ends the round of packets 2 to 6: F = 1/5, α = 15/16 + 0.2/16 = 0.95, R = 100·(1 −
+    /// 0.475) = 52.5, reduced until something beyond packet 10 is acknowledged. Answers 7
+    /// and 8 are marked and change nothing. Answer 11 ends the round of packets 7 to 11:
+    /// F = 2/5, α = 0.95·15/16 + 0.4/16 = 0.915625; it is no longer reduced, and grows to
+    /// 53.1. Answer 13 is marked: R = 53.1·(1 − 0.4578125).
     #[test]
     fn the_rate_follows_the_algorithm() {
         let mut s = Sender::new(100_000_000_000);
@@ -145,9 +144,9 @@ mod tests {
         }
         let expected = |n| match n {
             1..=5 => (100.0, 1.0),
-            6..=10 => (53.125, 0.9375),
-            11..=12 => (53.725, 0.903_906_25),
-            _ => (53.725 * 0.548_046_875, 0.903_906_25),
+            6..=10 => (52.5, 0.95),
+            11..=12 => (53.1, 0.915_625),
+            _ => (53.1 * 0.542_187_5, 0.915_625),
         };
         for (n, (rate, alpha)) in (1..).zip(seen) {
             let (r, a) = expected(n);
