@@ -27,6 +27,7 @@ pub mod outcome;
 mod packet;
 mod partition;
 mod port;
+mod pull;
 mod telemetry;
 mod world;
 

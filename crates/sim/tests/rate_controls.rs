@@ -274,6 +274,8 @@ fn every_flow_completes_under_every_flow_control() {
             ("bfc", "irn", clos, "2MB"),
             ("per-flow-queue", "go-back-n", clos, "2MB"),
             ("portfc", "go-back-n", ndc, "8MB"),
+            ("pyrrha", "go-back-n", clos, "4MB"),
+            ("pyrrha", "irn", clos, "4MB"),
             ("none", "irn", clos, "300kB"),
             ("none", "go-back-n", clos, "300kB"),
         ] {
@@ -298,7 +300,9 @@ fn every_flow_completes_under_every_flow_control() {
 #[test]
 fn threads_change_nothing() {
     for control in CONTROLS {
-        for (scheme, kind) in [("pfc", "go-back-n"), ("none", "irn"), ("bfc", "go-back-n")] {
+        for (scheme, kind) in
+            [("pfc", "go-back-n"), ("none", "irn"), ("bfc", "go-back-n"), ("pyrrha", "go-back-n")]
+        {
             let plan = plan(&format!(
                 "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 3\n\
                  host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
