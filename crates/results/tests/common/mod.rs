@@ -188,6 +188,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         deadlock: None,
         blocking: None,
         ate: None,
+        pyrrha: None,
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,
