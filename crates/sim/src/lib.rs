@@ -28,6 +28,7 @@ mod packet;
 mod partition;
 mod port;
 mod pull;
+mod telemetry;
 mod world;
 
 use outcome::{Counters, Outcome};
