@@ -186,6 +186,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         drops: Vec::new(),
         deadlock: None,
         blocking: None,
+        paths: None,
         ate: None,
         waiting: Vec::new(),
         counters: Counters {
