@@ -1,13 +1,13 @@
 //! The same in words and bars.
 
-use super::{FlowAnswer, Head, Overview, PartTime, Place, PortAnswer, RootTime};
+use super::{FlowAnswer, Head, Overview, PartTime, Place, PortAnswer, RootTime, Step, Victim};
 use crate::human;
 use crate::table::{Align, aligned, wrapped};
 
 /// Victims of a port that are named.
 const LISTED: usize = 20;
-/// Places of a root, and roots of a victim, that are named.
-const NAMED: usize = 3;
+/// Parts of the time at a port in one line.
+const IN_LINE: usize = 4;
 /// Columns of the longest bar.
 const BAR: u64 = 40;
 
@@ -116,7 +116,7 @@ fn reason(answer: &FlowAnswer) -> String {
     };
     let time = format!("{} of it ({})", human::time(*time_ps), share(*time_ps, took));
     let most = || {
-        let at = |step: &&super::Step| {
+        let at = |step: &&Step| {
             step.shares.iter().filter(|share| share.part == *part).map(|share| share.time_ps).sum::<u64>()
         };
         let step = answer.steps.iter().max_by_key(at);
@@ -170,49 +170,45 @@ pub fn flow(answer: &FlowAnswer) -> String {
     text += "\n";
     text += &bars(&answer.parts);
     text += "\n";
+    text + &steps(&answer.steps)
+}
+
+/// A line for each port of a path, or more where much happened.
+fn steps(steps: &[Step]) -> String {
     let mut rows = vec![["leg", "port", "time", "spent"].map(String::from).to_vec()];
-    for step in &answer.steps {
+    for step in steps {
         let mut shares: Vec<_> = step.shares.iter().collect();
         shares.sort_by_key(|share| std::cmp::Reverse(share.time_ps));
-        let spent: Vec<String> = shares
-            .iter()
-            .map(|share| {
+        for (i, some) in shares.chunks(IN_LINE).enumerate() {
+            let spent = some.iter().map(|share| {
                 let root = share.root.as_ref().map_or(String::new(), |root| format!(" for {root}"));
-                format!("{}{root} {}", share.part, human::time(share.time_ps))
-            })
-            .collect();
-        rows.push(vec![
-            step.leg.clone(),
-            way(&step.port, &step.peer),
-            human::time(step.time_ps),
-            spent.join(", "),
-        ]);
+                format!("{} {}{root}", human::time(share.time_ps), share.part)
+            });
+            let spent = spent.collect::<Vec<_>>().join(", ");
+            rows.push(match i {
+                0 => {
+                    vec![step.leg.clone(), way(&step.port, &step.peer), human::time(step.time_ps), spent]
+                }
+                _ => vec![String::new(), String::new(), String::new(), spent],
+            });
+        }
     }
-    text + &aligned(&rows, &[Align::Left, Align::Left, Align::Right, Align::Left])
+    aligned(&rows, &[Align::Left, Align::Left, Align::Right, Align::Left])
 }
 
-fn listed(places: &[Place], count_flows: bool) -> String {
-    let mut names: Vec<String> = places
-        .iter()
-        .take(NAMED)
-        .map(|place| {
-            let flows = if count_flows {
-                format!(", {}", human::counted(place.flows as u64, "flow"))
-            } else {
-                String::new()
-            };
-            format!("{} ({}{flows})", way(&place.port, &place.peer), human::time(place.time_ps))
-        })
-        .collect();
-    if places.len() > NAMED {
-        names.push(format!("{} more", places.len() - NAMED));
-    }
-    human::listed(&names)
+/// The first of some places, and how many others there are.
+fn most(places: &[Place]) -> String {
+    let Some(first) = places.first() else { return String::new() };
+    let others = match places.len() {
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    format!("{} {}{others}", way(&first.port, &first.peer), human::time(first.time_ps))
 }
 
-fn victims(victims: &[super::Victim], most: &str) -> String {
+fn victims(victims: &[Victim], whom: &str) -> String {
     let mut rows =
-        vec![["flow", "size", "took", "ideal", "x", "innocent", "", most].map(String::from).to_vec()];
+        vec![["flow", "size", "took", "ideal", "x", "innocent", "", whom].map(String::from).to_vec()];
     for victim in victims {
         let head = &victim.head;
         let times = match (head.finished, head.ideal_ps) {
@@ -228,7 +224,7 @@ fn victims(victims: &[super::Victim], most: &str) -> String {
             times,
             human::time(victim.innocent_ps),
             share(victim.innocent_ps, head.took_ps),
-            listed(&victim.most[..victim.most.len().min(1)], false),
+            most(&victim.most),
         ]);
     }
     use Align::{Left, Right};
@@ -241,7 +237,7 @@ pub fn port(answer: &PortAnswer) -> String {
     let own = match answer.own_flows {
         0 => String::new(),
         n => format!(
-            " {} on the way through it waited {} for it.",
+            " {} that did go through it waited {} for it.",
             human::counted(n as u64, "flow"),
             human::time(answer.own_ps)
         ),
@@ -253,7 +249,7 @@ pub fn port(answer: &PortAnswer) -> String {
         "",
         "",
         &format!(
-            "{port} held up {} for {} in all that were not on their way through it.{own}",
+            "{port} held up {} whose way did not go on through it, by {} in all.{own}",
             human::counted(answer.victims.len() as u64, "flow"),
             human::time(answer.innocent_ps),
         ),
@@ -295,9 +291,9 @@ pub fn overview(answer: &Overview) -> String {
             answer.scenario,
             human::counted(answer.flows as u64, "flow"),
             match innocent {
-                0 => "None of them waited for congestion off its way.".to_string(),
+                0 => "None of them waited for congestion off its path.".to_string(),
                 time => format!(
-                    "{} waited for congestion off their way, {} of all flows' time.",
+                    "{} waited for congestion off the path, {} of all flows' time.",
                     human::counted(answer.innocent_flows as u64, "flow"),
                     share(time, answer.took_ps)
                 ),
@@ -314,13 +310,13 @@ pub fn overview(answer: &Overview) -> String {
         text += &victims(&answer.victims, "most of it for");
         text += "\nWorst roots\n";
         let mut rows =
-            vec![["congested port", "innocent", "flows", "where they waited"].map(String::from).to_vec()];
+            vec![["congested port", "innocent", "flows", "they waited most at"].map(String::from).to_vec()];
         for root in &answer.roots {
             rows.push(vec![
                 way(&root.port, &root.peer),
                 human::time(root.innocent_ps),
                 human::count(root.victims as u64),
-                listed(&root.places, true),
+                most(&root.places),
             ]);
         }
         text += &aligned(&rows, &[Align::Left, Align::Right, Align::Right, Align::Left]);
