@@ -74,7 +74,7 @@ pub struct Letters {
     /// [`Packet::number`]. With what they carry for the blocking oracle.
     frames: Vec<(ControlFrame, Option<Roots>)>,
     /// Of the others, in their order: what they have been through. Only with critical paths.
-    records: Vec<Record>,
+    records: Vec<Option<Record>>,
 }
 
 /// Everything but the flow control's own state. All arrays are those of the
@@ -327,7 +327,7 @@ impl<'a> Core<'a> {
             if packet.kind != Kind::Control
                 && let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut())
             {
-                critical.keep(id, records.next().unwrap_or_default());
+                critical.keep(id, records.next().flatten());
             }
             self.post(letter.time, letter.kind, letter.port, id);
         }

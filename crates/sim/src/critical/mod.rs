@@ -7,8 +7,9 @@
 //! packet arrived there, and that packet left its sender at a time `s`. So the
 //! time of the flow is cut in two: what its source did until `s`, and the way of
 //! this packet and of its answer. Which packet it will be nobody knows before, so
-//! each data packet has a record of what it has been through, which its answer
-//! takes over; it starts with what the source had done when the packet was made.
+//! each data packet that might be it has a record of what it has been through, which
+//! its answer takes over; it starts with what the source had done when the packet
+//! was made.
 //!
 //! *The source* is in one state at a time: a packet of the flow is on its wire
 //! (sending, or recovery if it is a repeat); the queue pair stands in its ring (and
@@ -22,86 +23,26 @@
 //! is paused. Who is let go and stands behind others that had piled up is queueing.
 //!
 //! *At what cost.* A record has a source's parts (one for each port, part and root)
-//! and some four for each hop; so some hundred bytes, for each packet under way.
-//! Records lie beside the packets' slots, and travel in letters.
+//! and some three for each hop; so some hundred bytes. Records lie beside the packets'
+//! slots, and travel in letters. Where packets stay in order and no window closes
+//! (go-back-N without one), a flow's last packet and repeats alone are followed: what
+//! completes a flow then is the answer to one of these.
+
+mod end;
+mod record;
+
+pub use end::shares;
+pub use record::Record;
 
 use crate::core::Core;
-use crate::outcome::{Leg, Part, Pause, Share};
+use crate::outcome::{Leg, Part, Pause};
 use crate::packet::{Kind, NONE};
+use record::{Piece, Source, add};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
+use xoff_kernel::wheel::prefetch;
 use xoff_plan::plan::{ENDS, Plan};
-
-/// A stretch of a path, or the sum of those that are alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
-    leg: Leg,
-    part: Part,
-    port: u32,
-    /// [`NONE`] if no pause.
-    root: u32,
-    time: Time,
-}
-
-impl Piece {
-    fn is_like(&self, other: &Self) -> bool {
-        (self.leg, self.part, self.port, self.root) == (other.leg, other.part, other.port, other.root)
-    }
-}
-
-/// Adds a piece to those like it.
-fn add(sums: &mut Vec<Piece>, piece: Piece) {
-    match sums.iter_mut().find(|known| known.is_like(&piece)) {
-        Some(known) => known.time += piece.time,
-        None if piece.time > 0 => sums.push(piece),
-        None => {}
-    }
-}
-
-/// What a flow's source has done since the flow began.
-#[derive(Clone, Debug, Default)]
-struct Source {
-    /// Until when.
-    at: Time,
-    /// One beyond the highest packet that was ever sent.
-    highest: u32,
-    /// Where its last packet was sent, and whether again.
-    last: Option<(u32, Part)>,
-    /// Sums.
-    pieces: Vec<Piece>,
-}
-
-impl Source {
-    /// What was put beyond `now`, the end of a packet that is still being sent, has
-    /// not happened yet: the flow goes on at another port, or the run ends.
-    fn rewind(&mut self, now: Time) {
-        let ahead = self.at.saturating_sub(now);
-        let Some((port, part)) = self.last.filter(|_| ahead > 0) else { return };
-        let sent = |p: &&mut Piece| (p.leg, p.part, p.port) == (Leg::Source, part, port);
-        if let Some(piece) = self.pieces.iter_mut().find(sent) {
-            piece.time -= ahead;
-        }
-        self.at = now;
-    }
-}
-
-/// What a packet has been through.
-#[derive(Clone, Debug, Default)]
-pub struct Record {
-    /// The slot holds a data packet, or its answer.
-    live: bool,
-    /// When its source began to send it, and what that had done before.
-    sent: Time,
-    source: Vec<Piece>,
-    /// Until when the way is known …
-    at: Time,
-    /// … and what it was, in the order of time.
-    way: Vec<Piece>,
-    /// The list that it waits in, or [`NONE`], …
-    list: u32,
-    /// … and those that it was in before at this port, each with when it left.
-    stays: Vec<(u32, Time)>,
-}
+use xoff_schemes::congestion_control::CongestionControlParams;
 
 /// A span in which a list did not send.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +70,12 @@ struct Place<'h> {
 pub struct Critical {
     /// By flow.
     sources: Vec<Source>,
-    /// By packet.
+    /// Every data packet is followed, not only those that can complete their flow
+    /// while packets stay in order.
+    all: bool,
+    /// By packet: whether it is followed.
+    live: Vec<bool>,
+    /// The same, of what.
     records: Vec<Record>,
     /// By list: its pauses that have ended, in order.
     pasts: Vec<Vec<Past>>,
@@ -153,7 +99,14 @@ impl Critical {
         };
         plan.receivers.iter().for_each(|r| close(r.rx, &r.stalls, Part::Receiver));
         plan.faults.down.iter().for_each(|d| close(d.port, &d.spans, Part::Down));
+        let windows = !plan.irn.is_empty()
+            || plan.transport.window.is_some()
+            || !matches!(
+                plan.congestion_control,
+                CongestionControlParams::None | CongestionControlParams::Dcqcn(_)
+            );
         Self {
+            all: windows || !plan.faults.tables.is_empty(),
             sources: vec![Source::default(); plan.flows.len()],
             pasts: vec![Vec::new(); lists],
             closed,
@@ -163,12 +116,17 @@ impl Critical {
 
     /// A packet joins a list, maybe from another one of the same port.
     pub fn joins(&mut self, list: usize, id: u32, now: Time) {
-        if let Some(record) = self.records.get_mut(id as usize).filter(|record| record.live) {
+        if self.follows(id) {
+            let record = &mut self.records[id as usize];
             let before = std::mem::replace(&mut record.list, list as u32);
             if before != NONE {
-                record.stays.push((before, now));
+                record.stays.get_or_insert_default().push((before, now));
             }
         }
+    }
+
+    fn follows(&self, id: u32) -> bool {
+        self.live.get(id as usize).is_some_and(|live| *live)
     }
 
     /// A pause of a list has ended.
@@ -179,17 +137,36 @@ impl Critical {
     }
 
     /// The record of a packet that leaves for another part of the run.
-    pub fn take(&mut self, id: u32) -> Record {
-        self.records.get_mut(id as usize).map(std::mem::take).unwrap_or_default()
+    pub fn take(&mut self, id: u32) -> Option<Record> {
+        let followed = self.follows(id);
+        self.forget(id);
+        followed.then(|| std::mem::take(&mut self.records[id as usize]))
     }
 
     /// Keeps the record of a packet that has come from another part of the run.
-    pub fn keep(&mut self, id: u32, record: Record) {
+    pub fn keep(&mut self, id: u32, record: Option<Record>) {
+        match record {
+            Some(record) => *self.begin(id) = record,
+            None => self.forget(id),
+        }
+    }
+
+    /// Follows the packet in a slot.
+    fn begin(&mut self, id: u32) -> &mut Record {
         let id = id as usize;
         if id >= self.records.len() {
             self.records.resize_with(id + 1, Record::default);
+            self.live.resize(id + 1, false);
         }
-        self.records[id] = record;
+        self.live[id] = true;
+        &mut self.records[id]
+    }
+
+    /// Whatever was in a slot is not followed.
+    fn forget(&mut self, id: u32) {
+        if let Some(live) = self.live.get_mut(id as usize) {
+            *live = false;
+        }
     }
 
     /// Cuts a wait into pieces, in the order of time. `standing` are pauses that have
@@ -250,17 +227,6 @@ fn rest(hops: &[u32], at: u32) -> &[u32] {
     let rest = &hops[at as usize..];
     let end = rest.iter().position(|&port| port >= ENDS).expect("a route has an end");
     &rest[..end]
-}
-
-/// What a part of a run knows of paths at its end.
-#[derive(Default)]
-pub struct Known {
-    /// Of flows whose sources it runs: complete ones, and those that stand at their
-    /// source. `true`: nothing of it is under way as far as the source knows; what is
-    /// under way counts if there is any.
-    flows: Vec<(u32, bool, Vec<Piece>)>,
-    /// By unfinished flow: of what is under way the oldest, and when it was sent.
-    under_way: BTreeMap<u32, (Time, Vec<Piece>)>,
 }
 
 impl Core<'_> {
@@ -339,8 +305,9 @@ impl Core<'_> {
         if next < source.highest {
             return add(&mut source.pieces, here(Part::Recovery, left));
         }
-        let Some(answer) = answer else { return add(&mut source.pieces, here(Part::Pacing, left)) };
-        for piece in critical.records[answer as usize].way.iter().rev() {
+        let followed = answer.filter(|id| critical.live.get(*id as usize) == Some(&true));
+        let Some(id) = followed else { return add(&mut source.pieces, here(Part::Pacing, left)) };
+        for piece in critical.records[id as usize].way().iter().rev() {
             let time = piece.time.min(left);
             add(&mut source.pieces, Piece { time, ..*piece });
             left -= time;
@@ -371,40 +338,55 @@ impl Core<'_> {
             Kind::Data => Leg::Data,
             Kind::Ack | Kind::Nack => Leg::Ack,
             Kind::Free | Kind::Cnp | Kind::Control => {
-                critical.keep(id, Record::default());
+                critical.forget(id);
                 return self.put_back(critical);
             }
         };
+        let own = leg == Leg::Data && queue > self.lanes;
+        if !own && !critical.follows(id) {
+            return self.put_back(critical);
+        }
         let sending = p.wire_time(packet.size, || self.plan.topology.ports[port as usize].rate);
         let group = p.first_queue + queue as u32;
-        let mut record = critical.take(id);
-        if leg == Leg::Data && queue > self.lanes {
+        let mut record;
+        if own {
             self.wait_in_ring(&mut critical, packet.flow);
+            let last = packet.number + 1 == self.senders[packet.flow as usize].transport.total;
+            let again = packet.number < critical.sources[packet.flow as usize].highest;
+            let followed = critical.all || last || again;
+            record = if followed { std::mem::take(critical.begin(id)) } else { Record::default() };
             let source = &mut critical.sources[packet.flow as usize];
             source.rewind(now);
-            record.live = true;
-            (record.sent, record.at) = (now, now);
-            record.source.clone_from(&source.pieces);
-            record.way.clear();
-            let part = if packet.number < source.highest { Part::Recovery } else { Part::Sending };
+            if followed {
+                (record.sent, record.at, record.stays) = (now, now, None);
+                record.source = source.pieces.len() as u32;
+                record.pieces.clone_from(&source.pieces);
+            }
+            let part = if again { Part::Recovery } else { Part::Sending };
             add(&mut source.pieces, Piece { leg: Leg::Source, part, port, root: NONE, time: sending });
             source.highest = source.highest.max(packet.number + 1);
             source.last = Some((port, part));
             source.at = now + sending;
+            if !followed {
+                critical.forget(id);
+                return self.put_back(critical);
+            }
         } else {
+            // The one behind it is next, and its record lies anywhere.
+            prefetch(&critical.records, packet.next as usize);
+            record = std::mem::take(&mut critical.records[id as usize]);
             self.wait_in_queues(&mut critical, &mut record, group, (port, leg, packet.hop), now);
         }
         let mut on = |part, time| {
             if time > 0 {
-                record.way.push(Piece { leg, part, port, root: NONE, time });
+                record.pieces.push(Piece { leg, part, port, root: NONE, time });
             }
         };
         on(Part::Sending, sending);
         on(Part::Propagation, p.delay);
         record.at = now + sending + p.delay;
         record.list = NONE;
-        record.stays.clear();
-        critical.keep(id, record);
+        critical.records[id as usize] = record;
         self.put_back(critical);
     }
 
@@ -419,14 +401,13 @@ impl Core<'_> {
     ) {
         let rest = rest(self.hops, hop);
         let last = if record.list == NONE { group } else { record.list };
-        let stays = std::mem::take(&mut record.stays);
-        for &(list, until) in stays.iter().chain(&[(last, now)]) {
+        let stays = record.stays.take();
+        for &(list, until) in stays.iter().flat_map(|stays| stays.iter()).chain(&[(last, now)]) {
             let place = Place { list, group, port, leg, rest };
             let standing = [self.standing_at(list), self.standing_at(group)];
-            critical.cut(place, (record.at, until), standing, |piece| record.way.push(piece));
+            critical.cut(place, (record.at, until), standing, |piece| record.pieces.push(piece));
             record.at = record.at.max(until);
         }
-        record.stays = stays;
     }
 
     /// The answer `id`, which has just been taken out, completes its flow.
@@ -440,8 +421,8 @@ impl Core<'_> {
         let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
             return;
         };
-        let Record { source, way, .. } = critical.take(id);
-        let path = in_order(source, way);
+        let record = critical.take(id).expect("what completes a flow is followed");
+        let path = record.path();
         assert_eq!(path.iter().map(|p| p.time).sum::<Time>(), took, "the parts of flow {flow} add up");
         critical.done.push((flow, path));
         critical.sources[flow as usize].pieces = Vec::new();
@@ -471,112 +452,4 @@ impl Core<'_> {
             }
         }
     }
-
-    /// What this part knows at the end of the run. Before [`Core::blame`].
-    pub fn paths(&mut self, now: Time) -> Option<Known> {
-        let mut critical = self.critical()?;
-        self.now = now;
-        let mut known = Known::default();
-        known.flows.extend(critical.done.drain(..).map(|(flow, path)| (flow, false, path)));
-        for (flow, f) in (0u32..).zip(&self.plan.flows) {
-            let seen = &self.observed.flows[flow as usize];
-            if self.partition.of(f.src) != self.part || seen.started.is_none() || seen.completed.is_some() {
-                continue;
-            }
-            let sender = &self.senders[flow as usize];
-            let (ready, held, port) = (sender.ready(), sender.held(), sender.port());
-            critical.sources[flow as usize].rewind(now);
-            if ready {
-                self.wait_in_ring(&mut critical, flow);
-            }
-            let source = &mut critical.sources[flow as usize];
-            let part = if held { Part::Pacing } else { Part::Recovery };
-            let time = now - source.at;
-            add(&mut source.pieces, Piece { leg: Leg::Source, part, port, root: NONE, time });
-            known.flows.push((flow, !ready && !held, std::mem::take(&mut source.pieces)));
-        }
-        for id in 0..self.packets.slots().len() as u32 {
-            let packet = self.packets[id];
-            let leg = match packet.kind {
-                Kind::Data => Leg::Data,
-                Kind::Ack | Kind::Nack => Leg::Ack,
-                Kind::Free | Kind::Cnp | Kind::Control => continue,
-            };
-            let mut record = critical.take(id);
-            let oldest = known.under_way.get(&packet.flow).is_none_or(|other| record.sent < other.0);
-            if !record.live || !oldest {
-                continue;
-            }
-            if record.list != NONE {
-                let port = self.hops[packet.hop as usize];
-                let queue = 1 + u32::from(packet.lane);
-                let group = self.ports[port as usize].first_queue + queue;
-                self.wait_in_queues(&mut critical, &mut record, group, (port, leg, packet.hop), now);
-            }
-            // What is on a wire arrives after the end.
-            let mut ahead = record.at - now;
-            while let Some(piece) = record.way.last_mut().filter(|_| ahead > 0) {
-                let time = piece.time.min(ahead);
-                piece.time -= time;
-                ahead -= time;
-                if piece.time == 0 {
-                    record.way.pop();
-                }
-            }
-            let path = in_order(record.source, record.way);
-            known.under_way.insert(packet.flow, (record.sent, path));
-        }
-        Some(known)
-    }
-}
-
-/// The pieces of a path as one has them who follows it: those of the source first,
-/// then port by port of the `way`; what is alike is one piece.
-fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
-    let mut places: Vec<(Leg, u32)> = Vec::new();
-    for piece in way.iter().chain(&source) {
-        if !places.contains(&(piece.leg, piece.port)) {
-            places.push((piece.leg, piece.port));
-        }
-    }
-    // Stable: within a leg they stay in the order of the way.
-    places.sort_by_key(|place| place.0);
-    let mut path = source;
-    way.into_iter().for_each(|piece| add(&mut path, piece));
-    let place = |p: &Piece| places.iter().position(|&place| place == (p.leg, p.port));
-    path.retain(|p| p.time > 0);
-    path.sort_by_key(|p| (place(p), p.part, p.root));
-    path
-}
-
-/// All flows' paths, of what the parts of a run know.
-pub fn shares(plan: &Plan, parts: Vec<Known>) -> Vec<Share> {
-    let mut under_way: BTreeMap<u32, (Time, Vec<Piece>)> = BTreeMap::new();
-    let mut flows: Vec<Option<(bool, Vec<Piece>)>> = vec![None; plan.flows.len()];
-    for part in parts {
-        for (flow, waits, path) in part.flows {
-            flows[flow as usize] = Some((waits, path));
-        }
-        for (flow, other) in part.under_way {
-            let known = under_way.entry(flow).or_insert_with(|| (Time::MAX, Vec::new()));
-            if other.0 < known.0 {
-                *known = other;
-            }
-        }
-    }
-    let mut shares = Vec::new();
-    for (flow, known) in (0..).zip(flows) {
-        let Some((waits, mut path)) = known else { continue };
-        if let Some((_, way)) = under_way.remove(&flow).filter(|_| waits) {
-            path = way;
-        }
-        let path = in_order(path, Vec::new());
-        let mut step = 0;
-        for (i, p) in path.iter().enumerate() {
-            step += u32::from(i > 0 && (path[i - 1].leg, path[i - 1].port) != (p.leg, p.port));
-            let root = (p.root != NONE).then_some(p.root);
-            shares.push(Share { flow, step, leg: p.leg, part: p.part, port: p.port, root, time: p.time });
-        }
-    }
-    shares
 }
