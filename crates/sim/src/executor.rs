@@ -33,6 +33,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControl;
+use xoff_schemes::flow_control::pyrrha::Tally;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
 /// time ends at the first one after its last flow.
@@ -436,7 +438,11 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut drops = std::collections::BTreeMap::new();
         let mut blocking: Option<Blocking> = None;
         let mut paths = Vec::new();
+        let mut pyrrha: Option<Tally> = None;
         for engine in &mut guards {
+            if let FlowControl::Pyrrha(part) = &engine.flow_control {
+                pyrrha.get_or_insert_default().add(part.tally());
+            }
             let core = &mut engine.core;
             core.tell_flows();
             paths.extend(core.paths(at));
@@ -478,6 +484,7 @@ impl<'s, 'a> Run<'s, 'a> {
             blocking,
             paths: plan.measure.explain.then(|| critical::shares(plan, paths)),
             ate,
+            pyrrha,
             counters,
         }
     }

@@ -2,6 +2,7 @@
 
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
+use xoff_schemes::flow_control::pyrrha::Tally;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +36,8 @@ pub struct Outcome {
     pub paths: Option<Vec<Share>>,
     /// What sources did that chose the first hop of their flows, if they do.
     pub ate: Option<AteOutcome>,
+    /// What Pyrrha did, if that is the flow control.
+    pub pyrrha: Option<Tally>,
     /// Totals.
     pub counters: Counters,
 }

@@ -233,12 +233,13 @@ const MIX: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 2\nho
     [[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.4\n\
     [[traffic]]\nname = \"incast\"\nkind = \"incast\"\nfan_in = 8\nsize = \"100kB\"\nto = \"random\"\nperiod = \"40us\"\n";
 
-const SCHEMES: [&[(&str, &str)]; 5] = [
+const SCHEMES: [&[(&str, &str)]; 6] = [
     &[("flow_control.scheme", "pfc"), ("flow_control.xoff", "30kB"), ("flow_control.xon", "20kB")],
     &[("flow_control.scheme", "bfc"), ("flow_control.queues", "8"), ("transport.kind", "irn")],
     &[("flow_control.scheme", "bfc"), ("flow_control.acks", "queues"), ("flow_control.queues", "3")],
     &[("flow_control.scheme", "per-flow-queue"), ("transport.kind", "irn")],
     &[("flow_control.scheme", "none"), ("transport.kind", "irn"), ("switch.buffer", "300kB")],
+    &[("flow_control.scheme", "pyrrha"), ("flow_control.k_pause", "10kB"), ("transport.kind", "irn")],
 ];
 
 #[test]
@@ -328,6 +329,18 @@ fn scheme() -> impl Strategy<Value = String> {
         )),
         (1u64..60).prop_map(|xoff| format!("scheme = \"per-flow-queue\"\nxoff = \"{xoff}kB\"\n")),
         Just("scheme = \"none\"\n".to_string()),
+        (
+            prop::sample::select(vec!["hiq", "single-tier"]),
+            prop::sample::select(vec!["soft", "hard", "off"]),
+            (2u64..60, 1u32..20),
+            any::<[bool; 2]>()
+        )
+            .prop_map(|(organisation, merging, (pause, queues), [hosts, acks])| format!(
+                "scheme = \"pyrrha\"\norganisation = \"{organisation}\"\nmerging = \"{merging}\"\n\
+                 k_pause = \"{pause}kB\"\nqueues = {queues}\nhosts = \"{}\"\nacks = \"{}\"\n",
+                if hosts { "obey" } else { "ignore" },
+                if acks { "queues" } else { "control" }
+            )),
     ]
 }
 

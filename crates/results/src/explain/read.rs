@@ -106,8 +106,9 @@ pub fn read(path: &Path) -> Result<Run, Error> {
         peers: BTreeMap::new(),
     };
     let ports = table(DataFile::Ports, &["port", "peer"])?;
-    let names = ports.texts("port").iter().flatten().cloned();
-    run.peers = names.zip(ports.texts("peer").iter().flatten().cloned()).collect();
+    let (names, peers) = (ports.texts("port"), ports.texts("peer"));
+    let pair = |i: usize| Some((names.get(i)?.to_owned(), peers.get(i)?.to_owned()));
+    run.peers = (0..ports.rows()).filter_map(pair).collect();
     index(&mut run).map_err(damaged)?;
     Ok(run)
 }
@@ -134,7 +135,7 @@ fn manifest(path: &Path) -> Result<Json, Error> {
 const FLOW_COLUMNS: [&str; 7] = ["src", "dst", "class", "size", "start_ps", "completed_ps", "ideal_ps"];
 
 fn flows(table: &Table, end_ps: u64) -> Vec<Flow> {
-    let text = |name: &str, i: usize| table.texts(name)[i].clone().unwrap_or_default();
+    let text = |name: &str, i: usize| table.texts(name).get(i).unwrap_or_default().to_owned();
     let int = |name: &str, i: usize| table.ints(name)[i].map(i64::unsigned_abs);
     let flow = |i: usize| {
         let (start_ps, completed_ps) = (int("start_ps", i), int("completed_ps", i));
@@ -156,7 +157,7 @@ fn flows(table: &Table, end_ps: u64) -> Vec<Flow> {
 const SHARE_COLUMNS: [&str; 7] = ["flow", "step", "leg", "port", "part", "root", "time_ps"];
 
 fn shares(table: &Table) -> Vec<Share> {
-    let text = |name: &str, i: usize| table.texts(name)[i].clone();
+    let text = |name: &str, i: usize| table.texts(name).get(i).map(str::to_owned);
     let int = |name: &str, i: usize| table.ints(name)[i].map_or(0, i64::unsigned_abs);
     let share = |i: usize| Share {
         flow: int("flow", i) as usize,

@@ -43,6 +43,7 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::prefetch;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::FlowControlParams;
 
 /// A span in which a list did not send.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +107,9 @@ impl Critical {
                 CongestionControlParams::None | CongestionControlParams::Dcqcn(_)
             );
         Self {
-            all: windows || !plan.faults.tables.is_empty(),
+            all: windows
+                || !plan.faults.tables.is_empty()
+                || matches!(plan.flow_control, FlowControlParams::Pyrrha(_)),
             sources: vec![Source::default(); plan.flows.len()],
             pasts: vec![Vec::new(); lists],
             closed,
