@@ -4,6 +4,7 @@
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{Controls, notification_points};
+use crate::critical::Record;
 use crate::faults::Faults;
 use crate::first_hop::{self, Source};
 use crate::host::{ReceiverState, SenderState};
@@ -75,6 +76,8 @@ pub struct Letters {
     frames: Vec<(ControlFrame, Option<Roots>)>,
     /// Telemetry of the other packets among them, if there is any.
     telemetry: Parcel,
+    /// Of the others, in their order: what they have been through. Only with critical paths.
+    records: Vec<Option<Record>>,
 }
 
 /// Everything but the flow control's own state. All arrays are those of the
@@ -319,6 +322,9 @@ impl<'a> Core<'a> {
             if self.telemetry.used() {
                 self.telemetry.pack(id, &mut self.outbox[part].telemetry);
             }
+            if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
+                self.outbox[part].records.push(critical.take(id));
+            }
             self.packets.remove(id);
         }
         self.outbox[part].letters.push(Letter { time, kind, port, packet });
@@ -326,6 +332,7 @@ impl<'a> Core<'a> {
 
     /// Takes in what another part has sent.
     pub fn receive(&mut self, post: &mut Letters) {
+        let mut records = post.records.drain(..);
         for letter in post.letters.drain(..) {
             let mut packet = letter.packet;
             if packet.kind == Kind::Control {
@@ -338,6 +345,11 @@ impl<'a> Core<'a> {
             let id = self.packets.insert(packet);
             if self.telemetry.used() && packet.kind != Kind::Control {
                 self.telemetry.unpack(id, &mut post.telemetry);
+            }
+            if packet.kind != Kind::Control
+                && let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut())
+            {
+                critical.keep(id, records.next().flatten());
             }
             self.post(letter.time, letter.kind, letter.port, id);
         }
@@ -594,6 +606,9 @@ impl Device for Core<'_> {
 
     fn hold(&mut self, port: u32, lane: u8) {
         self.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
+        if self.blocking.is_some() {
+            self.lane_is_held(port, lane);
+        }
     }
 
     fn resume(&mut self, port: u32, lane: u8) {
@@ -601,6 +616,9 @@ impl Device for Core<'_> {
         let p = &mut self.ports[port as usize];
         if p.paused & mask != 0 {
             p.paused &= !mask;
+            if self.blocking.is_some() {
+                self.held_lane_resumes(port, lane);
+            }
             if self.observed.standing(port, lane).is_some() {
                 if self.blocking.is_some() {
                     self.lane_resumes(port, lane, self.now);

@@ -119,6 +119,11 @@ impl SenderState {
         self.in_ring
     }
 
+    /// It waits for its pace.
+    pub fn held(&self) -> bool {
+        self.held
+    }
+
     /// Packets acknowledged in order.
     pub fn acknowledged(&self) -> u32 {
         self.transport.una
@@ -167,6 +172,10 @@ impl Core<'_> {
         }
         sender.in_ring = true;
         sender.ring_next = NONE;
+        if self.blocking.is_some() {
+            self.source_wait_ends(flow, None);
+        }
+        let sender = &mut self.senders[flow as usize];
         if self.leaves.used() {
             self.newcomer = Newcomer::Flow(flow);
             return;
@@ -210,6 +219,9 @@ impl Core<'_> {
     /// it is the first.
     #[cold]
     pub fn leave_ring_behind(&mut self, flow: u32, before: u32) -> Option<u32> {
+        if self.blocking.is_some() {
+            self.ring_wait_ends(flow);
+        }
         let at = self.ring_of(flow);
         let sender = &self.senders[flow as usize];
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
@@ -253,6 +265,9 @@ impl Core<'_> {
     /// A flow begins. Answers the port to kick.
     pub fn begin_flow(&mut self, flow: u32) -> u32 {
         self.observed.started(flow, self.now);
+        if self.blocking.is_some() {
+            self.path_begins(flow);
+        }
         if !self.sources.is_empty() {
             self.choose_first_hop(flow);
         }
@@ -429,6 +444,10 @@ impl Core<'_> {
             sender.deadline = self.now + self.plan.transport.rto;
             if sender.complete() {
                 self.observed.completed(flow, self.now);
+                if self.blocking.is_some() {
+                    self.path_ends(flow, id);
+                }
+                let sender = &self.senders[flow as usize];
                 // Gone back for packets that had arrived after all.
                 return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
@@ -438,6 +457,9 @@ impl Core<'_> {
             return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
         }
         let port = sender.port;
+        if self.blocking.is_some() && !sender.held && sender.transport.can_send() {
+            self.source_wait_ends(flow, Some(id));
+        }
         self.join_ring(flow);
         Some(port)
     }
@@ -491,6 +513,9 @@ impl Core<'_> {
     /// A paced flow may send again. Answers the port to kick.
     pub fn pace(&mut self, flow: u32) -> u32 {
         self.senders[flow as usize].held = false;
+        if self.blocking.is_some() {
+            self.pace_ends(flow);
+        }
         self.join_ring(flow);
         self.senders[flow as usize].port
     }

@@ -443,6 +443,9 @@ impl Core<'_> {
     pub fn leaf_shift(&mut self, leaf: u32) {
         let at = self.leaves.list(leaf);
         let flow = self.queues[at].head;
+        if self.blocking.is_some() {
+            self.ring_wait_ends(flow);
+        }
         let next = std::mem::replace(&mut self.senders[flow as usize].ring_next, NONE);
         self.queues[at].head = next;
         if next == NONE {

@@ -428,6 +428,10 @@ pub struct Measure {
     /// packets wait in paused queues to ports on their way, or off it.
     #[serde(default)]
     pub blocking: bool,
+    /// Whether the time of each flow is accounted for along its critical path, which
+    /// is what `xoff explain` shows. The oracle of `blocking` then watches, too.
+    #[serde(default)]
+    pub explain: bool,
     /// Flows whose rate is sampled, by their `id` in results: the rate that the
     /// congestion control grants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

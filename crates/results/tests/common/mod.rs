@@ -187,6 +187,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         drops: Vec::new(),
         deadlock: None,
         blocking: None,
+        paths: None,
         ate: None,
         pyrrha: None,
         waiting: Vec::new(),
