@@ -15,6 +15,7 @@ mod congestion;
 mod core;
 mod deadlock;
 mod deadlock_by_flow;
+mod deadlock_by_root;
 mod engine;
 mod executor;
 mod faults;
