@@ -16,6 +16,7 @@ mod core;
 mod critical;
 mod deadlock;
 mod deadlock_by_flow;
+mod deadlock_by_root;
 mod engine;
 mod executor;
 mod faults;

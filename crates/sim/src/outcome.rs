@@ -38,6 +38,9 @@ pub struct Outcome {
     pub ate: Option<AteOutcome>,
     /// What Pyrrha did, if that is the flow control.
     pub pyrrha: Option<Tally>,
+    /// Under Pyrrha: who was a root at the end, and who knew of any; in the order of
+    /// ports and lanes.
+    pub roots: Vec<RootsAtPort>,
     /// Totals.
     pub counters: Counters,
 }
@@ -453,6 +456,34 @@ pub struct Held {
     /// port of the cycle waits for; all that have packets in it, and maybe none,
     /// where the previous one waits because a host passes this port's pause on.
     pub flows: Vec<u32>,
+}
+
+/// What a port knows of congestion roots (Pyrrha).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootsAtPort {
+    /// The port.
+    pub port: PortId,
+    /// Its lane.
+    pub lane: u8,
+    /// It says that it is a root.
+    pub is_root: bool,
+    /// Bytes in its output queue.
+    pub output_bytes: u64,
+    /// The roots ahead, in order.
+    pub ahead: Vec<RootAhead>,
+}
+
+/// A root ahead of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootAhead {
+    /// The root.
+    pub root: PortId,
+    /// What goes through it must not be sent.
+    pub paused: bool,
+    /// Numbers of its isolation queues.
+    pub queues: Vec<u16>,
+    /// Bytes in these.
+    pub bytes: u64,
 }
 
 /// One standing wait: `port` has bytes to send and may not.
