@@ -1,6 +1,7 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
+use crate::balancing::{self, Chooser, Labelled};
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{notification_points, reaction_points};
@@ -124,6 +125,12 @@ pub struct Core<'a> {
     pub notifications: Vec<NotificationPoint>,
     /// By host; empty unless they choose the first hops of their flows.
     pub sources: Vec<Source>,
+    /// Devices that choose the way on of each packet, if they do.
+    pub chooser: Option<Box<Chooser<'a>>>,
+    /// By flow; empty unless senders change the labels of their flows.
+    pub labelled: Vec<Labelled>,
+    /// By flow, the same: marked data packets since the last answer that told of them.
+    pub echoes: Vec<u32>,
     /// By gate: deliveries that it still waits for. Empty without gates.
     pub gates: Vec<u32>,
     /// Generation of each timer of the flow control.
@@ -167,6 +174,7 @@ impl<'a> Core<'a> {
         let lanes = plan.lanes.len();
         let topology = &plan.topology;
         let queues_per_port = 1 + 2 * lanes;
+        let labelled = balancing::labelled(plan);
         let mut inner = vec![false; topology.ports.len()];
         for receiver in &plan.receivers {
             inner[receiver.rx as usize] = true;
@@ -265,6 +273,9 @@ impl<'a> Core<'a> {
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             sources: first_hop::sources(plan),
+            chooser: Chooser::new(plan),
+            echoes: vec![0; labelled.len()],
+            labelled,
             gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             faults,
@@ -417,7 +428,7 @@ impl<'a> Core<'a> {
         let id = self.unlink(port, queue);
         if let Some(oracle) = &mut self.blocking {
             let list = self.ports[port as usize].first_queue as usize + queue;
-            oracle.packet_leaves(list, id, &self.packets[id], self.hops);
+            oracle.packet_leaves(list, id, &self.packets[id], self.plan);
         }
         id
     }

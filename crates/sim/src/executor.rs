@@ -420,6 +420,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let waiting = deadlock::waiting(&world, at, &everything);
         let ports = observe::port_outcomes(&world);
         let ate = observe::ate_outcome(&world, at);
+        let plb = observe::plb_outcome(&world);
         let lanes = plan.lanes.len();
         let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();
         let accounts = (0..(plan.topology.ports.len() * lanes) as u32)
@@ -474,6 +475,7 @@ impl<'s, 'a> Run<'s, 'a> {
             waiting,
             blocking,
             ate,
+            plb,
             counters,
         }
     }
