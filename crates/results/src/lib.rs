@@ -19,6 +19,7 @@ pub mod names;
 pub mod network;
 pub mod notes;
 pub mod offered;
+pub mod plb;
 pub mod repro;
 pub mod statistics;
 pub mod stuck;

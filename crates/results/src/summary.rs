@@ -10,6 +10,7 @@ use crate::ate::{self, AteSummary};
 use crate::blocking::{self, BlockingSummary};
 use crate::names;
 use crate::notes::{self, Note};
+use crate::plb::{self, PlbSummary};
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
 use xoff_kernel::time::Time;
@@ -50,6 +51,8 @@ pub struct Summary {
     pub blocking: Option<BlockingSummary>,
     /// Choices of first hops, where sources made them.
     pub ate: Option<AteSummary>,
+    /// Changes of labels, where senders made them.
+    pub plb: Option<PlbSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -270,6 +273,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         pauses,
         blocking,
         ate: ate::summarise(plan, outcome),
+        plb: plb::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),

@@ -4,6 +4,7 @@ use crate::ate;
 use crate::blocking;
 use crate::human;
 use crate::notes::{Level, Note};
+use crate::plb;
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary};
 use crate::verdicts::State;
@@ -195,6 +196,9 @@ fn totals(s: &Summary) -> String {
     }
     if let Some(summary) = &s.ate {
         row("first hop", ate::row(summary));
+    }
+    if let Some(summary) = &s.plb {
+        row("labels", plb::row(summary));
     }
     let peaks = [
         ("buffer", &s.peaks.buffer),
