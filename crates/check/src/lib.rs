@@ -235,6 +235,7 @@ pub fn check(
             PauseScope::Queue { .. } => "queue",
             PauseScope::Flow => "flow",
             PauseScope::Onward => "onward",
+            PauseScope::Root => "root",
         },
         routes,
         flows: plan.flows.len(),
@@ -397,6 +398,7 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             "Which flows share one of the {queues} queues of a port is settled while they run: the worst \
              case is taken, that any two may."
         )),
+        PauseScope::Root => {}
         PauseScope::Onward => {
             if onward::portfc(plan).is_some_and(|p| p.variant.one_flag) {
                 notes.push(

@@ -25,7 +25,7 @@ pub fn pausable(plan: &Plan, lane: u8) -> bool {
         PauseScope::Nothing => false,
         // Under PortFC the lane of data, but for its DDQs and RQs.
         PauseScope::Lane | PauseScope::Onward => plan.lanes[usize::from(lane)].lossless,
-        PauseScope::Queue { .. } | PauseScope::Flow => true,
+        PauseScope::Queue { .. } | PauseScope::Flow | PauseScope::Root => true,
     }
 }
 

@@ -135,7 +135,7 @@ pub fn compare(
         // PortFC's queues are compared elsewhere.
         PauseScope::Nothing | PauseScope::Onward => false,
         PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
-        PauseScope::Queue { .. } | PauseScope::Flow => true,
+        PauseScope::Queue { .. } | PauseScope::Flow | PauseScope::Root => true,
     };
     if !stops(from.1) || !stops(to.1) {
         return Ok(false);

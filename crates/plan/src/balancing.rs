@@ -39,8 +39,12 @@ pub struct Choices {
     pub sets: Vec<u32>,
     /// By choice, and one more: where its ports begin in `sure`.
     sure_first: Vec<u32>,
-    /// Ports that are on every way from a choice on, in order.
+    /// Ports that are on every way from a choice on, in order, and how many ports stand
+    /// before each of them behind the choice.
     sure: Vec<PortId>,
+    sure_at: Vec<u8>,
+    /// By choice: ports from there to the end, on every way.
+    lengths: Vec<u8>,
 }
 
 impl Choices {
@@ -54,18 +58,59 @@ impl Choices {
             sets: Vec::new(),
             sure_first: none(),
             sure: Vec::new(),
+            sure_at: Vec::new(),
+            lengths: Vec::new(),
         }
     }
 
-    /// Adds a choice among these positions, with a set of ports and the ports that
-    /// every way on crosses. Answers its entry in the plan's hops.
-    pub(crate) fn add(&mut self, options: &[u32], set: u32, sure: &[PortId]) -> u32 {
+    /// Adds a choice among these positions of `hops`, with a set of ports. Answers its
+    /// entry in the hops. What is known of all ways on is worked out.
+    pub(crate) fn add(&mut self, hops: &[u32], options: &[u32], set: u32) -> u32 {
+        let (length, mut sure) = self.certain(hops, options[0]);
+        for &option in &options[1..] {
+            let (other, crossed) = self.certain(hops, option);
+            // All are shortest, so that a port stands equally far ahead on all of them.
+            debug_assert_eq!(length, other, "ways of one choice are equally long");
+            sure.retain(|place| crossed.contains(place));
+        }
         self.options.extend(options);
         self.first.push(self.options.len() as u32);
         self.sets.push(set);
-        self.sure.extend(sure);
+        self.lengths.push(length);
+        for (at, port) in sure {
+            self.sure.push(port);
+            self.sure_at.push(at);
+        }
         self.sure_first.push(self.sure.len() as u32);
         CHOICES + self.sets.len() as u32 - 1
+    }
+
+    /// Ports from a position to the end, and those that every way crosses, each with its
+    /// distance.
+    fn certain(&self, hops: &[u32], position: u32) -> (u8, Vec<(u8, PortId)>) {
+        let tail = &hops[position as usize..];
+        let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+        // A route has at most as many links as its time to live, 64, and an inner port.
+        let mut ports: Vec<(u8, PortId)> = (0..).zip(tail[..end].iter().copied()).collect();
+        let mut length = end as u8;
+        if is_choice(tail[end]) {
+            ports.extend(self.sure_places(tail[end]).map(|(at, port)| (length + at, port)));
+            length += self.length(tail[end]);
+        }
+        (length, ports)
+    }
+
+    /// Ports that every way from an entry that is a choice on crosses, in order, each
+    /// with the number of ports before it behind the choice.
+    fn sure_places(&self, entry: u32) -> impl Iterator<Item = (u8, PortId)> + '_ {
+        let choice = (entry - CHOICES) as usize;
+        let range = self.sure_first[choice] as usize..self.sure_first[choice + 1] as usize;
+        range.map(|i| (self.sure_at[i], self.sure[i]))
+    }
+
+    /// Ports from such an entry to the end.
+    fn length(&self, entry: u32) -> u8 {
+        self.lengths[(entry - CHOICES) as usize]
     }
 
     /// The positions that one chooses among at an entry of the plan's hops that is a choice.
@@ -89,7 +134,7 @@ impl Choices {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> u64 {
-        4 * (self.options.len() + self.sure.len() + 3 * self.sets.len()) as u64
+        (4 * self.options.len() + 5 * self.sure.len() + 13 * self.sets.len()) as u64
     }
 }
 
@@ -132,7 +177,34 @@ impl<'p> Onward<'p> {
     }
 }
 
+/// What is known of one port on a packet's way on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// The packet will leave through this egress port.
+    Port(PortId),
+    /// A device on the way will choose it.
+    Unknown,
+    /// The way ends before.
+    End,
+}
+
 impl Plan {
+    /// What stands `distance` ports behind the one of `position`, on the way on from there.
+    pub fn ahead(&self, position: u32, distance: u32) -> Ahead {
+        let known = self.onward(position).known;
+        if let Some(&port) = known.get(distance as usize) {
+            return Ahead::Port(port);
+        }
+        let entry = self.hops[position as usize + known.len()];
+        let Some(choices) = self.choices_at(entry) else { return Ahead::End };
+        let behind = distance - known.len() as u32;
+        if behind >= u32::from(choices.length(entry)) {
+            return Ahead::End;
+        }
+        let mut sure = choices.sure_places(entry);
+        sure.find(|&(at, _)| u32::from(at) == behind).map_or(Ahead::Unknown, |(_, port)| Ahead::Port(port))
+    }
+
     /// What is known of the way on of a packet that stands at `position` of the hops.
     pub fn onward(&self, position: u32) -> Onward<'_> {
         let tail = &self.hops[position as usize..];

@@ -13,6 +13,7 @@ use xoff_schemes::congestion_control::dcqcn::{Reaction, Step};
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
+use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
@@ -298,6 +299,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             pause_time(p.pause_time)
         ),
         FlowControlParams::PortFc(p) => portfc(p, own),
+        FlowControlParams::Pyrrha(p) => pyrrha(p, own),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;
@@ -326,6 +328,31 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// Pyrrha's thresholds and queues.
+fn pyrrha(p: &PyrrhaParams, own: usize) -> String {
+    let shown = |values: &[u64]| range(&values[..own], |&b| Bytes(b).to_string());
+    let organisation = match p.organisation {
+        Organisation::Hiq => "one for each root",
+        Organisation::SingleTier => "one for each set of roots",
+    };
+    let mut text = format!(
+        "pyrrha (K_pause {}, K_resume {}, response time {})\n  {} isolation queues of each port, {organisation}",
+        shown(&p.k_pause),
+        shown(&p.k_resume),
+        Span(p.response_time),
+        p.queues,
+    );
+    match p.merging {
+        Merging::Soft => {}
+        Merging::Hard => text += "; queues of a merged root take no more packets",
+        Merging::Off => text += "; trees are not merged",
+    }
+    if !p.hosts_obey {
+        text += "; hosts take no notice";
+    }
+    text
 }
 
 /// PortFC's thresholds, queues, and the memory that suffices.

@@ -25,7 +25,7 @@ const TABLES: [&str; 16] = [
     "measure",
 ];
 const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
-const TRAFFIC: [&str; 10] = [
+const TRAFFIC: [&str; 11] = [
     "poisson",
     "incast",
     "permutation",
@@ -36,11 +36,12 @@ const TRAFFIC: [&str; 10] = [
     "parameter-server",
     "moe",
     "probe",
+    "burst",
 ];
-const SCHEMES: [&str; 6] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "none"];
+const SCHEMES: [&str; 7] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "none"];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 6] = [
+const KEYS: [(&str, &[&str]); 7] = [
     (
         "pfc",
         &[
@@ -94,6 +95,10 @@ const KEYS: [(&str, &[&str]); 6] = [
     (
         "portfc",
         &["xoff", "xon", "ddq_xoff", "ddq_xon", "relay_queue", "flags", "relay_signals", "response_time"],
+    ),
+    (
+        "pyrrha",
+        &["organisation", "queues", "k_pause", "k_resume", "merging", "hosts", "acks", "response_time"],
     ),
     ("none", &[]),
 ];
@@ -222,7 +227,8 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
         "ring-all-reduce" => Traffic::RingAllReduce(rest(doc, &path, kind)?),
         "parameter-server" => Traffic::ParameterServer(rest(doc, &path, kind)?),
         "moe" => Traffic::Moe(rest(doc, &path, kind)?),
-        _ => Traffic::Probe(rest(doc, &path, kind)?),
+        "probe" => Traffic::Probe(rest(doc, &path, kind)?),
+        _ => Traffic::Burst(rest(doc, &path, kind)?),
     })
 }
 
@@ -266,6 +272,7 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         "bfc" => FlowControl::Bfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => FlowControl::PerFlowQueue(doc.read("flow_control", &passed)?.unwrap_or_default()),
         "portfc" => FlowControl::PortFc(doc.read("flow_control", &passed)?.unwrap_or_default()),
+        "pyrrha" => FlowControl::Pyrrha(doc.read("flow_control", &passed)?.unwrap_or_default()),
         _ => {
             // The keys of PFC, the default, are checked even where they do nothing.
             passed.retain(|key| !has(KEYS[0].1, key));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_plan::Loaded;
-use xoff_plan::balancing::LoadBalancing;
+use xoff_plan::balancing::{Ahead, LoadBalancing};
 use xoff_plan::plan::{ENDS, Plan};
 
 const FAT_TREE: &str = "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n";
@@ -108,6 +108,15 @@ fn what_is_known_of_the_way_on_is_so_of_every_way() {
             let common: Vec<u32> =
                 ways[0].iter().copied().filter(|p| ways.iter().all(|way| way.contains(p))).collect();
             assert_eq!(onward.certain().collect::<Vec<_>>(), common);
+            for distance in 0..10 {
+                let there: BTreeSet<Option<&u32>> = ways.iter().map(|way| way.get(distance)).collect();
+                let expected = match (there.len(), there.first().copied().flatten()) {
+                    (1, Some(&port)) => Ahead::Port(port),
+                    (1, None) => Ahead::End,
+                    _ => Ahead::Unknown,
+                };
+                assert_eq!(plan.ahead(at, distance as u32), expected);
+            }
             gaps += usize::from(onward.sure.is_some_and(|sure| !sure.is_empty()));
             let all: BTreeSet<u32> = ways.into_iter().flatten().collect();
             for port in 0..plan.topology.ports.len() as u32 {

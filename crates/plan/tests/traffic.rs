@@ -250,3 +250,19 @@ fn what_waits_comes_last_and_before_what_waits_for_it() {
         assert_eq!(gate.waits, 1);
     }
 }
+
+#[test]
+fn bursts_come_from_all_senders_at_once_and_keep_their_distance() {
+    let burst = "[[traffic]]\nkind = \"burst\"\nflows = 3\nfrom = [\"rack:0\", \"rack:1\"]\nto = [\"rack:3\"]\n\
+                 sizes = { uniform = [\"2kB\", \"4kB\"], step = \"1kB\" }\nstart = \"1us\"\ngap = \"10us\"\n";
+    let flows = plan(&[LEAF_SPINE, burst]).flows;
+    assert_eq!(flows.len(), 8 * 3);
+    for (i, flow) in flows.iter().enumerate() {
+        assert_eq!(flow.src, i as u32 % 8, "senders in their order");
+        assert_eq!(flow.start, 1_000_000 + 10_000_000 * (i as u64 / 8));
+        assert!((12..16).contains(&flow.dst) && [2_000, 3_000, 4_000].contains(&flow.size), "{flow:?}");
+    }
+    let warnings = |text: &str| loaded(&[LEAF_SPINE, text]).warnings.len();
+    assert_eq!(warnings(burst), 0);
+    assert_eq!(warnings(&burst.replace("flows = 3", "flows = 1")), 1, "a gap behind one flow");
+}

@@ -9,6 +9,7 @@ use crate::blocking::{self, Waits};
 use crate::columns::{self, Column};
 use crate::names;
 use crate::network::kind_name;
+use crate::pyrrha;
 use crate::statistics;
 use crate::summary::pause_length;
 use parquet::errors::Result;
@@ -230,6 +231,7 @@ fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ("pause_frames", int(&|o| o.pause_frames)),
         ("resume_frames", int(&|o| o.resume_frames)),
         ("marks", int(&|o| o.marks)),
+        ("isolation_queues", Column::MaybeInt(range.clone().map(|p| pyrrha::queues(outcome, p)).collect())),
     ]
 }
 

@@ -83,6 +83,9 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         FlowControlParams::PortFc(_) => {
             ("PortFC", "To see it act: more load, a larger fan-in or a lower flow_control.xoff.")
         }
+        FlowControlParams::Pyrrha(_) => {
+            ("Pyrrha", "To see it act: more load, a larger fan-in or a lower flow_control.k_pause.")
+        }
         FlowControlParams::Pfc(_) | FlowControlParams::Tagger(_) | FlowControlParams::None => return,
     };
     if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {

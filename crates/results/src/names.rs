@@ -83,6 +83,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::Pfc(_) => "pfc",
         FlowControlParams::Tagger(_) => "tagger",
         FlowControlParams::PortFc(_) => "portfc",
+        FlowControlParams::Pyrrha(_) => "pyrrha",
         FlowControlParams::Bfc(_) => "bfc",
         FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
     }

@@ -11,6 +11,7 @@ use crate::blocking::{self, BlockingSummary};
 use crate::names;
 use crate::notes::{self, Note};
 use crate::plb::{self, PlbSummary};
+use crate::pyrrha::{self, PyrrhaSummary};
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
 use xoff_kernel::time::Time;
@@ -53,6 +54,8 @@ pub struct Summary {
     pub ate: Option<AteSummary>,
     /// Changes of labels, where senders made them.
     pub plb: Option<PlbSummary>,
+    /// Roots and isolation queues; null without Pyrrha.
+    pub pyrrha: Option<PyrrhaSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -274,6 +277,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         blocking,
         ate: ate::summarise(plan, outcome),
         plb: plb::summarise(plan, outcome),
+        pyrrha: pyrrha::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),

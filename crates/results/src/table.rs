@@ -5,6 +5,7 @@ use crate::blocking;
 use crate::human;
 use crate::notes::{Level, Note};
 use crate::plb;
+use crate::pyrrha;
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary};
 use crate::verdicts::State;
@@ -199,6 +200,9 @@ fn totals(s: &Summary) -> String {
     }
     if let Some(summary) = &s.plb {
         row("labels", plb::row(summary));
+    }
+    if let Some(summary) = &s.pyrrha {
+        row("roots", pyrrha::row(summary));
     }
     let peaks = [
         ("buffer", &s.peaks.buffer),

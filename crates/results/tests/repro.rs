@@ -196,6 +196,33 @@ fn the_largest_of_the_values_of_a_key_is_taken() {
     assert!(error.message().contains("no effect with `expect`"), "{}", error.one_line());
 }
 
+#[test]
+fn a_claim_of_our_own_may_be_within_less_than_a_fifth() {
+    // 1.5 of 1.3: within a fifth, not within a tenth.
+    let fct = [15.0, 15.0, 15.0, 15.0, 10.0, 10.0, 10.0, 10.0];
+    let claim = |id: &str, within: &str| {
+        let ratio = RATIO.replace("= 2", "= 1.3").replace("\nmeasure", &format!("{within}\nmeasure"));
+        text(&ratio).replace("e.c\"", &format!("{id}\""))
+    };
+    let judged = |text: &str| {
+        let e = read::read("e.toml", text.as_bytes()).unwrap().experiment;
+        let measured: Vec<_> =
+            fct.iter().map(|&v| Some(vec![Value { value: Some(v), note: None }, Value::default()])).collect();
+        evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0)[0].verdict
+    };
+    assert_eq!(judged(&claim("e.own-c", "")), Verdict::Reproduced);
+    assert_eq!(judged(&claim("e.own-c", "\nwithin = 0.1")), Verdict::SameDirection);
+    for (id, within, message) in [
+        ("e.c", "\nwithin = 0.1", "no claim of our own"),
+        ("e.own-c", "\nwithin = 1.5", "out of range"),
+        ("e.own-c", "\nwithin = -0.1", "out of range"),
+    ] {
+        let error = read::read("e.toml", claim(id, within).as_bytes()).unwrap_err();
+        assert!(error.message().contains(message), "{}", error.one_line());
+        assert!(error.key().is_some_and(|k| k.ends_with("within")), "{}", error.one_line());
+    }
+}
+
 /// An experiment that looks at the runs of `e`.
 const LOOKS: &str = r#"paper = "p"
 id = "f"

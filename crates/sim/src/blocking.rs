@@ -37,7 +37,7 @@ use xoff_kernel::wheel::prefetch;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::flow_control::{ControlFrame, Queueing, Target};
+use xoff_schemes::flow_control::{ControlFrame, Queueing, Target, Word};
 
 /// The congested port at the end of a chain of pauses, [`NONE`] if there is none,
 /// and the links from there.
@@ -97,6 +97,9 @@ pub struct Oracle {
     named: (u64, u64),
     /// Where routes fork.
     known: Known,
+    /// Of Pyrrha's frames: the root behind the last pause of a port and priority that
+    /// named a congested port.
+    told: BTreeMap<(u32, u8, u32), Root>,
 }
 
 /// Whether ways on from a choice cross a port, as far as it was asked for: by entry
@@ -164,6 +167,7 @@ impl Oracle {
             places: BTreeMap::new(),
             named: (0, 0),
             known: Known::new(),
+            told: BTreeMap::new(),
         }
     }
 
@@ -309,9 +313,22 @@ impl Oracle {
         self.effective = NO_ROOTS;
     }
 
-    /// A pause begins. Answers its root, [`NO_ROOT`] if no frame is its cause.
-    pub fn pause_begins(&mut self, port: u32, priority: u8) -> Root {
+    /// The frame that takes effect at `port` asks to stop what goes through `named`; it
+    /// may do so later, when there is something to stop.
+    pub fn told(&mut self, port: u32, priority: u8, named: u32) {
         let root = self.effective[usize::from(priority)];
+        if root != NO_ROOT {
+            self.told.insert((port, priority, named), root);
+        }
+    }
+
+    /// A pause begins, for a frame that names port `named` if it is not [`NONE`].
+    /// Answers its root, [`NO_ROOT`] if no frame is its cause.
+    pub fn pause_begins(&mut self, port: u32, priority: u8, named: u32) -> Root {
+        let root = match self.effective[usize::from(priority)] {
+            NO_ROOT => self.told.get(&(port, priority, named)).copied().unwrap_or(NO_ROOT),
+            root => root,
+        };
         if root != NO_ROOT {
             let place = self.place(port, root.port);
             self.blame[place as usize].pauses += 1;
@@ -365,6 +382,22 @@ impl Core<'_> {
                     let lane = usize::from(portfc.lane);
                     let priority = usize::from(self.plan.lanes[lane].priority);
                     roots[priority] = self.root_of_set(port, priority);
+                }
+            }
+            ControlFrame::RootPause(frame) => {
+                let priority = usize::from(frame.priority);
+                match frame.word {
+                    Word::Pause => roots[priority] = self.root_of_leaf(),
+                    // Whoever merges passes on a pause that it has just got.
+                    Word::Merge { .. } => {
+                        if let Some(oracle) = &self.blocking
+                            && oracle.effective[priority] != NO_ROOT
+                        {
+                            let Root { port, links } = oracle.effective[priority];
+                            roots[priority] = Root { port, links: links + 1 };
+                        }
+                    }
+                    Word::Resume | Word::Release => {}
                 }
             }
         }

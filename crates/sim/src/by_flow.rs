@@ -7,11 +7,12 @@
 use crate::core::Core;
 use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE};
+use crate::pull;
 use xoff_schemes::flow_control::{FlowControl, Passing, Queueing};
 
 impl Core<'_> {
     /// What the scheme is told of a packet at `port`.
-    fn passing(&self, port: u32, id: u32) -> Passing {
+    pub fn passing(&self, port: u32, id: u32) -> Passing {
         let packet = &self.packets[id];
         let ingress = (packet.account != NONE).then(|| packet.account / self.lanes as u32);
         Passing {
@@ -26,13 +27,14 @@ impl Core<'_> {
             answer: packet.kind != Kind::Data,
             ingress,
             upstream: packet.upstream(),
+            passed: 0,
             counted: packet.counted(),
             pausing: false,
         }
     }
 
     /// What the scheme is told of a queue pair.
-    fn passing_flow(&self, flow: u32) -> Passing {
+    pub fn passing_flow(&self, flow: u32) -> Passing {
         Passing {
             port: self.senders[flow as usize].port(),
             lane: self.plan.flows[flow as usize].lane,
@@ -45,6 +47,7 @@ impl Core<'_> {
             answer: false,
             ingress: None,
             upstream: 0,
+            passed: 0,
             counted: false,
             pausing: false,
         }
@@ -56,11 +59,12 @@ impl Core<'_> {
 #[cold]
 #[inline(never)]
 pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
-    let packet = &mut core.packets[id];
-    packet.set_counted(false);
-    let waits =
-        packet.kind == Kind::Data || matches!(core.leaves.queueing, Queueing::Numbered { acks: true, .. });
-    if !waits {
+    if core.leaves.pulls {
+        return pull::enqueue(core, flow_control, port, id);
+    }
+    core.packets[id].set_counted(false);
+    if !waits(core, id) {
+        let packet = &mut core.packets[id];
         packet.set_upstream(0);
         let lane = usize::from(packet.lane);
         return core.enqueue(port, 1 + lane, id);
@@ -68,7 +72,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     let mut passing = core.passing(port, id);
     let leaf = match core.leaves.queueing {
         Queueing::Numbered { .. } => {
-            passing.queue = flow_control.classify(core, &passing);
+            passing.queue = flow_control.classify(core, &mut passing);
             core.leaves.numbered(port, passing.lane, passing.queue)
         }
         Queueing::PerFlow | Queueing::PerLane => core.leaves.of_packet(passing.flow, port, passing.hop),
@@ -87,10 +91,21 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     core.leaves.get_mut(leaf).pausing = passing.pausing;
 }
 
-/// Takes the packet to send from a group that is ready.
+/// Whether a packet waits in the scheme's queues, rather than in that of ACKs.
+#[inline]
+pub fn waits(core: &Core, id: u32) -> bool {
+    core.packets[id].kind == Kind::Data
+        || matches!(core.leaves.queueing, Queueing::Numbered { acks: true, .. })
+}
+
+/// Takes the packet to send from a group that is ready; [`NONE`] if there is none
+/// after all.
 #[cold]
 #[inline(never)]
 pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    if core.leaves.pulls {
+        return pull::serve(core, flow_control, port, queue);
+    }
     let lanes = core.lanes;
     if queue > lanes {
         return serve_own(core, flow_control, port, queue);
@@ -113,6 +128,9 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 /// of its own list excepted.
 #[cold]
 pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
+    if core.leaves.pulls {
+        return pull::drain(core, flow_control, port, queue);
+    }
     let leaf = core.leaves.first(port, queue)?;
     Some(take(core, flow_control, leaf))
 }
@@ -170,7 +188,7 @@ pub fn settle_newcomer(core: &mut Core, flow_control: &mut FlowControl) {
         Newcomer::Flow(flow) => {
             let mut passing = core.passing_flow(flow);
             if let Queueing::Numbered { .. } = core.leaves.queueing {
-                passing.queue = flow_control.classify(core, &passing);
+                passing.queue = flow_control.classify(core, &mut passing);
                 let leaf = core.leaves.numbered(passing.port, passing.lane, passing.queue);
                 core.leaves.assign(flow, leaf);
             }

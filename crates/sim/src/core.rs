@@ -19,10 +19,11 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_net::topology::NodeKind;
+use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::{NotificationPoint, ReactionPoint};
 use xoff_schemes::flow_control::tagger::Tags;
-use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Target};
+use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Onward, Target, Word};
 use xoff_schemes::transport::irn;
 
 /// How many events ahead of the current one what it names is fetched …
@@ -495,7 +496,9 @@ impl<'a> Core<'a> {
     /// A pause of a lane, or of one of its queues, that begins now.
     pub fn new_pause(&mut self, port: u32, lane: u8, queue: Option<u32>) -> Pause {
         let priority = self.plan.lanes[usize::from(lane)].priority;
-        let root = self.blocking.as_mut().map_or(NO_ROOT, |oracle| oracle.pause_begins(port, priority));
+        let named = self.named;
+        let root =
+            self.blocking.as_mut().map_or(NO_ROOT, |oracle| oracle.pause_begins(port, priority, named));
         Pause {
             port,
             lane,
@@ -514,8 +517,19 @@ impl<'a> Core<'a> {
     /// that has passed it on to a switch. By the links alone, not by any scheme's map.
     #[inline]
     pub fn named_by(&self, port: u32, frame: &ControlFrame) -> u32 {
-        let ControlFrame::PortPause(frame) = frame else { return NONE };
         let topology = &self.plan.topology;
+        let frame = match frame {
+            ControlFrame::PortPause(frame) => frame,
+            ControlFrame::RootPause(frame) => {
+                let root = match frame.word {
+                    Word::Merge { into } => into,
+                    _ => frame.root,
+                };
+                let ports = topology.nodes.get(root.switch as usize).map(|switch| &switch.ports);
+                return ports.and_then(|p| p.get(usize::from(root.port))).copied().unwrap_or(NONE);
+            }
+            ControlFrame::Pfc(_) | ControlFrame::QueuePause(_) => return NONE,
+        };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
         let switch = if host {
@@ -592,6 +606,36 @@ impl Device for Core<'_> {
 
     fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
         self.resume_leaves(port, lane, target);
+    }
+
+    fn pause_queue_for(&mut self, port: u32, lane: u8, queue: u16, root: u32) {
+        let named = std::mem::replace(&mut self.named, root);
+        self.pause_leaves(port, lane, Target::Queue(queue));
+        self.named = named;
+    }
+
+    fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
+        self.queues[self.leaves.list(self.leaves.numbered(port, lane, queue))].bytes
+    }
+
+    fn device_of(&self, port: u32) -> u32 {
+        self.ports[port as usize].node
+    }
+
+    fn onward(&self, hop: u32, distance: u32) -> Onward {
+        if self.chooser.is_some() {
+            return match self.plan.ahead(hop, distance) {
+                Ahead::Port(port) => Onward::Port(port),
+                Ahead::Unknown => Onward::Unknown,
+                Ahead::End => Onward::End,
+            };
+        }
+        // Nobody looks behind the end.
+        let at = hop as usize + distance as usize;
+        match self.hops.get(at) {
+            Some(&port) if port < ENDS => Onward::Port(port),
+            _ => Onward::End,
+        }
     }
 
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {

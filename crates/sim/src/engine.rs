@@ -14,12 +14,12 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
-use xoff_schemes::flow_control::{Crossing, FlowControl};
+use xoff_schemes::flow_control::{ControlFrame, Crossing, FlowControl};
 
 /// A part of a run.
 pub struct Engine<'a> {
     pub core: Core<'a>,
-    flow_control: FlowControl,
+    pub flow_control: FlowControl,
     next_flow: usize,
 }
 
@@ -65,6 +65,11 @@ impl<'a> Engine<'a> {
                     let faulty = self.core.ports[element as usize].wire == Wire::Faulty;
                     if !(faulty && self.core.reset_since_arrival(element)) {
                         self.core.named = self.core.named_by(element, &frame);
+                        if let (Some(oracle), ControlFrame::RootPause(frame)) =
+                            (&mut self.core.blocking, &frame)
+                        {
+                            oracle.told(element, frame.priority, self.core.named);
+                        }
                         self.flow_control.received(&mut self.core, element, &frame);
                         self.core.named = NONE;
                     }
@@ -208,6 +213,9 @@ impl<'a> Engine<'a> {
         } else {
             core.unlink(port, queue)
         };
+        if id == NONE {
+            return self.nothing_to_send(port);
+        }
         let packet = &mut core.packets[id];
         let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
         packet.account = NONE;
@@ -235,6 +243,14 @@ impl<'a> Engine<'a> {
         if account != NONE {
             release(core, &mut self.flow_control, account, port, size);
         }
+    }
+
+    /// What was ready at `port` has moved into queues that are paused. There may be
+    /// more, and frames that were sent meanwhile.
+    #[cold]
+    fn nothing_to_send(&mut self, port: u32) {
+        self.core.ports[port as usize].pending = false;
+        self.transmit(port);
     }
 
     fn crossed(&mut self, account: u32, crossing: Crossing) {

@@ -32,6 +32,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControl;
+use xoff_schemes::flow_control::pyrrha::Tally;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
 /// time ends at the first one after its last flow.
@@ -435,7 +437,11 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut pauses = Vec::new();
         let mut drops = std::collections::BTreeMap::new();
         let mut blocking: Option<Blocking> = None;
+        let mut pyrrha: Option<Tally> = None;
         for engine in &mut guards {
+            if let FlowControl::Pyrrha(part) = &engine.flow_control {
+                pyrrha.get_or_insert_default().add(part.tally());
+            }
             let core = &mut engine.core;
             core.tell_flows();
             match (&mut blocking, core.blame(at)) {
@@ -476,6 +482,7 @@ impl<'s, 'a> Run<'s, 'a> {
             blocking,
             ate,
             plb,
+            pyrrha,
             counters,
         }
     }

@@ -52,6 +52,8 @@ struct Ring {
 pub struct Leaves {
     /// How the scheme queues.
     pub queueing: Queueing,
+    /// Its queues are pulled: see [`crate::pull`].
+    pub pulls: bool,
     lanes: usize,
     /// Deficit round robin: bytes per turn.
     quantum: u32,
@@ -134,6 +136,7 @@ impl Leaves {
         let groups = if queueing == Queueing::PerLane { 0 } else { ports.len() * 2 * lanes };
         Self {
             queueing,
+            pulls: matches!(queueing, Queueing::Numbered { pulls: true, .. }),
             lanes,
             quantum: plan.packet.largest(),
             first,
@@ -432,6 +435,18 @@ impl Core<'_> {
     /// How many leaves of forwarded packets hold something and may send.
     pub fn active_leaves(&self, port: u32, lane: u8) -> u32 {
         self.leaves.active(port, 1 + usize::from(lane))
+    }
+
+    /// Takes the first queue pair of a leaf out of it, to join another one.
+    pub fn leaf_shift(&mut self, leaf: u32) {
+        let at = self.leaves.list(leaf);
+        let flow = self.queues[at].head;
+        let next = std::mem::replace(&mut self.senders[flow as usize].ring_next, NONE);
+        self.queues[at].head = next;
+        if next == NONE {
+            self.queues[at].tail = NONE;
+            self.leaf_stops(leaf);
+        }
     }
 
     /// A queue pair joins a leaf.

@@ -28,6 +28,7 @@ pub mod outcome;
 mod packet;
 mod partition;
 mod port;
+mod pull;
 mod world;
 
 use outcome::{Counters, Outcome};

@@ -71,7 +71,9 @@ impl Observed {
     }
 
     pub fn control_sent(&mut self, port: u32, frame: &ControlFrame) {
-        self.control[port as usize][usize::from(!frame.pauses())] += 1;
+        if let Some(pauses) = frame.pauses() {
+            self.control[port as usize][usize::from(!pauses)] += 1;
+        }
     }
 
     pub fn pause_begins(&mut self, pause: Pause) {

@@ -2,6 +2,7 @@
 
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
+use xoff_schemes::flow_control::pyrrha::Tally;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub ate: Option<AteOutcome>,
     /// What senders did that changed the labels of their flows, if they do.
     pub plb: Option<PlbOutcome>,
+    /// What Pyrrha did, if that is the flow control.
+    pub pyrrha: Option<Tally>,
     /// Totals.
     pub counters: Counters,
 }

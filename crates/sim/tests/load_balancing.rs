@@ -271,8 +271,9 @@ fn marks_are_counted_where_acks_are_few() {
 /// that goes with it: all flows complete, nothing is lost that may not be.
 #[test]
 fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
+    let mut turn = 0;
     for kind in ["spray", "drill", "plb"] {
-        for scheme in ["pfc", "bfc", "per-flow-queue", "none"] {
+        for scheme in ["pfc", "bfc", "per-flow-queue", "pyrrha", "none"] {
             for (transport, control) in [("irn", "none"), ("irn", "dcqcn"), ("go-back-n", "dcqcn")] {
                 let text = format!(
                     "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"500ns\"}}\n\
@@ -289,9 +290,10 @@ fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
                 fcts(&plan, &outcome);
                 let reordered: u64 = outcome.flows.iter().map(|f| f.out_of_order).sum();
                 assert!(kind == "plb" || reordered > 0, "{kind} {scheme}");
-                for threads in [2, 3, 4] {
-                    assert_eq!(xoff_sim::run_on(&plan, threads, &mut |_| true), outcome, "{threads} {text}");
-                }
+                // Each number of threads comes with each scheme and each load balancing.
+                turn += 1;
+                let threads = 2 + turn % 3;
+                assert_eq!(xoff_sim::run_on(&plan, threads, &mut |_| true), outcome, "{threads} {text}");
             }
         }
     }

@@ -25,6 +25,15 @@ pub enum SizeDistribution {
         /// Largest, at least `min`.
         max: u64,
     },
+    /// `min`, and every further `step` bytes, `count` sizes in all, equally likely.
+    Steps {
+        /// Smallest, at least 1.
+        min: u64,
+        /// Distance of neighbouring sizes, at least 1.
+        step: u64,
+        /// How many sizes there are, at least 1; their largest is below 2^64.
+        count: u64,
+    },
     /// A cumulative curve.
     Empirical(Curve),
 }
@@ -111,6 +120,7 @@ impl SizeDistribution {
         match self {
             Self::Fixed(size) => *size as f64,
             Self::Uniform { min, max } => (*min as f64 + *max as f64) / 2.0,
+            Self::Steps { min, .. } => (*min as f64 + self.largest() as f64) / 2.0,
             Self::Empirical(curve) => {
                 let (first, share) = curve.points[0];
                 let segments = curve.points.windows(2);
@@ -139,6 +149,10 @@ impl SizeDistribution {
                 let sum = sum_of_packets(max, mtu) - sum_of_packets(min - 1, mtu);
                 sum as f64 / (max - min + 1) as f64
             }
+            Self::Steps { min, step, count } => {
+                let packets = |i: u64| u128::from((min + i * step).max(1).div_ceil(mtu));
+                (0..*count).map(packets).sum::<u128>() as f64 / *count as f64
+            }
             Self::Empirical(curve) => 1.0 + curve.multiples_below(mtu as f64),
         }
     }
@@ -151,6 +165,7 @@ impl SizeDistribution {
                 Some(count) => (min + stream.below(count)).max(1),
                 None => stream.bits().max(1),
             },
+            Self::Steps { min, step, count } => (min + step * stream.below(*count)).max(1),
             Self::Empirical(curve) => curve.quantile(stream.unit()),
         }
     }
@@ -160,6 +175,7 @@ impl SizeDistribution {
         match self {
             Self::Fixed(size) => (*size).max(1),
             Self::Uniform { max, .. } => (*max).max(1),
+            Self::Steps { min, step, count } => (min + step * (count - 1)).max(1),
             Self::Empirical(curve) => curve.points[curve.points.len() - 1].0,
         }
     }

@@ -85,6 +85,25 @@ fn uniform_sizes_take_every_value() {
     assert_eq!(SizeDistribution::Fixed(1_000_000).sample(&mut stream), 1_000_000);
 }
 
+#[test]
+fn steps_take_whole_packets_and_no_others() {
+    // 30 to 40 packets of 1460 B: 35 on average, whatever the packets' payload.
+    let sizes = SizeDistribution::Steps { min: 43_800, step: 1_460, count: 11 };
+    assert_eq!((sizes.mean(), sizes.largest()), (51_100.0, 58_400));
+    assert_eq!(sizes.mean_packets(1_460), 35.0);
+    // 44 to 59 packets of 1000 B, by hand: 44 46 47 49 50 52 53 55 56 57 59.
+    let by_hand = [44, 46, 47, 49, 50, 52, 53, 55, 56, 57, 59];
+    assert_eq!(sizes.mean_packets(1_000), f64::from(by_hand.iter().sum::<i32>()) / 11.0);
+    let mut stream = Stream::new(1, "flow sizes", 0);
+    let mut seen = [0; 11];
+    for _ in 0..1_100 {
+        let size = sizes.sample(&mut stream);
+        assert_eq!(size % 1_460, 0);
+        seen[(size / 1_460 - 30) as usize] += 1;
+    }
+    assert!(seen.iter().all(|&n| (60..150).contains(&n)), "{seen:?}");
+}
+
 fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
     match SizeDistribution::from_cdf_text("test", text)? {
         SizeDistribution::Empirical(curve) => Ok(curve.points),

@@ -262,24 +262,11 @@ impl Forks<'_> {
             return known;
         }
         let options: Vec<u32> = outs.iter().map(|&out| self.run(out, to)).collect();
-        let mut sure = self.certain(options[0]);
-        for &option in &options[1..] {
-            let other = self.certain(option);
-            sure.retain(|port| other.contains(port));
-        }
         let new = self.sets.len() as u32;
         let set = *self.sets.entry(outs.to_vec()).or_insert(new);
-        let entry = self.choices.add(&options, set, &sure);
+        let entry = self.choices.add(&self.routes.hops, &options, set);
         self.entries.insert(node, entry);
         entry
-    }
-
-    /// The ports that every way from a position on crosses.
-    fn certain(&self, position: u32) -> Vec<PortId> {
-        let run = segment(&self.routes.hops, position);
-        let (&end, known) = run.split_last().expect("it has an end");
-        let behind = if crate::balancing::is_choice(end) { self.choices.sure(end) } else { &[] };
-        known.iter().chain(behind).copied().collect()
     }
 }
 

@@ -60,6 +60,7 @@ fn stops(cx: &mut Context<'_>) {
             Traffic::Incast(t) => (t.stop, t.period.is_some() || t.load.is_some()),
             Traffic::Probe(t) => (t.stop, true),
             Traffic::Permutation(_)
+            | Traffic::Burst(_)
             | Traffic::Flow(_)
             | Traffic::Flows(_)
             | Traffic::AllToAll(_)

@@ -27,11 +27,12 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
             check_pause_time(cx, pfq.pause_time)
         }
         FlowControl::PortFc(portfc) => super::portfc::check(cx, portfc),
+        FlowControl::Pyrrha(pyrrha) => super::pyrrha::check(cx, pyrrha),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
 
-fn time(cx: &Context<'_>, key: &str, value: Span) -> Result<(), Error> {
+pub(super) fn time(cx: &Context<'_>, key: &str, value: Span) -> Result<(), Error> {
     if value.0 <= LONGEST {
         return Ok(());
     }
@@ -93,9 +94,11 @@ pub(super) fn check_pauses(
     let given = match &cx.scenario.flow_control {
         FlowControl::Bfc(b) => b.pause_time,
         FlowControl::PerFlowQueue(p) => p.pause_time,
-        FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::PortFc(_) | FlowControl::None => {
-            return Ok(());
-        }
+        FlowControl::Pfc(_)
+        | FlowControl::Tagger(_)
+        | FlowControl::PortFc(_)
+        | FlowControl::Pyrrha(_)
+        | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
     if given.0 < least {
@@ -148,10 +151,13 @@ fn check_bfc(cx: &mut Context<'_>, bfc: &Bfc) -> Result<(), Error> {
 
 /// Refuses more queues than fit in memory.
 pub(super) fn check_queues(cx: &Context<'_>, topology: &Topology, lanes: usize) -> Result<(), Error> {
-    let FlowControl::Bfc(bfc) = &cx.scenario.flow_control else { return Ok(()) };
-    // Lists and states of a port's queues and of its host's, and counters against its neighbour's.
-    let each = 2 * (32 + 32 + 24 + 8);
-    let queues = u64::from(bfc.queues) * (topology.ports.len() * lanes) as u64;
+    let (queues, each) = match &cx.scenario.flow_control {
+        // Lists and states of a port's queues and of its host's, and counters against its neighbour's.
+        FlowControl::Bfc(bfc) => (bfc.queues, 2 * (32 + 32 + 24 + 8)),
+        FlowControl::Pyrrha(pyrrha) => (1 + pyrrha.queues, 2 * (32 + 32)),
+        _ => return Ok(()),
+    };
+    let queues = u64::from(queues) * (topology.ports.len() * lanes) as u64;
     if queues * each <= MEMORY {
         return Ok(());
     }
@@ -238,7 +244,9 @@ pub(super) fn params(
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)
         }
-        FlowControl::PortFc(_) => unreachable!("has parameters of the whole plan"),
+        FlowControl::PortFc(_) | FlowControl::Pyrrha(_) => {
+            unreachable!("have parameters of the whole plan")
+        }
         FlowControl::None => FlowControlParams::None,
     })
 }

@@ -79,7 +79,7 @@ pub(super) fn build(
     };
     let by_flow = matches!(
         cx.scenario.flow_control,
-        FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_) | FlowControl::PortFc(_)
+        FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_) | FlowControl::PortFc(_) | FlowControl::Pyrrha(_)
     );
     let mut lanes = Vec::new();
     for &id in used {

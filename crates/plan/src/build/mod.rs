@@ -13,6 +13,7 @@ mod measure;
 mod memory;
 mod offered;
 mod portfc;
+mod pyrrha;
 mod reroute;
 mod routes;
 mod sizes;
@@ -23,8 +24,8 @@ use crate::Expected;
 use crate::document::Document;
 use crate::error::{Error, Warning, nearest};
 use crate::ideal;
-use crate::plan::{PacketFormat, Plan};
-use crate::scenario::{LoadOf, Scenario, Traffic};
+use crate::plan::{PacketFormat, Plan, Receiver};
+use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -139,7 +140,7 @@ pub(crate) fn plan(
     effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
     let ate = routes.choices.take().map(|choices| choices.plan(&mut cx));
     let hops = routes.hops;
-    let receivers = slow.values().map(|s| s.receiver.clone()).collect();
+    let receivers: Vec<Receiver> = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
         let spec = LinkSpec { rate: Bandwidth(s.rate), delay: Span(0) };
         let (rx, _) = topology.link(s.receiver.host, s.receiver.host, spec);
@@ -147,9 +148,11 @@ pub(crate) fn plan(
         accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
     }
     buffers.shrink_to_fit();
-    let flow_control = match portfc::chosen(&cx) {
-        None => flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?,
-        Some(keys) => {
+    let flow_control = match &scenario.flow_control {
+        FlowControl::Pyrrha(keys) => {
+            FlowControlParams::Pyrrha(pyrrha::params(&cx, keys, &topology, &receivers)?)
+        }
+        FlowControl::PortFc(keys) => {
             let whole = portfc::Whole {
                 topology: &topology,
                 packet: &packet,
@@ -161,6 +164,7 @@ pub(crate) fn plan(
             };
             FlowControlParams::PortFc(portfc::params(&mut cx, keys, &whole)?)
         }
+        _ => flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?,
     };
     let plan = Plan {
         seed: scenario.run.seed,
@@ -296,6 +300,7 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
         Traffic::ParameterServer(t) => t.workers.is_none(),
         Traffic::Moe(t) => t.hosts.is_none(),
         Traffic::Probe(t) => t.to.is_none(),
+        Traffic::Burst(t) => t.to.is_none(),
         Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) => false,
     });
     if topology.cube.is_some() || !to_all {

@@ -35,7 +35,14 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
                     let message = format!("the range ends at {most}, before it begins at {least}");
                     return Err(cx.doc.error(&at, message, "write the smaller size first"));
                 }
-                Ok(SizeDistribution::Uniform { min: least.0, max: most.0 })
+                match table.step {
+                    None => Ok(SizeDistribution::Uniform { min: least.0, max: most.0 }),
+                    Some(step) => steps(cx, &format!("{path}.step"), *least, *most, step),
+                }
+            }
+            (None, Some(_)) if table.step.is_some() => {
+                let message = "`step` is of a range, and a file has its own sizes";
+                Err(cx.doc.error(&format!("{path}.step"), message, "remove it, or give `uniform`"))
             }
             (None, Some(name)) => {
                 let text = cx.file(&format!("{path}.file"), name)?;
@@ -55,6 +62,32 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
             }
         },
     }
+}
+
+/// Most sizes of a range with steps.
+const MOST_STEPS: u64 = 1_000_000;
+
+/// Every `step` bytes of a range.
+fn steps(
+    cx: &Context<'_>,
+    path: &str,
+    least: Bytes,
+    most: Bytes,
+    step: Bytes,
+) -> Result<SizeDistribution, Error> {
+    let range = most.0 - least.0;
+    if step.0 == 0 || !range.is_multiple_of(step.0) {
+        let message = format!("steps of {step} do not lead from {least} to {most}");
+        let help = format!("write a divisor of the range, which is {}", Bytes(range));
+        return Err(cx.doc.error(path, message, help));
+    }
+    let count = range / step.0 + 1;
+    if count > MOST_STEPS {
+        let message = format!("steps of {step} make {count} sizes");
+        let help = format!("{MOST_STEPS} are the most; without `step` every byte is a size");
+        return Err(cx.doc.error(path, message, help));
+    }
+    Ok(SizeDistribution::Steps { min: least.0, step: step.0, count })
 }
 
 /// Flows of one size.

@@ -243,6 +243,112 @@ pub enum PortFcFlags {
     One,
 }
 
+/// Pyrrha, flow control by congestion roots (2026). Nothing is reserved: what does not
+/// fit is dropped, and a transport that repeats selectively (`irn`) suits it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pyrrha {
+    /// How isolation queues are organised.
+    #[serde(default)]
+    pub organisation: PyrrhaOrganisation,
+    /// Isolation queues of a port and priority, 1 to 1024. When they run out, roots
+    /// share them.
+    #[serde(default = "pyrrha_queues")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub queues: u32,
+    /// A queue that holds more than this pauses who sends to it, K_pause. In bytes, or
+    /// in BDP (rate times one-way delay) of its port's link: the paper's two hop BDPs,
+    /// which are of a hop's round trip, are `"4bdp"`.
+    #[serde(default = "four_bdp")]
+    pub k_pause: Threshold,
+    /// They are resumed when it holds no more than this, K_resume. Default: half of
+    /// `k_pause`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub k_resume: Option<Threshold>,
+    /// What becomes of the tree of a port that turns out to be no root.
+    #[serde(default)]
+    pub merging: PyrrhaMerging,
+    /// Whether hosts hold back flows that go through a paused root.
+    #[serde(default)]
+    pub hosts: PyrrhaHosts,
+    /// Where ACKs wait.
+    #[serde(default)]
+    pub acks: PyrrhaAcks,
+    /// From the arrival of a frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
+}
+
+/// How isolation queues are organised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PyrrhaOrganisation {
+    /// Hierarchical: one for each root, which packets pass through from near to far.
+    #[default]
+    Hiq,
+    /// One for each set of roots.
+    SingleTier,
+}
+
+/// What becomes of the tree of a port that turns out to be no root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PyrrhaMerging {
+    /// It is merged into that of the root; packets that wait for the old one are sorted
+    /// anew in order.
+    #[default]
+    Soft,
+    /// The same, but later packets do not wait behind those: flows are reordered.
+    Hard,
+    /// It stays.
+    Off,
+}
+
+/// Whether hosts hold back flows that go through a paused root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PyrrhaHosts {
+    /// They do, and hold back no others.
+    #[default]
+    Obey,
+    /// They take no notice of frames.
+    Ignore,
+}
+
+/// Where ACKs wait under Pyrrha.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PyrrhaAcks {
+    /// As data do; they can be held back by a root on their own way.
+    #[default]
+    Queues,
+    /// In a queue of their own, served first and never paused.
+    Control,
+}
+
+fn pyrrha_queues() -> u32 {
+    100
+}
+
+fn four_bdp() -> Threshold {
+    "4bdp".parse().expect("a threshold")
+}
+
+impl Default for Pyrrha {
+    fn default() -> Self {
+        Pyrrha {
+            organisation: PyrrhaOrganisation::default(),
+            queues: pyrrha_queues(),
+            k_pause: four_bdp(),
+            k_resume: None,
+            merging: PyrrhaMerging::default(),
+            hosts: PyrrhaHosts::default(),
+            acks: PyrrhaAcks::default(),
+            response_time: defaults::zero_time(),
+        }
+    }
+}
+
 fn six_bdp() -> Threshold {
     "6bdp".parse().expect("a threshold")
 }

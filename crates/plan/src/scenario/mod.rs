@@ -15,10 +15,11 @@ pub use balancing::{Drill, LoadBalancing, Plb};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
-    Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Relay, TagRule, Tagger, TaggerKeys,
+    Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
+    PyrrhaMerging, PyrrhaOrganisation, Relay, TagRule, Tagger, TaggerKeys,
 };
 pub use traffic::{
-    FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
+    Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter};
@@ -252,6 +253,10 @@ pub enum FlowControl {
     /// port through which packets leave the next switch, paused from there.
     #[serde(rename = "portfc")]
     PortFc(PortFc),
+    /// Congestion-root flow control (2026): what goes through a congested port waits in
+    /// queues of its own at every hop before it, which that port pauses. Nothing is
+    /// reserved: what does not fit is dropped.
+    Pyrrha(Pyrrha),
     /// None: what does not fit is dropped.
     None,
 }
@@ -262,7 +267,7 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
-            Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::None => None,
+            Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) | Self::None => None,
         }
     }
 }

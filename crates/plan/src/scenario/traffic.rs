@@ -31,6 +31,8 @@ pub enum Traffic {
     Moe(Moe),
     /// Small flows at regular times, to measure latency.
     Probe(Probe),
+    /// Every host sends several flows, one behind the other.
+    Burst(Burst),
 }
 
 impl Traffic {
@@ -47,6 +49,7 @@ impl Traffic {
             Traffic::ParameterServer(_) => "parameter-server",
             Traffic::Moe(_) => "moe",
             Traffic::Probe(_) => "probe",
+            Traffic::Burst(_) => "burst",
         }
     }
 
@@ -63,6 +66,7 @@ impl Traffic {
             Traffic::ParameterServer(t) => t.name.as_deref(),
             Traffic::Moe(t) => t.name.as_deref(),
             Traffic::Probe(t) => t.name.as_deref(),
+            Traffic::Burst(t) => t.name.as_deref(),
         }
     }
 
@@ -74,6 +78,7 @@ impl Traffic {
             Traffic::Permutation(t) => t.priorities.as_ref(),
             Traffic::Flows(t) => t.priorities.as_ref(),
             Traffic::AllToAll(t) => t.priorities.as_ref(),
+            Traffic::Burst(t) => t.priorities.as_ref(),
             Traffic::Flow(_)
             | Traffic::RingAllReduce(_)
             | Traffic::ParameterServer(_)
@@ -95,6 +100,7 @@ impl Traffic {
             Traffic::ParameterServer(t) => t.priority,
             Traffic::Moe(t) => t.priority,
             Traffic::Probe(t) => t.priority,
+            Traffic::Burst(t) => t.priority,
         }
     }
 }
@@ -286,6 +292,44 @@ pub struct Permutation {
     pub priorities: Option<PriorityShares>,
 }
 
+/// Every host of `from` sends several flows, each to a random one of `to`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Burst {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Flows of each sender; at least 1.
+    #[schemars(range(min = 1))]
+    pub flows: u32,
+    /// Payload of each flow; or give `sizes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// Distribution of the flows' payload; or give `size`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
+    /// The senders, hosts or groups of hosts; all hosts if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Vec<String>>,
+    /// The receivers, hosts or groups of hosts; all hosts if not given. Each flow
+    /// draws one of those that are not its sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Vec<String>>,
+    /// When the first flow of each sender starts.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// From one flow of a sender to its next. With 0 all of them start together.
+    #[serde(default = "defaults::zero_time")]
+    pub gap: Span,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+    /// Its flows are dealt out to several priorities instead, by weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<PriorityShares>,
+}
+
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -360,13 +404,18 @@ pub enum Sizes {
     Table(SizesTable),
 }
 
-/// Exactly one of the two keys.
+/// Exactly one of `uniform` and `file`; `step` may stand beside the former.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SizesTable {
     /// Every whole number of bytes from the first to the second, equally likely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uniform: Option<[Bytes; 2]>,
+    /// Of the range only the first size and every further so many bytes, equally
+    /// likely: with the payload of a packet, flows of whole packets. The range is
+    /// a multiple of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<Bytes>,
     /// Path of a CDF file (lines of bytes and percent), relative to the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,

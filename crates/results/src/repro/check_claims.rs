@@ -82,6 +82,21 @@ fn claim_itself(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
             return Err(doc.error(&format!("{at}.{key}"), "the reason is empty", "write it out"));
         }
     }
+    if let Some(within) = c.within {
+        let key = format!("{at}.within");
+        if !(0.0..=1.0).contains(&within) {
+            let help = "write a part of the claimed value, 0 to 1, such as 0.15";
+            return Err(doc.error(&key, format!("{within} is out of range"), help));
+        }
+        if !c.id.split('.').nth(1).is_some_and(|name| name.starts_with("own-")) {
+            let help = "what a paper claims is widened by a fifth; remove the key, or call the claim own-…";
+            return Err(doc.error(&key, "it is no claim of our own", help));
+        }
+        if c.relation == Relation::Ordering {
+            let help = "remove it: an ordering has no range";
+            return Err(doc.error(&key, "it has no effect", help));
+        }
+    }
     if let (Some(low), Some(high)) = (c.low, c.high)
         && low > high
     {

@@ -7,7 +7,7 @@ use super::experiment::{Claim, Experiment, Measure, Relation};
 use super::metrics::Value;
 use super::read::written;
 use super::report::{ClaimResult, MeasureResult};
-use super::verdict::{self, Test, Verdict, judge};
+use super::verdict::{self, Test, Verdict, WIDENED, judge};
 use crate::grid::Grid;
 use crate::grid::interval::{Interval, spread};
 
@@ -155,7 +155,10 @@ impl Context<'_> {
         let (low, high) = range(claim, m);
         let test = match m.expect {
             Some(side) => Test::Ordering { side, neutral: combine.neutral().expect("a measure was checked") },
-            None => Test::Range { low, high, neutral: combine.neutral() },
+            None => {
+                let widened = claim.within.unwrap_or(WIDENED);
+                Test::Range { low, high, neutral: combine.neutral(), widened }
+            }
         };
         let present: Vec<f64> = combined.iter().flatten().copied().collect();
         let mut verdict = judge(&present, test).unwrap_or(Verdict::Undecided);

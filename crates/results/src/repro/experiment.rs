@@ -307,6 +307,10 @@ pub struct Claim {
     /// Its values by case.
     #[serde(default)]
     pub per_case: BTreeMap<String, f64>,
+    /// Of a claim of our own: by how much of itself each end of its range is
+    /// moved outwards, 0 to 1; a fifth without it.
+    #[serde(default)]
+    pub within: Option<f64>,
     /// How we measure it; where there are several, all must hold.
     #[serde(default)]
     pub measure: Vec<Measure>,

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::experiment::Metric;
 use super::names::Names;
-use super::tables::Table;
+use super::tables::{Columns, Table};
 use crate::data::DataFile;
 use crate::directory::SUMMARY;
 use crate::statistics::nearest_rank;
@@ -81,7 +81,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 42] = {
+pub const MEASURABLE: [Measurable; 52] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
@@ -92,6 +92,15 @@ pub const MEASURABLE: [Measurable; 42] = {
         m("lossy-drops", Count, Summary("/drops/lossy_packets")),
         m("pause-frames", Count, Summary("/pauses/pause_frames")),
         m("waiting-ports", Count, Summary("/waiting")),
+        m("named-waits", Count, Summary("/blocking/named_waits")),
+        m("named-innocents", Count, Summary("/blocking/named_innocents")),
+        m("resume-frames", Count, Summary("/pauses/resume_frames")),
+        m("root-claims", Count, Summary("/pyrrha/claims")),
+        m("abdications", Count, Summary("/pyrrha/abdications")),
+        m("merges", Count, Summary("/pyrrha/merges")),
+        m("releases", Count, Summary("/pyrrha/releases")),
+        m("own-roots", Count, Summary("/pyrrha/own_roots")),
+        m("roots-sharing", Count, Summary("/pyrrha/shared")),
         m("ate-threshold", Rate, Summary("/ate/threshold_bps")),
         m("ate-excess", Rate, Summary("/ate/excess_bps")),
         m("ate-high", Rate, Summary("/ate/high_bps")),
@@ -124,6 +133,7 @@ pub const MEASURABLE: [Measurable; 42] = {
         m("series", Ratio, Series),
         m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
         m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
+        m("isolation-queues", Count, Peak(DataFile::Ports, "port", "isolation_queues")),
         m("headroom-peak", Size, Peak(DataFile::Accounts, "port", "headroom_peak")),
         m("hosts", Count, Nodes("host")),
         m("switches", Count, Nodes("switch")),
@@ -204,31 +214,11 @@ impl Value {
 pub struct Run {
     path: PathBuf,
     summary: OnceCell<Json>,
-    flows: OnceCell<Table>,
-    pauses: OnceCell<Table>,
-    series: OnceCell<Table>,
+    flows: Columns,
+    pauses: Columns,
+    series: Columns,
 }
 
-const FLOWS: [&str; 18] = [
-    "src",
-    "dst",
-    "class",
-    "size",
-    "start_ps",
-    "completed_ps",
-    "fct_ps",
-    "slowdown",
-    "delivered_bytes",
-    "retransmitted",
-    "out_of_order",
-    "dropped",
-    "timeouts",
-    "marked",
-    "own_ps",
-    "innocent_ps",
-    "source_own_ps",
-    "source_innocent_ps",
-];
 const PAUSES: [&str; 8] = ["port", "priority", "queue", "from_ps", "until_ps", "cause", "root", "links"];
 const SERIES: [&str; 4] = ["time_ps", "quantity", "element", "value"];
 
@@ -244,22 +234,14 @@ fn once<T>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, String>) -> Resu
 impl Run {
     /// The run at `path`.
     pub fn at(path: &Path) -> Self {
+        let columns = |file: DataFile| Columns::of(path.join(file.name()));
         Self {
             path: path.into(),
             summary: OnceCell::new(),
-            flows: OnceCell::new(),
-            pauses: OnceCell::new(),
-            series: OnceCell::new(),
+            flows: columns(DataFile::Flows),
+            pauses: columns(DataFile::Pauses),
+            series: columns(DataFile::Series),
         }
-    }
-
-    fn table<'a>(
-        &self,
-        cell: &'a OnceCell<Table>,
-        file: DataFile,
-        columns: &[&str],
-    ) -> Result<&'a Table, String> {
-        once(cell, || Table::read(&self.path.join(file.name()), columns))
     }
 
     fn summary(&self) -> Result<&Json, String> {
@@ -292,7 +274,7 @@ impl Run {
             Place::Peak(file, name, column) => self.peak(metric, file, name, column)?,
             Place::Nodes(kind) => {
                 let t = Table::read(&self.path.join(DataFile::Nodes.name()), &["kind"])?;
-                Value::of(t.texts("kind").iter().filter(|k| k.as_deref() == Some(kind)).count() as f64)
+                Value::of((0..t.rows()).filter(|&i| t.texts("kind").get(i) == Some(kind)).count() as f64)
             }
         };
         found.value = found.value.map(|v| v / metric.scale().1);
@@ -307,45 +289,63 @@ impl Run {
         })
     }
 
-    /// The flows that a metric is about, among those that started.
-    fn chosen(&self, metric: &Metric) -> Result<(&Table, Vec<usize>), String> {
-        let t = self.table(&self.flows, DataFile::Flows, &FLOWS)?;
-        let (class, src, dst) = (t.texts("class"), t.texts("src"), t.texts("dst"));
-        let (size, start) = (t.ints("size"), t.ints("start_ps"));
-        let named = |names: &Option<Names>, value: &Option<String>| {
-            names.as_ref().is_none_or(|n| value.as_ref().is_some_and(|v| n.has(v)))
+    /// The flows that a metric is about, among those that started; with their
+    /// `columns`.
+    fn chosen(&self, metric: &Metric, columns: &[&str]) -> Result<(Table, Vec<usize>), String> {
+        let sized = metric.min_size.is_some() || metric.max_size.is_some();
+        let by_name = [("class", &metric.class), ("src", &metric.src), ("dst", &metric.dst)];
+        let mut needed = vec!["start_ps"];
+        needed.extend(sized.then_some("size"));
+        needed.extend(by_name.iter().filter(|(_, names)| names.is_some()).map(|(column, _)| *column));
+        needed.extend(columns.iter().filter(|c| !(sized && **c == "size")));
+        let t = self.flows.table(&needed)?;
+        let chosen = {
+            let start = t.ints("start_ps");
+            let size = sized.then(|| t.ints("size"));
+            let named: Vec<_> = by_name
+                .iter()
+                .filter(|(_, names)| names.is_some())
+                .map(|(column, names)| t.texts(column).named(names.as_ref()))
+                .collect();
+            let keep = |&i: &usize| {
+                let Some(start) = start[i].map(|s| s as u64) else { return false };
+                let bytes = size.map_or(0, |size| size[i].unwrap_or(0) as u64);
+                named.iter().all(|named| named(i))
+                    && metric.min_size.is_none_or(|m| bytes >= m.0)
+                    && metric.max_size.is_none_or(|m| bytes <= m.0)
+                    && metric.from.is_none_or(|f| start >= f.0)
+                    && metric.to.is_none_or(|t| start <= t.0)
+            };
+            (0..t.rows()).filter(keep).collect()
         };
-        let keep = |&i: &usize| {
-            let bytes = size[i].unwrap_or(0) as u64;
-            let Some(start) = start[i].map(|s| s as u64) else { return false };
-            named(&metric.class, &class[i])
-                && named(&metric.src, &src[i])
-                && named(&metric.dst, &dst[i])
-                && metric.min_size.is_none_or(|m| bytes >= m.0)
-                && metric.max_size.is_none_or(|m| bytes <= m.0)
-                && metric.from.is_none_or(|f| start >= f.0)
-                && metric.to.is_none_or(|t| start <= t.0)
+        Ok((t, chosen))
+    }
+
+    /// One number of each flow that a metric is about and that has one; and how
+    /// many have none.
+    fn sample(&self, metric: &Metric) -> Result<(Vec<f64>, usize), String> {
+        let columns: &[&str] = match metric.of.as_str() {
+            "fct" => &["fct_ps"],
+            "slowdown" => &["slowdown"],
+            "completion" => &["completed_ps"],
+            // What a flow is to send is known from the beginning.
+            "size" => &["size"],
+            _ => &["size", "fct_ps"],
         };
-        Ok((t, (0..t.rows()).filter(keep).collect()))
+        let (t, chosen) = self.chosen(metric, columns)?;
+        let value = |&i: &usize| match columns {
+            ["slowdown"] => t.floats("slowdown")[i],
+            [column] => t.ints(column)[i].map(|v| v as f64),
+            _ => Some(t.ints("size")[i]? as f64 * 8e12 / t.ints("fct_ps")[i]? as f64),
+        };
+        let sample: Vec<f64> = chosen.iter().filter_map(value).collect();
+        let missing = chosen.len() - sample.len();
+        Ok((sample, missing))
     }
 
     fn of_flows(&self, metric: &Metric) -> Result<Value, String> {
-        let (t, chosen) = self.chosen(metric)?;
-        let fct = t.ints("fct_ps");
-        let sample: Vec<f64> = match metric.of.as_str() {
-            "fct" => chosen.iter().filter_map(|&i| fct[i]).map(|v| v as f64).collect(),
-            "slowdown" => chosen.iter().filter_map(|&i| t.floats("slowdown")[i]).collect(),
-            "completion" => {
-                chosen.iter().filter_map(|&i| t.ints("completed_ps")[i]).map(|v| v as f64).collect()
-            }
-            // What a flow is to send is known from the beginning.
-            "size" => chosen.iter().filter_map(|&i| t.ints("size")[i]).map(|v| v as f64).collect(),
-            _ => {
-                let rate = |&i: &usize| Some(t.ints("size")[i]? as f64 * 8e12 / fct[i]? as f64);
-                chosen.iter().filter_map(rate).collect()
-            }
-        };
-        let missing = chosen.len() - sample.len();
+        let (sample, missing) = self.sample(metric)?;
+        let all = sample.len() + missing;
         if sample.is_empty() {
             let none = if missing == 0 { "no such flow started" } else { "no such flow finished" };
             return Ok(Value::none(none));
@@ -358,40 +358,37 @@ impl Run {
                 (_, None) => format!(", and {statistic} is one of theirs"),
                 _ => String::new(),
             };
-            format!("{missing} of {} flows unfinished{what}", chosen.len())
+            format!("{missing} of {all} flows unfinished{what}")
         });
         Ok(Value { value, note })
     }
 
     fn sum(&self, metric: &Metric) -> Result<Value, String> {
-        let (t, chosen) = self.chosen(metric)?;
-        let total = |column: &str| -> Option<f64> {
-            chosen
-                .iter()
-                .map(|&i| t.ints(column)[i])
-                .try_fold(0i64, |sum, v| Some(sum + v?))
-                .map(|v| v as f64)
+        let columns: &[&str] = match metric.of.as_str() {
+            "flows" | "share" => &[],
+            "finished" | "unfinished" => &["fct_ps"],
+            "delivered" => &["delivered_bytes"],
+            "retransmitted" => &["retransmitted"],
+            "out-of-order" => &["out_of_order"],
+            "dropped" => &["dropped"],
+            "timeouts" => &["timeouts"],
+            "marked" => &["marked"],
+            "own-time" => &["own_ps", "source_own_ps"],
+            _ => &["innocent_ps", "source_innocent_ps"],
         };
-        let both = |a: &str, b: &str| Some(total(a)? + total(b)?);
-        let finished = chosen.iter().filter(|&&i| t.ints("fct_ps")[i].is_some()).count();
+        let (t, chosen) = self.chosen(metric, columns)?;
+        // What a flow has in these columns together.
+        let of = |i: usize| columns.iter().try_fold(0, |sum, column| Some(sum + t.ints(column)[i]?));
         let value = match metric.of.as_str() {
             "flows" => Some(chosen.len() as f64),
-            "finished" => Some(finished as f64),
-            "unfinished" => Some((chosen.len() - finished) as f64),
+            "finished" => Some(chosen.iter().filter(|&&i| of(i).is_some()).count() as f64),
+            "unfinished" => Some(chosen.iter().filter(|&&i| of(i).is_none()).count() as f64),
             "share" => return self.share(metric, chosen.len()),
-            "delivered" => total("delivered_bytes"),
-            "retransmitted" => total("retransmitted"),
-            "out-of-order" => total("out_of_order"),
-            "dropped" => total("dropped"),
-            "timeouts" => total("timeouts"),
-            "marked" => total("marked"),
-            "own-time" => both("own_ps", "source_own_ps"),
-            "innocent-time" => both("innocent_ps", "source_innocent_ps"),
-            _ => {
-                let waits = |i: usize| Some(t.ints("innocent_ps")[i]? + t.ints("source_innocent_ps")[i]?);
-                let count = |n: u64, &i: &usize| Some(n + u64::from(waits(i)? > 0));
+            "innocent-flows" => {
+                let count = |n: u64, &i: &usize| Some(n + u64::from(of(i)? > 0));
                 chosen.iter().try_fold(0, count).map(|n| n as f64)
             }
+            _ => chosen.iter().try_fold(0i64, |sum, &i| Some(sum + of(i)?)).map(|v| v as f64),
         };
         Ok(value.map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
     }
@@ -399,19 +396,20 @@ impl Run {
     /// The part of the flows of any size that are of the metric's sizes.
     fn share(&self, metric: &Metric, of_size: usize) -> Result<Value, String> {
         let any = Metric { min_size: None, max_size: None, ..metric.clone() };
-        Ok(match self.chosen(&any)?.1.len() {
+        Ok(match self.chosen(&any, &[])?.1.len() {
             0 => Value::none("no such flow started"),
             all => Value::of(of_size as f64 / all as f64),
         })
     }
 
     fn of_pauses(&self, metric: &Metric) -> Result<Value, String> {
-        let t = self.table(&self.pauses, DataFile::Pauses, &PAUSES)?;
+        let t = self.pauses.table(&PAUSES)?;
         let end = self.summary()?.pointer("/simulated_ps").and_then(Json::as_u64).unwrap_or(0);
         let (from, to) = (metric.from.map_or(0, |f| f.0), metric.to.map_or(u64::MAX, |t| t.0));
-        let named = |names: &Option<Names>, value: &Option<String>| {
-            names.as_ref().is_none_or(|n| value.as_ref().is_some_and(|v| n.has(v)))
-        };
+        let (port, cause, root) = (t.texts("port"), t.texts("cause"), t.texts("root"));
+        let at_port = port.named(metric.port.as_ref());
+        let for_cause = cause.named(metric.cause.as_ref());
+        let for_root = root.named(metric.root.as_ref());
         let mut lengths: Vec<u64> = Vec::new();
         let (mut ports, mut queues) = (BTreeSet::new(), BTreeSet::new());
         let mut links = 0;
@@ -419,9 +417,9 @@ impl Run {
             let begin = t.ints("from_ps")[i].unwrap_or(0) as u64;
             let until = t.ints("until_ps")[i].map_or(end, |u| u as u64);
             let (begin, until) = (begin.max(from), until.min(to));
-            let fits = named(&metric.port, &t.texts("port")[i])
-                && named(&metric.cause, &t.texts("cause")[i])
-                && named(&metric.root, &t.texts("root")[i])
+            let fits = at_port(i)
+                && for_cause(i)
+                && for_root(i)
                 && metric.queue.as_ref().is_none_or(|q| t.ints("queue")[i].is_some_and(|i| q.contains(&i)));
             // One that is over at once counts as well, within the span.
             if !fits || until < begin || (until == begin && begin == from && from > 0) {
@@ -429,7 +427,7 @@ impl Run {
             }
             lengths.push(until - begin);
             links = links.max(t.ints("links")[i].unwrap_or(0));
-            let port = t.texts("port")[i].as_deref();
+            let port = port.get(i);
             ports.insert(port);
             queues.insert((port, t.ints("priority")[i], t.ints("queue")[i]));
         }
@@ -457,15 +455,14 @@ impl Run {
         element: &Names,
         span: (u64, u64),
     ) -> Result<Vec<(u64, f64)>, String> {
-        let t = self.table(&self.series, DataFile::Series, &SERIES)?;
-        let (what, which) = (t.texts("quantity"), t.texts("element"));
+        let t = self.series.table(&SERIES)?;
+        let meant = Names(vec![quantity.to_string()]);
+        let is_meant = t.texts("quantity").named(Some(&meant));
+        let is_element = t.texts("element").named(Some(element));
         let mut sums: Vec<(u64, f64)> = Vec::new();
         for i in 0..t.rows() {
             let time = t.ints("time_ps")[i].unwrap_or(0) as u64;
-            let fits = what[i].as_deref() == Some(quantity)
-                && which[i].as_deref().is_some_and(|e| element.has(e))
-                && time > span.0
-                && time <= span.1;
+            let fits = is_meant(i) && is_element(i) && time > span.0 && time <= span.1;
             if !fits {
                 continue;
             }
@@ -509,9 +506,8 @@ impl Run {
     fn peak(&self, metric: &Metric, file: DataFile, name: &str, column: &str) -> Result<Value, String> {
         let t = Table::read(&self.path.join(file.name()), &[name, column])?;
         let names = if file == DataFile::Nodes { &metric.node } else { &metric.port };
-        let fits =
-            |i: &usize| names.as_ref().is_none_or(|n| t.texts(name)[*i].as_ref().is_some_and(|v| n.has(v)));
-        let most = (0..t.rows()).filter(fits).filter_map(|i| t.ints(column)[i]).max();
+        let fits = t.texts(name).named(names.as_ref());
+        let most = (0..t.rows()).filter(|&i| fits(i)).filter_map(|i| t.ints(column)[i]).max();
         Ok(most.map_or_else(|| Value::none("nothing of that name"), |v| Value::of(v as f64)))
     }
 
@@ -520,16 +516,8 @@ impl Run {
     /// # Errors
     /// The file cannot be read.
     pub fn distribution(&self, metric: &Metric) -> Result<Vec<f64>, String> {
-        let (t, chosen) = self.chosen(metric)?;
         let scale = metric.scale().1;
-        let value = |&i: &usize| match metric.of.as_str() {
-            "slowdown" => t.floats("slowdown")[i],
-            "fct" => t.ints("fct_ps")[i].map(|v| v as f64),
-            "completion" => t.ints("completed_ps")[i].map(|v| v as f64),
-            "size" => t.ints("size")[i].map(|v| v as f64),
-            _ => Some(t.ints("size")[i]? as f64 * 8e12 / t.ints("fct_ps")[i]? as f64),
-        };
-        let mut all: Vec<f64> = chosen.iter().filter_map(value).map(|v| v / scale).collect();
+        let mut all: Vec<f64> = self.sample(metric)?.0.into_iter().map(|v| v / scale).collect();
         all.sort_unstable_by(f64::total_cmp);
         Ok(all)
     }

@@ -134,6 +134,10 @@ pub struct ClaimResult {
     pub high: Option<f64>,
     /// Its values by case.
     pub per_case: BTreeMap<String, f64>,
+    /// By how much of itself each end of its range is moved outwards; a fifth
+    /// without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
     /// What became of it.
     pub verdict: Verdict,
     /// Why it was not measured.
@@ -214,6 +218,7 @@ impl ClaimResult {
             low: claim.low,
             high: claim.high,
             per_case: claim.per_case.clone(),
+            within: claim.within,
             verdict,
             reason,
             measures,

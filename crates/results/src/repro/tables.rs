@@ -1,7 +1,13 @@
 //! The Parquet files of a run directory, read back: whole columns by name.
+//!
+//! A run may have tens of millions of flows. So a column is read when it is first
+//! asked for, and of its texts each is held once.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use parquet::basic::Type as Physical;
 use parquet::column::reader::get_typed_column_reader;
@@ -9,17 +15,77 @@ use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use super::names::Names;
+
 /// The values of a column; nulls are `None`.
 enum Values {
     Ints(Vec<Option<i64>>),
     Floats(Vec<Option<f64>>),
-    Texts(Vec<Option<String>>),
+    Texts(Texts),
+}
+
+/// A column of texts. Most of them come again and again.
+pub struct Texts {
+    /// The different texts, in the order in which they come.
+    different: Vec<String>,
+    /// By row: which of them, or [`NO_TEXT`].
+    rows: Vec<u32>,
+}
+
+/// In a row: no text.
+const NO_TEXT: u32 = u32::MAX;
+
+impl Texts {
+    /// The text of a row, if it has one.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        self.different.get(self.rows[row] as usize).map(String::as_str)
+    }
+
+    /// Which rows have one of these names: a test of a row's number. Without
+    /// names every row.
+    pub fn named<'a>(&'a self, names: Option<&Names>) -> impl Fn(usize) -> bool + use<'a> {
+        let has: Option<Vec<bool>> = names.map(|n| self.different.iter().map(|text| n.has(text)).collect());
+        move |row| match &has {
+            Some(has) => has.get(self.rows[row] as usize).is_some_and(|&has| has),
+            None => true,
+        }
+    }
+}
+
+/// A file whose columns are read when they are needed, and kept.
+pub struct Columns {
+    path: PathBuf,
+    rows: RefCell<usize>,
+    found: RefCell<BTreeMap<String, Rc<Values>>>,
+}
+
+impl Columns {
+    /// Those of the file at `path`, of which nothing is read yet.
+    pub fn of(path: PathBuf) -> Self {
+        Self { path, rows: RefCell::default(), found: RefCell::default() }
+    }
+
+    /// The table of these columns.
+    ///
+    /// # Errors
+    /// The file is not there, is damaged, or lacks a column.
+    pub fn table(&self, names: &[&str]) -> std::result::Result<Table, String> {
+        let mut found = self.found.borrow_mut();
+        let missing: Vec<&str> = names.iter().copied().filter(|&n| !found.contains_key(n)).collect();
+        if !missing.is_empty() {
+            let read = Table::read(&self.path, &missing)?;
+            *self.rows.borrow_mut() = read.rows;
+            found.extend(read.columns);
+        }
+        let columns = names.iter().map(|&n| (n.to_string(), Rc::clone(&found[n]))).collect();
+        Ok(Table { rows: *self.rows.borrow(), columns })
+    }
 }
 
 /// Some columns of a file.
 pub struct Table {
     rows: usize,
-    columns: Vec<(String, Values)>,
+    columns: Vec<(String, Rc<Values>)>,
 }
 
 impl Table {
@@ -67,7 +133,7 @@ impl Table {
     ///
     /// # Panics
     /// If it was not read, or holds something else.
-    pub fn texts(&self, name: &str) -> &[Option<String>] {
+    pub fn texts(&self, name: &str) -> &Texts {
         match self.column(name) {
             Values::Texts(v) => v,
             _ => panic!("column {name} has text"),
@@ -85,22 +151,45 @@ fn read(path: &Path, names: &[&str]) -> Result<Table> {
         let values = match schema.column(at).physical_type() {
             Physical::INT64 => Values::Ints(values::<Int64Type, _>(&file, at, |v| *v)?),
             Physical::DOUBLE => Values::Floats(values::<DoubleType, _>(&file, at, |v| *v)?),
-            Physical::BYTE_ARRAY => Values::Texts(values::<ByteArrayType, _>(&file, at, |v| {
-                String::from_utf8_lossy(v.data()).into_owned()
-            })?),
+            Physical::BYTE_ARRAY => Values::Texts(texts(&file, at)?),
             other => return Err(ParquetError::General(format!("column {name} is of type {other}"))),
         };
-        columns.push((name.to_string(), values));
+        columns.push((name.to_string(), Rc::new(values)));
     }
     Ok(Table { rows: file.metadata().file_metadata().num_rows() as usize, columns })
+}
+
+/// A column of texts, each different one held once.
+fn texts(file: &SerializedFileReader<File>, column: usize) -> Result<Texts> {
+    let mut numbers: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+    // Many a text is that of the row before.
+    let (mut before, mut number): (Vec<u8>, u32) = (Vec::new(), NO_TEXT);
+    let rows = values::<ByteArrayType, u32>(file, column, |text| {
+        let text = text.data();
+        if number == NO_TEXT || before != text {
+            before.clear();
+            before.extend_from_slice(text);
+            number = numbers.get(text).copied().unwrap_or_else(|| {
+                let next = numbers.len() as u32;
+                numbers.insert(text.to_vec(), next);
+                next
+            });
+        }
+        number
+    })?;
+    let mut different = vec![String::new(); numbers.len()];
+    for (text, number) in numbers {
+        different[number as usize] = String::from_utf8_lossy(&text).into_owned();
+    }
+    Ok(Texts { different, rows: rows.into_iter().map(|row| row.unwrap_or(NO_TEXT)).collect() })
 }
 
 fn values<T: DataType, V>(
     file: &SerializedFileReader<File>,
     column: usize,
-    convert: impl Fn(&T::T) -> V,
+    mut convert: impl FnMut(&T::T) -> V,
 ) -> Result<Vec<Option<V>>> {
-    let mut all = Vec::new();
+    let mut all = Vec::with_capacity(file.metadata().file_metadata().num_rows() as usize);
     for i in 0..file.num_row_groups() {
         let group = file.get_row_group(i)?;
         let rows = group.metadata().num_rows() as usize;
@@ -112,7 +201,7 @@ fn values<T: DataType, V>(
         if levels.is_empty() {
             all.extend(found.map(|v| Some(convert(v))));
         } else {
-            all.extend(levels.iter().map(|&l| if l > 0 { found.next().map(&convert) } else { None }));
+            all.extend(levels.iter().map(|&l| if l > 0 { found.next().map(&mut convert) } else { None }));
         }
     }
     Ok(all)

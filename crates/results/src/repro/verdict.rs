@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::experiment::{Combine, Side};
 use crate::grid::interval::{Interval, spread};
 
-/// By how much of itself each end of a claimed range is moved outwards.
+/// By how much of itself each end of a claimed range is moved outwards, where a
+/// claim of our own does not say it.
 pub const WIDENED: f64 = 0.2;
 
 /// What becomes of a claim.
@@ -69,6 +70,8 @@ pub enum Test {
         high: Option<f64>,
         /// Where neither of two wins; `None` if nothing is compared.
         neutral: Option<f64>,
+        /// By how much of itself each end is moved outwards.
+        widened: f64,
     },
     /// It lies on one side of where neither of two wins.
     Ordering {
@@ -84,7 +87,7 @@ impl Test {
     /// of every run: no mean softens it, and one run contradicts it.
     pub fn of_every_run(self) -> bool {
         match self {
-            Test::Range { low, high, neutral } => {
+            Test::Range { low, high, neutral, .. } => {
                 high == Some(0.0) && neutral.is_none() && low.is_none_or(|l| l == 0.0)
             }
             Test::Ordering { .. } => false,
@@ -131,7 +134,7 @@ pub fn judge(values: &[f64], test: Test) -> Option<Verdict> {
         } else {
             Verdict::Contradicted
         }),
-        Test::Range { low, high, neutral } => {
+        Test::Range { low, high, neutral, widened } => {
             if test.of_every_run() {
                 let fits = |&v: &f64| v <= 0.0 && (low.is_none() || v == 0.0);
                 let all = values.iter().all(fits);
@@ -143,8 +146,8 @@ pub fn judge(values: &[f64], test: Test) -> Option<Verdict> {
                 let side = if above { Some(Side::Greater) } else { below.then_some(Side::Less) };
                 side.map(|side| (side, n))
             });
-            let overlaps = low.is_none_or(|l| to >= l - WIDENED * l.abs())
-                && high.is_none_or(|h| from <= h + WIDENED * h.abs());
+            let overlaps = low.is_none_or(|l| to >= l - widened * l.abs())
+                && high.is_none_or(|h| from <= h + widened * h.abs());
             Some(match side {
                 // Who wins is not even known.
                 Some((_, n)) if from < n && to > n => Verdict::Undecided,
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
 
     const fn range(low: f64, high: f64, neutral: Option<f64>) -> Test {
-        Test::Range { low: Some(low), high: Some(high), neutral }
+        Test::Range { low: Some(low), high: Some(high), neutral, widened: WIDENED }
     }
 
     fn judged(values: &[f64], test: Test) -> Verdict {
@@ -207,6 +210,17 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_of_our_own_says_by_how_much() {
+        let within =
+            |part: f64| Test::Range { low: Some(6.0), high: Some(6.0), neutral: None, widened: part };
+        assert_eq!(judged(&[6.8], within(0.15)), Verdict::Reproduced);
+        assert_eq!(judged(&[7.0], within(0.15)), Verdict::Contradicted);
+        assert_eq!(judged(&[5.2], within(0.15)), Verdict::Reproduced);
+        assert_eq!(judged(&[6.1], within(0.0)), Verdict::Contradicted);
+        assert_eq!(judged(&[6.0], within(0.0)), Verdict::Reproduced);
+    }
+
+    #[test]
     fn a_widened_range_does_not_change_the_winner() {
         // 1.0651 is widened to 0.852, where the other one wins.
         let more = range(1.0651, 1.0651, Some(1.0));
@@ -236,19 +250,19 @@ mod tests {
         ] {
             assert_eq!(judged(&[value], less), verdict, "{value}");
         }
-        let at_most = Test::Range { low: None, high: Some(0.9), neutral: Some(1.0) };
+        let at_most = Test::Range { low: None, high: Some(0.9), neutral: Some(1.0), widened: WIDENED };
         assert_eq!(judged(&[1.05], at_most), Verdict::Contradicted);
         assert_eq!(judged(&[0.1], at_most), Verdict::Reproduced);
     }
 
     #[test]
     fn open_ends_are_open() {
-        let at_least = Test::Range { low: Some(2.0), high: None, neutral: Some(1.0) };
+        let at_least = Test::Range { low: Some(2.0), high: None, neutral: Some(1.0), widened: WIDENED };
         assert_eq!(judged(&[100.0], at_least), Verdict::Reproduced);
         assert_eq!(judged(&[1.6], at_least), Verdict::Reproduced);
         assert_eq!(judged(&[1.59], at_least), Verdict::SameDirection);
         assert_eq!(judged(&[0.9], at_least), Verdict::Contradicted);
-        let at_most = Test::Range { low: None, high: Some(10.0), neutral: None };
+        let at_most = Test::Range { low: None, high: Some(10.0), neutral: None, widened: WIDENED };
         assert_eq!(judged(&[0.0], at_most), Verdict::Reproduced);
         assert_eq!(judged(&[12.0], at_most), Verdict::Reproduced);
         assert_eq!(judged(&[12.1], at_most), Verdict::Contradicted, "nothing is compared");
@@ -258,7 +272,7 @@ mod tests {
     fn the_interval_over_seeds_may_reach_the_range() {
         // Mean 4, standard deviation 3, three seeds: 4 ± 4.302653 · sqrt(3) = 4 ± 7.452.
         let seeds = [4.0, 1.0, 7.0];
-        let value = |low: f64| Test::Range { low: Some(low), high: None, neutral: None };
+        let value = |low: f64| Test::Range { low: Some(low), high: None, neutral: None, widened: WIDENED };
         assert_eq!(judged(&seeds, value(11.4 / 0.8)), Verdict::Reproduced);
         assert_eq!(judged(&seeds, value(11.5 / 0.8)), Verdict::Contradicted);
         // One seed has no interval; neither have seeds that agree.
@@ -288,7 +302,7 @@ mod tests {
             judged(&[0.0; 99].iter().chain(&[1.0]).copied().collect::<Vec<_>>(), never),
             Verdict::Contradicted
         );
-        let at_most = Test::Range { low: None, high: Some(0.0), neutral: None };
+        let at_most = Test::Range { low: None, high: Some(0.0), neutral: None, widened: WIDENED };
         assert_eq!(judged(&[0.0], at_most), Verdict::Reproduced);
         assert_eq!(judged(&[1e-9], at_most), Verdict::Contradicted);
     }

@@ -190,6 +190,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         blocking: None,
         ate: None,
         plb: None,
+        pyrrha: None,
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

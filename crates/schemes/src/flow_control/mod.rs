@@ -12,18 +12,22 @@ mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;
 pub mod portfc;
+pub mod pyrrha;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
+use pyrrha::{Pyrrha, PyrrhaParams};
 use tagger::TaggerParams;
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
 pub use xoff_wire::queue_pause::Target;
+use xoff_wire::root_pause::RootPauseFrame;
+pub use xoff_wire::root_pause::Word;
 
 /// The flow control of a run, with its resolved parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub enum FlowControlParams {
     PerFlowQueue(PerFlowQueueParams),
     /// Per-port flow control of networks whose nodes relay.
     PortFc(PortFcParams),
+    /// Congestion-root flow control.
+    Pyrrha(PyrrhaParams),
 }
 
 impl FlowControlParams {
@@ -52,6 +58,7 @@ impl FlowControlParams {
             Self::Bfc(p) => p.response_time,
             Self::PerFlowQueue(p) => p.response_time,
             Self::PortFc(p) => p.response_time,
+            Self::Pyrrha(p) => p.response_time,
         }
     }
 
@@ -60,7 +67,7 @@ impl FlowControlParams {
         match self {
             Self::Pfc(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => None,
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => None,
         }
     }
 
@@ -81,6 +88,7 @@ impl FlowControlParams {
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
             Self::PortFc(_) => PauseScope::Onward,
+            Self::Pyrrha(_) => PauseScope::Root,
         }
     }
 
@@ -90,12 +98,18 @@ impl FlowControlParams {
             Self::None | Self::Pfc(_) | Self::Tagger(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
-                Queueing::Numbered { numbers, acks: p.acks_in_queues }
+                Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
             }
             Self::PortFc(p) => {
                 let (switch, relay) = (p.map.of_switch(), p.map.relay());
                 let numbers = Numbers { switch, relayed: (relay, 1), own: (0, relay) };
-                Queueing::Numbered { numbers, acks: false }
+                Queueing::Numbered { numbers, acks: false, pulls: false }
+            }
+            Self::Pyrrha(p) => {
+                // The OQ and the IQs.
+                let all = 1 + p.queues;
+                let numbers = Numbers { switch: all, relayed: (0, all), own: (all, all) };
+                Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: true }
             }
             Self::PerFlowQueue(_) => Queueing::PerFlow,
         }
@@ -122,6 +136,9 @@ pub enum PauseScope {
     /// The queues of what is going to leave through the port that waits, wherever
     /// they are: [`portfc::map`] says which.
     Onward,
+    /// What is going to leave through the port that is congested, the root, wherever
+    /// it waits: [`pyrrha`] says how.
+    Root,
 }
 
 /// How the packets of a lane lie in the egress queues of a port.
@@ -136,6 +153,10 @@ pub enum Queueing {
         /// ACKs lie in the scheme's queues, too, rather than in a queue of their
         /// own that is served first and never paused.
         acks: bool,
+        /// Queue 0 is never paused. A packet whose turn comes in another queue goes on
+        /// to a further one, which the scheme chooses ([`FlowControl::onward`]), and to
+        /// queue 0 at last.
+        pulls: bool,
     },
     /// One for each flow, besides a queue of ACKs, which is served first and
     /// never paused; the device finds it, the scheme is not asked.
@@ -183,10 +204,24 @@ pub struct Passing {
     pub ingress: Option<u32>,
     /// Number of the queue that it left the neighbour from; 0 if it began here.
     pub upstream: u16,
+    /// Where queues are pulled: a number of the packet that the scheme may write, below
+    /// 2^15; 0 when it arrives.
+    pub passed: u16,
     /// A bit of the packet that the scheme may write; cleared at each arrival.
     pub counted: bool,
     /// A bit of the queue that the scheme may write.
     pub pausing: bool,
+}
+
+/// What is known of one port on a packet's onward way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// The packet will leave through this egress port.
+    Port(u32),
+    /// It depends on what a device on the way will choose.
+    Unknown,
+    /// The way has ended before.
+    End,
 }
 
 /// The facts of a link that headroom depends on.
@@ -218,6 +253,8 @@ pub enum ControlFrame {
     QueuePause(QueuePauseFrame),
     /// Names an egress port and queue of a switch.
     PortPause(PortPauseFrame),
+    /// Names the root of a congestion tree.
+    RootPause(RootPauseFrame),
 }
 
 impl ControlFrame {
@@ -227,6 +264,7 @@ impl ControlFrame {
             Self::Pfc(_) => PfcFrame::LENGTH,
             Self::QueuePause(_) => QueuePauseFrame::LENGTH,
             Self::PortPause(_) => PortPauseFrame::LENGTH,
+            Self::RootPause(_) => RootPauseFrame::LENGTH,
         }
     }
 
@@ -243,16 +281,22 @@ impl ControlFrame {
                 }
                 true
             }
-            (Self::Pfc(_) | Self::QueuePause(_) | Self::PortPause(_), _) => false,
+            (Self::Pfc(_) | Self::QueuePause(_) | Self::PortPause(_) | Self::RootPause(_), _) => false,
         }
     }
 
-    /// Whether it stops (rather than restarts) the one who gets it.
-    pub fn pauses(&self) -> bool {
+    /// Whether it stops (true) or restarts the one who gets it; `None` if it does
+    /// something else.
+    pub fn pauses(&self) -> Option<bool> {
         match self {
-            Self::Pfc(frame) => frame.entries().any(|(_, quanta)| quanta > 0),
-            Self::QueuePause(frame) => frame.pause,
-            Self::PortPause(frame) => frame.pause,
+            Self::Pfc(frame) => Some(frame.entries().any(|(_, quanta)| quanta > 0)),
+            Self::QueuePause(frame) => Some(frame.pause),
+            Self::PortPause(frame) => Some(frame.pause),
+            Self::RootPause(frame) => match frame.word {
+                Word::Pause => Some(true),
+                Word::Resume => Some(false),
+                Word::Merge { .. } | Word::Release => None,
+            },
         }
     }
 }
@@ -277,6 +321,16 @@ pub trait Device {
     fn pause_queue(&mut self, port: u32, lane: u8, target: Target);
     /// Lets that queue go again.
     fn resume_queue(&mut self, port: u32, lane: u8, target: Target);
+    /// Stops queue `queue` of `lane` on `port`, as [`Device::pause_queue`] does, for
+    /// congestion at port `root`, which the frame that asked for it names.
+    fn pause_queue_for(&mut self, port: u32, lane: u8, queue: u16, root: u32);
+    /// Bytes of packets in queue `queue` of `lane` on `port`.
+    fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64;
+    /// The device that `port` belongs to.
+    fn device_of(&self, port: u32) -> u32;
+    /// The `distance`-th port behind the one that a packet stands at, or a queue pair's
+    /// packets begin at, on its way from there; `hop` is that of its [`Passing`].
+    fn onward(&self, hop: u32, distance: u32) -> Onward;
     /// Whether queue `queue` of `lane` on `port` is stopped.
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool;
     /// The `index`-th port of the device of `port`, in their order, `port` included;
@@ -322,6 +376,8 @@ pub enum FlowControl {
     PerFlowQueue(PerFlowQueue),
     /// Per-port flow control.
     PortFc(PortFc),
+    /// Congestion-root flow control.
+    Pyrrha(Pyrrha),
 }
 
 impl FlowControl {
@@ -337,13 +393,14 @@ impl FlowControl {
                 Self::PerFlowQueue(PerFlowQueue::new(params, ports, priorities))
             }
             FlowControlParams::PortFc(params) => Self::PortFc(PortFc::new(params, ports)),
+            FlowControlParams::Pyrrha(params) => Self::Pyrrha(Pyrrha::new(params, ports, priorities)),
         }
     }
 
     /// Number of timers that it arms, counted from 0.
     pub fn timers(&self) -> usize {
         match self {
-            Self::None | Self::PortFc(_) => 0,
+            Self::None | Self::PortFc(_) | Self::Pyrrha(_) => 0,
             Self::Pfc(pfc) => pfc.timers(),
             Self::Bfc(bfc) => bfc.timers(),
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
@@ -354,7 +411,7 @@ impl FlowControl {
     /// admission or a release.
     pub fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
         match self {
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => {}
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
         }
     }
@@ -362,11 +419,23 @@ impl FlowControl {
     /// Egress half: the number of the queue that a packet (or queue pair) joins
     /// next. Of `packet`, its queue and bytes are not known yet. Asked only under
     /// [`Queueing::Numbered`]; [`FlowControl::enqueued`] follows at once.
-    pub fn classify(&mut self, device: &impl Device, packet: &Passing) -> u16 {
+    pub fn classify(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
         match self {
             Self::Bfc(bfc) => bfc.classify(device, packet),
             Self::PortFc(portfc) => portfc.classify(packet),
+            Self::Pyrrha(pyrrha) => pyrrha.classify(device, packet),
             Self::None | Self::Pfc(_) | Self::PerFlowQueue(_) => 0,
+        }
+    }
+
+    /// Egress half: a packet's turn has come in its queue, which is not queue 0; the
+    /// number of the queue that it goes on to. Of a queue pair: it is its queue's turn
+    /// and its own; the number of the queue that it belongs to now, which sends it if
+    /// it is the same. Asked only where queues are pulled.
+    pub fn onward(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
+        match self {
+            Self::Pyrrha(pyrrha) => pyrrha.onward(device, packet),
+            Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => 0,
         }
     }
 
@@ -377,6 +446,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.enqueued(device, packet),
             Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
             Self::PortFc(portfc) => portfc.enqueued(device, packet),
+            Self::Pyrrha(pyrrha) => pyrrha.enqueued(device, packet),
             Self::None | Self::Pfc(_) => {}
         }
     }
@@ -388,6 +458,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.left(device, packet),
             Self::PerFlowQueue(pfq) => pfq.left(device, packet),
             Self::PortFc(portfc) => portfc.left(device, packet),
+            Self::Pyrrha(pyrrha) => pyrrha.left(device, packet),
             Self::None | Self::Pfc(_) => {}
         }
     }
@@ -401,8 +472,17 @@ impl FlowControl {
                 pfq.lasting.received(device, port, frame);
             }
             (Self::PortFc(portfc), ControlFrame::PortPause(frame)) => portfc.received(device, port, frame),
+            (Self::Pyrrha(pyrrha), ControlFrame::RootPause(frame)) => pyrrha.received(device, port, frame),
             // A scheme understands its own frames alone.
-            (Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_), _) => {}
+            (
+                Self::None
+                | Self::Pfc(_)
+                | Self::Bfc(_)
+                | Self::PerFlowQueue(_)
+                | Self::PortFc(_)
+                | Self::Pyrrha(_),
+                _,
+            ) => {}
         }
     }
 
@@ -416,6 +496,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.lasting.link_failed(device, port, lane),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_failed(device, port, lane),
             Self::PortFc(portfc) => portfc.link_failed(device, port, lane),
+            Self::Pyrrha(pyrrha) => pyrrha.link_failed(device, port, lane),
         }
     }
 
@@ -433,7 +514,7 @@ impl FlowControl {
         settled: Time,
     ) {
         match self {
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => {}
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => {}
             Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
         }
     }
@@ -442,7 +523,8 @@ impl FlowControl {
     /// peer has forgotten everything.
     pub fn link_reset(&mut self, device: &mut impl Device, port: u32) {
         match self {
-            Self::None | Self::Pfc(_) => {}
+            // Both ends of a link forget what went over it when it fails.
+            Self::None | Self::Pfc(_) | Self::Pyrrha(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
             Self::PortFc(portfc) => portfc.link_reset(device, port),
@@ -452,7 +534,7 @@ impl FlowControl {
     /// Both halves: `timer` went off.
     pub fn timer(&mut self, device: &mut impl Device, timer: u32) {
         match self {
-            Self::None | Self::PortFc(_) => {}
+            Self::None | Self::PortFc(_) | Self::Pyrrha(_) => {}
             Self::Pfc(pfc) => pfc.timer(device, timer),
             Self::Bfc(bfc) => bfc.timer(device, timer),
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
@@ -463,7 +545,7 @@ impl FlowControl {
 /// A device for tests, which writes down what is asked of it.
 #[cfg(test)]
 mod notes {
-    use super::{ControlFrame, Device};
+    use super::{ControlFrame, Device, Onward, Word};
     use xoff_kernel::time::Time;
     use xoff_wire::queue_pause::Target;
 
@@ -477,6 +559,9 @@ mod notes {
         /// Answers of `port_of` and `relay_port`.
         pub ports: Vec<u32>,
         pub relays: Vec<u32>,
+        /// Answers of `onward`, by hop, and of `queue_bytes`, by port.
+        pub ways: Vec<Vec<u32>>,
+        pub bytes: std::collections::BTreeMap<u32, u64>,
     }
 
     impl Device for Notes {
@@ -501,6 +586,19 @@ mod notes {
         fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
             self.log.push(format!("resume {port}/{lane} {target:?}"));
         }
+        fn pause_queue_for(&mut self, port: u32, lane: u8, queue: u16, root: u32) {
+            self.log.push(format!("pause {port}/{lane} {queue} for {root}"));
+        }
+        fn queue_bytes(&self, port: u32, _: u8, _: u16) -> u64 {
+            self.bytes.get(&port).copied().unwrap_or(0)
+        }
+        fn device_of(&self, _: u32) -> u32 {
+            0
+        }
+        fn onward(&self, hop: u32, distance: u32) -> Onward {
+            let way = self.ways.get(hop as usize).map_or(&[][..], Vec::as_slice);
+            way.get(distance as usize).map_or(Onward::End, |&port| Onward::Port(port))
+        }
         fn is_paused(&self, _: u32, _: u8, queue: u16) -> bool {
             self.paused.contains(&queue)
         }
@@ -521,6 +619,17 @@ mod notes {
                 }
                 ControlFrame::PortPause(f) => {
                     format!("{} {port} q{} p{}", if f.pause { "stop" } else { "go" }, f.queue, f.port)
+                }
+                ControlFrame::RootPause(f) => {
+                    let root =
+                        |r: xoff_wire::root_pause::RootId| format!("{}:{}#{}", r.switch, r.port, r.epoch);
+                    let word = match f.word {
+                        Word::Pause => "stop".to_string(),
+                        Word::Resume => "go".to_string(),
+                        Word::Merge { into } => format!("merge into {} of", root(into)),
+                        Word::Release => "release".to_string(),
+                    };
+                    format!("{word} {port} {} /{}", root(f.root), f.sequence)
                 }
             });
         }

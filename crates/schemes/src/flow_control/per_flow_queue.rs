@@ -109,6 +109,7 @@ mod tests {
             answer: false,
             ingress: Some(1),
             upstream: 0,
+            passed: 0,
             counted: false,
             pausing: false,
         }

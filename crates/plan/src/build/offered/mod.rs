@@ -145,6 +145,7 @@ pub(super) fn generate(
             Traffic::ParameterServer(t) => collective::parameter_server(cx, i, t, &mut hosts)?,
             Traffic::Moe(t) => collective::moe(cx, i, t, &mut hosts)?,
             Traffic::Probe(t) => collective::probe(cx, i, t, &mut hosts)?,
+            Traffic::Burst(t) => random::burst(cx, i, t, &mut hosts)?,
         };
         add(cx, &mut all, i, table, made)?;
     }

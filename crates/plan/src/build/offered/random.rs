@@ -6,7 +6,7 @@ use super::hosts::HostSets;
 use super::{Made, check_count, check_start, refused, size_or_sizes, span};
 use crate::error::Error;
 use crate::plan::PacketFormat;
-use crate::scenario::{FlowFile, Incast, IncastLoadOf, LoadOf, Permutation, Poisson, SingleFlow};
+use crate::scenario::{Burst, FlowFile, Incast, IncastLoadOf, LoadOf, Permutation, Poisson, SingleFlow};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::routing::{host_capacity, saturation, uniform};
 use xoff_net::sizes::SizeDistribution;
@@ -178,6 +178,54 @@ pub(super) fn permutation(
     let hosts = hosts.list(cx, &path, t.hosts.as_ref())?;
     let demands = traffic::permutation(&hosts, &sizes, t.start.0, cx.scenario.run.seed, i as u64)
         .map_err(|e| refused(cx, &path, e))?;
+    Ok(Made::of(demands).expecting(None, &sizes))
+}
+
+pub(super) fn burst(
+    cx: &mut Context<'_>,
+    i: usize,
+    t: &Burst,
+    hosts: &mut HostSets<'_>,
+) -> Result<Made, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    let sizes = size_or_sizes(cx, i, t.size, t.sizes.as_ref())?;
+    check_start(cx, i, t.start)?;
+    let sources = hosts.list(cx, &at("from"), t.from.as_ref())?;
+    let destinations = hosts.list(cx, &at("to"), t.to.as_ref())?;
+    if t.flows == 0 {
+        let help = "write a whole number from 1";
+        return Err(cx.doc.error(&at("flows"), "senders without a flow", help));
+    }
+    if t.flows == 1 && t.gap.0 > 0 {
+        cx.warn(at("gap"), "had no effect: each sender has one flow only".to_string());
+    }
+    let count = f64::from(t.flows) * sources.len() as f64;
+    check_count(cx, &at("flows"), count, "let each sender send fewer")?;
+    let last = u128::from(t.flows - 1) * u128::from(t.gap.0) + u128::from(t.start.0);
+    if let Some(duration) = cx.scenario.run.duration.filter(|d| last >= u128::from(d.0)) {
+        let message = format!("the last of {} flows starts after the run's duration of {duration}", t.flows);
+        return Err(cx.doc.error(
+            &at("gap"),
+            message,
+            "choose a shorter gap or fewer flows, or raise run.duration",
+        ));
+    }
+    let spec = traffic::Burst {
+        sources: &sources,
+        destinations: &destinations,
+        flows: t.flows,
+        sizes: &sizes,
+        start: t.start.0,
+        gap: t.gap.0,
+    };
+    let demands = traffic::burst(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
+        let key = match e.key.as_str() {
+            "sources" => "from",
+            "destinations" => "to",
+            key => key,
+        };
+        refused(cx, &at(key), e)
+    })?;
     Ok(Made::of(demands).expecting(None, &sizes))
 }
 

@@ -33,6 +33,7 @@ fn packet(flow: u32, upstream: u16) -> Passing {
         answer: false,
         ingress: Some(1),
         upstream,
+        passed: 0,
         counted: false,
         pausing: false,
     }

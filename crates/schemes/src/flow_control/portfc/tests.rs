@@ -192,6 +192,7 @@ fn packet(port: u32, queue: u16) -> Passing {
         answer: false,
         ingress: None,
         upstream: 0,
+        passed: 0,
         counted: false,
         pausing: false,
     }

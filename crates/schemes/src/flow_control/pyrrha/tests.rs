@@ -1,0 +1,190 @@
+//! One device, six ports: 0 to 2 lead to neighbours upstream, 3 and 4 downstream; 5 is
+//! none of the device's. Frames are written down by the device of `notes`.
+
+use super::super::notes::Notes;
+use super::*;
+use std::collections::BTreeMap;
+
+const K_PAUSE: u64 = 3_000;
+const K_RESUME: u64 = 1_000;
+
+fn params(organisation: Organisation) -> PyrrhaParams {
+    let places = Places {
+        of: vec![(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (7, 0), (7, 1), (8, 0)],
+        ports: vec![vec![0, 1, 2, 3, 4], vec![], vec![], vec![], vec![], vec![], vec![], vec![5, 6], vec![7]],
+        host: vec![false; 8],
+    };
+    PyrrhaParams {
+        organisation,
+        merging: Merging::Soft,
+        queues: 4,
+        k_pause: vec![K_PAUSE; 8],
+        k_resume: vec![K_RESUME; 8],
+        hosts_obey: true,
+        acks_in_queues: true,
+        places: Arc::new(places),
+        response_time: 0,
+    }
+}
+
+/// The device with its queues; way 0 leads through port 3 and then roots 5 and 7, way 1
+/// through port 3 and then root 5, way 2 through port 3 alone.
+struct Bench {
+    pyrrha: Pyrrha,
+    device: Notes,
+    queues: BTreeMap<(u32, u16), Vec<Passing>>,
+}
+
+impl Bench {
+    fn new(organisation: Organisation) -> Self {
+        let device = Notes {
+            ports: vec![0, 1, 2, 3, 4],
+            ways: vec![vec![3, 5, 7], vec![3, 5], vec![3]],
+            ..Notes::default()
+        };
+        Self { pyrrha: Pyrrha::new(&params(organisation), 8, &[0]), device, queues: BTreeMap::new() }
+    }
+
+    fn bytes(&self, port: u32, queue: u16) -> u64 {
+        self.queues.get(&(port, queue)).into_iter().flatten().map(|p| u64::from(p.size)).sum()
+    }
+
+    /// A packet of 1000 bytes comes from `ingress` and leaves through `port`. Answers its queue.
+    fn arrive(&mut self, ingress: u32, port: u32, way: u32) -> u16 {
+        let mut packet = Passing {
+            port,
+            lane: 0,
+            queue: 0,
+            own: false,
+            size: 1_000,
+            queued: 0,
+            hop: way,
+            flow: way,
+            answer: false,
+            ingress: Some(ingress),
+            upstream: 0,
+            passed: 0,
+            counted: false,
+            pausing: false,
+        };
+        packet.queue = self.pyrrha.classify(&mut self.device, &mut packet);
+        self.join(packet)
+    }
+
+    fn join(&mut self, mut packet: Passing) -> u16 {
+        let key = (packet.port, packet.queue);
+        packet.queued = self.bytes(key.0, key.1) + 1_000;
+        self.queues.entry(key).or_default().push(packet);
+        self.device.bytes.insert(packet.port, self.bytes(packet.port, 0));
+        self.pyrrha.enqueued(&mut self.device, &packet);
+        packet.queue
+    }
+
+    /// The first packet of a queue leaves it: for the wire, or as [`Pyrrha::onward`]
+    /// says. Answers the queue that it joins, 0 if it is sent.
+    fn serve(&mut self, port: u32, queue: u16) -> u16 {
+        let mut packet = self.queues.get_mut(&(port, queue)).expect("used").remove(0);
+        packet.queued = self.bytes(port, queue);
+        self.device.bytes.insert(port, self.bytes(port, 0));
+        self.pyrrha.left(&mut self.device, &packet);
+        if queue == 0 {
+            return 0;
+        }
+        packet.queue = queue;
+        let next = self.pyrrha.onward(&mut self.device, &mut packet);
+        if next > 0 {
+            packet.queue = next;
+            self.join(packet);
+        }
+        next
+    }
+
+    fn hear(&mut self, port: u32, word: Word, root: u32, epoch: u16, sequence: u16) {
+        let root = self.pyrrha.params.places.id(root, epoch);
+        let frame = RootPauseFrame { word, root, priority: 0, sequence };
+        self.pyrrha.received(&mut self.device, port, &frame);
+    }
+
+    fn log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.device.log)
+    }
+}
+
+#[test]
+fn a_root_claims_pauses_further_packets_resumes_and_disappears() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    for _ in 0..4 {
+        bench.arrive(0, 3, 2);
+    }
+    // The fourth packet brings the OQ above K_pause: a claim, and no frame.
+    assert!(bench.log().is_empty());
+    assert_eq!(bench.pyrrha.tally.claims, 1);
+    for ingress in [1, 1, 0] {
+        bench.arrive(ingress, 3, 2);
+    }
+    // Each ingress once.
+    assert_eq!(bench.log(), ["stop 1 0:3#1 /1", "stop 0 0:3#1 /1"]);
+    for _ in 0..5 {
+        bench.serve(3, 0);
+    }
+    assert!(bench.log().is_empty());
+    bench.serve(3, 0);
+    assert_eq!(bench.log(), ["go 1 0:3#1 /1", "go 0 0:3#1 /1"]);
+    // It is a root while anything is assigned to it.
+    assert!(bench.pyrrha.ports[3].claimed);
+    bench.hear(1, Word::Release, 3, 1, 1);
+    assert!(bench.pyrrha.ports[3].claimed);
+    bench.hear(0, Word::Release, 3, 1, 1);
+    assert!(!bench.pyrrha.ports[3].claimed && bench.pyrrha.ports[3].quiet);
+    assert!(bench.log().is_empty());
+}
+
+#[test]
+fn an_isolation_queue_is_paused_relays_resumes_and_is_given_back() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.hear(3, Word::Pause, 5, 9, 1);
+    assert_eq!(bench.log(), ["pause 3/0 1 for 5"]);
+    // What goes through the root waits in its queue, and nothing else does.
+    assert_eq!((bench.arrive(0, 3, 1), bench.arrive(0, 3, 2)), (1, 0));
+    for _ in 0..3 {
+        bench.arrive(0, 3, 1);
+    }
+    assert_eq!(bench.log(), ["stop 0 7:0#9 /1"]);
+    bench.hear(3, Word::Resume, 5, 9, 1);
+    assert_eq!(bench.log(), ["resume 3/0 Queue(1)"]);
+    for left in [3, 2, 1] {
+        assert_eq!(bench.serve(3, 1), 0);
+        assert_eq!(bench.bytes(3, 1), left * 1_000);
+    }
+    assert_eq!(bench.log(), ["go 0 7:0#9 /1"]);
+    bench.serve(3, 1);
+    // Empty and resumed, but the neighbour upstream still has a queue for the root.
+    assert!(bench.log().is_empty());
+    bench.hear(0, Word::Release, 5, 9, 1);
+    assert_eq!(bench.log(), ["release 3 7:0#9 /1"]);
+    assert!(bench.pyrrha.ports[3].quiet);
+}
+
+#[test]
+fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    for ingress in [0, 0, 0, 0, 1] {
+        bench.arrive(ingress, 3, 1);
+    }
+    assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
+    bench.hear(3, Word::Pause, 5, 4, 1);
+    assert_eq!(bench.log(), ["merge into 7:0#4 of 1 0:3#1 /2", "pause 3/0 1 for 5"]);
+    assert!(!bench.pyrrha.ports[3].claimed);
+    assert_eq!(bench.pyrrha.tally.abdications, 1);
+    // The OQ is as long as before, and no root: until as much has arrived since.
+    for _ in 0..3 {
+        bench.arrive(1, 3, 2);
+    }
+    assert_eq!(bench.pyrrha.tally.claims, 1);
+    bench.arrive(1, 3, 2);
+    assert_eq!(bench.pyrrha.tally.claims, 2);
+    // The neighbour goes on when the root has said so and the queue for it is short.
+    bench.log();
+    bench.hear(3, Word::Resume, 5, 4, 1);
+    assert_eq!(bench.log(), ["resume 3/0 Queue(1)", "go 1 7:0#4 /2"]);
+}

@@ -1,0 +1,219 @@
+//! The frames of Pyrrha, which name the root of a congestion tree.
+//!
+//! The paper (section IV) names three frames, PAUSE, RESUME and MERGE, that travel
+//! upstream and carry the root's identity, `switch-id:port-id`; a MERGE has the old
+//! and the new root. What tells a port downstream that an isolation queue upstream
+//! has been given back is left open there; here it is a fourth one, RELEASE, which
+//! travels downstream. There is no layout either; this one is an Ethernet frame of
+//! an experimental EtherType (IEEE 802 local experimental 1, 0x88B5) to the address
+//! of MAC control, which bridges never forward:
+//!
+//! ```text
+//! byte  0  destination 01-80-C2-00-00-01
+//!       6  source
+//!      12  EtherType 0x88B5
+//!      14  4: names a congestion root
+//!      15  0 RESUME, 1 PAUSE, 2 MERGE, 3 RELEASE
+//!      16  priority, 0 to 7
+//!      17  zero
+//!      18  root: number of the switch, 32 bits
+//!      22        number of the port, 16 bits
+//!      24        how many times that port has claimed to be a root, 16 bits
+//!      26  sequence number, 16 bits
+//!      28  MERGE: the root that the old one is merged into, as bytes 18 to 25; else zeros
+//!      36  zeros up to the smallest frame
+//! ```
+//!
+//! The *sequence number* counts what a port has said of a root to one neighbour that
+//! stops it. A RELEASE repeats the last one that it has seen, so that a RELEASE which
+//! crosses a PAUSE on the wire is known for what it is.
+
+use crate::SMALLEST_FRAME;
+use crate::queue_pause::{DESTINATION, ETHERTYPE};
+
+const KIND: u8 = 4;
+
+/// A congested port that claims to be the root of a congestion tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RootId {
+    /// Number of its switch.
+    pub switch: u32,
+    /// Number of the port there.
+    pub port: u16,
+    /// How many times it has claimed before, modulo 2^16.
+    pub epoch: u16,
+}
+
+/// What a frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// What goes through the root may go on.
+    Resume,
+    /// What goes through the root stops.
+    Pause,
+    /// The root is none any more: its tree is part of that of `into`.
+    Merge {
+        /// The root that takes its place.
+        into: RootId,
+    },
+    /// The neighbour upstream has given the root's isolation queue back.
+    Release,
+}
+
+/// A frame of Pyrrha.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootPauseFrame {
+    /// What it says …
+    pub word: Word,
+    /// … of this root.
+    pub root: RootId,
+    /// 802.1p priority that it is about, 0 to 7.
+    pub priority: u8,
+    /// See above.
+    pub sequence: u16,
+}
+
+/// Why bytes are not such a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRootPause {
+    /// Fewer bytes than the fields take.
+    Short,
+    /// Another destination, EtherType or kind.
+    Other,
+    /// A field has a value that it cannot have.
+    Field,
+}
+
+impl RootPauseFrame {
+    /// Bytes on the wire, check sequence included.
+    pub const LENGTH: u32 = SMALLEST_FRAME;
+
+    /// The frame without its check sequence.
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
+        let mut bytes = [0; SMALLEST_FRAME as usize - 4];
+        bytes[..6].copy_from_slice(&DESTINATION);
+        bytes[6..12].copy_from_slice(&source);
+        bytes[12..14].copy_from_slice(&ETHERTYPE);
+        bytes[14] = KIND;
+        bytes[15] = match self.word {
+            Word::Resume => 0,
+            Word::Pause => 1,
+            Word::Merge { .. } => 2,
+            Word::Release => 3,
+        };
+        bytes[16] = self.priority;
+        bytes[18..26].copy_from_slice(&emit_root(self.root));
+        bytes[26..28].copy_from_slice(&self.sequence.to_be_bytes());
+        if let Word::Merge { into } = self.word {
+            bytes[28..36].copy_from_slice(&emit_root(into));
+        }
+        bytes
+    }
+
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// [`NotRootPause`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotRootPause> {
+        if bytes.len() < 36 {
+            return Err(NotRootPause::Short);
+        }
+        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14] != KIND {
+            return Err(NotRootPause::Other);
+        }
+        let into = parse_root(&bytes[28..36]);
+        let word = match bytes[15] {
+            0 => Word::Resume,
+            1 => Word::Pause,
+            2 => Word::Merge { into },
+            3 => Word::Release,
+            _ => return Err(NotRootPause::Field),
+        };
+        let empty = bytes[28..36].iter().all(|&b| b == 0);
+        if bytes[16] > 7 || bytes[17] != 0 || bytes[15] != 2 && !empty {
+            return Err(NotRootPause::Field);
+        }
+        Ok(Self {
+            word,
+            root: parse_root(&bytes[18..26]),
+            priority: bytes[16],
+            sequence: u16::from_be_bytes([bytes[26], bytes[27]]),
+        })
+    }
+}
+
+fn emit_root(root: RootId) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&root.switch.to_be_bytes());
+    bytes[4..6].copy_from_slice(&root.port.to_be_bytes());
+    bytes[6..].copy_from_slice(&root.epoch.to_be_bytes());
+    bytes
+}
+
+fn parse_root(bytes: &[u8]) -> RootId {
+    RootId {
+        switch: u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+        port: u16::from_be_bytes([bytes[4], bytes[5]]),
+        epoch: u16::from_be_bytes([bytes[6], bytes[7]]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port_pause::{NotPortPause, PortPauseFrame};
+
+    const ROOT: RootId = RootId { switch: 0x0102_0304, port: 0x0506, epoch: 0x0708 };
+    const OTHER: RootId = RootId { switch: 0xa1b2_c3d4, port: 0xe5f6, epoch: 0x9786 };
+
+    #[test]
+    fn every_frame_survives_the_wire() {
+        for word in [Word::Resume, Word::Pause, Word::Merge { into: OTHER }, Word::Release] {
+            for (root, priority, sequence) in
+                [(ROOT, 0, 0), (OTHER, 7, u16::MAX), (RootId::default(), 3, 0x1234)]
+            {
+                let frame = RootPauseFrame { word, root, priority, sequence };
+                assert_eq!(RootPauseFrame::parse(&frame.emit([2; 6])), Ok(frame));
+            }
+        }
+    }
+
+    #[test]
+    fn the_layout_is_as_described() {
+        let frame =
+            RootPauseFrame { word: Word::Merge { into: OTHER }, root: ROOT, priority: 5, sequence: 0x0a0b };
+        let bytes = frame.emit([7; 6]);
+        assert_eq!(bytes[..6], [0x01, 0x80, 0xc2, 0, 0, 1]);
+        assert_eq!(bytes[12..28], [0x88, 0xb5, 4, 2, 5, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x0a, 0x0b]);
+        assert_eq!(bytes[28..36], [0xa1, 0xb2, 0xc3, 0xd4, 0xe5, 0xf6, 0x97, 0x86]);
+        assert!(bytes[36..].iter().all(|&b| b == 0));
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        let good = RootPauseFrame { word: Word::Pause, root: ROOT, priority: 1, sequence: 9 }.emit([0; 6]);
+        assert_eq!(RootPauseFrame::parse(&good[..35]), Err(NotRootPause::Short));
+        for (at, flip, why) in [
+            (0, 0x40, NotRootPause::Other),
+            (13, 0x40, NotRootPause::Other),
+            (14, 1, NotRootPause::Other),
+            (15, 4, NotRootPause::Field),
+            (16, 8, NotRootPause::Field),
+            (17, 1, NotRootPause::Field),
+            // Only a merge has a second root.
+            (28, 1, NotRootPause::Field),
+        ] {
+            let mut bad = good;
+            bad[at] ^= flip;
+            assert_eq!(RootPauseFrame::parse(&bad), Err(why), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn the_kinds_are_told_apart() {
+        let root = RootPauseFrame { word: Word::Pause, root: ROOT, priority: 1, sequence: 0 }.emit([0; 6]);
+        assert_eq!(PortPauseFrame::parse(&root), Err(NotPortPause::Other));
+        let port = PortPauseFrame { pause: true, queue: 1, port: 2 }.emit([0; 6]);
+        assert_eq!(RootPauseFrame::parse(&port), Err(NotRootPause::Other));
+    }
+}
