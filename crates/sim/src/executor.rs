@@ -435,6 +435,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let ports = observe::port_outcomes(&world);
         let ate = observe::ate_outcome(&world, at);
         let roots = deadlock_by_root::roots(&world);
+        let plb = observe::plb_outcome(&world);
         let lanes = plan.lanes.len();
         let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();
         let accounts = (0..(plan.topology.ports.len() * lanes) as u32)
@@ -496,6 +497,7 @@ impl<'s, 'a> Run<'s, 'a> {
             blocking,
             paths: plan.measure.explain.then(|| critical::shares(plan, paths)),
             ate,
+            plb,
             pyrrha,
             roots,
             counters,

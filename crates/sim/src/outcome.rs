@@ -36,6 +36,8 @@ pub struct Outcome {
     pub paths: Option<Vec<Share>>,
     /// What sources did that chose the first hop of their flows, if they do.
     pub ate: Option<AteOutcome>,
+    /// What senders did that changed the labels of their flows, if they do.
+    pub plb: Option<PlbOutcome>,
     /// What Pyrrha did, if that is the flow control.
     pub pyrrha: Option<Tally>,
     /// Under Pyrrha: who was a root at the end, and who knew of any; in the order of
@@ -52,6 +54,26 @@ pub struct AteOutcome {
     pub sources: Vec<AteSource>,
     /// By flow: where the route of its data starts in the plan's hops.
     pub routes: Vec<u32>,
+}
+
+/// Changes of labels (PLB).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlbOutcome {
+    /// By flow.
+    pub flows: Vec<Relabelling>,
+    /// By flow: where the route of its data starts in the plan's hops at the end.
+    pub routes: Vec<u32>,
+}
+
+/// How often a flow got another label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relabelling {
+    /// For its packets came marked.
+    pub by_marks: u32,
+    /// After a timeout.
+    pub by_timeouts: u32,
+    /// Of all these, how often the other label gave another route.
+    pub moves: u32,
 }
 
 /// A host that chooses the first hop of its flows, and what it sent.
