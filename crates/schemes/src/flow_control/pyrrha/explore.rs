@@ -377,6 +377,7 @@ fn params(organisation: Organisation, merging: Merging, k: u64, queues: u16) -> 
         places.of.push((device as u32, places.ports[device].len() as u16));
         places.ports[device].push(port);
         places.host.push(false);
+        places.to_host.push(false);
     }
     let k_pause = (0..PORTS.len() as u32).map(|port| if ROOTS.contains(&port) { k } else { u64::MAX / 2 });
     PyrrhaParams {
@@ -387,6 +388,9 @@ fn params(organisation: Organisation, merging: Merging, k: u64, queues: u16) -> 
         k_resume: vec![0; PORTS.len()],
         hosts_obey: true,
         acks_in_queues: true,
+        variant: Variant::default(),
+        deaf: Vec::new(),
+        pfc: None,
         places: Arc::new(places),
         response_time: 0,
     }

@@ -57,7 +57,22 @@ pub struct Iq {
     pub members: u32,
     /// Bytes of its packets.
     pub bytes: u64,
+    /// The same by the port that they came through, where that is asked for.
+    by_ingress: Vec<(u32, u64)>,
     pub paused: bool,
+}
+
+impl Iq {
+    /// A packet of `size` bytes from `ingress` joins or leaves. Answers the bytes from there.
+    pub fn count(&mut self, ingress: u32, size: u64, joins: bool) -> u64 {
+        let at = self.by_ingress.iter().position(|&(i, _)| i == ingress).unwrap_or_else(|| {
+            self.by_ingress.push((ingress, 0));
+            self.by_ingress.len() - 1
+        });
+        let bytes = &mut self.by_ingress[at].1;
+        *bytes = if joins { *bytes + size } else { *bytes - size };
+        *bytes
+    }
 }
 
 /// A port, of one lane.
@@ -134,11 +149,6 @@ impl PortState {
         (1..).zip(&self.queues).filter(|(_, iq)| iq.roots.contains(&root)).map(|(queue, _)| queue).collect()
     }
 
-    /// Whether a queue is assigned to it.
-    pub fn has_queue(&self, root: u32) -> bool {
-        self.queues.iter().any(|iq| iq.roots.contains(&root))
-    }
-
     /// How many have ever been used at a time.
     #[cfg(test)]
     pub fn queues_len(&self) -> usize {
@@ -207,69 +217,70 @@ impl PortState {
     }
 }
 
-/// Single tier: in which isolation queues the packets of a flow wait at a port, from the
-/// oldest ones to the newest, and how many in each; a queue stands there once.
-type Places = Vec<(u16, u32)>;
-
-/// Single tier: where flows wait.
+/// Single tier: in which isolation queues the packets of flows wait. Those of a flow are
+/// in one queue, or in a chain of them: what arrives joins the last one, and what moves
+/// joins the one before its own, as long as any of its flow is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowPlaces {
-    /// By port, flow, direction.
-    flows: BTreeMap<(u32, u32, bool), Places>,
-    /// Of the packet that has just left an IQ: the one where those of its flow are that
-    /// came right before it.
-    ahead: Option<u16>,
+    /// By port, flow and direction: queues, the one that is farthest ahead first, and how
+    /// many packets are in each.
+    chains: BTreeMap<(u32, u32, bool), Vec<(u16, u32)>>,
+    /// Of the packet that has just left a queue: how many queues of its chain are ahead.
+    ahead: usize,
+}
+
+fn chain_of(packet: &Passing) -> (u32, u32, bool) {
+    (packet.port, packet.flow, packet.answer)
 }
 
 impl FlowPlaces {
-    fn places(&self, packet: &Passing) -> &[(u16, u32)] {
-        self.flows.get(&(packet.port, packet.flow, packet.answer)).map_or(&[], Vec::as_slice)
-    }
-
-    /// The IQ in which the last packet of the flow waits.
+    /// The queue in which the last packet of the flow waits.
     pub fn last(&self, packet: &Passing) -> Option<u16> {
-        self.places(packet).last().map(|place| place.0)
+        self.chains.get(&chain_of(packet)).and_then(|chain| chain.last()).map(|&(queue, _)| queue)
     }
 
-    /// Whether packets of the flow wait in `queue`.
-    pub fn wait_in(&self, packet: &Passing, queue: u16) -> bool {
-        self.places(packet).iter().any(|place| place.0 == queue)
+    /// The queue before that which the packet has just left, if any of its flow is there.
+    pub fn before(&self, packet: &Passing) -> Option<u16> {
+        let chain = self.chains.get(&chain_of(packet))?;
+        chain.get(self.ahead.checked_sub(1)?).map(|&(queue, _)| queue)
     }
 
-    /// Of a packet that has just left an IQ: where those right before it are.
-    pub fn take_ahead(&mut self) -> Option<u16> {
-        self.ahead.take()
+    /// Whether a packet that has just left a queue finds later ones of its flow in `queue`.
+    pub fn is_behind(&self, packet: &Passing, queue: u16) -> bool {
+        let chain = self.chains.get(&chain_of(packet)).map_or(&[][..], Vec::as_slice);
+        chain.iter().skip(self.ahead).any(|&(other, _)| other == queue)
     }
 
-    /// A packet joined an IQ: it has arrived, or `moved` there from another one, which
-    /// it has left right before.
+    /// A packet joined a queue: it has arrived, or it has just `moved` from another one.
     pub fn joined(&mut self, packet: &Passing, moved: bool) {
-        let places = self.flows.entry((packet.port, packet.flow, packet.answer)).or_default();
-        match places.iter_mut().find(|place| place.0 == packet.queue) {
-            Some(place) => place.1 += 1,
-            // What moves where none of its flow is was the oldest of them.
-            None if moved => places.insert(0, (packet.queue, 1)),
-            None => places.push((packet.queue, 1)),
+        let chain = self.chains.entry(chain_of(packet)).or_default();
+        let at = match moved {
+            true => self.ahead.checked_sub(1),
+            false => chain.len().checked_sub(1),
+        };
+        match at {
+            Some(at) if chain[at].0 == packet.queue => chain[at].1 += 1,
+            at => chain.insert(at.map_or(0, |at| at + 1), (packet.queue, 1)),
         }
     }
 
-    /// Whether no packet waits in an IQ.
+    /// Whether no packet waits in any.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        self.flows.is_empty()
+        self.chains.is_empty()
     }
 
-    /// A packet left an IQ.
+    /// A packet left a queue: the first of its flow there.
     pub fn left(&mut self, packet: &Passing) {
-        let key = (packet.port, packet.flow, packet.answer);
-        let places = self.flows.get_mut(&key).expect("it joined");
-        let at = places.iter().position(|place| place.0 == packet.queue).expect("it joined");
-        self.ahead = at.checked_sub(1).map(|before| places[before].0);
-        places[at].1 -= 1;
-        if places[at].1 == 0 {
-            places.remove(at);
-            if places.is_empty() {
-                self.flows.remove(&key);
+        let key = chain_of(packet);
+        let chain = self.chains.get_mut(&key).expect("it joined");
+        let at = chain.iter().position(|&(queue, _)| queue == packet.queue).expect("it joined");
+        self.ahead = at;
+        chain[at].1 -= 1;
+        if chain[at].1 == 0 {
+            chain.remove(at);
+            if chain.is_empty() {
+                self.chains.remove(&key);
             }
         }
     }
