@@ -6,7 +6,7 @@
 //! otherwise, until an ACK, a NACK, a timeout or its pace brings it back. A
 //! pause of the lane stops the ring.
 
-use crate::congestion::{CONTROLLED, gap};
+use crate::congestion::{CONTROLLED, Departure};
 use crate::core::{Core, kind};
 use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE, Packet};
@@ -93,7 +93,7 @@ impl SenderState {
             deadline: 0,
             pace: match plan.congestion_control {
                 CongestionControlParams::None => flow.pace,
-                CongestionControlParams::Dcqcn(_) => CONTROLLED,
+                _ => CONTROLLED,
             },
         }
     }
@@ -306,7 +306,10 @@ impl Core<'_> {
         }
         if sender.pace != 0
             && let Some(gap) = match sender.pace {
-                CONTROLLED => gap(self.plan, &mut self.reactions, flow, self.now, size),
+                CONTROLLED => {
+                    let packet = Departure { flow, psn, again: repeat, size };
+                    self.controls.gap(self.plan, self.now, packet)
+                }
                 pace => Some(serialisation(u64::from(size), pace)),
             }
         {
@@ -414,7 +417,7 @@ impl Core<'_> {
         }
         if packet.marked || packet.kind == Kind::Cnp {
             self.observed.flows[flow as usize].cnps += 1;
-            crate::congestion::on_cnp(self.plan, &mut self.reactions, flow, self.now);
+            self.controls.on_cnp(flow, self.now);
             if packet.kind == Kind::Cnp {
                 return None;
             }
@@ -422,6 +425,10 @@ impl Core<'_> {
         if packet.kind == Kind::Nack {
             self.observed.flows[flow as usize].nacks += 1;
         }
+        if self.hears_answers {
+            self.widen_window(flow);
+        }
+        let sender = &mut self.senders[flow as usize];
         let news = if let Some(irn) = self.irn_senders.get_mut(flow as usize) {
             irn.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
@@ -429,6 +436,10 @@ impl Core<'_> {
         } else {
             sender.transport.on_ack(packet.number)
         };
+        if self.hears_answers {
+            self.hear_answer(id, &packet);
+        }
+        let sender = &mut self.senders[flow as usize];
         if news {
             sender.deadline = self.now + self.plan.transport.rto;
             if sender.complete() {

@@ -29,6 +29,7 @@ mod packet;
 mod partition;
 mod port;
 mod pull;
+mod telemetry;
 mod world;
 
 use outcome::{Counters, Outcome};
