@@ -632,8 +632,8 @@ fn rate_controls_are_described() {
 fn hpcc_counts_the_devices_of_a_route() {
     let on = [("transport.congestion_control", "hpcc"), ("hpcc.hops", "2")];
     assert_eq!(set(&[LINE, FLOW], &on).plan.packet.header, 62 + 18);
-    let slow = "[[slow_receiver]]\nhost = \"H3\"\nrate = \"10Gbps\"\n";
-    set(&[LINE, FLOW, slow], &on);
+    let slow = "[[slow_receiver]]\nhost = \"H5\"\nrate = \"10Gbps\"\n";
+    assert_eq!(set(&[LINE, FLOW, slow], &on).plan.receivers.len(), 1);
 }
 
 /// What belongs to the transport or congestion control that the run does not have is named.
