@@ -101,7 +101,18 @@ const KEYS: [(&str, &[&str]); 7] = [
     ),
     (
         "pyrrha",
-        &["organisation", "queues", "k_pause", "k_resume", "merging", "hosts", "acks", "response_time"],
+        &[
+            "organisation",
+            "queues",
+            "k_pause",
+            "k_resume",
+            "merging",
+            "hosts",
+            "acks",
+            "variants",
+            "legacy",
+            "response_time",
+        ],
     ),
     ("none", &[]),
 ];

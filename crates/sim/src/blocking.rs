@@ -133,7 +133,8 @@ impl Oracle {
         let (lanes, topology) = (plan.lanes.len(), &plan.topology);
         let mut rows = Vec::new();
         let mut all = 0;
-        if plan.flow_control.queueing() == Queueing::PerLane {
+        let accounts = matches!(&plan.flow_control, FlowControlParams::Pyrrha(p) if p.pfc.is_some());
+        if accounts || plan.flow_control.queueing() == Queueing::PerLane {
             for port in &topology.ports {
                 let degree = topology.nodes[port.node as usize].ports.len();
                 for _ in 0..lanes {
