@@ -117,7 +117,9 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 
 /// The blocking oracle looks at what pauses do.
 fn blocking(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    if plan.measure.blocking && plan.flow_control == FlowControlParams::None && outcome.pauses.is_empty() {
+    // What explains flows has their ways and queues to look at in any case.
+    let measured = plan.measure.blocking && !plan.measure.explain;
+    if measured && plan.flow_control == FlowControlParams::None && outcome.pauses.is_empty() {
         let text =
             "measure.blocking had nothing to look at: flow_control.scheme is \"none\", and nothing pauses.";
         notes.push(note(text));

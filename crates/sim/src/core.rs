@@ -1,9 +1,11 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
+use crate::balancing::{self, Chooser, Labelled};
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{Controls, Windows, notification_points};
+use crate::critical::Record;
 use crate::faults::Faults;
 use crate::first_hop::{self, Source};
 use crate::host::{ReceiverState, SenderState};
@@ -19,6 +21,7 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_net::topology::NodeKind;
+use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 use xoff_schemes::flow_control::tagger::Tags;
@@ -75,6 +78,8 @@ pub struct Letters {
     frames: Vec<(ControlFrame, Option<Roots>)>,
     /// Telemetry of the other packets among them, if there is any.
     telemetry: Parcel,
+    /// Of the others, in their order: what they have been through. Only with critical paths.
+    records: Vec<Option<Record>>,
 }
 
 /// Everything but the flow control's own state. All arrays are those of the
@@ -134,6 +139,12 @@ pub struct Core<'a> {
     pub notifications: Vec<NotificationPoint>,
     /// By host; empty unless they choose the first hops of their flows.
     pub sources: Vec<Source>,
+    /// Devices that choose the way on of each packet, if they do.
+    pub chooser: Option<Box<Chooser<'a>>>,
+    /// By flow; empty unless senders change the labels of their flows.
+    pub labelled: Vec<Labelled>,
+    /// By flow, the same: marked data packets since the last answer that told of them.
+    pub echoes: Vec<u32>,
     /// By gate: deliveries that it still waits for. Empty without gates.
     pub gates: Vec<u32>,
     /// Generation of each timer of the flow control.
@@ -177,6 +188,7 @@ impl<'a> Core<'a> {
         let lanes = plan.lanes.len();
         let topology = &plan.topology;
         let queues_per_port = 1 + 2 * lanes;
+        let labelled = balancing::labelled(plan);
         let mut inner = vec![false; topology.ports.len()];
         for receiver in &plan.receivers {
             inner[receiver.rx as usize] = true;
@@ -279,6 +291,9 @@ impl<'a> Core<'a> {
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             sources: first_hop::sources(plan),
+            chooser: Chooser::new(plan),
+            echoes: vec![0; labelled.len()],
+            labelled,
             gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             faults,
@@ -319,6 +334,9 @@ impl<'a> Core<'a> {
             if self.telemetry.used() {
                 self.telemetry.pack(id, &mut self.outbox[part].telemetry);
             }
+            if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
+                self.outbox[part].records.push(critical.take(id));
+            }
             self.packets.remove(id);
         }
         self.outbox[part].letters.push(Letter { time, kind, port, packet });
@@ -326,6 +344,7 @@ impl<'a> Core<'a> {
 
     /// Takes in what another part has sent.
     pub fn receive(&mut self, post: &mut Letters) {
+        let mut records = post.records.drain(..);
         for letter in post.letters.drain(..) {
             let mut packet = letter.packet;
             if packet.kind == Kind::Control {
@@ -338,6 +357,11 @@ impl<'a> Core<'a> {
             let id = self.packets.insert(packet);
             if self.telemetry.used() && packet.kind != Kind::Control {
                 self.telemetry.unpack(id, &mut post.telemetry);
+            }
+            if packet.kind != Kind::Control
+                && let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut())
+            {
+                critical.keep(id, records.next().flatten());
             }
             self.post(letter.time, letter.kind, letter.port, id);
         }
@@ -440,7 +464,7 @@ impl<'a> Core<'a> {
         let id = self.unlink(port, queue);
         if let Some(oracle) = &mut self.blocking {
             let list = self.ports[port as usize].first_queue as usize + queue;
-            oracle.packet_leaves(list, id, &self.packets[id], self.hops);
+            oracle.packet_leaves(list, id, &self.packets[id], self.plan);
         }
         id
     }
@@ -594,6 +618,9 @@ impl Device for Core<'_> {
 
     fn hold(&mut self, port: u32, lane: u8) {
         self.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
+        if self.blocking.is_some() {
+            self.lane_is_held(port, lane);
+        }
     }
 
     fn resume(&mut self, port: u32, lane: u8) {
@@ -601,6 +628,9 @@ impl Device for Core<'_> {
         let p = &mut self.ports[port as usize];
         if p.paused & mask != 0 {
             p.paused &= !mask;
+            if self.blocking.is_some() {
+                self.held_lane_resumes(port, lane);
+            }
             if self.observed.standing(port, lane).is_some() {
                 if self.blocking.is_some() {
                     self.lane_resumes(port, lane, self.now);
@@ -634,6 +664,13 @@ impl Device for Core<'_> {
     }
 
     fn onward(&self, hop: u32, distance: u32) -> Onward {
+        if self.chooser.is_some() {
+            return match self.plan.ahead(hop, distance) {
+                Ahead::Port(port) => Onward::Port(port),
+                Ahead::Unknown => Onward::Unknown,
+                Ahead::End => Onward::End,
+            };
+        }
         // Nobody looks behind the end.
         let at = hop as usize + distance as usize;
         match self.hops.get(at) {
