@@ -121,7 +121,10 @@ pub(crate) fn plan(
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
-    let offers = offered::generate(&mut cx, &topology, &mut routes, &packet, listed)?;
+    // The same flows whatever the congestion control: telemetry is no load.
+    let telemetry = rates::telemetry(&cx)?;
+    let bare = PacketFormat { header: packet.header - telemetry, ack: packet.ack - telemetry, ..packet };
+    let offers = offered::generate(&mut cx, &topology, &mut routes, &bare, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let mut flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
     let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;

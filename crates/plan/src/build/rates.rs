@@ -22,13 +22,13 @@ const MINIMUM: Step = Step::Rate(GBPS);
 const HOPS: u8 = 5;
 /// Links of the longest route, which packets expire behind, less the sender's own.
 const MOST_HOPS: u8 = 63;
-/// HPCC's header without its hops, and each of them (Li et al., Figure 7): the
-/// number of hops and the path's, and 64 bits per hop.
+/// HPCC's header without its hops, and each of them, in bytes (Li et al.): the number
+/// of hops and that of the path, and 64 bits per hop.
 const HEAD: u64 = 2;
 const EACH_HOP: u64 = 8;
 /// Most bytes that telemetry may take; as `transport.header`.
 const MOST_TELEMETRY: u64 = 10_000;
-/// W_AI of HPCC's paper (section 5.1), in bytes.
+/// W_AI in the evaluation of HPCC's paper, in bytes.
 const PAPER_STEP: u64 = 80;
 
 pub(super) fn timely(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
