@@ -126,9 +126,12 @@ pub(crate) fn plan(
     let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
     let congestion_control = congestion::build(&mut cx, &topology, &routes, &flows, &packet, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
-    let load_balancing = balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes)?;
     let faults = faults::read(&mut cx, &topology, end, &packet)?;
-    let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
+    let timeline = reroute::timeline(&faults, end);
+    let (load_balancing, spread) =
+        balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes, &timeline)?;
+    let planned =
+        reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, &timeline, spread)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
