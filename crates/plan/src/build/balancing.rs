@@ -127,7 +127,7 @@ pub(super) fn lay(
     offers: &Offers,
     flows: &mut [Flow],
     lanes: &[Lane],
-    timeline: &Timeline,
+    timeline: &Timeline<'_>,
 ) -> Result<(LoadBalancing, Option<Spread>), Error> {
     let routing = &cx.scenario.routing;
     let rule = match routing.load_balancing {
@@ -192,7 +192,7 @@ fn packets(
     offers: &Offers,
     flows: &mut [Flow],
     rule: PacketRule,
-    timeline: &Timeline,
+    timeline: &Timeline<'_>,
 ) -> Result<(LoadBalancing, Spread), Error> {
     let hashed = std::mem::take(&mut routes.hops);
     let routers = timeline.distinct.iter().map(|dead| routes.router.without(dead)).collect();

@@ -130,8 +130,7 @@ pub(crate) fn plan(
     let timeline = reroute::timeline(&faults, end);
     let (load_balancing, spread) =
         balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes, &timeline)?;
-    let planned =
-        reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, &timeline, spread)?;
+    let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &timeline, spread)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {

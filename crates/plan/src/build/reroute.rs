@@ -50,7 +50,8 @@ struct Rerouter<'a> {
 }
 
 /// The states that the network goes through, as routes follow them.
-pub(super) struct Timeline {
+pub(super) struct Timeline<'f> {
+    faults: &'f Faults,
     /// What is down in each state, at least one.
     pub(super) distinct: Vec<BTreeSet<PortId>>,
     /// The state at time 0.
@@ -60,7 +61,7 @@ pub(super) struct Timeline {
 }
 
 /// The states of a network with these faults.
-pub(super) fn timeline(faults: &Faults, end: Option<Time>) -> Timeline {
+pub(super) fn timeline(faults: &Faults, end: Option<Time>) -> Timeline<'_> {
     let mut distinct: Vec<BTreeSet<PortId>> = Vec::new();
     let mut timeline: Vec<(Time, usize)> = Vec::new();
     for (at, dead) in states(faults) {
@@ -73,7 +74,7 @@ pub(super) fn timeline(faults: &Faults, end: Option<Time>) -> Timeline {
             timeline.push((at, state));
         }
     }
-    Timeline { distinct, first: timeline[0].1, changes: timeline[1..].to_vec() }
+    Timeline { faults, distinct, first: timeline[0].1, changes: timeline[1..].to_vec() }
 }
 
 /// Changes of state: times in order, the first at 0, and what is then down.
@@ -111,10 +112,10 @@ pub(super) fn plan(
     routes: &mut Routes,
     offers: &Offers,
     flows: &mut [Flow],
-    faults: &Faults,
-    timeline: &Timeline,
+    timeline: &Timeline<'_>,
     spread: Option<Spread>,
 ) -> Result<plan::Faults, Error> {
+    let faults = timeline.faults;
     if faults.down.is_empty() && faults.losses.is_empty() {
         return Ok(plan::Faults::default());
     }

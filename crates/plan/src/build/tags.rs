@@ -190,7 +190,7 @@ fn growth(
     let mut flows = routes.flows(cx, topology, packet, &offers, &|_| 0)?;
     let faults = faults::read(cx, topology, end, packet)?;
     let timeline = reroute::timeline(&faults, end);
-    let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &faults, &timeline, None)?;
+    let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &timeline, None)?;
     // Whatever is to be said is said when this is done for good.
     cx.warnings.truncate(warned);
     let mut turns = turns(topology, rule);
