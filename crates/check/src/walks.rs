@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::PauseScope;
 use xoff_schemes::flow_control::portfc::PortFcParams;
 
@@ -191,10 +190,7 @@ impl Walks {
         }
         moves.sort_unstable();
         moves.dedup();
-        let cnp_lane = match &plan.congestion_control {
-            CongestionControlParams::None => None,
-            CongestionControlParams::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-        };
+        let cnp_lane = plan.congestion_control.cnp_lane();
         let answers_wait = answers_wait(plan);
         let none = [Vec::new(), Vec::new()];
         for (flow, f) in (0u32..).zip(&plan.flows) {

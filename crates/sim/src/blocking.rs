@@ -29,6 +29,7 @@
 //! is marked cold: that keeps it out of the way of runs without the oracle.
 
 use crate::core::Core;
+use crate::critical::Critical;
 use crate::outcome::{Blame, Blocking, FlowBlame, Pause};
 use crate::packet::{NONE, Packet};
 use std::collections::{BTreeMap, VecDeque};
@@ -95,6 +96,8 @@ pub struct Oracle {
     places: BTreeMap<(u32, u32), u32>,
     /// As [`Blocking::named`].
     named: (u64, u64),
+    /// Critical paths, if the plan asks for them.
+    pub critical: Option<Box<Critical>>,
     /// Where routes fork.
     known: Known,
     /// Of Pyrrha's frames: the root behind the last pause of a port and priority that
@@ -142,7 +145,8 @@ impl Oracle {
         let (lanes, topology) = (plan.lanes.len(), &plan.topology);
         let mut rows = Vec::new();
         let mut all = 0;
-        if plan.flow_control.queueing() == Queueing::PerLane {
+        let accounts = matches!(&plan.flow_control, FlowControlParams::Pyrrha(p) if p.pfc.is_some());
+        if accounts || plan.flow_control.queueing() == Queueing::PerLane {
             for port in &topology.ports {
                 let degree = topology.nodes[port.node as usize].ports.len();
                 for _ in 0..lanes {
@@ -166,6 +170,7 @@ impl Oracle {
             blame: Vec::new(),
             places: BTreeMap::new(),
             named: (0, 0),
+            critical: plan.measure.explain.then(|| Box::new(Critical::new(plan, lists))),
             known: Known::new(),
             told: BTreeMap::new(),
         }
@@ -175,6 +180,9 @@ impl Oracle {
     #[cold]
     pub fn packet_joins(&mut self, list: usize, id: u32, paused: bool, now: Time) {
         self.counts[list].length += 1;
+        if let Some(critical) = &mut self.critical {
+            critical.joins(list, id, now);
+        }
         if paused {
             let id = id as usize;
             if id >= self.joined.len() {
@@ -488,6 +496,9 @@ impl Core<'_> {
     fn end_wait(&mut self, pause: &Pause, at: usize, own: bool, now: Time) {
         if let Some(named) = pause.named_root {
             self.check_named(named, at, own);
+        }
+        if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
+            critical.paused(at, pause, now);
         }
         let (Some(oracle), Some(root)) = (&mut self.blocking, pause.root) else { return };
         if own {

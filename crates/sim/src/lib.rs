@@ -14,8 +14,10 @@ mod buffer;
 mod by_flow;
 mod congestion;
 mod core;
+mod critical;
 mod deadlock;
 mod deadlock_by_flow;
+mod deadlock_by_root;
 mod engine;
 mod executor;
 mod faults;
@@ -29,6 +31,7 @@ mod packet;
 mod partition;
 mod port;
 mod pull;
+mod telemetry;
 mod world;
 
 use outcome::{Counters, Outcome};
