@@ -201,13 +201,26 @@ impl Walks {
             for (answers, start, lane) in kinds.into_iter().flatten() {
                 let first = all.walks.len();
                 if !answers && let LoadBalancing::Packets(_) = plan.load_balancing {
-                    // No change of routes is to be followed here.
-                    let walk = Walk { flow, answers, whole: true, first: 0, last: 0 };
-                    plan.every_way(start, &mut |way| {
-                        let mut follow = Follow { plan, numbers: &mut numbers, waits: true };
-                        follow.walk(&mut all, walk, way.iter().copied(), lane, &mut |_, _| {});
-                        true
-                    });
+                    let mut next: Vec<(u32, bool)> =
+                        std::iter::once(start).chain(starts[0].iter().copied()).map(|s| (s, true)).collect();
+                    let (mut begun, mut covered) = (BTreeSet::new(), BTreeSet::new());
+                    while let Some((start, whole)) = next.pop() {
+                        if !begun.insert(start) || !whole && covered.contains(&start) {
+                            continue;
+                        }
+                        let walk = Walk { flow, answers, whole, first: 0, last: 0 };
+                        plan.every_way(start, &mut |way| {
+                            let mut follow = Follow { plan, numbers: &mut numbers, waits: true };
+                            follow.walk(&mut all, walk, way.iter().copied(), lane, &mut |position, _| {
+                                if covered.insert(position) {
+                                    let from = moves.partition_point(|m| m.0 < position);
+                                    let moved = moves[from..].iter().take_while(|m| m.0 == position);
+                                    next.extend(moved.map(|m| (m.1, false)));
+                                }
+                            });
+                            true
+                        });
+                    }
                     continue;
                 }
                 let mut places = vec![(start, lane, true)];

@@ -3,7 +3,9 @@
 //! unless another source stands beside them.
 
 use super::congestion::{GBPS, Lines, MBPS, check_minimum, share, step, timer};
+use super::routes::Routes;
 use super::{Context, LONGEST, transport};
+use crate::balancing::{LoadBalancing, is_choice};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Faults, Flow};
 use crate::scenario::{CongestionControl, HpccPreset};
@@ -129,20 +131,31 @@ pub(super) fn check_hops(
     control: &CongestionControlParams,
     topology: &Topology,
     flows: &[Flow],
-    hops: &[u32],
-    choices: &[[u32; 2]],
+    routes: &Routes,
+    balancing: &LoadBalancing,
     faults: &Faults,
 ) -> Result<(), Error> {
     let CongestionControlParams::Hpcc(hpcc) = control else { return Ok(()) };
     // Every device behind the sender tells of the link by which it forwards.
     let told = |start: u32| {
-        let way = hops[start as usize..].iter().take_while(|&&h| h < ENDS);
-        let links = way.clone().filter(|&&p| (p as usize) < topology.ports.len()).count();
+        let (mut at, mut links) = (start as usize, 0);
+        let end = loop {
+            let entry = routes.hops[at];
+            at += 1;
+            if entry < ENDS {
+                links += usize::from((entry as usize) < topology.ports.len());
+            } else if let (LoadBalancing::Packets(choices), true) = (balancing, is_choice(entry)) {
+                // All ways on are equally long.
+                at = choices.options(entry)[0] as usize;
+            } else {
+                break entry;
+            }
+        };
         // Packets that expire on their way are never answered.
-        let arrives = hops[start as usize + way.count()] == DELIVER;
-        if arrives { links.saturating_sub(1) } else { 0 }
+        if end == DELIVER { links.saturating_sub(1) } else { 0 }
     };
     let own = (0u32..).zip(flows).map(|(id, f)| (id, f.path));
+    let choices = routes.choices.as_ref().map_or(&[][..], |c| &c.routes);
     let chosen = (0u32..).zip(choices).flat_map(|(id, starts)| starts.map(|start| (id, start)));
     let later = faults.tables.iter().flat_map(|table| table.flows.iter().map(|r| (r.flow, r.path)));
     let all = own.chain(chosen).chain(later).map(|(id, start)| (told(start), Reverse(id)));
