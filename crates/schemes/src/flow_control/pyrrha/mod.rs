@@ -52,6 +52,12 @@
 //!     MERGE(r → s) goes on to all upstream that are assigned to r
 //! ```
 //!
+//! A soft-merging IQ waits for nothing but its port's own wire: when it is longer than
+//! K_pause, the port is congested as by its OQ, and claims and pauses for itself.
+//! A MERGE tells upstream of a new root, and stops nobody for it: that is for a packet
+//! that goes through it and joins a queue that is too long. Nor does a root abdicate for
+//! a MERGE, of which its own packets need not be part.
+//!
 //! A PAUSE after a MERGE whose epoch is old is ignored (`pyrrha.merge-in-flight`).
 //! Packets that match a soft-merging root keep joining its IQ while it holds any, so
 //! that none overtakes those inside (`pyrrha.reorder-single-tier`); from there the
@@ -345,6 +351,8 @@ impl Pyrrha {
             }
         }
         roots.sort_unstable();
+        // A loop crosses it again and again.
+        roots.dedup();
         roots
     }
 
@@ -431,10 +439,13 @@ impl Pyrrha {
         if single {
             self.flows.joined(packet, packet.passed > 0);
         }
-        let Some(ingress) = packet.ingress else { return };
         if packet.queued <= self.params.k_pause[at.port as usize] {
             return;
         }
+        if state.merges_away(packet.queue) {
+            return self.joined_oq(device, at, packet);
+        }
+        let Some(ingress) = packet.ingress else { return };
         if !single {
             if let Onward::Port(root) = device.onward(packet.hop, packet.passed.into()) {
                 self.hold(device, at, root, ingress);
@@ -544,6 +555,14 @@ impl Pyrrha {
         }
         let state = &self.ports[at.index];
         let empty = state.iq(queue).members == 0;
+        if state.claimed
+            && state.iq(queue).bytes <= k_resume
+            && state.merges_away(queue)
+            && device.queue_bytes(at.port, at.lane, 0) <= k_resume
+        {
+            self.drained_oq(device, at);
+        }
+        let state = &self.ports[at.index];
         if empty || state.iq(queue).bytes <= k_resume && state.holds_for(queue) {
             for root in state.queue_roots(queue).to_vec() {
                 self.drained(device, at, root);
@@ -554,13 +573,17 @@ impl Pyrrha {
         }
     }
 
-    /// The OQ is down to K_resume.
+    /// The OQ is down to K_resume: nobody waits for it, unless a queue that is emptied
+    /// into it is longer.
     fn drained_oq(&mut self, device: &mut impl Device, at: At) {
         let state = &mut self.ports[at.index];
         if state.quiet {
             return;
         }
         state.unarmed = None;
+        if state.long_merging(self.params.k_resume[at.port as usize]) {
+            return;
+        }
         let (epoch, holding) = (state.epoch, std::mem::take(&mut state.holding));
         self.let_go(device, at, at.port, epoch, holding);
         self.try_unroot(device, at);
@@ -618,8 +641,16 @@ impl Pyrrha {
             Word::Pause if deaf => self.refuse(device, at, frame.root, frame.sequence),
             Word::Merge { into } if deaf => self.refuse(device, at, into, frame.sequence),
             Word::Pause => {
-                if self.stop(device, at, root, frame.root, frame.sequence)
-                    && self.params.organisation == Organisation::Hiq
+                let is_new = self.ports[at.index].entry(root).is_none();
+                if !self.stop(device, at, root, frame.root, frame.sequence) {
+                    return;
+                }
+                // A packet of this port has caused it. What a MERGE says need not concern
+                // any: who is a root stays one.
+                if is_new && self.ports[at.index].claimed && self.params.merging != Merging::Off {
+                    self.abdicate(device, at, frame.root);
+                }
+                if self.params.organisation == Organisation::Hiq
                     && self.ports[at.index].entry(root).is_some_and(|e| e.queue.is_none())
                 {
                     // The frame was caused by what goes through this port, and more will come.
@@ -646,9 +677,7 @@ impl Pyrrha {
         }
         let state = &mut self.ports[at.index];
         state.quiet = false;
-        let known = state.entry_mut(root);
-        let is_new = known.is_none();
-        match known {
+        match state.entry_mut(root) {
             None => state.insert(Entry::new(root, id.epoch, sequence)),
             Some(entry) => {
                 entry.sequence = sequence;
@@ -659,9 +688,6 @@ impl Pyrrha {
             }
         }
         self.settle_all(device, at, root);
-        if is_new && self.ports[at.index].claimed && self.params.merging != Merging::Off {
-            self.abdicate(device, at, id);
-        }
         true
     }
 
@@ -725,21 +751,18 @@ impl Pyrrha {
         let key = (device_of, at.lane, new);
         let id = self.params.places.id(old, epoch);
         for ingress in self.trees.assigned((device_of, at.lane, old)) {
-            let entry = self.ports[at.index].entry_mut(new).filter(|e| e.state == State::Paused);
-            let keeps = entry.map(|entry| {
-                let known = entry.holding.contains(&ingress);
-                if !known {
-                    entry.holding.push(ingress);
-                }
-                known
-            });
-            if keeps != Some(true) {
+            // What it sends to here need not go through the new root: it is stopped for
+            // that one when a packet of its has joined a queue that is too long, and not
+            // by a merge. Else ports would wait for ports that none of their packets
+            // come to, in circles where routes have none.
+            let entry = self.ports[at.index].entry(new);
+            let held = entry.is_some_and(|e| e.state == State::Paused && e.holding.contains(&ingress));
+            if !held {
                 self.trees.hold(key, ingress);
             }
             let sequence = self.trees.say_again(key, ingress);
             self.send(device, ingress, at.lane, Word::Merge { into }, id, sequence);
-            if keeps.is_none() {
-                // Nobody here would ever let it go.
+            if !held {
                 self.let_go(device, at, new, into.epoch, vec![ingress]);
             }
         }
@@ -759,7 +782,9 @@ impl Pyrrha {
             let other = self.at(port, at.lane);
             if port == root {
                 let state = &self.ports[other.index];
-                let short = device.queue_bytes(port, at.lane, 0) <= self.params.k_resume[port as usize];
+                let k_resume = self.params.k_resume[port as usize];
+                let short =
+                    device.queue_bytes(port, at.lane, 0) <= k_resume && !state.long_merging(k_resume);
                 if state.claimed && short {
                     self.try_unroot(device, other);
                 }
