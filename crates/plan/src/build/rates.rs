@@ -8,7 +8,7 @@ use super::{Context, LONGEST, transport};
 use crate::balancing::{LoadBalancing, is_choice};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Faults, Flow};
-use crate::scenario::{CongestionControl, HpccPreset};
+use crate::scenario::{CongestionControl, HpccPreset, LoadBalancing};
 use std::cmp::Reverse;
 use xoff_kernel::time::{MICROSECOND, SECOND};
 use xoff_net::topology::Topology;
@@ -78,6 +78,14 @@ pub(super) fn dctcp(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestio
 pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.hpcc.unwrap_or_default();
     let base_rtt = transport::base_rtt(cx, lines.routes)?;
+    let balancing = cx.scenario.routing.load_balancing;
+    if matches!(balancing, LoadBalancing::Spray | LoadBalancing::Drill) {
+        let message = format!(
+            "hpcc compares what packets of one way tell: rates change only where `{}` sends two in a row over the same",
+            balancing.name()
+        );
+        cx.warn("transport.congestion_control".to_string(), message);
+    }
     let (max_stage, additive_increase) = match given.preset {
         // 40 Mbit/s at 100 Gbit/s.
         HpccPreset::Field => (0, Step::LineShare(2_500)),
