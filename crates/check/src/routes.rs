@@ -5,7 +5,6 @@ use crate::graph::{Edges, Graph, Part, Wait};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
 /// What travels on a route of a flow.
@@ -39,10 +38,7 @@ pub fn answers_wait(plan: &Plan) -> bool {
 
 /// The lane of congestion notifications, if they have one of their own.
 pub fn cnp_lane(plan: &Plan) -> Option<u8> {
-    match &plan.congestion_control {
-        CongestionControlParams::None => None,
-        CongestionControlParams::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-    }
+    plan.congestion_control.cnp_lane()
 }
 
 /// Whether a port belongs to the inside of a slow receiver. What waits there is

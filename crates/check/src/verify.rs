@@ -177,7 +177,7 @@ pub fn answers(plan: &Plan) -> (bool, Option<u8>) {
         !matches!(plan.flow_control.queueing(), Queueing::Numbered { acks: false, .. } | Queueing::PerFlow);
     let notified = match &plan.congestion_control {
         Congestion::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-        Congestion::None => None,
+        Congestion::None | Congestion::Timely(_) | Congestion::Hpcc(_) | Congestion::Dctcp(_) => None,
     };
     (paused, notified)
 }

@@ -7,7 +7,6 @@ use crate::routes::{answers_wait, passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::PauseScope;
 use xoff_schemes::flow_control::portfc::PortFcParams;
 
@@ -164,10 +163,7 @@ impl Walks {
         }
         moves.sort_unstable();
         moves.dedup();
-        let cnp_lane = match &plan.congestion_control {
-            CongestionControlParams::None => None,
-            CongestionControlParams::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-        };
+        let cnp_lane = plan.congestion_control.cnp_lane();
         let answers_wait = answers_wait(plan);
         let none = [Vec::new(), Vec::new()];
         for (flow, f) in (0u32..).zip(&plan.flows) {

@@ -1,5 +1,7 @@
 //! A plan in words: what `xoff topo` prints.
 
+mod congestion;
+
 use crate::Loaded;
 use crate::plan::{Limit, Plan};
 use std::collections::BTreeMap;
@@ -8,7 +10,6 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::congestion_control::dcqcn::{Reaction, Step};
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
@@ -170,36 +171,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             )?;
         }
     }
-    if let CongestionControlParams::Dcqcn(p) = &plan.congestion_control {
-        let step = |s: Step| match s {
-            Step::Rate(rate) => Bandwidth(rate).to_string(),
-            Step::LineShare(divisor) => format!("1/{divisor} of the line rate"),
-        };
-        let reaction = match p.reaction {
-            Reaction::Periodic => format!("looks for notifications every {}", Span(p.decrease_interval)),
-            Reaction::Immediate => "decreases at each notification".to_string(),
-        };
-        let cnp = match p.cnp_interval {
-            0 => "ACKs tell of marks".to_string(),
-            interval => format!("CNPs of {} B, {} apart or more", p.cnp_size, Span(interval)),
-        };
-        let bytes = match p.byte_counter {
-            0 => String::new(),
-            bytes => format!(" and every {}", Bytes(bytes)),
-        };
-        writeln!(out, "congestion control: dcqcn ({cnp}; {reaction})")?;
-        writeln!(out, "  alpha every {} with g = {}", Span(p.alpha_timer), p.gain)?;
-        writeln!(
-            out,
-            "  increases every {}{bytes}: {} of fast recovery, then {}, then {}; never below {}; target {}clamped",
-            Span(p.increase_timer),
-            p.fast_recovery,
-            step(p.additive_increase),
-            step(p.hyper_increase),
-            step(p.minimum_rate),
-            if p.clamp_target { "" } else { "not " }
-        )?;
-    }
+    congestion::describe(out, plan)?;
     Ok(())
 }
 
@@ -272,7 +244,11 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                 };
                 let at = if r.at_dequeue { " at dequeue" } else { "" };
                 let own = loaded.scenario.priority.iter().any(|p| p.id == lane.priority && p.ecn.is_some());
-                let from = if own || loaded.scenario.ecn.is_some() { "" } else { ", as dcqcn brings it" };
+                let from = match &plan.congestion_control {
+                    _ if own || loaded.scenario.ecn.is_some() => "",
+                    CongestionControlParams::Dctcp(_) => ", as dctcp brings it",
+                    _ => ", as dcqcn brings it",
+                };
                 format!(", ECN{at} from {} to {}{per} (p {}{from})", Bytes(r.k_min), Bytes(r.k_max), r.p_max)
             }
             None => String::new(),

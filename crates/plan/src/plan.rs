@@ -327,6 +327,8 @@ pub struct Measure {
     pub ports: Vec<PortId>,
     /// Whether the head-of-line blocking oracle watches.
     pub blocking: bool,
+    /// Whether the oracle keeps the critical path of each flow; only if it watches.
+    pub explain: bool,
     /// Flows whose rate is sampled, by index into [`Plan::flows`].
     pub flows: Vec<u32>,
 }

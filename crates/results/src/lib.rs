@@ -12,6 +12,7 @@ pub mod columns;
 pub mod data;
 pub mod directory;
 pub mod effects;
+pub mod explain;
 mod faults;
 pub mod grid;
 pub mod human;

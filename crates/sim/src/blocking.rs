@@ -27,6 +27,7 @@
 //! is marked cold: that keeps it out of the way of runs without the oracle.
 
 use crate::core::Core;
+use crate::critical::Critical;
 use crate::outcome::{Blame, Blocking, FlowBlame, Pause};
 use crate::packet::{NONE, Packet};
 use std::collections::{BTreeMap, VecDeque};
@@ -92,6 +93,8 @@ pub struct Oracle {
     places: BTreeMap<(u32, u32), u32>,
     /// As [`Blocking::named`].
     named: (u64, u64),
+    /// Critical paths, if the plan asks for them.
+    pub critical: Option<Box<Critical>>,
     /// Of Pyrrha's frames: the root behind the last pause of a port and priority that
     /// named a congested port.
     told: BTreeMap<(u32, u8, u32), Root>,
@@ -133,7 +136,8 @@ impl Oracle {
         let (lanes, topology) = (plan.lanes.len(), &plan.topology);
         let mut rows = Vec::new();
         let mut all = 0;
-        if plan.flow_control.queueing() == Queueing::PerLane {
+        let accounts = matches!(&plan.flow_control, FlowControlParams::Pyrrha(p) if p.pfc.is_some());
+        if accounts || plan.flow_control.queueing() == Queueing::PerLane {
             for port in &topology.ports {
                 let degree = topology.nodes[port.node as usize].ports.len();
                 for _ in 0..lanes {
@@ -157,6 +161,7 @@ impl Oracle {
             blame: Vec::new(),
             places: BTreeMap::new(),
             named: (0, 0),
+            critical: plan.measure.explain.then(|| Box::new(Critical::new(plan, lists))),
             told: BTreeMap::new(),
         }
     }
@@ -165,6 +170,9 @@ impl Oracle {
     #[cold]
     pub fn packet_joins(&mut self, list: usize, id: u32, paused: bool, now: Time) {
         self.counts[list].length += 1;
+        if let Some(critical) = &mut self.critical {
+            critical.joins(list, id, now);
+        }
         if paused {
             let id = id as usize;
             if id >= self.joined.len() {
@@ -475,6 +483,9 @@ impl Core<'_> {
     fn end_wait(&mut self, pause: &Pause, at: usize, own: bool, now: Time) {
         if let Some(named) = pause.named_root {
             self.check_named(named, at, own);
+        }
+        if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
+            critical.paused(at, pause, now);
         }
         let (Some(oracle), Some(root)) = (&mut self.blocking, pause.root) else { return };
         if own {

@@ -345,8 +345,17 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
     } else {
         core.dequeue(port, queue)
     };
+    if id == NONE {
+        return id;
+    }
     if core.marks_at_dequeue && (1..=core.lanes).contains(&queue) {
         core.mark_leaving(port, queue, id);
+    }
+    if core.telemetry.used() && queue > 0 {
+        core.add_telemetry(port, queue, id);
+    }
+    if core.blocking.as_ref().is_some_and(|oracle| oracle.critical.is_some()) {
+        core.departs(port, queue, id);
     }
     id
 }

@@ -20,6 +20,7 @@
 
 use crate::Progress;
 use crate::core::Letters;
+use crate::critical;
 use crate::deadlock;
 use crate::engine::{Engine, is_news, is_timer};
 use crate::observe::{self, Series};
@@ -436,6 +437,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut pauses = Vec::new();
         let mut drops = std::collections::BTreeMap::new();
         let mut blocking: Option<Blocking> = None;
+        let mut paths = Vec::new();
         let mut pyrrha: Option<Tally> = None;
         for engine in &mut guards {
             if let FlowControl::Pyrrha(part) = &engine.flow_control {
@@ -443,6 +445,7 @@ impl<'s, 'a> Run<'s, 'a> {
             }
             let core = &mut engine.core;
             core.tell_flows();
+            paths.extend(core.paths(at));
             match (&mut blocking, core.blame(at)) {
                 (Some(sum), Some(part)) => sum.add(part),
                 (none, part) => *none = part,
@@ -479,6 +482,7 @@ impl<'s, 'a> Run<'s, 'a> {
             deadlock: self.deadlock,
             waiting,
             blocking,
+            paths: plan.measure.explain.then(|| critical::shares(plan, paths)),
             ate,
             pyrrha,
             counters,

@@ -6,7 +6,7 @@
 //! otherwise, until an ACK, a NACK, a timeout or its pace brings it back. A
 //! pause of the lane stops the ring.
 
-use crate::congestion::{CONTROLLED, gap};
+use crate::congestion::{CONTROLLED, Departure};
 use crate::core::{Core, kind};
 use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE, Packet};
@@ -93,7 +93,7 @@ impl SenderState {
             deadline: 0,
             pace: match plan.congestion_control {
                 CongestionControlParams::None => flow.pace,
-                CongestionControlParams::Dcqcn(_) => CONTROLLED,
+                _ => CONTROLLED,
             },
         }
     }
@@ -117,6 +117,11 @@ impl SenderState {
     /// It stands in its ring: it may send.
     pub fn ready(&self) -> bool {
         self.in_ring
+    }
+
+    /// It waits for its pace.
+    pub fn held(&self) -> bool {
+        self.held
     }
 
     /// Packets acknowledged in order.
@@ -167,6 +172,10 @@ impl Core<'_> {
         }
         sender.in_ring = true;
         sender.ring_next = NONE;
+        if self.blocking.is_some() {
+            self.source_wait_ends(flow, None);
+        }
+        let sender = &mut self.senders[flow as usize];
         if self.leaves.used() {
             self.newcomer = Newcomer::Flow(flow);
             return;
@@ -210,6 +219,9 @@ impl Core<'_> {
     /// it is the first.
     #[cold]
     pub fn leave_ring_behind(&mut self, flow: u32, before: u32) -> Option<u32> {
+        if self.blocking.is_some() {
+            self.ring_wait_ends(flow);
+        }
         let at = self.ring_of(flow);
         let sender = &self.senders[flow as usize];
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
@@ -253,6 +265,9 @@ impl Core<'_> {
     /// A flow begins. Answers the port to kick.
     pub fn begin_flow(&mut self, flow: u32) -> u32 {
         self.observed.started(flow, self.now);
+        if self.blocking.is_some() {
+            self.path_begins(flow);
+        }
         if !self.sources.is_empty() {
             self.choose_first_hop(flow);
         }
@@ -291,7 +306,10 @@ impl Core<'_> {
         }
         if sender.pace != 0
             && let Some(gap) = match sender.pace {
-                CONTROLLED => gap(self.plan, &mut self.reactions, flow, self.now, size),
+                CONTROLLED => {
+                    let packet = Departure { flow, psn, again: repeat, size };
+                    self.controls.gap(self.plan, self.now, packet)
+                }
                 pace => Some(serialisation(u64::from(size), pace)),
             }
         {
@@ -399,7 +417,7 @@ impl Core<'_> {
         }
         if packet.marked || packet.kind == Kind::Cnp {
             self.observed.flows[flow as usize].cnps += 1;
-            crate::congestion::on_cnp(self.plan, &mut self.reactions, flow, self.now);
+            self.controls.on_cnp(flow, self.now);
             if packet.kind == Kind::Cnp {
                 return None;
             }
@@ -407,6 +425,10 @@ impl Core<'_> {
         if packet.kind == Kind::Nack {
             self.observed.flows[flow as usize].nacks += 1;
         }
+        if self.hears_answers {
+            self.widen_window(flow);
+        }
+        let sender = &mut self.senders[flow as usize];
         let news = if let Some(irn) = self.irn_senders.get_mut(flow as usize) {
             irn.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
@@ -414,10 +436,18 @@ impl Core<'_> {
         } else {
             sender.transport.on_ack(packet.number)
         };
+        if self.hears_answers {
+            self.hear_answer(id, &packet);
+        }
+        let sender = &mut self.senders[flow as usize];
         if news {
             sender.deadline = self.now + self.plan.transport.rto;
             if sender.complete() {
                 self.observed.completed(flow, self.now);
+                if self.blocking.is_some() {
+                    self.path_ends(flow, id);
+                }
+                let sender = &self.senders[flow as usize];
                 // Gone back for packets that had arrived after all.
                 return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
@@ -427,6 +457,9 @@ impl Core<'_> {
             return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
         }
         let port = sender.port;
+        if self.blocking.is_some() && !sender.held && sender.transport.can_send() {
+            self.source_wait_ends(flow, Some(id));
+        }
         self.join_ring(flow);
         Some(port)
     }
@@ -480,6 +513,9 @@ impl Core<'_> {
     /// A paced flow may send again. Answers the port to kick.
     pub fn pace(&mut self, flow: u32) -> u32 {
         self.senders[flow as usize].held = false;
+        if self.blocking.is_some() {
+            self.pace_ends(flow);
+        }
         self.join_ring(flow);
         self.senders[flow as usize].port
     }

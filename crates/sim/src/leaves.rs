@@ -219,6 +219,13 @@ impl Leaves {
         self.list(self.ring(port, queue).head)
     }
 
+    /// The leaves of a group that hold something and may send, in turn.
+    pub fn ring_of(&self, port: u32, queue: usize) -> Vec<u32> {
+        let ring = self.ring(port, queue);
+        let next = |leaf: &u32| Some(self.leaves[*leaf as usize].next);
+        std::iter::successors(Some(ring.head), next).take(ring.active as usize).collect()
+    }
+
     /// How many leaves of a group hold something and may send.
     pub fn active(&self, port: u32, queue: usize) -> u32 {
         self.ring(port, queue).active
@@ -436,6 +443,9 @@ impl Core<'_> {
     pub fn leaf_shift(&mut self, leaf: u32) {
         let at = self.leaves.list(leaf);
         let flow = self.queues[at].head;
+        if self.blocking.is_some() {
+            self.ring_wait_ends(flow);
+        }
         let next = std::mem::replace(&mut self.senders[flow as usize].ring_next, NONE);
         self.queues[at].head = next;
         if next == NONE {

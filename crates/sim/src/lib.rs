@@ -13,6 +13,7 @@ mod buffer;
 mod by_flow;
 mod congestion;
 mod core;
+mod critical;
 mod deadlock;
 mod deadlock_by_flow;
 mod engine;
@@ -28,6 +29,7 @@ mod packet;
 mod partition;
 mod port;
 mod pull;
+mod telemetry;
 mod world;
 
 use outcome::{Counters, Outcome};

@@ -7,7 +7,6 @@ use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::ControlFrame;
 
 const NOT_PAUSED: u32 = u32::MAX;
@@ -176,10 +175,10 @@ impl Series {
             note(Quantity::PausedLanes(port), paused.count() as u64);
             *last = p.bytes;
         }
-        if let CongestionControlParams::Dcqcn(params) = &plan.congestion_control {
-            for &flow in &plan.measure.flows {
-                let home = world.home(plan.flows[flow as usize].src);
-                note(Quantity::Rate(flow), home.reactions[flow as usize].rate_at(params, now));
+        for &flow in &plan.measure.flows {
+            let home = world.home(plan.flows[flow as usize].src);
+            if let Some(rate) = home.controls.rate_at(flow, now) {
+                note(Quantity::Rate(flow), rate as u64);
             }
         }
         for (host, last) in (0u32..).zip(&mut self.last_ate) {

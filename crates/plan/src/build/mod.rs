@@ -13,6 +13,7 @@ mod memory;
 mod offered;
 mod portfc;
 mod pyrrha;
+mod rates;
 mod reroute;
 mod routes;
 mod sizes;
@@ -126,6 +127,8 @@ pub(crate) fn plan(
     measure::flows(&mut cx, &mut measure, flows.len())?;
     let faults = faults::read(&mut cx, &topology, end, &packet)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
+    let choices = routes.choices.as_ref().map_or(&[][..], |c| &c.routes);
+    rates::check_hops(&cx, &congestion_control, &topology, &flows, &routes.hops, choices, &planned)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
@@ -230,10 +233,11 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
         let message = format!("{key} = {value} is out of range");
         Err(cx.doc.error(&format!("transport.{key}"), message, format!("write {least}B to {most}B")))
     };
+    let telemetry = rates::telemetry(cx)?;
     Ok(PacketFormat {
         mtu: within("mtu", t.mtu, 1, 65_535)?,
-        header: within("header", t.header, 0, 10_000)?,
-        ack: within("ack", t.ack, 1, 10_000)?,
+        header: within("header", t.header, 0, 10_000)? + telemetry,
+        ack: within("ack", t.ack, 1, 10_000)? + telemetry,
     })
 }
 

@@ -138,6 +138,7 @@ pub fn plan() -> Plan {
             ack_every: 1,
             rto: 1_000 * US,
             window: None,
+            variable_window: None,
         },
         irn: Vec::new(),
         congestion_control: xoff_schemes::congestion_control::CongestionControlParams::None,
@@ -186,7 +187,9 @@ pub fn healthy(plan: &Plan) -> Outcome {
         drops: Vec::new(),
         deadlock: None,
         blocking: None,
+        paths: None,
         ate: None,
+        pyrrha: None,
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

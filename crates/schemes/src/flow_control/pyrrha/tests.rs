@@ -13,6 +13,7 @@ fn params(organisation: Organisation) -> PyrrhaParams {
         of: vec![(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (7, 0), (7, 1), (8, 0)],
         ports: vec![vec![0, 1, 2, 3, 4], vec![], vec![], vec![], vec![], vec![], vec![], vec![5, 6], vec![7]],
         host: vec![false; 8],
+        to_host: vec![false; 8],
     };
     PyrrhaParams {
         organisation,
@@ -22,6 +23,9 @@ fn params(organisation: Organisation) -> PyrrhaParams {
         k_resume: vec![K_RESUME; 8],
         hosts_obey: true,
         acks_in_queues: true,
+        variant: Variant::default(),
+        deaf: Vec::new(),
+        pfc: None,
         places: Arc::new(places),
         response_time: 0,
     }
