@@ -297,7 +297,9 @@ fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     }
     // Flows whose way matters have an explicit path; the others keep to the hash.
     if let Some(Value::Table(routing)) = table.get_mut("routing") {
-        routing.remove("ate");
+        for key in ["ate", "load_balancing", "drill", "plb"] {
+            routing.remove(key);
+        }
     }
     if let Some(Value::Array(list)) = table.get_mut("priority") {
         for priority in list.iter_mut().filter_map(Value::as_table_mut) {

@@ -3,6 +3,7 @@
 mod congestion;
 
 use crate::Loaded;
+use crate::balancing::LoadBalancing;
 use crate::plan::{Limit, Plan};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -15,6 +16,8 @@ use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
 use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
+use xoff_schemes::load_balancing::PacketRule;
+use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::transport::TransportKind;
 
 /// Names that are shown of a list before it is cut.
@@ -28,6 +31,7 @@ pub fn describe(loaded: &Loaded) -> String {
     let _ = nodes(&mut out, plan)
         .and_then(|()| links(&mut out, plan))
         .and_then(|()| first_hops(&mut out, plan))
+        .and_then(|()| load_balancing(&mut out, plan))
         .and_then(|()| transport(&mut out, plan))
         .and_then(|()| lanes(&mut out, loaded))
         .and_then(|()| memory(&mut out, plan))
@@ -149,6 +153,43 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
         "  own data may use {p} of the port to layer 0; weights follow every {}, {update}, and are {least} or more",
         Span(window)
     )
+}
+
+/// How flows spread over equal paths, where it is not by ECMP alone.
+fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
+    match &plan.load_balancing {
+        LoadBalancing::Ecmp => Ok(()),
+        LoadBalancing::Packets(choices) => {
+            let rule = match choices.rule {
+                PacketRule::Spray => "at random (spray)".to_string(),
+                PacketRule::Drill(p) => {
+                    format!("by queue length (drill, d = {}, m = {})", p.samples, p.memory)
+                }
+            };
+            writeln!(out, "load balancing: devices choose for each data packet, {rule}")?;
+            writeln!(
+                out,
+                "  {}",
+                count(choices.sets.len() as u64, "choice") + " at devices, each towards a host"
+            )
+        }
+        LoadBalancing::Plb(plb) => {
+            let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
+            let flows = plb.routes.chunks(plb.labels as usize).filter(several).count() as u64;
+            writeln!(
+                out,
+                "load balancing: senders change the labels of their flows (plb), {} with several routes",
+                count(flows, "flow")
+            )?;
+            let PlbParams { threshold, idle_rounds, forced_rounds } = plb.params;
+            writeln!(
+                out,
+                "  {} labels each; another one after {forced_rounds} round trips in a row with {threshold} or more \
+                 of the packets marked, {idle_rounds} if nothing is in flight, and after timeouts",
+                plb.labels
+            )
+        }
+    }
 }
 
 /// What is not the default: IRN's windows and timeouts, and the congestion control.

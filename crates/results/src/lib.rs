@@ -20,6 +20,7 @@ pub mod names;
 pub mod network;
 pub mod notes;
 pub mod offered;
+pub mod plb;
 pub mod pyrrha;
 pub mod repro;
 pub mod statistics;

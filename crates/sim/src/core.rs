@@ -1,6 +1,7 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
+use crate::balancing::{self, Chooser, Labelled};
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::congestion::{Controls, notification_points};
@@ -20,6 +21,7 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_net::topology::NodeKind;
+use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 use xoff_schemes::flow_control::tagger::Tags;
@@ -137,6 +139,12 @@ pub struct Core<'a> {
     pub notifications: Vec<NotificationPoint>,
     /// By host; empty unless they choose the first hops of their flows.
     pub sources: Vec<Source>,
+    /// Devices that choose the way on of each packet, if they do.
+    pub chooser: Option<Box<Chooser<'a>>>,
+    /// By flow; empty unless senders change the labels of their flows.
+    pub labelled: Vec<Labelled>,
+    /// By flow, the same: marked data packets since the last answer that told of them.
+    pub echoes: Vec<u32>,
     /// By gate: deliveries that it still waits for. Empty without gates.
     pub gates: Vec<u32>,
     /// Generation of each timer of the flow control.
@@ -180,6 +188,7 @@ impl<'a> Core<'a> {
         let lanes = plan.lanes.len();
         let topology = &plan.topology;
         let queues_per_port = 1 + 2 * lanes;
+        let labelled = balancing::labelled(plan);
         let mut inner = vec![false; topology.ports.len()];
         for receiver in &plan.receivers {
             inner[receiver.rx as usize] = true;
@@ -282,6 +291,9 @@ impl<'a> Core<'a> {
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             sources: first_hop::sources(plan),
+            chooser: Chooser::new(plan),
+            echoes: vec![0; labelled.len()],
+            labelled,
             gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             faults,
@@ -452,7 +464,7 @@ impl<'a> Core<'a> {
         let id = self.unlink(port, queue);
         if let Some(oracle) = &mut self.blocking {
             let list = self.ports[port as usize].first_queue as usize + queue;
-            oracle.packet_leaves(list, id, &self.packets[id], self.hops);
+            oracle.packet_leaves(list, id, &self.packets[id], self.plan);
         }
         id
     }
@@ -652,6 +664,13 @@ impl Device for Core<'_> {
     }
 
     fn onward(&self, hop: u32, distance: u32) -> Onward {
+        if self.chooser.is_some() {
+            return match self.plan.ahead(hop, distance) {
+                Ahead::Port(port) => Onward::Port(port),
+                Ahead::Unknown => Onward::Unknown,
+                Ahead::End => Onward::End,
+            };
+        }
         // Nobody looks behind the end.
         let at = hop as usize + distance as usize;
         match self.hops.get(at) {

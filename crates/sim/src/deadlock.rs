@@ -16,12 +16,13 @@
 //! is under or can resume. So a member is an ingress that keeps its upstream
 //! paused, for one reason or the other.
 //!
-//! Where queues are paused one by one, [`deadlock_by_flow`] does the same.
+//! Where queues are paused one by one, [`deadlock_by_flow`] does the same, and
+//! [`deadlock_by_root`] where they are paused root by root.
 
-use crate::deadlock_by_flow;
 use crate::outcome::{Deadlock, Held, Wait};
 use crate::packet::NONE;
 use crate::world::World;
+use crate::{deadlock_by_flow, deadlock_by_root};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
 
@@ -159,6 +160,9 @@ fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
 
 /// Looks for a deadlock at time `now`.
 pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
+    if world.cores[0].leaves.pulls {
+        return deadlock_by_root::look(world, now);
+    }
     if world.cores[0].leaves.used() {
         return deadlock_by_flow::look(world, now);
     }
@@ -198,6 +202,9 @@ pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
 pub fn waiting(world: &World, now: Time, last: &Snapshot) -> Vec<Wait> {
     if world.flows_done() == world.plan.flows.len() {
         return Vec::new();
+    }
+    if world.cores[0].leaves.pulls {
+        return deadlock_by_root::waiting(world);
     }
     if world.cores[0].leaves.used() {
         return deadlock_by_flow::waiting(world);

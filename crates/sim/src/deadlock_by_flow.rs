@@ -95,7 +95,7 @@ fn pausers(world: &World, portfc: &PortFcParams, leaf: u32) -> Option<(Vec<u32>,
 /// The greatest fixpoint; with `stalls` a host that has stopped reading holds
 /// what waits for it.
 fn stuck(world: &World, stalls: bool) -> Stuck {
-    if !matches!(world.cores[0].leaves.queueing, Queueing::Numbered { pulls: false, .. }) {
+    if !matches!(world.cores[0].leaves.queueing, Queueing::Numbered { .. }) {
         return Stuck::new();
     }
     let filled = |leaf: u32| list(world, leaf).head != NONE;

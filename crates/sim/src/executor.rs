@@ -21,13 +21,13 @@
 use crate::Progress;
 use crate::core::Letters;
 use crate::critical;
-use crate::deadlock;
 use crate::engine::{Engine, is_news, is_timer};
 use crate::observe::{self, Series};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
 use crate::packet::Kind;
 use crate::partition::Partition;
 use crate::world::World;
+use crate::{deadlock, deadlock_by_root};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
@@ -158,6 +158,20 @@ impl Drop for Alarm<'_> {
 }
 
 /// A lock that nobody contends for: a thread that panicked ends the run anyway.
+/// All parts of a run, which stand still.
+fn world<'w, 'a>(
+    plan: &'a Plan,
+    partition: &'w Partition,
+    engines: &'w [MutexGuard<'_, Engine<'a>>],
+) -> World<'w, 'a> {
+    World {
+        plan,
+        cores: engines.iter().map(|engine| &engine.core).collect(),
+        flow_controls: engines.iter().map(|engine| &engine.flow_control).collect(),
+        partition,
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -354,8 +368,7 @@ impl<'s, 'a> Run<'s, 'a> {
     /// Looks at all parts, which stand still.
     fn all<T>(&self, see: impl FnOnce(&World<'_, 'a>) -> T) -> T {
         let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
-        let cores = guards.iter().map(|engine| &engine.core).collect();
-        see(&World { plan: self.plan, cores, partition: self.partition })
+        see(&world(self.plan, self.partition, &guards))
     }
 
     /// Where the run stands.
@@ -379,8 +392,7 @@ impl<'s, 'a> Run<'s, 'a> {
     /// Answers whether nothing will ever move again.
     fn observe(&mut self, at: Time, next: Time) -> bool {
         let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
-        let cores = guards.iter().map(|engine| &engine.core).collect();
-        let world = World { plan: self.plan, cores, partition: self.partition };
+        let world = world(self.plan, self.partition, &guards);
         if at == self.next_sample {
             self.series.sample(&world, at);
             self.next_sample += self.plan.measure.interval.unwrap_or(Time::MAX);
@@ -410,8 +422,7 @@ impl<'s, 'a> Run<'s, 'a> {
     fn finish(mut self, stop: Stop, at: Time) -> Outcome {
         let mut guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
         let plan = self.plan;
-        let cores = guards.iter().map(|engine| &engine.core).collect();
-        let world = World { plan, cores, partition: self.partition };
+        let world = world(plan, self.partition, &guards);
         if plan.measure.interval.is_some() {
             self.series.sample(&world, at);
         }
@@ -423,6 +434,8 @@ impl<'s, 'a> Run<'s, 'a> {
         let waiting = deadlock::waiting(&world, at, &everything);
         let ports = observe::port_outcomes(&world);
         let ate = observe::ate_outcome(&world, at);
+        let roots = deadlock_by_root::roots(&world);
+        let plb = observe::plb_outcome(&world);
         let lanes = plan.lanes.len();
         let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();
         let accounts = (0..(plan.topology.ports.len() * lanes) as u32)
@@ -484,7 +497,9 @@ impl<'s, 'a> Run<'s, 'a> {
             blocking,
             paths: plan.measure.explain.then(|| critical::shares(plan, paths)),
             ate,
+            plb,
             pyrrha,
+            roots,
             counters,
         }
     }

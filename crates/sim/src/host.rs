@@ -352,6 +352,9 @@ impl Core<'_> {
         observed.counters.delivered += 1;
         let notifies = packet.marked && {
             observed.flows[flow as usize].marked += 1;
+            if let Some(echo) = self.echoes.get_mut(flow as usize) {
+                *echo += 1;
+            }
             crate::congestion::on_marked(self.plan, &mut self.notifications, flow, self.now)
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
@@ -393,6 +396,9 @@ impl Core<'_> {
         let answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         *packet = answer;
         (packet.marked, packet.ahead) = (marked, ahead);
+        if !self.labelled.is_empty() {
+            self.echo_marks(id);
+        }
         let port = self.hops[path as usize];
         if self.leaves.used() {
             self.newcomer = Newcomer::Answer(id);
@@ -452,6 +458,10 @@ impl Core<'_> {
                 return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
         }
+        if !self.labelled.is_empty() {
+            self.weigh_answer(&packet);
+        }
+        let sender = &mut self.senders[flow as usize];
         if sender.in_ring {
             // What it was to repeat has arrived after all, and new packets may not go.
             return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
@@ -473,6 +483,9 @@ impl Core<'_> {
             }
             self.observed.flows[flow as usize].timeouts += 1;
             let port = sender.port;
+            if !self.labelled.is_empty() {
+                self.relabel_after_timeout(flow);
+            }
             self.join_ring(flow);
             return Some(port);
         }
@@ -480,7 +493,8 @@ impl Core<'_> {
         if sender.complete() {
             return None;
         }
-        if self.now >= sender.deadline {
+        let late = self.now >= sender.deadline;
+        if late {
             if !sender.transport.on_timeout() {
                 // Nothing in flight: the next packet sent arms the timer again.
                 return None;
@@ -490,6 +504,9 @@ impl Core<'_> {
         }
         let (deadline, port) = (sender.deadline, sender.port);
         sender.timer_pending = true;
+        if late && !self.labelled.is_empty() {
+            self.relabel_after_timeout(flow);
+        }
         self.post(deadline, kind::TIMEOUT, flow, 0);
         self.join_ring(flow);
         Some(port)

@@ -8,6 +8,7 @@
 //! when a packet comes. Several threads may each run a part of the devices; the
 //! result has the same bytes.
 
+mod balancing;
 mod blocking;
 mod buffer;
 mod by_flow;
@@ -16,6 +17,7 @@ mod core;
 mod critical;
 mod deadlock;
 mod deadlock_by_flow;
+mod deadlock_by_root;
 mod engine;
 mod executor;
 mod faults;

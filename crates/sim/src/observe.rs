@@ -1,11 +1,12 @@
 //! What a run writes down. Nothing here decides anything.
 
 use crate::outcome::{
-    AteOutcome, Counters, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample,
+    AteOutcome, Counters, DropReason, Drops, FlowOutcome, Pause, PlbOutcome, PortOutcome, Quantity, Sample,
 };
 use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
+use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::ControlFrame;
 
@@ -217,6 +218,17 @@ pub fn ate_outcome(world: &World, now: Time) -> Option<AteOutcome> {
             .zip(&plan.flows)
             .map(|(i, f): (usize, _)| world.home(f.src).senders[i].path())
             .collect(),
+    })
+}
+
+/// What senders that change the labels of their flows have done.
+pub fn plb_outcome(world: &World) -> Option<PlbOutcome> {
+    let plan = world.plan;
+    let LoadBalancing::Plb(_) = &plan.load_balancing else { return None };
+    let homes = || (0..).zip(&plan.flows).map(|(i, f): (usize, _)| (i, world.home(f.src)));
+    Some(PlbOutcome {
+        flows: homes().map(|(i, core)| core.labelled[i].changes()).collect(),
+        routes: homes().map(|(i, core)| core.senders[i].path()).collect(),
     })
 }
 

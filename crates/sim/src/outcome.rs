@@ -36,8 +36,13 @@ pub struct Outcome {
     pub paths: Option<Vec<Share>>,
     /// What sources did that chose the first hop of their flows, if they do.
     pub ate: Option<AteOutcome>,
+    /// What senders did that changed the labels of their flows, if they do.
+    pub plb: Option<PlbOutcome>,
     /// What Pyrrha did, if that is the flow control.
     pub pyrrha: Option<Tally>,
+    /// Under Pyrrha: who was a root at the end, and who knew of any; in the order of
+    /// ports and lanes.
+    pub roots: Vec<RootsAtPort>,
     /// Totals.
     pub counters: Counters,
 }
@@ -49,6 +54,26 @@ pub struct AteOutcome {
     pub sources: Vec<AteSource>,
     /// By flow: where the route of its data starts in the plan's hops.
     pub routes: Vec<u32>,
+}
+
+/// Changes of labels (PLB).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlbOutcome {
+    /// By flow.
+    pub flows: Vec<Relabelling>,
+    /// By flow: where the route of its data starts in the plan's hops at the end.
+    pub routes: Vec<u32>,
+}
+
+/// How often a flow got another label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relabelling {
+    /// For its packets came marked.
+    pub by_marks: u32,
+    /// After a timeout.
+    pub by_timeouts: u32,
+    /// Of all these, how often the other label gave another route.
+    pub moves: u32,
 }
 
 /// A host that chooses the first hop of its flows, and what it sent.
@@ -453,6 +478,34 @@ pub struct Held {
     /// port of the cycle waits for; all that have packets in it, and maybe none,
     /// where the previous one waits because a host passes this port's pause on.
     pub flows: Vec<u32>,
+}
+
+/// What a port knows of congestion roots (Pyrrha).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootsAtPort {
+    /// The port.
+    pub port: PortId,
+    /// Its lane.
+    pub lane: u8,
+    /// It says that it is a root.
+    pub is_root: bool,
+    /// Bytes in its output queue.
+    pub output_bytes: u64,
+    /// The roots ahead, in order.
+    pub ahead: Vec<RootAhead>,
+}
+
+/// A root ahead of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootAhead {
+    /// The root.
+    pub root: PortId,
+    /// What goes through it must not be sent.
+    pub paused: bool,
+    /// Numbers of its isolation queues.
+    pub queues: Vec<u16>,
+    /// Bytes in these.
+    pub bytes: u64,
 }
 
 /// One standing wait: `port` has bytes to send and may not.

@@ -10,6 +10,7 @@ use crate::port::{Port, Queue};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControl;
 
 /// A run between two windows.
 pub struct World<'w, 'a> {
@@ -17,6 +18,8 @@ pub struct World<'w, 'a> {
     pub plan: &'a Plan,
     /// By part.
     pub cores: Vec<&'w Core<'a>>,
+    /// By part.
+    pub flow_controls: Vec<&'w FlowControl>,
     /// Which part a device belongs to.
     pub partition: &'w Partition,
 }
@@ -35,6 +38,11 @@ impl<'w, 'a> World<'w, 'a> {
     /// Where the device of a port runs.
     pub fn home_of_port(&self, port: u32) -> &'w Core<'a> {
         self.home(self.plan.topology.ports[port as usize].node)
+    }
+
+    /// The flow control of the device of a port.
+    pub fn flow_control(&self, port: u32) -> &'w FlowControl {
+        self.flow_controls[self.partition.of(self.plan.topology.ports[port as usize].node)]
     }
 
     /// A port.

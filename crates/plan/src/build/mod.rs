@@ -2,6 +2,7 @@
 //! wrong with the scenario as a whole is found here, before anything runs.
 
 mod ate;
+mod balancing;
 mod congestion;
 mod effects;
 mod faults;
@@ -105,6 +106,7 @@ pub(crate) fn plan(
     let mut topology = files::topology(&cx)?;
     check_links(&cx, &topology)?;
     flow_control::check_relay(&mut cx, &topology)?;
+    balancing::check(&mut cx, &topology)?;
     let listed = files::flows(&cx, &topology)?;
     let mut used = used_priorities(&cx, &listed)?;
     let tags = tags::layout(&mut cx, &topology, &packet, &listed, end, &mut used)?;
@@ -125,6 +127,7 @@ pub(crate) fn plan(
     let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
     let congestion_control = congestion::build(&mut cx, &topology, &routes, &flows, &packet, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
+    let load_balancing = balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes)?;
     let faults = faults::read(&mut cx, &topology, end, &packet)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
     let choices = routes.choices.as_ref().map_or(&[][..], |c| &c.routes);
@@ -176,6 +179,7 @@ pub(crate) fn plan(
         gates: offers.gates,
         flows,
         hops,
+        load_balancing,
         packet,
         flow_control,
         transport,

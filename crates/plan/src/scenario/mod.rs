@@ -2,6 +2,7 @@
 //! else: the JSON Schema is made from these types.
 
 mod ate;
+mod balancing;
 mod collective;
 mod congestion;
 mod faults;
@@ -11,6 +12,7 @@ mod traffic;
 mod transport;
 
 pub use ate::{Ate, AteUpdate};
+pub use balancing::{Drill, LoadBalancing, Plb};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
@@ -116,6 +118,15 @@ pub struct Routing {
     /// instead of by the hash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ate: Option<Ate>,
+    /// How flows spread over equal paths.
+    #[serde(default, skip_serializing_if = "LoadBalancing::is_ecmp")]
+    pub load_balancing: LoadBalancing,
+    /// The load balancing `drill`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drill: Option<Drill>,
+    /// The load balancing `plb`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plb: Option<Plb>,
 }
 
 /// A static route: at switch `at`, packets for host `to` leave towards `via`.

@@ -85,11 +85,13 @@
 //! **Lost frames.** The paper sends each word once. What a link loses is lost.
 
 mod port;
+mod seen;
 mod trees;
 
 use super::pfc::{Pfc, PfcParams};
 use super::{ControlFrame, Device, Onward, Passing};
 use port::{Entry, FlowPlaces, PortState, State};
+pub use seen::Ahead;
 use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
