@@ -34,7 +34,7 @@ use crate::queue_pause::{DESTINATION, ETHERTYPE};
 const KIND: u8 = 4;
 
 /// A congested port that claims to be the root of a congestion tree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RootId {
     /// Number of its switch.
     pub switch: u32,
@@ -45,7 +45,7 @@ pub struct RootId {
 }
 
 /// What a frame says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
     /// What goes through the root may go on.
     Resume,
@@ -61,7 +61,7 @@ pub enum Word {
 }
 
 /// A frame of Pyrrha.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RootPauseFrame {
     /// What it says …
     pub word: Word,

@@ -90,7 +90,7 @@ mod trees;
 
 use super::pfc::{Pfc, PfcParams};
 use super::{ControlFrame, Device, Onward, Passing};
-use port::{Entry, FlowPlaces, PortState, State};
+use port::{Entry, FlowPlaces, PortState, State, later};
 pub use seen::Ahead;
 use std::sync::Arc;
 use trees::Trees;
@@ -383,7 +383,11 @@ impl Pyrrha {
 
     /// Single tier: the queue of an arriving packet.
     fn set_queue(&mut self, device: &mut impl Device, at: At, packet: &Passing) -> u16 {
-        if let Some(queue) = self.flows.last(packet) {
+        let state = &self.ports[at.index];
+        let merges = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
+        let hard = self.params.merging == Merging::Hard;
+        let last = self.flows.last(packet);
+        if let Some(queue) = last.filter(|&queue| !(hard && state.queue_roots(queue).iter().any(merges))) {
             return queue;
         }
         let roots = self.matched(device, at, packet.hop);
@@ -723,7 +727,7 @@ impl Pyrrha {
                 }
             }
             Word::Resume => self.go(device, at, root),
-            Word::Merge { into } => self.merge(device, at, root, into, frame.sequence),
+            Word::Merge { into } => self.merge(device, at, root, frame, into),
         }
     }
 
@@ -747,10 +751,14 @@ impl Pyrrha {
             None => state.insert(Entry::new(root, id.epoch, sequence)),
             Some(entry) => {
                 entry.sequence = sequence;
-                if entry.state == State::SoftMerging && entry.epoch == id.epoch {
+                let anew = later(id.epoch, entry.epoch);
+                if entry.state == State::SoftMerging && !anew {
                     return false;
                 }
-                (entry.state, entry.epoch) = (State::Paused, id.epoch);
+                entry.state = State::Paused;
+                if anew {
+                    entry.epoch = id.epoch;
+                }
             }
         }
         self.settle_all(device, at, root);
@@ -762,9 +770,10 @@ impl Pyrrha {
 
     /// The port is no root: part of what congests it goes through `into`.
     fn abdicate(&mut self, device: &mut impl Device, at: At, into: RootId) {
+        let long = device.queue_bytes(at.port, at.lane, 0) > self.params.k_resume[at.port as usize];
         let state = &mut self.ports[at.index];
         state.claimed = false;
-        state.unarmed = Some(0);
+        state.unarmed = long.then_some(0);
         let (epoch, holding) = (state.epoch, std::mem::take(&mut state.holding));
         self.tally.abdications += 1;
         self.merge_tree(device, at, at.port, epoch, holding, into);
@@ -781,10 +790,13 @@ impl Pyrrha {
         }
     }
 
-    /// MERGE(`old` → `into`) arrived.
-    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, into: RootId, sequence: u16) {
+    /// `frame` arrived, MERGE(`old` → `into`).
+    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, frame: &RootPauseFrame, into: RootId) {
+        let sequence = frame.sequence;
         let state = &mut self.ports[at.index];
         let merged = match state.entry_mut(old) {
+            // It may have claimed anew, and another port of the device downstream known it.
+            Some(entry) if later(entry.epoch, frame.root.epoch) => None,
             Some(entry) => {
                 entry.state = State::SoftMerging;
                 Some((entry.epoch, std::mem::take(&mut entry.holding)))
@@ -904,5 +916,7 @@ fn ports_of(device: &impl Device, port: u32) -> Vec<u32> {
     (0..).map_while(|i| device.port_of(port, i)).collect()
 }
 
+#[cfg(test)]
+mod explore;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use super::super::Passing;
 use std::collections::BTreeMap;
 
 /// States of an isolation queue: Figure 6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     Paused,
     Resumed,
@@ -12,7 +12,7 @@ pub enum State {
 }
 
 /// A root ahead: an entry of the congestion-root table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     pub root: u32,
     pub state: State,
@@ -26,14 +26,19 @@ pub struct Entry {
     pub holding: Vec<u32>,
 }
 
+/// Whether epoch `a` of a root is later than epoch `b`; they are counted modulo 2^16.
+pub fn later(a: u16, b: u16) -> bool {
+    (1..1 << 15).contains(&a.wrapping_sub(b))
+}
+
 impl Entry {
     /// A root that has just said PAUSE.
     pub fn new(root: u32, epoch: u16, sequence: u16) -> Self {
         Self { root, state: State::Paused, epoch, sequence, queue: None, holding: Vec::new() }
     }
 
-    /// Whether packets that go through the root join its queue: while it is paused, or
-    /// while the queue may hold some that came before.
+    /// Hierarchical: whether packets that go through the root join its queue: while it is
+    /// paused, or while the queue may hold some that came before.
     pub fn takes_packets(&self, hard_merging: bool) -> bool {
         match self.state {
             State::Paused => true,
@@ -44,7 +49,7 @@ impl Entry {
 }
 
 /// An isolation queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Iq {
     /// Its roots, in order; none while it is unassigned.
     roots: Vec<u32>,
@@ -71,7 +76,7 @@ impl Iq {
 }
 
 /// A port, of one lane.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PortState {
     /// Nothing but the length of the OQ matters here.
     pub quiet: bool,
@@ -144,6 +149,12 @@ impl PortState {
         (1..).zip(&self.queues).filter(|(_, iq)| iq.roots.contains(&root)).map(|(queue, _)| queue).collect()
     }
 
+    /// How many have ever been used at a time.
+    #[cfg(test)]
+    pub fn queues_len(&self) -> usize {
+        self.queues.len()
+    }
+
     /// A root of the queue that is paused.
     pub fn paused_root(&self, queue: u16) -> Option<u32> {
         let paused = |root: &&u32| self.entry(**root).is_some_and(|e| e.state == State::Paused);
@@ -209,7 +220,7 @@ impl PortState {
 /// Single tier: in which isolation queues the packets of flows wait. Those of a flow are
 /// in one queue, or in a chain of them: what arrives joins the last one, and what moves
 /// joins the one before its own, as long as any of its flow is there.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowPlaces {
     /// By port, flow and direction: queues, the one that is farthest ahead first, and how
     /// many packets are in each.
@@ -251,6 +262,12 @@ impl FlowPlaces {
             Some(at) if chain[at].0 == packet.queue => chain[at].1 += 1,
             at => chain.insert(at.map_or(0, |at| at + 1), (packet.queue, 1)),
         }
+    }
+
+    /// Whether no packet waits in any.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.chains.is_empty()
     }
 
     /// A packet left a queue: the first of its flow there.

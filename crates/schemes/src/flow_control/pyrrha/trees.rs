@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub type Key = (u32, u8, u32);
 
 /// A neighbour upstream that has been told of a root.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Child {
     /// The port that leads to it.
     ingress: u32,
@@ -19,7 +19,7 @@ struct Child {
 }
 
 /// The trees that devices are part of, but not leaves.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Trees(BTreeMap<Key, Vec<Child>>);
 
 impl Trees {
@@ -28,7 +28,7 @@ impl Trees {
     }
 
     /// One more queue wants `ingress` stopped. Answers the number of the frame that
-    /// does so, if none has.
+    /// does so, if none has or the neighbour has said since that nothing waits there.
     pub fn hold(&mut self, key: Key, ingress: u32) -> Option<u16> {
         let children = self.0.entry(key).or_default();
         let at = children.iter().position(|c| c.ingress == ingress).unwrap_or_else(|| {
@@ -37,7 +37,7 @@ impl Trees {
         });
         let child = &mut children[at];
         child.holders += 1;
-        (child.holders == 1).then(|| {
+        (child.holders == 1 || child.released).then(|| {
             child.sequence = child.sequence.wrapping_add(1);
             child.released = false;
             child.sequence

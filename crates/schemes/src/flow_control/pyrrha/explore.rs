@@ -1,0 +1,478 @@
+//! Every order in which things can happen in a small fabric: two switches in a row and
+//! three ports that can be roots, the last of them that of a host which reads slowly.
+//!
+//! ```text
+//!     A ─0─1─┐    ┌─9─ Y
+//!            S1─2─3─S2─4─5─ X ─6
+//!     B ─7─8─┘    └─12─11─ C
+//! ```
+//!
+//! A step is one packet that comes, is sent or arrives, or one frame that takes effect
+//! (but those between A, B, C and their switch, which do at once).
+//! Which isolation queue's turn it is, and which of two links is faster, is open: every
+//! choice is made. So this covers what any scheduler and any delays could do.
+
+use super::*;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+const SIZE: u64 = 1_000;
+/// By port: its device, and the port at the other end of its link.
+const PORTS: [(u32, Option<u32>); 13] = [
+    (0, Some(1)),
+    (2, Some(0)),
+    (2, Some(3)),
+    (3, Some(2)),
+    (3, Some(5)),
+    (4, Some(4)),
+    (4, None),
+    (1, Some(8)),
+    (2, Some(7)),
+    (3, None),
+    (5, None),
+    (6, Some(12)),
+    (3, Some(11)),
+];
+/// By flow: the ports that its packets leave through.
+const WAYS: [&[u32]; 5] = [&[0, 2, 4, 6], &[7, 2, 9], &[11, 4, 6], &[7, 2, 4], &[11, 9]];
+/// Ports that can be congested.
+const ROOTS: [u32; 3] = [2, 4, 6];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Packet {
+    flow: u8,
+    number: u8,
+    /// The port that it waits at is this one of its way.
+    at: u8,
+    ingress: Option<u32>,
+    passed: u16,
+}
+
+/// Everything but Pyrrha's own state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Net {
+    queues: BTreeMap<(u32, u16), VecDeque<Packet>>,
+    paused: BTreeSet<(u32, u16)>,
+    /// Frames under way, by the port that they arrive at.
+    frames: BTreeMap<u32, VecDeque<RootPauseFrame>>,
+    /// Packets on the link between the switches.
+    wire: VecDeque<Packet>,
+    /// By flow: packets that may still come, and that have come out.
+    left: [u8; WAYS.len()],
+    sent: [u8; WAYS.len()],
+    out: [u8; WAYS.len()],
+}
+
+impl Net {
+    fn bytes(&self, port: u32, queue: u16) -> u64 {
+        self.queues.get(&(port, queue)).map_or(0, |q| q.len() as u64 * SIZE)
+    }
+
+    fn passing(&self, packet: &Packet, queue: u16) -> Passing {
+        let port = WAYS[usize::from(packet.flow)][usize::from(packet.at)];
+        Passing {
+            port,
+            lane: 0,
+            queue,
+            own: false,
+            size: SIZE as u32,
+            queued: self.bytes(port, queue),
+            hop: u32::from(packet.flow) * 8 + u32::from(packet.at),
+            flow: packet.flow.into(),
+            answer: false,
+            ingress: packet.ingress,
+            upstream: 0,
+            passed: packet.passed,
+            counted: false,
+            pausing: false,
+        }
+    }
+}
+
+impl Device for Net {
+    fn now(&self) -> Time {
+        0
+    }
+    fn rate(&self, _: u32) -> u64 {
+        unreachable!()
+    }
+    fn pause(&mut self, _: u32, _: u8) {
+        unreachable!()
+    }
+    fn hold(&mut self, _: u32, _: u8) {
+        unreachable!()
+    }
+    fn resume(&mut self, _: u32, _: u8) {
+        unreachable!()
+    }
+    fn pause_queue(&mut self, _: u32, _: u8, _: Target) {
+        unreachable!()
+    }
+    fn resume_queue(&mut self, port: u32, _: u8, target: Target) {
+        let Target::Queue(queue) = target else { unreachable!() };
+        assert!(self.paused.remove(&(port, queue)), "it was paused");
+    }
+    fn pause_queue_for(&mut self, port: u32, _: u8, queue: u16, _: u32) {
+        assert!(queue > 0, "an output queue is never paused");
+        assert!(self.paused.insert((port, queue)), "it was not paused");
+    }
+    fn queue_bytes(&self, port: u32, _: u8, queue: u16) -> u64 {
+        self.bytes(port, queue)
+    }
+    fn device_of(&self, port: u32) -> u32 {
+        PORTS[port as usize].0
+    }
+    fn onward(&self, hop: u32, distance: u32) -> Onward {
+        let way = WAYS[hop as usize / 8];
+        way.get((hop % 8 + distance) as usize).map_or(Onward::End, |&port| Onward::Port(port))
+    }
+    fn is_paused(&self, port: u32, _: u8, queue: u16) -> bool {
+        self.paused.contains(&(port, queue))
+    }
+    fn port_of(&self, port: u32, index: usize) -> Option<u32> {
+        let device = PORTS[port as usize].0;
+        (0..).zip(PORTS).filter(|(_, p)| p.0 == device).map(|(port, _)| port).nth(index)
+    }
+    fn relay_port(&self, _: u32, _: usize) -> Option<u32> {
+        unreachable!()
+    }
+    fn active_queues(&self, _: u32, _: u8) -> u32 {
+        unreachable!()
+    }
+    fn send_control(&mut self, port: u32, frame: ControlFrame) {
+        let ControlFrame::RootPause(frame) = frame else { unreachable!() };
+        let peer = PORTS[port as usize].1.expect("nobody is behind a port without a link");
+        self.frames.entry(peer).or_default().push_back(frame);
+    }
+    fn arm(&mut self, _: u32, _: Time) {
+        unreachable!()
+    }
+    fn cancel(&mut self, _: u32) {
+        unreachable!()
+    }
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A packet of the flow comes to its NIC.
+    Comes(usize),
+    /// It is this queue's turn at this port.
+    Serves(u32, u16),
+    /// The first packet on the link between the switches arrives.
+    Arrives,
+    /// The first frame on its way to this port takes effect.
+    Hears(u32),
+}
+
+#[derive(Clone, Debug)]
+struct World {
+    pyrrha: Pyrrha,
+    net: Net,
+}
+
+impl World {
+    fn new(params: &PyrrhaParams, packets: [u8; WAYS.len()]) -> Self {
+        let net = Net { left: packets, ..Net::default() };
+        Self { pyrrha: Pyrrha::new(params, PORTS.len(), &[3]), net }
+    }
+
+    /// What stands for the state: of a million, two have the same one with a chance of
+    /// one in ten million.
+    fn key(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let Pyrrha { ports, trees, flows, .. } = &self.pyrrha;
+        (ports, trees, flows, &self.net).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let net = &self.net;
+        let mut steps = Vec::new();
+        for (&(port, queue), packets) in &net.queues {
+            let free = port != 2 || net.wire.is_empty();
+            if !packets.is_empty() && free && !net.paused.contains(&(port, queue)) {
+                steps.push(Step::Serves(port, queue));
+            }
+        }
+        if !net.wire.is_empty() {
+            steps.push(Step::Arrives);
+        }
+        steps.extend(net.frames.keys().map(|&port| Step::Hears(port)));
+        // NICs have room for two at a time.
+        let waiting =
+            |nic: u32| net.queues.range((nic, 0)..=(nic, u16::MAX)).map(|(_, q)| q.len()).sum::<usize>();
+        let comes = (0..WAYS.len()).filter(|&flow| net.left[flow] > 0 && waiting(WAYS[flow][0]) < 2);
+        steps.extend(comes.map(Step::Comes));
+        steps
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Comes(flow) => {
+                self.net.left[flow] -= 1;
+                let number = self.net.sent[flow];
+                self.net.sent[flow] += 1;
+                self.comes(Packet { flow: flow as u8, number, at: 0, ingress: None, passed: 0 });
+                let nic = WAYS[flow][0];
+                if self.net.queues.contains_key(&(nic, 0)) {
+                    self.take(Step::Serves(nic, 0));
+                }
+            }
+            Step::Serves(port, queue) => {
+                if let Some(packet) = self.serve(port, queue) {
+                    self.sends(port, packet);
+                }
+            }
+            Step::Arrives => {
+                let packet = self.net.wire.pop_front().expect("there is one");
+                self.arrives(3, packet);
+            }
+            Step::Hears(port) => {
+                let frames = self.net.frames.get_mut(&port).expect("there is one");
+                let frame = frames.pop_front().expect("there is one");
+                if frames.is_empty() {
+                    self.net.frames.remove(&port);
+                }
+                self.pyrrha.received(&mut self.net, port, &frame);
+            }
+        }
+        self.hosts_are_fast();
+        self.check();
+    }
+
+    /// What goes on between hosts and their switch takes no time, so that only the
+    /// orders of what happens at and between the switches and the last host are many.
+    fn hosts_are_fast(&mut self) {
+        while let Some(&port) = self.net.frames.keys().find(|port| ![2, 3, 4, 5].contains(*port)) {
+            for frame in self.net.frames.remove(&port).expect("it is there") {
+                self.pyrrha.received(&mut self.net, port, &frame);
+            }
+        }
+    }
+
+    fn sends(&mut self, port: u32, packet: Packet) {
+        match PORTS[port as usize].1 {
+            Some(_) if port == 2 => self.net.wire.push_back(packet),
+            Some(peer) => self.arrives(peer, packet),
+            None => self.ends(packet),
+        }
+    }
+
+    fn arrives(&mut self, port: u32, mut packet: Packet) {
+        packet.at += 1;
+        packet.ingress = Some(port);
+        packet.passed = 0;
+        match usize::from(packet.at) < WAYS[usize::from(packet.flow)].len() {
+            true => self.comes(packet),
+            false => self.ends(packet),
+        }
+    }
+
+    fn ends(&mut self, packet: Packet) {
+        let next = &mut self.net.out[usize::from(packet.flow)];
+        assert_eq!(*next, packet.number, "in order");
+        *next += 1;
+    }
+
+    fn comes(&mut self, mut packet: Packet) {
+        let mut passing = self.net.passing(&packet, 0);
+        passing.queue = self.pyrrha.classify(&mut self.net, &mut passing);
+        packet.passed = passing.passed;
+        if passing.queue == 0 {
+            self.may_go(&packet);
+        }
+        self.joins(packet, passing);
+    }
+
+    fn joins(&mut self, packet: Packet, mut passing: Passing) {
+        self.net.queues.entry((passing.port, passing.queue)).or_default().push_back(packet);
+        passing.queued = self.net.bytes(passing.port, passing.queue);
+        self.pyrrha.enqueued(&mut self.net, &passing);
+    }
+
+    /// A packet goes into the OQ: none of the roots that it has not come by is paused.
+    fn may_go(&self, packet: &Packet) {
+        let way = WAYS[usize::from(packet.flow)];
+        let ahead = &way[usize::from(packet.at) + 1..];
+        let entries = &self.pyrrha.ports[way[usize::from(packet.at)] as usize];
+        let skipped = match self.pyrrha.params.organisation {
+            Organisation::Hiq => usize::from(packet.passed),
+            Organisation::SingleTier => 0,
+        };
+        for &root in ahead.iter().skip(skipped) {
+            let state = entries.entry(root).map(|e| e.state);
+            assert_ne!(state, Some(State::Paused), "{packet:?} goes, and its root is paused");
+        }
+    }
+
+    fn first(&mut self, port: u32, queue: u16) -> Packet {
+        let packets = self.net.queues.get_mut(&(port, queue)).expect("it holds some");
+        let packet = packets.pop_front().expect("it holds some");
+        if packets.is_empty() {
+            self.net.queues.remove(&(port, queue));
+        }
+        let passing = self.net.passing(&packet, queue);
+        self.pyrrha.left(&mut self.net, &passing);
+        packet
+    }
+
+    /// As the device does it.
+    fn serve(&mut self, port: u32, mut queue: u16) -> Option<Packet> {
+        if queue == 0 {
+            return Some(self.first(port, 0));
+        }
+        loop {
+            let mut packet = self.first(port, queue);
+            let mut passing = self.net.passing(&packet, queue);
+            let next = self.pyrrha.onward(&mut self.net, &mut passing);
+            packet.passed = passing.passed;
+            if next == 0 {
+                self.may_go(&packet);
+                if !self.net.queues.contains_key(&(port, 0)) {
+                    return Some(packet);
+                }
+                self.net.queues.entry((port, 0)).or_default().push_back(packet);
+                return Some(self.first(port, 0));
+            }
+            passing.queue = next;
+            self.joins(packet, passing);
+            if self.net.paused.contains(&(port, next)) {
+                return None;
+            }
+            queue = next;
+        }
+    }
+
+    /// What holds at all times.
+    fn check(&self) {
+        for (port, state) in (0..).zip(&self.pyrrha.ports) {
+            for queue in 1..=self.pyrrha.params.queues {
+                let stops = usize::from(queue) <= state.queues_len() && state.paused_root(queue).is_some();
+                assert_eq!(stops, self.net.paused.contains(&(port, queue)), "port {port}, queue {queue}");
+            }
+        }
+    }
+
+    /// Nothing is left of anything.
+    fn is_at_rest(&self) -> bool {
+        let Pyrrha { ports, trees, flows, .. } = &self.pyrrha;
+        let idle = |p: &PortState| {
+            p.quiet && !p.claimed && p.unarmed.is_none() && p.holding.is_empty() && p.entries.is_empty()
+        };
+        self.net.queues.is_empty()
+            && self.net.paused.is_empty()
+            && ports.iter().all(idle)
+            && *trees == Trees::default()
+            && flows.is_empty()
+            && self.net.out == self.net.sent
+    }
+}
+
+fn params(organisation: Organisation, merging: Merging, k: u64, queues: u16) -> PyrrhaParams {
+    let mut places = Places::default();
+    for (port, &(device, _)) in (0..).zip(&PORTS) {
+        let device = device as usize;
+        places.ports.resize(places.ports.len().max(device + 1), Vec::new());
+        places.of.push((device as u32, places.ports[device].len() as u16));
+        places.ports[device].push(port);
+        places.host.push(false);
+        places.to_host.push(false);
+    }
+    let k_pause = (0..PORTS.len() as u32).map(|port| if ROOTS.contains(&port) { k } else { u64::MAX / 2 });
+    PyrrhaParams {
+        organisation,
+        merging,
+        queues,
+        k_pause: k_pause.collect(),
+        k_resume: vec![0; PORTS.len()],
+        hosts_obey: true,
+        acks_in_queues: true,
+        variant: Variant::default(),
+        deaf: Vec::new(),
+        pfc: None,
+        places: Arc::new(places),
+        response_time: 0,
+    }
+}
+
+/// What has been seen in all states together.
+#[derive(Debug, Default)]
+struct Seen {
+    states: usize,
+    at_rest: usize,
+    claims: u64,
+    abdications: u64,
+    merges: u64,
+    moves: u64,
+    /// States in which so many ports claim to be roots.
+    roots: [usize; 4],
+}
+
+/// By state: the one that it was first reached from, and how.
+type Ways = HashMap<u64, Option<(u64, Step)>>;
+
+/// The steps that have led to `world`, and the `last` one.
+fn told(from: &Ways, mut at: u64, last: Option<Step>, world: &World) -> String {
+    let mut way: Vec<Step> = last.into_iter().collect();
+    while let Some((before, step)) = from[&at] {
+        way.push(step);
+        at = before;
+    }
+    way.reverse();
+    format!("{way:?}\n{:#?}\n{:#?}", world.net, world.pyrrha.ports)
+}
+
+/// Goes through all states that can be reached, and asks of each that something can
+/// happen without new packets, or that all is at rest.
+fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> Seen {
+    let first = World::new(params, packets);
+    let mut seen = Seen::default();
+    let mut from: Ways = HashMap::from([(first.key(), None)]);
+    let mut next = VecDeque::from([(first.key(), first)]);
+    while let Some((key, world)) = next.pop_front() {
+        seen.states += 1;
+        let claimed = ROOTS.iter().filter(|&&root| world.pyrrha.ports[root as usize].claimed).count();
+        seen.roots[claimed] += 1;
+        let tally = &world.pyrrha.tally;
+        seen.claims = seen.claims.max(tally.claims);
+        seen.abdications = seen.abdications.max(tally.abdications);
+        seen.merges = seen.merges.max(tally.merges);
+        seen.moves = seen.moves.max(tally.moves);
+        let steps = world.steps();
+        if steps.iter().all(|step| matches!(step, Step::Comes(_))) {
+            assert!(world.is_at_rest(), "stuck after {}", told(&from, key, None, &world));
+            seen.at_rest += 1;
+        }
+        for step in steps {
+            let mut after = world.clone();
+            let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| after.take(step)));
+            assert!(taken.is_ok(), "after {}", told(&from, key, Some(step), &world));
+            let new = after.key();
+            if let std::collections::hash_map::Entry::Vacant(place) = from.entry(new) {
+                place.insert(Some((key, step)));
+                next.push_back((new, after));
+            }
+        }
+        assert!(from.len() <= most, "more than {most} states");
+    }
+    seen
+}
+
+#[test]
+fn every_order_of_events_ends_at_rest_with_hierarchical_queues() {
+    for (merging, k, packets) in [(Merging::Soft, 0, [3, 1, 1, 0, 0])] {
+        let begin = std::time::Instant::now();
+        let seen = explore(&params(Organisation::Hiq, merging, k, 4), packets, 3_000_000);
+        println!("hierarchical, {merging:?}, K_pause {k}, {packets:?}: {seen:?} {:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn every_order_of_events_ends_at_rest_with_a_single_tier() {
+    for (merging, k, packets) in [(Merging::Soft, 0, [3, 1, 1, 0, 0])] {
+        let begin = std::time::Instant::now();
+        let seen = explore(&params(Organisation::SingleTier, merging, k, 6), packets, 3_000_000);
+        println!("single tier, {merging:?}, K_pause {k}, {packets:?}: {seen:?} {:?}", begin.elapsed());
+    }
+}
