@@ -41,6 +41,7 @@ use record::{Piece, Source, add};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::prefetch;
+use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
@@ -102,6 +103,7 @@ impl Critical {
         plan.faults.down.iter().for_each(|d| close(d.port, &d.spans, Part::Down));
         let windows = !plan.irn.is_empty()
             || plan.transport.window.is_some()
+            || plan.transport.variable_window.is_some()
             || !matches!(
                 plan.congestion_control,
                 CongestionControlParams::None | CongestionControlParams::Dcqcn(_)
@@ -109,6 +111,7 @@ impl Critical {
         Self {
             all: windows
                 || !plan.faults.tables.is_empty()
+                || matches!(plan.load_balancing, LoadBalancing::Packets(_))
                 || matches!(plan.flow_control, FlowControlParams::Pyrrha(_)),
             sources: vec![Source::default(); plan.flows.len()],
             pasts: vec![Vec::new(); lists],

@@ -454,7 +454,11 @@ fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> See
                 next.push_back((new, after));
             }
         }
-        assert!(from.len() <= most, "more than {most} states; the last after {}", told(&from, key, None, &world));
+        assert!(
+            from.len() <= most,
+            "more than {most} states; the last after {}",
+            told(&from, key, None, &world)
+        );
     }
     seen
 }
