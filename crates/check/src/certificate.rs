@@ -63,6 +63,9 @@ pub struct Entry {
     /// The queue, where the queues of a port are paused by their numbers: `four-hop 2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// The congestion root that it waits for, a port, where each is paused by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
 }
 
 impl Certificate {
@@ -88,12 +91,14 @@ impl Certificate {
 /// A wait by names.
 pub fn entry(plan: &Plan, wait: Wait) -> Entry {
     let priority = plan.lanes[usize::from(wait.lane)].priority;
-    let (flow, queue) = match wait.part {
-        Part::Flow(flow) => (Some(flow), None),
-        Part::Queue(queue) => (None, portfc(plan).map(|p| queue_name(p, wait.port, queue))),
-        Part::Whole => (None, None),
-    };
-    Entry { port: plan.topology.port_name(wait.port), priority, flow, queue }
+    let (mut flow, mut queue, mut root) = (None, None, None);
+    match wait.part {
+        Part::Flow(number) => flow = Some(number),
+        Part::Queue(number) => queue = portfc(plan).map(|p| queue_name(p, wait.port, number)),
+        Part::Root(port) => root = Some(plan.topology.port_name(port)),
+        Part::Whole => {}
+    }
+    Entry { port: plan.topology.port_name(wait.port), priority, flow, queue, root }
 }
 
 /// The port called `name`, of all nodes by their `names`.

@@ -2,6 +2,7 @@
 
 use crate::all::{Place, Spread};
 use crate::graph::{Cycle, Part, Wait};
+use crate::roots;
 use crate::routes::{Kind, Ways, edge, inner, passed_on};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
@@ -60,6 +61,13 @@ fn edges(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         .collect()
 }
 
+/// Whether a packet that may stand in `other` may stand in `wait`: waits for roots are
+/// told apart by what is ahead.
+fn same(wait: Wait, other: Wait) -> bool {
+    let part = if matches!(wait.part, Part::Root(_)) { Part::Whole } else { wait.part };
+    Wait { part, ..wait } == other
+}
+
 /// Keeps a route if there is room.
 fn keep(list: &mut Vec<Through>, route: Through) {
     if list.len() < KEPT {
@@ -104,10 +112,10 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         ways.steps(flow, &mut |kind, step| {
             let Some((from, to)) = edge(plan, flow, step) else { return };
             for (i, e) in edges.iter().enumerate() {
-                if e.from == from && e.to == to && !met.contains(&(i, kind)) {
+                if same(e.from, from) && same(e.to, to) && !met.contains(&(i, kind)) {
                     met.push((i, kind));
                 }
-                feeds |= e.to == to;
+                feeds |= same(e.to, to);
             }
         });
         if met.is_empty() && !feeds {
@@ -117,7 +125,6 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         let mut starts = vec![(f.path, f.ack_path)];
         starts.extend(later.get(&flow).into_iter().flatten());
         for &(i, kind) in &met {
-            edges[i].count += 1;
             let e = (edges[i].from, edges[i].to);
             let steady = starts.iter().find_map(|&(data, answers)| {
                 let (start, lane) = match kind {
@@ -126,12 +133,18 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
                 };
                 let mut found = None;
                 each_route(plan, flow, kind, start, lane, &mut |route| {
-                    let over = waits(plan, &route, e.0.part).windows(2).any(|w| (w[0], w[1]) == e);
-                    found = over.then_some(route);
+                    let waits = waits(plan, &route, e.0.part);
+                    let over = waits.windows(2).any(|w| same(e.0, w[0]) && same(e.1, w[1]));
+                    found = (over && roots::closes(&route.ports, e.0, e.1)).then_some(route);
                     found.is_none()
                 });
                 found
             });
+            // It leads over both, and not through the root.
+            if matches!(e.0.part, Part::Root(_)) && steady.is_none() && !ways.changes() {
+                continue;
+            }
+            edges[i].count += 1;
             let none = Through { flow: Some(flow), kind, ports: Vec::new(), delivers: true, lane: f.lane };
             keep(&mut edges[i].closers, steady.unwrap_or(none));
         }
@@ -139,8 +152,8 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
             each_route(plan, flow, Kind::Data, start, f.lane, &mut |route| {
                 let waits = waits(plan, &route, cycle.waits[0].part);
                 for e in &mut edges {
-                    let at = waits.iter().position(|w| *w == e.to);
-                    if at.is_some_and(|at| at == 0 || waits[at - 1] != e.from) {
+                    let at = waits.iter().position(|w| same(e.to, *w));
+                    if at.is_some_and(|at| at == 0 || !same(e.from, waits[at - 1])) {
                         keep(&mut e.feeders, route.clone());
                     }
                 }
@@ -223,7 +236,8 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
                 ports.push(out);
                 at = plan.topology.neighbour(out);
             }
-            if place.hosts.contains(&at) && at != sender {
+            let through = roots::closes(&ports, from, to);
+            if place.hosts.contains(&at) && at != sender && through {
                 keep(
                     &mut edges[i].closers,
                     Through { flow: None, kind: Kind::Data, ports, delivers: true, lane },

@@ -14,6 +14,8 @@ pub enum Part {
     Flow(u32),
     /// The queue of this number.
     Queue(u16),
+    /// What goes through this congestion root.
+    Root(PortId),
     /// All of it.
     Whole,
 }
@@ -32,6 +34,8 @@ pub struct Wait {
 
 /// What stands for all of a lane in [`Wait::key`], where a queue's number does else.
 const WHOLE: u32 = u32::MAX;
+/// What tells roots there from the numbers of queues.
+const ROOT: u32 = 1 << 31;
 
 impl Wait {
     /// In one number, in the order of port, lane and part. Ports are below 2^28,
@@ -40,6 +44,7 @@ impl Wait {
         let (queue, number) = match self.part {
             Part::Flow(flow) => (0, flow),
             Part::Queue(queue) => (1, u32::from(queue)),
+            Part::Root(root) => (1, ROOT | root),
             Part::Whole => (1, WHOLE),
         };
         u64::from(self.port) << 36 | u64::from(self.lane) << 33 | queue << 32 | u64::from(number)
@@ -49,6 +54,7 @@ impl Wait {
         let part = match (key >> 32 & 1, key as u32) {
             (0, flow) => Part::Flow(flow),
             (_, WHOLE) => Part::Whole,
+            (_, root) if root & ROOT > 0 => Part::Root(root & !ROOT),
             (_, queue) => Part::Queue(queue as u16),
         };
         Self { port: (key >> 36) as PortId, lane: (key >> 33 & 7) as u8, part }

@@ -13,13 +13,16 @@ pub mod certificate;
 pub mod closing;
 pub mod failures;
 pub mod graph;
+pub mod isolation;
 pub mod onward;
 pub mod picture;
+pub mod roots;
 pub mod routes;
 pub mod text;
 pub mod verify;
 mod verify_all;
 mod verify_onward;
+mod verify_roots;
 pub mod walks;
 pub mod witness;
 
@@ -51,8 +54,9 @@ pub struct Report {
     pub scenario: String,
     /// The flow control, as scenarios call it.
     pub flow_control: String,
-    /// What one of its pauses stops: `nothing`, `lane`, `queue`, `flow` or `onward`
-    /// (the queue of what leaves the next switch, or the one behind it, by one port).
+    /// What one of its pauses stops: `nothing`, `lane`, `queue`, `flow`, `onward`
+    /// (the queue of what leaves the next switch, or the one behind it, by one port) or
+    /// `root` (what goes through one congested port).
     pub pause_stops: &'static str,
     /// Which routes were followed.
     pub routes: Routes,
@@ -221,10 +225,21 @@ pub fn check(
     if !watch(Progress { what: "looking for who can block whom", done: 0, of: plan.flows.len() }) {
         return Ok(None);
     }
+    let mut ahead = None;
+    if let Some(pyrrha) = roots::pyrrha(plan) {
+        let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
+        ahead = roots::of_flows(plan, pyrrha, &mut watch);
+        if ahead.is_none() {
+            return Ok(None);
+        }
+    }
     let walks = walks::Walks::new(plan);
-    let found = blocking::blocking(plan, &walks);
+    let found = blocking::blocking(plan, &walks, ahead.as_ref());
     let (blocking, worst) = blocking::told(plan, &walks, &found);
-    let worst = worst.map(|(port, tree)| ("blocking.svg", picture::blocking(plan, &walks, &port, &tree)));
+    let worst = worst.map(|(port, tree)| {
+        let walks = blocking::view(&walks, &found, port.port);
+        ("blocking.svg", picture::blocking(plan, &walks, &port, &tree))
+    });
     let mut pictures: Vec<(&'static str, String)> = worst.into_iter().collect();
     let mut report = Report {
         scenario: name.to_string(),
@@ -250,6 +265,27 @@ pub fn check(
     let mut filled = None;
     let mut graph = match (routes, onward::portfc(plan)) {
         _ if scope == PauseScope::Nothing => Graph::default(),
+        _ if scope == PauseScope::Root => {
+            let pyrrha = roots::pyrrha(plan).expect("the scope is Pyrrha's alone");
+            match routes {
+                Routes::Scenario => {}
+                Routes::All => {
+                    let mut watch =
+                        |done, of| watch(Progress { what: "spreading over all routes", done, of });
+                    ahead = roots::of_all(plan, pyrrha, &mut router, &places, &explicit, &mut watch)?;
+                }
+                Routes::AllUnderSingleFailures => {
+                    return Err(
+                        "under pyrrha single failures are not examined one by one: check all routes \
+                                (--failures 0), or write the failure into the scenario (`[[failure]]`)"
+                            .to_string(),
+                    );
+                }
+            }
+            let Some(ahead) = &ahead else { return Ok(None) };
+            report.notes.extend(roots::notes(plan, pyrrha, ahead, routes != Routes::Scenario));
+            ahead.graph()?
+        }
         (Routes::Scenario, Some(portfc)) => {
             let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
             let Some(filled) = onward::of_flows(plan, portfc, &mut watch) else { return Ok(None) };
@@ -319,7 +355,9 @@ pub fn check(
         // To fail every link once more, for each host by itself, may take hours.
         let links = plan.topology.ports.len() as u64;
         let work = links * links * plan.topology.hosts().count() as u64;
-        let compared = if routes == Routes::AllUnderSingleFailures && work > WORK {
+        let long =
+            routes == Routes::AllUnderSingleFailures || routes == Routes::All && scope == PauseScope::Root;
+        let compared = if long && work > WORK {
             report.notes.push(
                 "The network is so large that the certificate has not been checked anew: `--verify` does."
                     .to_string(),

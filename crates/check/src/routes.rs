@@ -122,6 +122,45 @@ impl<'p> Ways<'p> {
         }
     }
 
+    /// Where the routes of a flow begin in the plan's hops, of data and of answers that
+    /// wait in queues that can be paused, and in which lane.
+    pub fn starts(&self, flow: u32) -> Vec<(u32, u8)> {
+        let f = &self.plan.flows[flow as usize];
+        let none = [Vec::new(), Vec::new()];
+        let [data, answers] = self.later.get(&flow).unwrap_or(&none);
+        let mut starts: Vec<(u32, u8)> = data.iter().chain([&f.path]).map(|&at| (at, f.lane)).collect();
+        for lane in [Some(f.ack_lane), self.cnp_lane].into_iter().flatten().filter(|_| self.answers) {
+            starts.extend(answers.iter().chain([&f.ack_path]).map(|&at| (at, lane)));
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// Whether packets may go over from one route to another.
+    pub fn changes(&self) -> bool {
+        !self.moves.is_empty()
+    }
+
+    /// All positions that a packet at `start` may come to, by its route and by changes
+    /// of routes; `start` among them if `whole`.
+    pub fn reached(&self, start: u32, whole: bool) -> BTreeSet<u32> {
+        let mut seen: BTreeSet<u32> = BTreeSet::new();
+        let mut next = vec![start];
+        while let Some(at) = next.pop() {
+            if self.plan.hops[at as usize] < ENDS && seen.insert(at) {
+                let begin = self.moves.partition_point(|&(old, _)| old < at);
+                let moved = self.moves[begin..].iter().take_while(|&&(old, _)| old == at);
+                next.extend(moved.map(|&(_, new)| new));
+                next.push(at + 1);
+            }
+        }
+        if !whole {
+            seen.remove(&start);
+        }
+        seen
+    }
+
     /// Follows one kind of packet of a flow from each of its routes' starts.
     fn follow(&self, first: u32, later: &[u32], lane: u8, visit: &mut impl FnMut(Step)) {
         let forks = matches!(self.plan.load_balancing, LoadBalancing::Packets(_));

@@ -95,6 +95,7 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             "queue" => "a queue of a link",
             "flow" => "a flow on a link",
             "onward" => "what is going to leave by one port",
+            "root" => "what goes through one congested port",
             _ => "nothing",
         },
         counted(report.waits as u64, "wait"),
@@ -174,10 +175,11 @@ fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
 
 /// A wait by its port, with priority and flow where they tell it from others.
 fn wait(entry: &Entry) -> String {
-    match (entry.flow, &entry.queue) {
-        (Some(flow), _) => format!("{} (flow {flow})", entry.port),
-        (None, Some(queue)) => format!("{} {queue}", entry.port),
-        (None, None) => format!("{}/{}", entry.port, entry.priority),
+    match (entry.flow, &entry.queue, &entry.root) {
+        (Some(flow), _, _) => format!("{} (flow {flow})", entry.port),
+        (None, Some(queue), _) => format!("{} {queue}", entry.port),
+        (None, None, Some(root)) => format!("{}/{} for {root}", entry.port, entry.priority),
+        (None, None, None) => format!("{}/{}", entry.port, entry.priority),
     }
 }
 

@@ -3,7 +3,7 @@
 //! the link in is listed before the wait of the link out.
 
 use crate::certificate::{Certificate, Entry, Routes, port};
-use crate::verify_onward;
+use crate::{verify_onward, verify_roots};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_plan::Loaded;
@@ -12,6 +12,7 @@ use xoff_plan::plan::{ENDS, Plan};
 use xoff_plan::scenario::Traffic;
 use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
 use xoff_schemes::flow_control::portfc::PortFcParams;
+use xoff_schemes::flow_control::pyrrha::PyrrhaParams;
 use xoff_schemes::flow_control::{FlowControlParams as Params, PauseScope, Queueing};
 
 /// Where each wait stands in the order.
@@ -23,6 +24,15 @@ pub struct Places {
     by_flow: BTreeMap<(u32, u8, u32), u32>,
     /// Under PortFC: by port and number of a queue of data.
     pub by_queue: BTreeMap<(u32, u16), u32>,
+    /// Under Pyrrha: by port, lane and root.
+    pub by_root: BTreeMap<(u32, u8, u32), u32>,
+}
+
+impl Places {
+    /// Where the wait of a whole lane stands; 0: it is not listed.
+    pub fn shared(&self, (port, lane): (u32, u8)) -> u32 {
+        self.shared[port as usize * 8 + usize::from(lane)]
+    }
 }
 
 /// Checks a certificate against the routes of a scenario; `router` is that of the
@@ -37,6 +47,9 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     let places = listed(plan, &certificate.order)?;
     if let Params::PortFc(portfc) = &plan.flow_control {
         return onward(loaded, portfc, router, certificate, &places);
+    }
+    if let Params::Pyrrha(pyrrha) = &plan.flow_control {
+        return by_root(loaded, pyrrha, router, certificate, &places);
     }
     passed_on(plan, &places)?;
     // Routing does not choose the paths of these.
@@ -94,6 +107,31 @@ fn onward(
     Ok(compared)
 }
 
+/// The same under Pyrrha, whose waits are those for roots.
+fn by_root(
+    loaded: &Loaded,
+    pyrrha: &PyrrhaParams,
+    router: &mut Router,
+    certificate: &Certificate,
+    places: &Places,
+) -> Result<u64, String> {
+    let plan = &loaded.plan;
+    let traffic = &loaded.scenario.traffic;
+    let explicit = |class: u16| matches!(&traffic[usize::from(class)], Traffic::Flow(f) if f.path.is_some());
+    let seen = match certificate.routes {
+        Routes::Scenario => verify_roots::flows(plan, pyrrha, &|_| true),
+        Routes::All => {
+            let mut seen = verify_roots::flows(plan, pyrrha, &explicit);
+            verify_roots::all(plan, router, &mut seen)?;
+            seen
+        }
+        Routes::AllUnderSingleFailures => {
+            return Err("under pyrrha there are no certificates for single failures".to_string());
+        }
+    };
+    verify_roots::compare(plan, pyrrha, places, &seen)
+}
+
 /// The places of the waits in an order.
 fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
     let names = plan.topology.names();
@@ -104,6 +142,13 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
         let lane = plan.lanes.iter().position(|l| l.priority == entry.priority);
         let lane = lane.ok_or_else(|| format!("priority {} is not in use", entry.priority))? as u8;
         let before = match (entry.flow, &entry.queue, &plan.flow_control) {
+            (None, None, Params::Pyrrha(_)) if entry.root.is_some() => {
+                let root = entry.root.as_deref().unwrap_or_default();
+                let root =
+                    port(&plan.topology, &names, root).ok_or_else(|| format!("there is no port {root}"))?;
+                places.by_root.insert((out, lane, root), place).unwrap_or(0)
+            }
+            _ if entry.root.is_some() => return Err(format!("{} does not wait by root", entry.port)),
             (None, None, _) => {
                 std::mem::replace(&mut places.shared[out as usize * 8 + usize::from(lane)], place)
             }
@@ -132,10 +177,10 @@ pub fn compare(
 ) -> Result<bool, String> {
     let scope = plan.flow_control.pause_scope();
     let stops = |lane: u8| match scope {
-        // PortFC's queues are compared elsewhere.
-        PauseScope::Nothing | PauseScope::Onward => false,
+        // PortFC's queues and Pyrrha's roots are compared elsewhere.
+        PauseScope::Nothing | PauseScope::Onward | PauseScope::Root => false,
         PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
-        PauseScope::Queue { .. } | PauseScope::Flow | PauseScope::Root => true,
+        PauseScope::Queue { .. } | PauseScope::Flow => true,
     };
     if !stops(from.1) || !stops(to.1) {
         return Ok(false);

@@ -8,10 +8,10 @@ use xoff_net::topology::{NodeId, NodeKind};
 use xoff_plan::plan::Plan;
 
 /// A port, and a lane of it.
-type Queue = (u32, u8);
+pub type Queue = (u32, u8);
 
 /// What a walk does at each two queues that packets take one after the other.
-type Step<'s> = &'s mut dyn FnMut(Queue, Queue) -> Result<(), String>;
+pub type Step<'s> = &'s mut dyn FnMut(Queue, Queue) -> Result<(), String>;
 
 /// Compares the waits of every two queues that packets to some host may take one
 /// after the other. Where a link has just failed (`after`: its port, and the router
@@ -83,7 +83,7 @@ fn first_queues(plan: &Plan, ports: &[u32]) -> Vec<Queue> {
 
 /// All queues in which packets to a host lie, from all other hosts and from where
 /// they are already.
-fn reached(
+pub fn reached(
     plan: &Plan,
     router: &mut Router,
     to: NodeId,

@@ -112,13 +112,13 @@ impl Numbers {
     fn number(&mut self, queue: Queue) -> u32 {
         let at = match queue.part {
             Part::Queue(number) => number,
-            Part::Flow(_) | Part::Whole => u16::from(queue.lane),
+            Part::Flow(_) | Part::Whole | Part::Root(_) => u16::from(queue.lane),
         };
         let key = queue.port * self.width + u32::from(at);
         let new = self.queues.len() as u32;
         let known = match queue.part {
             Part::Flow(_) => self.own.entry(key).or_insert(UNPAUSED),
-            Part::Queue(_) | Part::Whole => &mut self.fixed[key as usize],
+            Part::Queue(_) | Part::Whole | Part::Root(_) => &mut self.fixed[key as usize],
         };
         if *known == UNPAUSED {
             *known = new;
@@ -201,13 +201,26 @@ impl Walks {
             for (answers, start, lane) in kinds.into_iter().flatten() {
                 let first = all.walks.len();
                 if !answers && let LoadBalancing::Packets(_) = plan.load_balancing {
-                    // No change of routes is to be followed here.
-                    let walk = Walk { flow, answers, whole: true, first: 0, last: 0 };
-                    plan.every_way(start, &mut |way| {
-                        let mut follow = Follow { plan, numbers: &mut numbers, waits: true };
-                        follow.walk(&mut all, walk, way.iter().copied(), lane, &mut |_, _| {});
-                        true
-                    });
+                    let mut next: Vec<(u32, bool)> =
+                        std::iter::once(start).chain(starts[0].iter().copied()).map(|s| (s, true)).collect();
+                    let (mut begun, mut covered) = (BTreeSet::new(), BTreeSet::new());
+                    while let Some((start, whole)) = next.pop() {
+                        if !begun.insert(start) || !whole && covered.contains(&start) {
+                            continue;
+                        }
+                        let walk = Walk { flow, answers, whole, first: 0, last: 0 };
+                        plan.every_way(start, &mut |way| {
+                            let mut follow = Follow { plan, numbers: &mut numbers, waits: true };
+                            follow.walk(&mut all, walk, way.iter().copied(), lane, &mut |position, _| {
+                                if covered.insert(position) {
+                                    let from = moves.partition_point(|m| m.0 < position);
+                                    let moved = moves[from..].iter().take_while(|m| m.0 == position);
+                                    next.extend(moved.map(|m| (m.1, false)));
+                                }
+                            });
+                            true
+                        });
+                    }
                     continue;
                 }
                 let mut places = vec![(start, lane, true)];
@@ -270,6 +283,47 @@ impl Walks {
         self.through = Lists::of(self.queues.len(), through);
         self.over = Lists::of(ports, over);
         self.of_port = Lists::of(ports, self.queues.iter().zip(0..).map(|(q, i)| (q.port, i)).collect());
+    }
+
+    /// The walks through congestion root `root` alone, with its queues: at each port on
+    /// the way to where a walk first comes to it the isolation queue that it has there,
+    /// and at the root its output queue. What lies in others waits for it nowhere.
+    pub fn toward(&self, root: PortId) -> Self {
+        let mut numbers: BTreeMap<Queue, u32> = BTreeMap::new();
+        let mut all = Self {
+            walks: Vec::new(),
+            queues: Vec::new(),
+            ports: Vec::new(),
+            at: Vec::new(),
+            upstream: Lists::of(0, Vec::new()),
+            through: Lists::of(0, Vec::new()),
+            over: Lists::of(0, Vec::new()),
+            of_port: Lists::of(0, Vec::new()),
+            unstopped: 1,
+            past_relays: false,
+        };
+        for &walk in self.over.get(root) {
+            let first = all.ports.len() as u32;
+            let mut before = true;
+            for (&port, &at) in self.ports(walk).iter().zip(self.at(walk)) {
+                all.ports.push(port);
+                all.at.push(if before && at != UNPAUSED {
+                    let Queue { port, lane, .. } = self.queues[at as usize];
+                    let queue = Queue { port, lane, part: Part::Root(root) };
+                    *numbers.entry(queue).or_insert_with(|| {
+                        all.queues.push(queue);
+                        all.queues.len() as u32 - 1
+                    })
+                } else {
+                    UNPAUSED
+                });
+                before &= port != root;
+            }
+            let last = all.ports.len() as u32;
+            all.walks.push(Walk { first, last, ..self.walks[walk as usize] });
+        }
+        all.index(self.over.count(), Vec::new());
+        all
     }
 
     /// Under PortFC: pairs of queues of which the first can pause the second.

@@ -51,7 +51,7 @@ fn three_switches(scheme: &str) -> Plan {
 fn three_switches_by_hand() {
     let plan = three_switches("pfc");
     let walks = Walks::new(&plan);
-    let found = blocking(&plan, &walks);
+    let found = blocking(&plan, &walks, None);
     let port = |a, b| port(&plan, a, b);
     let lasting: Vec<_> = found.lasting().iter().map(|c| c.port).collect();
     assert_eq!(lasting, [port("S2", "X")]);
@@ -95,7 +95,7 @@ fn what_a_pause_stops_decides() {
     let of = |scheme: &str| {
         let plan = three_switches(scheme);
         let walks = Walks::new(&plan);
-        (blocking(&plan, &walks), tree(&plan, &walks, port(&plan, "S2", "X")))
+        (blocking(&plan, &walks, None), tree(&plan, &walks, port(&plan, "S2", "X")))
     };
     let (bfc, bfc_tree) = of("bfc");
     assert_eq!((bfc.innocents, bfc.congested[0].beside), (2, 1));
@@ -243,7 +243,7 @@ fn counts_and_lists_are_those_of_the_definition() {
     for number in 0..150 {
         let plan = plan(&random(number));
         let walks = Walks::new(&plan);
-        let found = blocking(&plan, &walks);
+        let found = blocking(&plan, &walks, None);
         let mut all: BTreeSet<u32> = BTreeSet::new();
         for c in &found.congested {
             let (queues, data, answers, beside) = by_definition(&plan, c.port);
@@ -313,7 +313,7 @@ fn no_run_finds_what_the_plan_does_not() {
     for number in 0..250 {
         let plan = plan(&random(number));
         let walks = Walks::new(&plan);
-        let found = blocking(&plan, &walks);
+        let found = blocking(&plan, &walks, None);
         let outcome = xoff_sim::run(&plan, &mut |_| true);
         let c = outcome.counters;
         assert_eq!(c.sent, c.delivered + c.dropped + c.in_flight);

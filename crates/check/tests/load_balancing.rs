@@ -168,3 +168,24 @@ fn a_fat_tree_is_safe() {
     }
     assert_eq!(own.report.dependencies, all.report.dependencies);
 }
+
+/// Under failures the checker of proofs, which shares nothing with the search, finds
+/// the same ways, those of packets under way included.
+#[test]
+fn proofs_hold_where_forks_follow_failures() {
+    let text = "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
+                [routing]\nload_balancing = \"spray\"\n[transport]\nkind = \"irn\"\nack_priority = 0\n\
+                [[priority]]\nid = 0\nlossless = false\n[flow_control]\nscheme = \"bfc\"\n";
+    let failure = "[[failure]]\nlink = \"S1.6-S2.0\"\nat = \"20us\"\n";
+    let traffic = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H15\"\nsize = \"1MB\"\n";
+    let intact = load(&format!("{text}{traffic}"), &[]);
+    let failing = load(&format!("{text}{failure}{traffic}"), &[]);
+    let (a, b) = (check(&intact, Routes::Scenario), check(&failing, Routes::Scenario));
+    // What stands before the dead link goes back, by ways that it did not take before.
+    assert!(b.report.dependencies > a.report.dependencies);
+    assert!(ports(&intact.plan).is_subset(&ports(&failing.plan)) || ports(&failing.plan).len() > 4);
+    if let Some(proof) = &a.certificate {
+        assert!(verify(&failing, &mut failing.router.clone(), proof).is_err());
+        assert!(verify(&intact, &mut intact.router.clone(), proof).is_ok());
+    }
+}

@@ -209,7 +209,7 @@ fn innocents_by_hand() {
         let loaded = by_hand(more, &[]);
         let plan = &loaded.plan;
         let walks = Walks::new(plan);
-        let found = blocking(plan, &walks);
+        let found = blocking(plan, &walks, None);
         let at = port(plan, "S1.1", "H4");
         let c = found.lasting().iter().find(|c| c.port == at).expect("it can be congested");
         assert_eq!((c.culprits, c.queues, c.innocents, c.beside), (2, 4, innocents, beside));
@@ -308,7 +308,7 @@ fn counts_of_innocents_are_those_of_the_definition() {
         let plan = &loaded.plan;
         let walks = Walks::new(plan);
         let mut all = BTreeSet::new();
-        let found = blocking(plan, &walks);
+        let found = blocking(plan, &walks, None);
         for c in &found.congested {
             let (queues, innocents, beside) = by_definition(plan, c.port);
             let counts = (c.queues as usize, c.innocents as usize, c.beside as usize, c.answers);

@@ -79,7 +79,7 @@ fn a_run_says_how_to_ask_and_is_explained() {
     // The port of the second switch to H3, which the mouse never comes to.
     assert!(flow.contains("paused for S0.1:0 -> H3, a port that it never crosses"), "{flow}");
     let port = out(&xoff(&dir, &["explain", "xoff-runs/victim", "--port", "S0.1:0"]));
-    assert!(port.starts_with("S0.1:0 -> H3 held up 1 flow for"), "{port}");
+    assert!(port.starts_with("S0.1:0 -> H3 held up 1 flow whose way did not go on through it, by"), "{port}");
 
     let json = |args: &[&str]| -> Value {
         let args = [&["explain", "xoff-runs/victim", "--json"], args].concat();

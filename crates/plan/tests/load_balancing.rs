@@ -226,3 +226,56 @@ fn a_fabric_of_a_thousand_hosts_fits() {
     let most = plan.flows.iter().map(|f| ways(&plan, f.path).len()).max();
     assert_eq!(most, Some(64));
 }
+
+/// Where routes change, a packet stays on the port that it stands at, and every way on
+/// from there is a shortest one over the links that are up.
+#[test]
+fn forks_follow_failures() {
+    let failures = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"10us\"\nuntil = \"30us\"\n\
+                    [[failure]]\nswitch = \"S2.1\"\nat = \"20us\"\n[run]\nduration = \"1ms\"\n";
+    let routing = "[routing]\nload_balancing = \"drill\"\n[transport]\nkind = \"irn\"\n";
+    let plan = load(&[FAT_TREE, routing, TRAFFIC, failures]).plan;
+    assert_eq!(plan.faults.reroutes.len(), 3);
+    let dead = BTreeSet::from([plan.topology.find("S2.1").unwrap()]);
+    let mut moved = 0;
+    for change in &plan.faults.reroutes {
+        let down = |port: &u32| {
+            let down = plan.faults.down.iter().filter(|d| d.port == *port).flat_map(|d| &d.spans);
+            down.clone().any(|&(from, until)| from <= change.at && change.at < until)
+        };
+        let table = &plan.faults.tables[change.table as usize];
+        assert_eq!(table.flows.len(), plan.flows.len());
+        for route in &table.flows {
+            let flow = &plan.flows[route.flow as usize];
+            let found: BTreeSet<Vec<u32>> = ways(&plan, route.path).into_iter().collect();
+            let first = plan.hops[route.path as usize];
+            let all = shortest(&plan, first, flow.dst);
+            let alive: BTreeSet<Vec<u32>> = all.into_iter().filter(|way| !way.iter().any(down)).collect();
+            // One link and one core switch leave a shortest way between any two hosts.
+            assert_eq!(found, alive);
+        }
+        for &(old, new) in &table.positions {
+            moved += 1;
+            assert_eq!(plan.hops[old as usize], plan.hops[new as usize], "it stays where it is");
+            let ends = |start: u32| -> BTreeSet<u32> {
+                ways(&plan, start).iter().map(|way| plan.topology.neighbour(*way.last().unwrap())).collect()
+            };
+            // A switch that is down leads nowhere.
+            let (from, to) = (ends(old), ends(new));
+            assert!(from == to || from == dead || to == dead, "to the same host: {from:?} {to:?}");
+            assert!(ways(&plan, new).iter().all(|way| !way[1..].iter().any(down)));
+        }
+        // What is not listed leads over what is up.
+        let listed: BTreeSet<u32> = table.positions.iter().map(|p| p.0).collect();
+        for flow in &plan.flows {
+            plan.every_way(flow.path, &mut |way| {
+                let stays = way.iter().filter(|at| !listed.contains(at));
+                assert!(
+                    stays.into_iter().all(|&at| ways(&plan, at).iter().all(|w| !w[1..].iter().any(down)))
+                );
+                true
+            });
+        }
+    }
+    assert!(moved > 100, "{moved}");
+}

@@ -601,6 +601,22 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     assert_eq!((short.packet.header, short.transport.variable_window), (62, None));
 }
 
+/// A load is the same flows whatever the congestion control, and however long it makes packets.
+#[test]
+fn rate_controls_have_the_same_flows() {
+    let load = "[[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.5\n\
+        [[traffic]]\nkind = \"incast\"\nfan_in = 3\nsize = \"10kB\"\nload = 0.1\n[run]\nduration = \"2ms\"\n";
+    let flows = |control: &str| -> Vec<_> {
+        let plan = set(&[LINE, load], &[("transport.congestion_control", control)]).plan;
+        plan.flows.iter().map(|f| (f.start, f.src, f.dst, f.size)).collect()
+    };
+    let none = flows("none");
+    assert!(none.len() > 20);
+    for control in ["dcqcn", "timely", "hpcc", "dctcp"] {
+        assert!(flows(control) == none, "{control}");
+    }
+}
+
 /// What `xoff topo` says of them.
 #[test]
 fn rate_controls_are_described() {
@@ -632,8 +648,8 @@ fn rate_controls_are_described() {
 fn hpcc_counts_the_devices_of_a_route() {
     let on = [("transport.congestion_control", "hpcc"), ("hpcc.hops", "2")];
     assert_eq!(set(&[LINE, FLOW], &on).plan.packet.header, 62 + 18);
-    let slow = "[[slow_receiver]]\nhost = \"H3\"\nrate = \"10Gbps\"\n";
-    set(&[LINE, FLOW, slow], &on);
+    let slow = "[[slow_receiver]]\nhost = \"H5\"\nrate = \"10Gbps\"\n";
+    assert_eq!(set(&[LINE, FLOW, slow], &on).plan.receivers.len(), 1);
 }
 
 /// What belongs to the transport or congestion control that the run does not have is named.

@@ -8,6 +8,7 @@ use crate::notes::{Level, Note};
 use crate::statistics;
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
+use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_sim::outcome::{DropReason, Outcome};
 
@@ -75,7 +76,9 @@ pub fn cut_off(plan: &Plan, outcome: &Outcome, flow: u32) -> bool {
     let open = |start: u32| {
         let tail = &plan.hops[start as usize..];
         let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
-        tail[end] == DELIVER && !tail[..end].iter().any(|&p| down(plan, p, outcome.end))
+        // Behind a choice all ways lead on, over links that routes know to be up.
+        (tail[end] == DELIVER || is_choice(tail[end]))
+            && !tail[..end].iter().any(|&p| down(plan, p, outcome.end))
     };
     let (path, ack_path) = last_routes(plan, outcome, flow);
     !plan.faults.down.is_empty()

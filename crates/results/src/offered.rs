@@ -300,7 +300,7 @@ fn way(plan: &Plan, start: u32, begin: Time, follows: bool) -> Way {
         // Explicit routes stand whatever fails.
         DELIVER if !follows && tail[..end].iter().any(dead) => Way::None,
         DELIVER => Way::Arrives,
-        // Each way of it does: load balancing does not go with failures.
+        // Behind a choice all ways lead on.
         entry if is_choice(entry) => Way::Arrives,
         _ => Way::None,
     }

@@ -190,13 +190,16 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         }
         left += 1;
         let (path, ack_path) = faults::last_routes(plan, outcome, index);
-        let (data, data_loops) = names::route(plan, path);
+        let data_loops = names::route(plan, path).1;
+        // Any port that its packets may come to.
+        let mut data: Vec<PortId> = Vec::new();
+        plan.divide(path, 0, &mut |port, _| data.push(port));
         let (acks, acks_loop) = names::route(plan, ack_path);
         if faults::cut_off(plan, outcome, index) {
             cut += 1;
         } else if data_loops || acks_loop {
             looping += 1;
-        } else if crosses(plan, &stuck, data, flow.lane) || crosses(plan, &stuck, acks, flow.ack_lane) {
+        } else if crosses(plan, &stuck, &data, flow.lane) || crosses(plan, &stuck, acks, flow.ack_lane) {
             locked += 1;
         }
     }

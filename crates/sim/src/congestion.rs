@@ -5,7 +5,9 @@
 //! the rate changes; the next one is of the rate that holds then.
 
 use crate::core::Core;
+use crate::host::SenderState;
 use crate::packet::{Kind, Packet};
+use crate::telemetry::Telemetry;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
@@ -127,6 +129,35 @@ impl Controls {
         }
     }
 
+    /// An answer has reached the sender of its flow and its transport. The slot that
+    /// it had, `id`, still names its telemetry.
+    #[cold]
+    pub fn on_answer(
+        &mut self,
+        now: Time,
+        sender: &SenderState,
+        answer: &Packet,
+        telemetry: &Telemetry,
+        id: u32,
+    ) {
+        let flow = answer.flow as usize;
+        let (acknowledged, next) = (sender.transport.una, sender.transport.next);
+        match self {
+            Self::None | Self::Dcqcn(..) => {}
+            Self::Timely(params, of) => of[flow].on_answer(params, now, acknowledged),
+            Self::Hpcc(_, of) if sender.complete() => of[flow].release(),
+            Self::Hpcc(params, of) => {
+                // What met more devices than it has room for cannot be compared.
+                if let Some(hops) = telemetry.of(id) {
+                    of[flow].on_answer(params, acknowledged, next, hops);
+                }
+            }
+            Self::Dctcp(params, of) => {
+                of[flow].on_answer(params, dctcp::Answer { acknowledged, next, marked: answer.marked });
+            }
+        }
+    }
+
     /// A notification reached the sender.
     pub fn on_cnp(&mut self, flow: u32, now: Time) {
         if let Self::Dcqcn(params, of) = self {
@@ -149,63 +180,52 @@ pub fn on_marked(plan: &Plan, notifications: &mut [NotificationPoint], flow: u32
     }
 }
 
+/// Windows that follow rates. Empty where they do not.
+#[derive(Default)]
+pub struct Windows {
+    /// By flow: the window without regard to the rate.
+    full: Vec<u32>,
+}
+
+impl Windows {
+    /// An answer is about to reach the flow's transport, which knows the full window.
+    #[cold]
+    pub fn widen(&self, flow: u32, sender: &mut SenderState) {
+        if let Some(&full) = self.full.get(flow as usize) {
+            sender.transport.window = full;
+        }
+    }
+
+    /// Sets the window that is left of a flow's full one by its rate.
+    #[cold]
+    pub fn bound(&self, plan: &Plan, controls: &Controls, now: Time, flow: u32, sender: &mut SenderState) {
+        let Some(&full) = self.full.get(flow as usize) else { return };
+        let Some(round_trip) = plan.transport.variable_window else { return };
+        let Some(rate) = controls.rate_at(flow, now) else { return };
+        // Fewer than the receiver acknowledges at once would never be answered.
+        let window = window_at(rate, round_trip, plan.packet.mtu).max(plan.transport.ack_every);
+        sender.transport.window = full.min(window);
+    }
+}
+
 impl Core<'_> {
     /// Looks up which answers matter, and bounds the flows' first windows.
     pub fn begin_control(&mut self) {
-        self.hears_answers = self.controls.hears_answers() || self.plan.transport.variable_window.is_some();
-        if self.plan.transport.variable_window.is_some() {
-            self.full_windows = self.senders.iter().map(|s| s.transport.window).collect();
-            (0..self.senders.len() as u32).for_each(|flow| self.bound_window(flow));
+        let variable = self.plan.transport.variable_window.is_some();
+        self.hears_answers = self.controls.hears_answers() || variable;
+        if variable {
+            self.windows.full = self.senders.iter().map(|s| s.transport.window).collect();
+        }
+        for (flow, sender) in (0..).zip(&mut self.senders) {
+            self.windows.bound(self.plan, &self.controls, self.now, flow, sender);
         }
     }
 
     /// A flow leaves by another port than the plan has it, before it has sent anything.
     pub fn restart_control(&mut self, flow: u32, line: u64) {
         self.controls.restart(flow, line);
-        self.bound_window(flow);
-    }
-
-    /// Sets the window that is left of a flow's full one by its rate.
-    fn bound_window(&mut self, flow: u32) {
-        let Some(&full) = self.full_windows.get(flow as usize) else { return };
-        let Some(round_trip) = self.plan.transport.variable_window else { return };
-        let Some(rate) = self.controls.rate_at(flow, self.now) else { return };
-        // Fewer than the receiver acknowledges at once would never be answered.
-        let least = self.plan.transport.ack_every;
-        let window = window_at(rate, round_trip, self.plan.packet.mtu).max(least);
-        self.senders[flow as usize].transport.window = full.min(window);
-    }
-
-    /// An answer is about to reach its sender's transport, which knows the full window.
-    #[cold]
-    pub fn widen_window(&mut self, flow: u32) {
-        if let Some(&full) = self.full_windows.get(flow as usize) {
-            self.senders[flow as usize].transport.window = full;
-        }
-    }
-
-    /// An answer has reached its sender, and its transport; `id` is the slot that it had.
-    #[cold]
-    pub fn hear_answer(&mut self, id: u32, answer: &Packet) {
-        let flow = answer.flow as usize;
-        let transport = &self.senders[flow].transport;
-        let (acknowledged, next) = (transport.una, transport.next);
-        match &mut self.controls {
-            Controls::None | Controls::Dcqcn(..) => {}
-            Controls::Timely(params, of) => of[flow].on_answer(params, self.now, acknowledged),
-            Controls::Hpcc(_, of) if transport.complete() => of[flow].release(),
-            Controls::Hpcc(params, of) => {
-                // What met more devices than it has room for cannot be compared.
-                if let Some(hops) = self.telemetry.of(id) {
-                    of[flow].on_answer(params, acknowledged, next, hops);
-                }
-            }
-            Controls::Dctcp(params, of) => {
-                let answer = dctcp::Answer { acknowledged, next, marked: answer.marked };
-                of[flow].on_answer(params, answer);
-            }
-        }
-        self.bound_window(answer.flow);
+        let sender = &mut self.senders[flow as usize];
+        self.windows.bound(self.plan, &self.controls, self.now, flow, sender);
     }
 
     /// Sends a CNP the way of the ACKs, which begins at `path`. Answers the port to kick.

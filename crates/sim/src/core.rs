@@ -4,7 +4,7 @@
 use crate::balancing::{self, Chooser, Labelled};
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
-use crate::congestion::{Controls, notification_points};
+use crate::congestion::{Controls, Windows, notification_points};
 use crate::critical::Record;
 use crate::faults::Faults;
 use crate::first_hop::{self, Source};
@@ -131,8 +131,8 @@ pub struct Core<'a> {
     pub controls: Controls,
     /// Every answer is told to it.
     pub hears_answers: bool,
-    /// By flow: the window without regard to the rate; empty unless windows follow rates.
-    pub full_windows: Vec<u32>,
+    /// Windows that follow rates, if they do.
+    pub windows: Windows,
     /// By packet; empty unless packets carry any.
     pub telemetry: Telemetry,
     /// By flow; empty unless receivers tell of marks.
@@ -286,7 +286,7 @@ impl<'a> Core<'a> {
             irn_receivers: vec![irn::Receiver::default(); plan.irn.len()],
             controls: Controls::new(plan),
             hears_answers: false,
-            full_windows: Vec::new(),
+            windows: Windows::default(),
             telemetry,
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),

@@ -362,6 +362,7 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
     if core.telemetry.used() && queue > 0 {
         core.add_telemetry(port, queue, id);
     }
+    // Behind that: it may have grown the packet.
     if core.blocking.as_ref().is_some_and(|oracle| oracle.critical.is_some()) {
         core.departs(port, queue, id);
     }

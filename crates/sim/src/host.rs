@@ -432,9 +432,8 @@ impl Core<'_> {
             self.observed.flows[flow as usize].nacks += 1;
         }
         if self.hears_answers {
-            self.widen_window(flow);
+            self.windows.widen(flow, sender);
         }
-        let sender = &mut self.senders[flow as usize];
         let news = if let Some(irn) = self.irn_senders.get_mut(flow as usize) {
             irn.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
@@ -443,9 +442,9 @@ impl Core<'_> {
             sender.transport.on_ack(packet.number)
         };
         if self.hears_answers {
-            self.hear_answer(id, &packet);
+            self.controls.on_answer(self.now, sender, &packet, &self.telemetry, id);
+            self.windows.bound(self.plan, &self.controls, self.now, flow, sender);
         }
-        let sender = &mut self.senders[flow as usize];
         if news {
             sender.deadline = self.now + self.plan.transport.rto;
             if sender.complete() {

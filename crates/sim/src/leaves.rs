@@ -15,6 +15,7 @@
 use crate::core::Core;
 use crate::packet::{Kind, NONE, Packet};
 use crate::port::Queue;
+use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::NodeKind;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Flow, Plan};
@@ -533,21 +534,35 @@ impl ByFlow {
         by_flow
     }
 
-    /// The leaves where devices choose the way of each packet.
+    /// The leaves where devices choose the way of each packet: one at each port of all
+    /// ways, those of packets that are under way when routes change included.
     fn of_choices(plan: &Plan) -> Self {
         let mut by_flow = Self::default();
-        for (flow, f) in (0..).zip(&plan.flows) {
-            by_flow.places.push(Place { flow, port: plan.hops[f.path as usize], own: true });
-            let mut ports: Vec<u32> = Vec::new();
-            plan.every_way(f.path, &mut |way| {
-                ports.extend(way[1..].iter().map(|&at| plan.hops[at as usize]));
-                true
-            });
-            ports.sort_unstable();
-            ports.dedup();
-            by_flow.places.extend(ports.into_iter().map(|port| Place { flow, port, own: false }));
+        let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &(old, new) in plan.faults.tables.iter().flat_map(|table| &table.positions) {
+            moves.entry(old).or_default().push(new);
+        }
+        let mut starts: Vec<Vec<u32>> = plan.flows.iter().map(|f| vec![f.path]).collect();
+        for route in plan.faults.tables.iter().flat_map(|table| &table.flows) {
+            starts[route.flow as usize].push(route.path);
+        }
+        for (flow, mut next) in (0..).zip(starts) {
+            let own = next.iter().map(|&start| Place { flow, port: plan.hops[start as usize], own: true });
+            by_flow.places.extend(own);
+            let mut seen: BTreeSet<u32> = BTreeSet::new();
+            while let Some(at) = next.pop() {
+                let entry = plan.hops[at as usize];
+                if let Some(choices) = plan.choices_at(entry) {
+                    next.extend(choices.options(entry));
+                } else if entry < ENDS && seen.insert(at) {
+                    by_flow.places.push(Place { flow, port: entry, own: false });
+                    next.extend(moves.get(&at).into_iter().flatten());
+                    next.push(at + 1);
+                }
+            }
         }
         by_flow.places.sort_unstable();
+        by_flow.places.dedup();
         by_flow
     }
 

@@ -351,6 +351,9 @@ fn ends() -> impl Strategy<Value = String> {
         Just("kind = \"irn\"\n"),
         Just("kind = \"irn\"\nack_every = 4\n"),
         Just("kind = \"go-back-n\"\ncongestion_control = \"dcqcn\"\n"),
+        Just("kind = \"go-back-n\"\ncongestion_control = \"timely\"\n"),
+        Just("kind = \"irn\"\ncongestion_control = \"hpcc\"\n"),
+        Just("kind = \"irn\"\ncongestion_control = \"dctcp\"\nvariable_window = true\n"),
     ];
     kind.prop_map(|kind| format!("[transport]\nrto = \"300us\"\n{kind}"))
 }

@@ -327,3 +327,63 @@ fn the_oracle_calls_innocent_who_cannot_have_been_the_cause() {
         assert!(others > 0 && others >= sum(|b| b.innocent) / 2, "{kind} {others} {}", sum(|b| b.innocent));
     }
 }
+
+/// Links fail and recover while packets are spread: all of them find their way in the
+/// end, whatever the flow control, and nobody goes by a link that routes know to be down.
+#[test]
+fn spread_packets_follow_failures() {
+    for (turn, (kind, scheme)) in
+        [("spray", "pfc"), ("drill", "none"), ("spray", "per-flow-queue"), ("drill", "bfc")]
+            .into_iter()
+            .enumerate()
+    {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"500ns\"}}\n\
+             [routing]\nload_balancing = \"{kind}\"\nreconvergence = \"3us\"\n\
+             [flow_control]\nscheme = \"{scheme}\"\n[switch]\nbuffer = \"64MB\"\n\
+             [transport]\nkind = \"irn\"\n[measure]\nblocking = true\n\
+             [[failure]]\nlink = \"S0.0-S1.0\"\nat = \"10us\"\nuntil = \"60us\"\n\
+             [[failure]]\nswitch = \"S2.3\"\nat = \"0us\"\nuntil = \"35us\"\n\
+             [[failure]]\nlink = \"S1.6-S2.0\"\nat = \"20us\"\n\
+             [[traffic]]\nkind = \"permutation\"\nsize = \"400kB\"\n"
+        ));
+        let outcome = run(&plan);
+        fcts(&plan, &outcome);
+        assert!(plan.faults.reroutes.len() == 4 && outcome.flows.iter().any(|f| f.out_of_order > 0));
+        // S1.6-S2.0 stays down: what was sent by it went before.
+        let aggregation = plan.topology.find("S1.6").unwrap();
+        let core = plan.topology.find("S2.0").unwrap();
+        let ports = &plan.topology.nodes[aggregation as usize].ports;
+        let dead = *ports.iter().find(|&&p| plan.topology.neighbour(p) == core).unwrap() as usize;
+        let most = 23_000 / 85;
+        assert!((1..=most).contains(&outcome.ports[dead].packets), "{}", outcome.ports[dead].packets);
+        assert_eq!(xoff_sim::run_on(&plan, 2 + turn % 3, &mut |_| true), outcome);
+    }
+}
+
+/// A link that fails before anything is sent, and never comes back, leaves what a
+/// network without it has.
+#[test]
+fn what_is_down_from_the_beginning_is_not_there() {
+    let text = |links: &str, rest: &str| {
+        format!(
+            "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\", \"Y\", \"P\", \"Q\", \"R\"]\n\
+             links = [\n{}{links}]\n[routing]\nload_balancing = \"drill\"\n[transport]\nkind = \"irn\"\n{}{rest}",
+            ["A X", "B Y", "X P", "X Q", "P Y", "Q Y"]
+                .map(|l| {
+                    let (a, b) = l.split_once(' ').unwrap();
+                    format!("{{ a = \"{a}\", b = \"{b}\", rate = \"100Gbps\", delay = \"1us\" }},\n")
+                })
+                .concat(),
+            flow("A", "B", "1MB"),
+        )
+    };
+    let link =
+        |a: &str, b: &str| format!("{{ a = \"{a}\", b = \"{b}\", rate = \"100Gbps\", delay = \"1us\" }},\n");
+    let failed = plan(&text(
+        &(link("X", "R") + &link("R", "Y")),
+        "[[failure]]\nlink = \"X-R\"\nat = \"0us\"\n[[failure]]\nlink = \"R-Y\"\nat = \"0us\"\n",
+    ));
+    let without = plan(&text("", ""));
+    assert_eq!(run(&failed).flows, run(&without).flows);
+}

@@ -203,7 +203,7 @@ fn timely_keeps_the_delay_between_its_thresholds() {
         let (low, high) = (46 * 12_500, 500 * 12_500);
         assert!(s.longest > low && s.longest < high, "{n}: {}", s.longest);
         // Equal shares are not what the algorithm as published promises (Zhu et al.,
-        // CoNEXT 2016, section 4); flows that hear of the same queue come near them.
+        // CoNEXT 2016); flows that hear of the same queue come near them.
         assert!(s.jain > 0.95 && s.gbps > 70.0, "{n}: {} {}", s.jain, s.gbps);
     }
 }

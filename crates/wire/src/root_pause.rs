@@ -24,8 +24,8 @@
 //!      36  zeros up to the smallest frame
 //! ```
 //!
-//! The *sequence number* counts what a port has said of a root to one neighbour that
-//! stops it. A RELEASE repeats the last one that it has seen, so that a RELEASE which
+//! The *sequence number* counts how often a port has stopped one neighbour for a root;
+//! 0 in a MERGE. A RELEASE repeats the last one that it has seen, so that a RELEASE which
 //! crosses a PAUSE on the wire is known for what it is.
 
 use crate::SMALLEST_FRAME;

@@ -14,6 +14,11 @@
 //! ever comes through. Both are counted: the *innocents*, and those among them
 //! that share a queue with a culprit.
 //!
+//! Under Pyrrha with enough isolation queues everything is asked root by root: the
+//! queues that a port can pause are those that hold nothing but what goes through it
+//! ([`Walks::toward`]), so that nobody is innocent there. Where ports may run short of
+//! queues, any two roots may share one, and the worst case is taken, as under BFC.
+//!
 //! Everything here is about what can happen, not what does: all flows count,
 //! whenever they send, and on all routes that they ever take.
 
@@ -25,9 +30,12 @@ mod worst;
 pub use text::{BlockingReport, flow_name, queue_name, render, told};
 pub use worst::{Culprit, Innocent, Link, Tree, TreeQueue, tree};
 
+use crate::roots::Ahead;
 use crate::walks::{Lists, Walks};
 use offered::{arriving, rates};
 use spread::Groups;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
@@ -87,6 +95,9 @@ pub struct Blocking {
     pub flows: u64,
     /// How many queues can be paused at all, as far as flows come through them.
     pub all_queues: u64,
+    /// Each congested port pauses queues of its own, which others cannot (Pyrrha with
+    /// enough queues).
+    pub by_root: bool,
 }
 
 impl Blocking {
@@ -96,9 +107,46 @@ impl Blocking {
     }
 }
 
-/// Who can block whom under a plan.
-pub fn blocking(plan: &Plan, walks: &Walks) -> Blocking {
+/// The walks to ask about a congested port.
+pub fn view<'w>(walks: &'w Walks, blocking: &Blocking, port: PortId) -> Cow<'w, Walks> {
+    if blocking.by_root { Cow::Owned(walks.toward(port)) } else { Cow::Borrowed(walks) }
+}
+
+/// The same where each congested port has queues of its own, of which there are
+/// `all_queues`.
+fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
+    let mut congested = candidates(plan, walks);
+    let (mut innocents, mut queues) = (BTreeSet::new(), 0);
+    for c in &mut congested {
+        let tree = tree(plan, &walks.toward(c.port), c.port);
+        c.queues = tree.queues.len() as u64;
+        c.innocents = tree.innocents.len() as u64;
+        c.beside = tree.innocents.iter().filter(|i| i.beside).count() as u64;
+        if c.cause == Cause::Lasting {
+            innocents.extend(tree.innocents.iter().map(|i| i.flow));
+            queues += c.queues;
+        }
+    }
+    congested.retain(|c| c.queues > 0);
+    congested.sort_by_key(|c| (c.cause, std::cmp::Reverse((c.innocents, c.queues, c.culprits)), c.port));
+    Blocking {
+        scope: PauseScope::Root,
+        congested,
+        innocents: innocents.len() as u64,
+        queues,
+        flows: plan.flows.len() as u64,
+        all_queues,
+        by_root: true,
+    }
+}
+
+/// Who can block whom under a plan; `ahead`: under Pyrrha, which roots are ahead of
+/// which ports on the walks.
+pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     let scope = plan.flow_control.pause_scope();
+    if let Some(ahead) = ahead.filter(|ahead| ahead.short().is_empty()) {
+        return by_root(plan, walks, ahead.roots().1 as u64);
+    }
     let mut congested = candidates(plan, walks);
     let groups = Groups::new(&walks.upstream);
     let asked = congested
@@ -141,7 +189,7 @@ pub fn blocking(plan: &Plan, walks: &Walks) -> Blocking {
         (c.cause, std::cmp::Reverse((c.innocents, c.beside, c.answers, c.queues, c.culprits)), c.port)
     });
     let (flows, all_queues) = (plan.flows.len() as u64, u64::from(count) - walks.unstopped);
-    Blocking { scope, congested, innocents, queues, flows, all_queues }
+    Blocking { scope, congested, innocents, queues, flows, all_queues, by_root: false }
 }
 
 /// The ports that can be congested, without what their congestion can do.

@@ -1,7 +1,7 @@
 //! Who can block whom, in names and in words.
 
 use super::worst::{Innocent, Tree, tree};
-use super::{Blocking, Cause, Congested};
+use super::{Blocking, Cause, Congested, view};
 use crate::graph::Part;
 use crate::onward;
 use crate::walks::{Queue, Walks};
@@ -114,6 +114,7 @@ pub fn queue_name(plan: &Plan, queue: Queue) -> String {
             let queue = onward::portfc(plan).map(|p| onward::queue_name(p, queue.port, number));
             write!(name, " {}", queue.unwrap_or_default())
         }
+        Part::Root(root) => write!(name, " for {}", plan.topology.port_name(root)),
         Part::Whole => Ok(()),
     };
     name
@@ -124,9 +125,13 @@ pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport,
     let lasting = blocking.lasting();
     let blocks = |c: &&Congested| c.innocents + c.answers > 0;
     let blocking_ports = lasting.iter().filter(blocks).count();
-    let trees: Vec<Tree> = lasting.iter().take(PORTS).map(|c| tree(plan, walks, c.port)).collect();
-    let worst: Vec<_> =
-        lasting.iter().zip(&trees).map(|(c, tree)| port_report(plan, walks, c, tree)).collect();
+    let views: Vec<_> = lasting.iter().take(PORTS).map(|c| view(walks, blocking, c.port)).collect();
+    let trees: Vec<Tree> = lasting.iter().zip(&views).map(|(c, walks)| tree(plan, walks, c.port)).collect();
+    let worst: Vec<_> = lasting
+        .iter()
+        .zip(trees.iter().zip(&views))
+        .map(|(c, (tree, walks))| port_report(plan, walks, c, tree))
+        .collect();
     let of = |cause| blocking.congested.iter().filter(|c| c.cause == cause).count() as u64;
     let listed = lasting.iter().take(PORTS).filter(blocks).count();
     let report = BlockingReport {

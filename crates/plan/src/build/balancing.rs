@@ -2,6 +2,7 @@
 //! spread one by one, and the routes by label of flows whose senders change them.
 
 use super::offered::{Offers, flow_key};
+use super::reroute::Timeline;
 use super::routes::{self, Routes};
 use super::{Context, MEMORY};
 use crate::balancing::{Choices, LoadBalancing, Plb};
@@ -10,7 +11,7 @@ use crate::plan::{DELIVER, ENDS, EXPIRE, Flow, Lane, UNREACHABLE};
 use crate::scenario::{FlowControl, LoadBalancing as Kind, TransportKind};
 use std::collections::BTreeMap;
 use xoff_kernel::random::mix;
-use xoff_net::routing::{Ends, Route, RoutingKind, TTL};
+use xoff_net::routing::{Ends, Route, Router, RoutingKind, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::drill::{DrillParams, MOST_MEMORY, MOST_SAMPLES};
@@ -69,9 +70,9 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         let message = format!("static routes may lead in circles, and no packet of `{name}` knows its way");
         return refuse(message, "remove the overrides, or use `ecmp` or `plb`");
     }
-    if !cx.scenario.failure.is_empty() {
-        let message = format!("routes under `{name}` do not follow failures");
-        return refuse(message, "remove [[failure]], or use `ecmp`");
+    if kind == Kind::Plb && !cx.scenario.failure.is_empty() {
+        let message = format!("routes of labels under `{name}` do not follow failures");
+        return refuse(message, "remove [[failure]], or use `ecmp`, `spray` or `drill`");
     }
     let out_of_range = |key: &str, value: String, help: String| {
         Err(cx.doc.error(&format!("routing.{key}"), format!("{key} = {value} is out of range"), help))
@@ -117,7 +118,8 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
     Ok(())
 }
 
-/// Gives the flows, which have their routes by hash, those of the load balancing.
+/// Gives the flows, which have their routes by hash, those of the load balancing; where
+/// their packets are spread one by one, those in every state of the network.
 pub(super) fn lay(
     cx: &mut Context<'_>,
     topology: &Topology,
@@ -125,17 +127,24 @@ pub(super) fn lay(
     offers: &Offers,
     flows: &mut [Flow],
     lanes: &[Lane],
-) -> Result<LoadBalancing, Error> {
+    timeline: &Timeline<'_>,
+) -> Result<(LoadBalancing, Option<Spread>), Error> {
     let routing = &cx.scenario.routing;
-    let laid = match routing.load_balancing {
-        Kind::Ecmp => return Ok(LoadBalancing::Ecmp),
-        Kind::Spray => packets(cx, topology, routes, offers, flows, PacketRule::Spray)?,
+    let rule = match routing.load_balancing {
+        Kind::Ecmp => return Ok((LoadBalancing::Ecmp, None)),
+        Kind::Spray => Some(PacketRule::Spray),
         Kind::Drill => {
             let drill = routing.drill.unwrap_or_default();
-            let rule = PacketRule::Drill(DrillParams { samples: drill.d, memory: drill.m });
-            packets(cx, topology, routes, offers, flows, rule)?
+            Some(PacketRule::Drill(DrillParams { samples: drill.d, memory: drill.m }))
         }
-        Kind::Plb => labels(cx, routes, offers, flows)?,
+        Kind::Plb => None,
+    };
+    let (laid, spread) = match rule {
+        None => (labels(cx, routes, offers, flows)?, None),
+        Some(rule) => {
+            let (laid, spread) = packets(cx, topology, routes, offers, flows, rule, timeline)?;
+            (laid, Some(spread))
+        }
     };
     let some = match &laid {
         LoadBalancing::Ecmp => true,
@@ -151,7 +160,7 @@ pub(super) fn lay(
         let message = "nothing is marked, so that flows change their paths after timeouts alone: add [ecn]";
         cx.warn("routing.load_balancing".into(), message.into());
     }
-    Ok(laid)
+    Ok((laid, spread))
 }
 
 fn too_many(cx: &Context<'_>, flows: &[Flow]) -> Error {
@@ -166,6 +175,15 @@ fn segment(hops: &[u32], start: u32) -> &[u32] {
     &tail[..=end]
 }
 
+/// Where data of flows goes whose packets are spread one by one, in a network that
+/// goes through several states; see [`super::reroute`].
+pub(super) struct Spread {
+    /// By state and flow: where its data begins. Of flows with an explicit path: that.
+    pub(super) paths: Vec<Vec<u32>>,
+    /// By state: old positions and new ones of packets under way, when it begins.
+    pub(super) positions: Vec<Vec<(u32, u32)>>,
+}
+
 /// Flows whose packets are spread one by one: data gets forks in the place of routes.
 fn packets(
     cx: &Context<'_>,
@@ -174,99 +192,173 @@ fn packets(
     offers: &Offers,
     flows: &mut [Flow],
     rule: PacketRule,
-) -> Result<LoadBalancing, Error> {
+    timeline: &Timeline<'_>,
+) -> Result<(LoadBalancing, Spread), Error> {
     let hashed = std::mem::take(&mut routes.hops);
-    let mut forks = Forks {
-        topology,
-        routes,
-        choices: Choices::new(rule),
-        sets: BTreeMap::new(),
-        runs: BTreeMap::new(),
-        entries: BTreeMap::new(),
+    let routers = timeline.distinct.iter().map(|dead| routes.router.without(dead)).collect();
+    let mut forks = Forks::new(topology, routes, routers, rule);
+    let states = timeline.distinct.len();
+    let mut spread =
+        Spread { paths: vec![vec![0; flows.len()]; states], positions: vec![Vec::new(); states] };
+    let copy = |hops: &mut Vec<u32>, start: u32| {
+        let new = hops.len() as u32;
+        hops.extend(segment(&hashed, start));
+        new
     };
-    let copy = |hops: &mut Vec<u32>, start: &mut u32| {
-        let route = segment(&hashed, *start);
-        *start = hops.len() as u32;
-        hops.extend(route);
-    };
-    let mut order: Vec<usize> = (0..flows.len()).collect();
-    order.sort_by_key(|&flow| flows[flow].dst);
-    let mut last = NodeId::MAX;
-    for index in order {
-        let flow = &mut flows[index];
-        if flow.dst != last {
-            last = flow.dst;
-            forks.runs.clear();
-            forks.entries.clear();
-        }
-        copy(&mut forks.routes.hops, &mut flow.ack_path);
-        if offers.explicit.contains_key(&flow.class) {
-            copy(&mut forks.routes.hops, &mut flow.path);
-        } else {
+    let mut order: Vec<(NodeId, usize)> = flows.iter().enumerate().map(|(i, f)| (f.dst, i)).collect();
+    order.sort_unstable();
+    for same in order.chunk_by(|a, b| a.0 == b.0) {
+        let to = same[0].0;
+        for &(_, index) in same {
+            let (flow, offer) = (&flows[index], &offers.offers[index]);
+            let explicit = offers.explicit.contains_key(&flow.class);
+            let own = if explicit { copy(&mut forks.routes.hops, flow.path) } else { u32::MAX };
             // A host with several ports keeps to that of the hash: a queue pair belongs to one.
-            flow.path = forks.run(hashed[flow.path as usize], flow.dst);
+            let first = hashed[flow.path as usize];
+            let (src, key) = (flow.src, flow_key(offer, flow.src, to));
+            for (state, paths) in spread.paths.iter_mut().enumerate() {
+                paths[index] = match explicit {
+                    true => own,
+                    false => {
+                        let route = forks.routers[state].route(src, to, key, TTL);
+                        forks.run(state, route.map_or(first, |route| route.ports[0]), to)
+                    }
+                };
+            }
+            let flow = &mut flows[index];
+            flow.ack_path = copy(&mut forks.routes.hops, flow.ack_path);
+            flow.path = spread.paths[timeline.first][index];
         }
-        let held = 4 * forks.routes.hops.len() as u64 + forks.choices.memory();
-        if forks.routes.hops.len() > (u32::MAX / 2) as usize || held > MEMORY {
+        forks.follow(to, &mut spread.positions);
+        let tables: usize = spread.positions.iter().map(Vec::len).sum();
+        let held = 4 * (forks.routes.hops.len() + 2 * tables + states * flows.len()) as u64;
+        if forks.routes.hops.len() > (u32::MAX / 2) as usize || held + forks.choices.memory() > MEMORY {
             return Err(too_many(cx, flows));
         }
+        forks.next_destination();
     }
-    Ok(LoadBalancing::Packets(forks.choices))
+    Ok((LoadBalancing::Packets(forks.choices), spread))
 }
 
 /// The forks of routes.
 struct Forks<'a> {
     topology: &'a Topology,
     routes: &'a mut Routes,
+    /// By state.
+    routers: Vec<Router>,
     choices: Choices,
     /// Numbers of sets of ports.
     sets: BTreeMap<Vec<PortId>, u32>,
-    /// To the destination at hand: where the way on begins with a port …
-    runs: BTreeMap<PortId, u32>,
+    /// To the destination at hand, by state: where the way on begins with a port …
+    runs: Vec<BTreeMap<PortId, u32>>,
     /// … and the entry of the choice at a node.
-    entries: BTreeMap<NodeId, u32>,
+    entries: Vec<BTreeMap<NodeId, u32>>,
+    /// To this destination in any state: runs by what they are …
+    known_runs: BTreeMap<Vec<u32>, u32>,
+    /// … their starts, and entries by their positions.
+    starts: Vec<u32>,
+    known_entries: BTreeMap<Vec<u32>, u32>,
 }
 
-impl Forks<'_> {
-    /// The position from which packets to `to` go on by `port`.
-    fn run(&mut self, port: PortId, to: NodeId) -> u32 {
-        if let Some(&known) = self.runs.get(&port) {
+impl<'a> Forks<'a> {
+    fn new(topology: &'a Topology, routes: &'a mut Routes, routers: Vec<Router>, rule: PacketRule) -> Self {
+        let states = routers.len();
+        Self {
+            topology,
+            routes,
+            routers,
+            choices: Choices::new(rule),
+            sets: BTreeMap::new(),
+            runs: vec![BTreeMap::new(); states],
+            entries: vec![BTreeMap::new(); states],
+            known_runs: BTreeMap::new(),
+            starts: Vec::new(),
+            known_entries: BTreeMap::new(),
+        }
+    }
+
+    /// Forgets the ways to the destination at hand.
+    fn next_destination(&mut self) {
+        self.runs.iter_mut().for_each(BTreeMap::clear);
+        self.entries.iter_mut().for_each(BTreeMap::clear);
+        self.known_runs.clear();
+        self.starts.clear();
+        self.known_entries.clear();
+    }
+
+    /// The position from which packets to `to` go on by `port` in a state. What is the
+    /// same in several states stands at one position.
+    fn run(&mut self, state: usize, port: PortId, to: NodeId) -> u32 {
+        if let Some(&known) = self.runs[state].get(&port) {
             return known;
         }
-        let mut ports = vec![port];
+        let mut whole = vec![port];
         let mut at = self.topology.neighbour(port);
         let end = loop {
             if at == to {
-                ports.extend(self.routes.inner.get(&to).map(|&(rx, _)| rx));
+                whole.extend(self.routes.inner.get(&to).map(|&(rx, _)| rx));
                 break DELIVER;
             }
-            match self.routes.router.next_hops(at, to)[..] {
+            match self.routers[state].next_hops(at, to)[..] {
                 [] => break UNREACHABLE,
                 [only] => {
-                    ports.push(only);
+                    whole.push(only);
                     at = self.topology.neighbour(only);
                 }
-                ref several => break self.fork(at, to, several),
+                ref several => break self.fork(state, at, to, several),
             }
         };
-        let start = self.routes.hops.len() as u32;
-        self.routes.hops.extend(ports);
-        self.routes.hops.push(end);
-        self.runs.insert(port, start);
+        whole.push(end);
+        let hops = &mut self.routes.hops;
+        let start = *self.known_runs.entry(whole).or_insert_with_key(|whole| {
+            let start = hops.len() as u32;
+            hops.extend(whole);
+            self.starts.push(start);
+            start
+        });
+        self.runs[state].insert(port, start);
         start
     }
 
     /// The entry of the choice among `outs` at `node`.
-    fn fork(&mut self, node: NodeId, to: NodeId, outs: &[PortId]) -> u32 {
-        if let Some(&known) = self.entries.get(&node) {
+    fn fork(&mut self, state: usize, node: NodeId, to: NodeId, outs: &[PortId]) -> u32 {
+        if let Some(&known) = self.entries[state].get(&node) {
             return known;
         }
-        let options: Vec<u32> = outs.iter().map(|&out| self.run(out, to)).collect();
+        let options: Vec<u32> = outs.iter().map(|&out| self.run(state, out, to)).collect();
         let new = self.sets.len() as u32;
         let set = *self.sets.entry(outs.to_vec()).or_insert(new);
-        let entry = self.choices.add(&self.routes.hops, &options, set);
-        self.entries.insert(node, entry);
+        let (choices, hops) = (&mut self.choices, &self.routes.hops);
+        let entry =
+            *self.known_entries.entry(options).or_insert_with_key(|options| choices.add(hops, options, set));
+        self.entries[state].insert(node, entry);
         entry
+    }
+
+    /// Where packets to the destination at hand go over to when each state begins:
+    /// they stay on the port that they wait at or were last sent from, and go on from
+    /// its far end as the new state has it.
+    fn follow(&mut self, to: NodeId, positions: &mut [Vec<(u32, u32)>]) {
+        if positions.len() == 1 {
+            return;
+        }
+        let mut next = 0;
+        while let Some(&start) = self.starts.get(next) {
+            next += 1;
+            let run = segment(&self.routes.hops, start).to_vec();
+            for (old, &port) in (start..).zip(&run).take_while(|(_, h)| **h < ENDS) {
+                // An inner port of a host leads to the host itself.
+                if port as usize >= self.topology.ports.len() || self.topology.neighbour(port) == to {
+                    continue;
+                }
+                for (state, moved) in positions.iter_mut().enumerate() {
+                    let new = self.run(state, port, to);
+                    if segment(&self.routes.hops, old) != segment(&self.routes.hops, new) {
+                        moved.push((old, new));
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -121,17 +121,21 @@ pub(crate) fn plan(
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
-    let offers = offered::generate(&mut cx, &topology, &mut routes, &packet, listed)?;
+    // The same flows whatever the congestion control: telemetry is no load.
+    let telemetry = rates::telemetry(&cx)?;
+    let bare = PacketFormat { header: packet.header - telemetry, ack: packet.ack - telemetry, ..packet };
+    let offers = offered::generate(&mut cx, &topology, &mut routes, &bare, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let mut flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
     let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
     let congestion_control = congestion::build(&mut cx, &topology, &routes, &flows, &packet, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
-    let load_balancing = balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes)?;
     let faults = faults::read(&mut cx, &topology, end, &packet)?;
-    let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
-    let choices = routes.choices.as_ref().map_or(&[][..], |c| &c.routes);
-    rates::check_hops(&cx, &congestion_control, &topology, &flows, &routes.hops, choices, &planned)?;
+    let timeline = reroute::timeline(&faults, end);
+    let (load_balancing, spread) =
+        balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes, &timeline)?;
+    let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &timeline, spread)?;
+    rates::check_hops(&cx, &congestion_control, &topology, &flows, &routes, &load_balancing, &planned)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {

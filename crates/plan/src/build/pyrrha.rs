@@ -133,7 +133,6 @@ pub(super) fn params(
         variant: Variant {
             push: pyrrha.variants.contains(&PyrrhaVariant::Push),
             reclaim_at_once: pyrrha.variants.contains(&PyrrhaVariant::ReclaimAtOnce),
-            merge_only_ends: pyrrha.variants.contains(&PyrrhaVariant::MergeOnlyEnds),
             hosts_are_no_leaves: pyrrha.variants.contains(&PyrrhaVariant::HostsAreNoLeaves),
             count_by_ingress: pyrrha.variants.contains(&PyrrhaVariant::CountByIngress),
         },

@@ -3,10 +3,12 @@
 //! unless another source stands beside them.
 
 use super::congestion::{GBPS, Lines, MBPS, check_minimum, share, step, timer};
+use super::routes::Routes;
 use super::{Context, LONGEST, transport};
+use crate::balancing::{LoadBalancing, is_choice};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Faults, Flow};
-use crate::scenario::{CongestionControl, HpccPreset};
+use crate::scenario::{CongestionControl, HpccPreset, LoadBalancing};
 use std::cmp::Reverse;
 use xoff_kernel::time::{MICROSECOND, SECOND};
 use xoff_net::topology::Topology;
@@ -22,13 +24,13 @@ const MINIMUM: Step = Step::Rate(GBPS);
 const HOPS: u8 = 5;
 /// Links of the longest route, which packets expire behind, less the sender's own.
 const MOST_HOPS: u8 = 63;
-/// HPCC's header without its hops, and each of them (Li et al., Figure 7): the
-/// number of hops and the path's, and 64 bits per hop.
+/// HPCC's header without its hops, and each of them, in bytes (Li et al.): the number
+/// of hops and that of the path, and 64 bits per hop.
 const HEAD: u64 = 2;
 const EACH_HOP: u64 = 8;
 /// Most bytes that telemetry may take; as `transport.header`.
 const MOST_TELEMETRY: u64 = 10_000;
-/// W_AI of HPCC's paper (section 5.1), in bytes.
+/// W_AI in the evaluation of HPCC's paper, in bytes.
 const PAPER_STEP: u64 = 80;
 
 pub(super) fn timely(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
@@ -76,6 +78,14 @@ pub(super) fn dctcp(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestio
 pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.hpcc.unwrap_or_default();
     let base_rtt = transport::base_rtt(cx, lines.routes)?;
+    let balancing = cx.scenario.routing.load_balancing;
+    if matches!(balancing, LoadBalancing::Spray | LoadBalancing::Drill) {
+        let message = format!(
+            "hpcc compares what packets of one way tell: rates change only where `{}` sends two in a row over the same",
+            balancing.name()
+        );
+        cx.warn("transport.congestion_control".to_string(), message);
+    }
     let (max_stage, additive_increase) = match given.preset {
         // 40 Mbit/s at 100 Gbit/s.
         HpccPreset::Field => (0, Step::LineShare(2_500)),
@@ -129,20 +139,31 @@ pub(super) fn check_hops(
     control: &CongestionControlParams,
     topology: &Topology,
     flows: &[Flow],
-    hops: &[u32],
-    choices: &[[u32; 2]],
+    routes: &Routes,
+    balancing: &LoadBalancing,
     faults: &Faults,
 ) -> Result<(), Error> {
     let CongestionControlParams::Hpcc(hpcc) = control else { return Ok(()) };
     // Every device behind the sender tells of the link by which it forwards.
     let told = |start: u32| {
-        let way = hops[start as usize..].iter().take_while(|&&h| h < ENDS);
-        let links = way.clone().filter(|&&p| (p as usize) < topology.ports.len()).count();
+        let (mut at, mut links) = (start as usize, 0);
+        let end = loop {
+            let entry = routes.hops[at];
+            at += 1;
+            if entry < ENDS {
+                links += usize::from((entry as usize) < topology.ports.len());
+            } else if let (LoadBalancing::Packets(choices), true) = (balancing, is_choice(entry)) {
+                // All ways on are equally long.
+                at = choices.options(entry)[0] as usize;
+            } else {
+                break entry;
+            }
+        };
         // Packets that expire on their way are never answered.
-        let arrives = hops[start as usize + way.count()] == DELIVER;
-        if arrives { links.saturating_sub(1) } else { 0 }
+        if end == DELIVER { links.saturating_sub(1) } else { 0 }
     };
     let own = (0u32..).zip(flows).map(|(id, f)| (id, f.path));
+    let choices = routes.choices.as_ref().map_or(&[][..], |c| &c.routes);
     let chosen = (0u32..).zip(choices).flat_map(|(id, starts)| starts.map(|start| (id, start)));
     let later = faults.tables.iter().flat_map(|table| table.flows.iter().map(|r| (r.flow, r.path)));
     let all = own.chain(chosen).chain(later).map(|(id, start)| (told(start), Reverse(id)));

@@ -9,6 +9,7 @@
 //! Segments are shared: the new one is often the tail of one that exists, and a
 //! network that goes back and forth between two states soon needs no new ones.
 
+use super::balancing::Spread;
 use super::faults::Faults;
 use super::offered::{Offers, flow_key};
 use super::routes::Routes;
@@ -33,7 +34,7 @@ struct Way {
     mirrors: Option<u64>,
     /// First port of the intact route, where what has no route leaves.
     first: PortId,
-    /// Starts in the pool of routes.
+    /// Starts in the pool of routes; none if that is laid elsewhere.
     segments: Vec<u32>,
 }
 
@@ -44,6 +45,36 @@ struct Rerouter<'a> {
     inner: BTreeMap<NodeId, PortId>,
     routers: Vec<Router>,
     hops: &'a mut Vec<u32>,
+    /// Data whose packets are spread one by one has been laid.
+    spread: Option<Spread>,
+}
+
+/// The states that the network goes through, as routes follow them.
+pub(super) struct Timeline<'f> {
+    faults: &'f Faults,
+    /// What is down in each state, at least one.
+    pub(super) distinct: Vec<BTreeSet<PortId>>,
+    /// The state at time 0.
+    pub(super) first: usize,
+    /// When routes change, in order, and to which state.
+    changes: Vec<(Time, usize)>,
+}
+
+/// The states of a network with these faults.
+pub(super) fn timeline(faults: &Faults, end: Option<Time>) -> Timeline<'_> {
+    let mut distinct: Vec<BTreeSet<PortId>> = Vec::new();
+    let mut timeline: Vec<(Time, usize)> = Vec::new();
+    for (at, dead) in states(faults) {
+        let state = distinct.iter().position(|d| *d == dead).unwrap_or_else(|| {
+            distinct.push(dead);
+            distinct.len() - 1
+        });
+        let at = if at == 0 { 0 } else { at.saturating_add(faults.reconvergence) };
+        if timeline.last().is_none_or(|last| last.1 != state) && end.is_none_or(|end| at < end) {
+            timeline.push((at, state));
+        }
+    }
+    Timeline { faults, distinct, first: timeline[0].1, changes: timeline[1..].to_vec() }
 }
 
 /// Changes of state: times in order, the first at 0, and what is then down.
@@ -81,9 +112,10 @@ pub(super) fn plan(
     routes: &mut Routes,
     offers: &Offers,
     flows: &mut [Flow],
-    faults: &Faults,
-    end: Option<Time>,
+    timeline: &Timeline<'_>,
+    spread: Option<Spread>,
 ) -> Result<plan::Faults, Error> {
+    let faults = timeline.faults;
     if faults.down.is_empty() && faults.losses.is_empty() {
         return Ok(plan::Faults::default());
     }
@@ -98,20 +130,9 @@ pub(super) fn plan(
     if faults.down.is_empty() {
         return Ok(out);
     }
-    // Distinct states, and the timeline of routes in them.
-    let mut distinct: Vec<BTreeSet<PortId>> = Vec::new();
-    let mut timeline: Vec<(Time, usize)> = Vec::new();
-    for (at, dead) in states(faults) {
-        let state = distinct.iter().position(|d| *d == dead).unwrap_or_else(|| {
-            distinct.push(dead);
-            distinct.len() - 1
-        });
-        let at = if at == 0 { 0 } else { at.saturating_add(faults.reconvergence) };
-        if timeline.last().is_none_or(|last| last.1 != state) && end.is_none_or(|end| at < end) {
-            timeline.push((at, state));
-        }
-    }
-    let last = distinct[timeline.last().expect("it begins at time 0").1].clone();
+    let (distinct, changes) = (&timeline.distinct, &timeline.changes);
+    let end_state = changes.last().map_or(timeline.first, |change| change.1);
+    let last = distinct[end_state].clone();
     check_memory(cx, topology, distinct.len())?;
     let mut rerouter = Rerouter {
         topology,
@@ -119,11 +140,12 @@ pub(super) fn plan(
         inner: routes.inner.iter().map(|(&host, &(rx, _))| (host, rx)).collect(),
         routers: distinct.iter().map(|dead| routes.router.without(dead)).collect(),
         hops: &mut routes.hops,
+        spread,
     };
-    let mut ways = rerouter.ways(offers, flows, timeline[0].1);
+    let mut ways = rerouter.ways(offers, flows, timeline.first);
     // The same table serves whenever the same state comes after the same segments.
     let mut made: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-    for &(at, state) in &timeline[1..] {
+    for &(at, state) in changes {
         let before = rerouter.hops.len();
         let table = match made.get(&(state, before)) {
             Some(&table) => table,
@@ -144,8 +166,8 @@ pub(super) fn plan(
         }
         out.reroutes.push(Reroute { at, table });
     }
-    let cut = rerouter.cut_off(offers, flows, &ways, timeline[timeline.len() - 1].1, &last);
-    if cut > 0 && end.is_none() {
+    let cut = rerouter.cut_off(offers, flows, &ways, end_state, &last);
+    if cut > 0 && cx.scenario.run.duration.is_none() {
         let message =
             format!("the failures cut off {cut} of {} flows for ever: the run might never end", flows.len());
         let help = "add run.duration, or `until` to the failure";
@@ -192,10 +214,17 @@ impl Rerouter<'_> {
             let changes = |way: &Way, this: &mut Self| {
                 (0..this.routers.len()).any(|state| this.whole(way, state) != this.segment(way.segments[0]))
             };
-            if !(changes(&pair[0], self) || changes(&pair[1], self)) {
+            let laid = self.spread.as_ref().map(|spread| spread.paths[first][index]);
+            if !(laid.is_some() || changes(&pair[0], self) || changes(&pair[1], self)) {
                 continue;
             }
             for (mut way, path) in pair.into_iter().zip([&mut flow.path, &mut flow.ack_path]) {
+                if let Some(laid) = laid.filter(|_| way.from == flow.src) {
+                    *path = laid;
+                    way.segments.clear();
+                    ways.push(way);
+                    continue;
+                }
                 let whole = self.whole(&way, first);
                 *path = self.place(&mut way, &whole);
                 // No packet ever stands on the intact route if that does not hold at first.
@@ -270,6 +299,9 @@ impl Rerouter<'_> {
         let mut table = Rerouting::default();
         for pair in ways.chunks_exact_mut(2) {
             let paths = [0, 1].map(|i| {
+                if let (0, Some(spread)) = (i, &self.spread) {
+                    return spread.paths[state][pair[0].flow as usize];
+                }
                 let whole = self.whole(&pair[i], state);
                 self.place(&mut pair[i], &whole)
             });
@@ -287,6 +319,9 @@ impl Rerouter<'_> {
                     }
                 }
             }
+        }
+        if let Some(spread) = &self.spread {
+            table.positions.extend(&spread.positions[state]);
         }
         table.positions.sort_unstable();
         table

@@ -189,7 +189,8 @@ fn growth(
     let offers = offered::generate(cx, topology, &mut routes, packet, listed.clone())?;
     let mut flows = routes.flows(cx, topology, packet, &offers, &|_| 0)?;
     let faults = faults::read(cx, topology, end, packet)?;
-    let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &faults, end)?;
+    let timeline = reroute::timeline(&faults, end);
+    let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &timeline, None)?;
     // Whatever is to be said is said when this is done for good.
     cx.warnings.truncate(warned);
     let mut turns = turns(topology, rule);

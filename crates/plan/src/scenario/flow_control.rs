@@ -294,8 +294,6 @@ pub enum PyrrhaVariant {
     Push,
     /// A port that has abdicated may claim to be a root with the next packet.
     ReclaimAtOnce,
-    /// A merge ends the old root's pause, and the new root's begins with a frame of its own.
-    MergeOnlyEnds,
     /// Switches do not wait for what hosts release, and hosts release nothing.
     HostsAreNoLeaves,
     /// An isolation queue pauses and resumes a neighbour by what has come from it alone,

@@ -71,7 +71,7 @@ mod tests {
 
     /// Draws what it is told.
     fn drawing(numbers: &[u64]) -> impl FnMut(u64) -> u64 {
-        let mut numbers = numbers.to_vec().into_iter();
+        let mut numbers = numbers.iter().copied();
         move |below| numbers.next().filter(|&n| n < below).expect("no more draws")
     }
 

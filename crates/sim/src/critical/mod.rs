@@ -102,6 +102,7 @@ impl Critical {
         plan.faults.down.iter().for_each(|d| close(d.port, &d.spans, Part::Down));
         let windows = !plan.irn.is_empty()
             || plan.transport.window.is_some()
+            || plan.transport.variable_window.is_some()
             || !matches!(
                 plan.congestion_control,
                 CongestionControlParams::None | CongestionControlParams::Dcqcn(_)

@@ -40,9 +40,9 @@
 //! **Isolation queues** (Figure 6), at port p for a root r ahead:
 //!
 //! ```text
-//!     unassigned ── PAUSE(r), or MERGE(q → r) ──► paused ── RESUME(r) ──► resumed
-//!                                                    ▲ ◄── PAUSE(r) ──────── │
-//!        paused or resumed ── MERGE(r → s) ──► soft-merging; and s as by PAUSE(s)
+//!     unassigned ── PAUSE(r) ──► paused ── RESUME(r) ──► resumed
+//!                                  ▲ ◄── PAUSE(r) ──────── │
+//!        paused or resumed ── MERGE(r → s) ──► soft-merging
 //!        soft-merging ── PAUSE(r) of a later epoch ──► paused
 //!        resumed or soft-merging, and empty, and no IQ upstream assigned to r:
 //!                                              RELEASE(r) downstream ──► unassigned
@@ -51,6 +51,14 @@
 //!     a packet leaves, length ≤ K_resume: RESUME(r) to all that it has paused
 //!     MERGE(r → s) goes on to all upstream that are assigned to r
 //! ```
+//!
+//! A soft-merging IQ waits for nothing but its port's own wire: when it is longer than
+//! K_pause, the port is congested as by its OQ, and claims and pauses for itself.
+//! A MERGE names the new root and stops nobody for it: that is for a packet that goes
+//! through it and joins a queue that is too long. (The paper has the new root's entry
+//! made at once. Then ports wait for roots that none of their packets come to, and do so
+//! in circles.) Nor does a root abdicate for a MERGE, of which its own packets need not
+//! be part.
 //!
 //! A PAUSE after a MERGE whose epoch is old is ignored (`pyrrha.merge-in-flight`).
 //! Packets that match a soft-merging root keep joining its IQ while it holds any, so
@@ -128,8 +136,6 @@ pub struct Variant {
     pub push: bool,
     /// A port that has abdicated is armed.
     pub reclaim_at_once: bool,
-    /// MERGE(q → r) ends the pause of q, and does not begin one of r.
-    pub merge_only_ends: bool,
     /// Hosts say no RELEASE, and nobody waits for one of theirs.
     pub hosts_are_no_leaves: bool,
     /// An IQ pauses and resumes a neighbour by what has come from it alone.
@@ -409,6 +415,8 @@ impl Pyrrha {
             }
         }
         roots.sort_unstable();
+        // A loop crosses it again and again.
+        roots.dedup();
         roots
     }
 
@@ -503,6 +511,10 @@ impl Pyrrha {
         if length <= self.params.k_pause[at.port as usize] {
             return;
         }
+        if state.merges_away(packet.queue) {
+            return self.joined_oq(device, at, packet);
+        }
+        let Some(ingress) = packet.ingress else { return };
         if !single {
             if let Onward::Port(root) = device.onward(packet.hop, packet.passed.into()) {
                 self.hold(device, at, root, ingress);
@@ -625,6 +637,14 @@ impl Pyrrha {
         }
         let state = &self.ports[at.index];
         let empty = state.iq(queue).members == 0;
+        if state.claimed
+            && state.iq(queue).bytes <= k_resume
+            && state.merges_away(queue)
+            && device.queue_bytes(at.port, at.lane, 0) <= k_resume
+        {
+            self.drained_oq(device, at);
+        }
+        let state = &self.ports[at.index];
         if empty || state.iq(queue).bytes <= k_resume && state.holds_for(queue) {
             for root in state.queue_roots(queue).to_vec() {
                 self.drained(device, at, root);
@@ -635,13 +655,17 @@ impl Pyrrha {
         }
     }
 
-    /// The OQ is down to K_resume.
+    /// The OQ is down to K_resume: nobody waits for it, unless a queue that is emptied
+    /// into it is longer.
     fn drained_oq(&mut self, device: &mut impl Device, at: At) {
         let state = &mut self.ports[at.index];
         if state.quiet {
             return;
         }
         state.unarmed = None;
+        if state.long_merging(self.params.k_resume[at.port as usize]) {
+            return;
+        }
         let (epoch, holding) = (state.epoch, std::mem::take(&mut state.holding));
         self.let_go(device, at, at.port, epoch, holding);
         self.try_unroot(device, at);
@@ -715,10 +739,18 @@ impl Pyrrha {
         match frame.word {
             Word::Release => {}
             Word::Pause if deaf => self.refuse(device, at, frame.root, frame.sequence),
-            Word::Merge { into } if deaf => self.refuse(device, at, into, frame.sequence),
+            Word::Merge { .. } if deaf => {}
             Word::Pause => {
-                if self.stop(device, at, root, frame.root, frame.sequence)
-                    && self.params.organisation == Organisation::Hiq
+                let is_new = self.ports[at.index].entry(root).is_none();
+                if !self.stop(device, at, root, frame.root, frame.sequence) {
+                    return;
+                }
+                // A packet of this port has caused it. What a MERGE says need not concern
+                // any: who is a root stays one.
+                if is_new && self.ports[at.index].claimed && self.params.merging != Merging::Off {
+                    self.abdicate(device, at, frame.root);
+                }
+                if self.params.organisation == Organisation::Hiq
                     && self.ports[at.index].entry(root).is_some_and(|e| e.queue.is_none())
                 {
                     // The frame was caused by what goes through this port, and more will come.
@@ -745,9 +777,7 @@ impl Pyrrha {
         }
         let state = &mut self.ports[at.index];
         state.quiet = false;
-        let known = state.entry_mut(root);
-        let is_new = known.is_none();
-        match known {
+        match state.entry_mut(root) {
             None => state.insert(Entry::new(root, id.epoch, sequence)),
             Some(entry) => {
                 entry.sequence = sequence;
@@ -762,9 +792,6 @@ impl Pyrrha {
             }
         }
         self.settle_all(device, at, root);
-        if is_new && self.ports[at.index].claimed && self.params.merging != Merging::Off {
-            self.abdicate(device, at, id);
-        }
         true
     }
 
@@ -792,7 +819,6 @@ impl Pyrrha {
 
     /// `frame` arrived, MERGE(`old` → `into`).
     fn merge(&mut self, device: &mut impl Device, at: At, old: u32, frame: &RootPauseFrame, into: RootId) {
-        let sequence = frame.sequence;
         let state = &mut self.ports[at.index];
         let merged = match state.entry_mut(old) {
             // It may have claimed anew, and another port of the device downstream known it.
@@ -803,9 +829,6 @@ impl Pyrrha {
             }
             None => None,
         };
-        if let Some(root) = self.params.places.port(into).filter(|_| !self.params.variant.merge_only_ends) {
-            self.stop(device, at, root, into, sequence);
-        }
         if let Some((epoch, holding)) = merged {
             self.settle_all(device, at, old);
             self.merge_tree(device, at, old, epoch, holding, into);
@@ -814,7 +837,10 @@ impl Pyrrha {
     }
 
     /// The tree of `old`, of which a queue of this port was part that was `holding` some,
-    /// becomes part of that of `into`: whoever is upstream stops for that one instead.
+    /// becomes part of that of `into`. Nobody upstream is stopped for `into` by this: what
+    /// it sends to here need not go through it. It is when a packet that does joins a
+    /// queue that is too long. (Else ports would wait for ports that none of their packets
+    /// come to, in circles where routes have none.)
     fn merge_tree(
         &mut self,
         device: &mut impl Device,
@@ -824,35 +850,13 @@ impl Pyrrha {
         holding: Vec<u32>,
         into: RootId,
     ) {
-        let device_of = device.device_of(at.port);
+        let key = (device.device_of(at.port), at.lane, old);
         for ingress in holding {
-            self.trees.forget((device_of, at.lane, old), ingress);
+            self.trees.forget(key, ingress);
         }
-        let Some(new) = self.params.places.port(into) else { return };
-        let key = (device_of, at.lane, new);
         let id = self.params.places.id(old, epoch);
-        for ingress in self.trees.assigned((device_of, at.lane, old)) {
-            if self.params.variant.merge_only_ends {
-                self.send(device, ingress, at.lane, Word::Merge { into }, id, 0);
-                continue;
-            }
-            let entry = self.ports[at.index].entry_mut(new).filter(|e| e.state == State::Paused);
-            let keeps = entry.map(|entry| {
-                let known = entry.holding.contains(&ingress);
-                if !known {
-                    entry.holding.push(ingress);
-                }
-                known
-            });
-            if keeps != Some(true) {
-                self.trees.hold(key, ingress);
-            }
-            let sequence = self.trees.say_again(key, ingress);
-            self.send(device, ingress, at.lane, Word::Merge { into }, id, sequence);
-            if keeps.is_none() {
-                // Nobody here would ever let it go.
-                self.let_go(device, at, new, into.epoch, vec![ingress]);
-            }
+        for ingress in self.trees.assigned(key) {
+            self.send(device, ingress, at.lane, Word::Merge { into }, id, 0);
         }
     }
 
@@ -870,7 +874,8 @@ impl Pyrrha {
             let other = self.at(port, at.lane);
             if port == root {
                 let state = &self.ports[other.index];
-                let short = device.queue_bytes(port, at.lane, 0) <= self.params.k_resume[port as usize];
+                let k_resume = self.params.k_resume[port as usize];
+                let short = device.queue_bytes(port, at.lane, 0) <= k_resume && !state.long_merging(k_resume);
                 if state.claimed && short {
                     self.try_unroot(device, other);
                 }

@@ -167,6 +167,19 @@ impl PortState {
         self.iq(queue).roots.iter().any(holds)
     }
 
+    /// Whether a queue waits for none of its roots any more: each has turned out to be
+    /// none, and what is inside waits for this port alone.
+    pub fn merges_away(&self, queue: u16) -> bool {
+        let merging = |root: &u32| self.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
+        let roots = &self.iq(queue).roots;
+        !roots.is_empty() && roots.iter().all(merging)
+    }
+
+    /// Whether such a queue is longer than `bytes`.
+    pub fn long_merging(&self, bytes: u64) -> bool {
+        (1..).zip(&self.queues).any(|(queue, iq)| iq.bytes > bytes && self.merges_away(queue))
+    }
+
     /// How many are assigned.
     pub fn queues_in_use(&self) -> u16 {
         self.queues.iter().filter(|iq| !iq.roots.is_empty()).count() as u16

@@ -109,6 +109,12 @@ impl Bench {
         self.pyrrha.received(&mut self.device, port, &frame);
     }
 
+    /// MERGE(`old` → `new`) comes to port 3.
+    fn hear_merge(&mut self, old: u32, new: u32) {
+        let into = self.pyrrha.params.places.id(new, 1);
+        self.hear(3, Word::Merge { into }, old, 1, 1);
+    }
+
     fn log(&mut self) -> Vec<String> {
         std::mem::take(&mut self.device.log)
     }
@@ -177,7 +183,8 @@ fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
     }
     assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
     bench.hear(3, Word::Pause, 5, 4, 1);
-    assert_eq!(bench.log(), ["merge into 7:0#4 of 1 0:3#1 /2", "pause 3/0 1 for 5"]);
+    // Whoever is upstream is told of the new root, and stops for nobody.
+    assert_eq!(bench.log(), ["merge into 7:0#4 of 1 0:3#1 /2", "go 1 7:0#4 /2", "pause 3/0 1 for 5"]);
     assert!(!bench.pyrrha.ports[3].claimed);
     assert_eq!(bench.pyrrha.tally.abdications, 1);
     // The OQ is as long as before, and no root: until as much has arrived since.
@@ -190,5 +197,48 @@ fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
     // The neighbour goes on when the root has said so and the queue for it is short.
     bench.log();
     bench.hear(3, Word::Resume, 5, 4, 1);
-    assert_eq!(bench.log(), ["resume 3/0 Queue(1)", "go 1 7:0#4 /2"]);
+    assert_eq!(bench.log(), ["resume 3/0 Queue(1)"]);
+}
+
+#[test]
+fn a_merge_stops_nobody_and_no_root_abdicates_for_it() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.hear(3, Word::Pause, 5, 1, 1);
+    for _ in 0..4 {
+        bench.arrive(0, 3, 1);
+    }
+    for _ in 0..4 {
+        bench.arrive(1, 3, 2);
+    }
+    assert!(bench.pyrrha.ports[3].claimed);
+    bench.log();
+    bench.hear_merge(5, 6);
+    assert_eq!(bench.log(), ["resume 3/0 Queue(1)", "merge into 7:1#1 of 0 7:0#1 /2", "go 0 7:1#1 /2"]);
+    assert!(bench.pyrrha.ports[3].claimed);
+    assert_eq!(bench.pyrrha.tally.abdications, 0);
+}
+
+#[test]
+fn a_queue_that_merges_away_and_is_too_long_pauses_for_its_own_port() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.hear(3, Word::Pause, 5, 1, 1);
+    for _ in 0..3 {
+        assert_eq!(bench.arrive(0, 3, 1), 1);
+    }
+    bench.log();
+    // Root 5 finds that it was none; 6 is not on this way.
+    bench.hear_merge(5, 6);
+    bench.log();
+    // Above K_pause, in a queue that waits for this port alone: it claims, and pauses.
+    bench.arrive(0, 3, 1);
+    assert!(bench.pyrrha.ports[3].claimed);
+    bench.arrive(1, 3, 1);
+    assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
+    // The output queue is empty, and yet nobody goes on before this one is short.
+    for _ in 0..3 {
+        bench.serve(3, 1);
+    }
+    assert!(!bench.log().iter().any(|line| line.starts_with("go 1 0:3")));
+    bench.serve(3, 1);
+    assert!(bench.log().iter().any(|line| line == "go 1 0:3#1 /1"));
 }

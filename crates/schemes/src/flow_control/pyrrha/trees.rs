@@ -44,14 +44,6 @@ impl Trees {
         })
     }
 
-    /// Another frame stops `ingress`, which some queue wants stopped. Answers its number.
-    pub fn say_again(&mut self, key: Key, ingress: u32) -> u16 {
-        let child = self.child(key, ingress).expect("a queue has just asked for it");
-        child.sequence = child.sequence.wrapping_add(1);
-        child.released = false;
-        child.sequence
-    }
-
     /// One queue less wants `ingress` stopped. Answers the last number, if it is to be
     /// told to go on.
     pub fn let_go(&mut self, key: Key, ingress: u32) -> Option<u16> {

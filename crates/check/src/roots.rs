@@ -1,0 +1,308 @@
+//! Pyrrha (Zhang et al., IEEE Transactions on Networking 2026): which ports may wait
+//! for which, root by root.
+//!
+//! A wait is a port p and a congestion root r: p has been told to stop what goes through
+//! r. By the rules of [`xoff_schemes::flow_control::pyrrha`]:
+//!
+//! - p waits for r because a packet that p has sent to the next device lies there in a
+//!   queue for r that is too long, at the port q by which it goes on. So (p, r) depends
+//!   on (q, r), where packets go from p to q and r is ahead of q on their route;
+//! - if q is r itself, that queue is the output queue. It is never paused and depends on
+//!   nothing, and so (p, r) depends on nothing there;
+//! - a PAUSE that names the port which receives it is ignored: no (r, r);
+//! - a packet with roots r and s ahead whose turn has come in the queue of r moves to
+//!   that of s even where s is paused: (p, r) does not depend on (p, s);
+//! - a MERGE stops nobody.
+//!
+//! So dependencies keep their root, and follow routes to where they first come to it.
+//! Of one route that gives a chain, loops included. The routes of several flows to one
+//! root can close a circle, if they do not agree on the way: shortest routes cannot, as
+//! each step leads nearer to the root. Nothing is taken for granted here: the graph is
+//! made from the routes, and its order is what the certificate lists.
+//!
+//! That holds while each root has a queue of its own. With isolation queues for so many
+//! roots as may be ahead of a port it has; a port with more is *short of queues*, where
+//! any two roots may share one, and a wait is a port as under BFC. Where queues are for
+//! sets of roots (single tier), (p, r) depends on (q, s) for each s that is ahead of q
+//! together with r on the route of any flow: the queue of both is paused while s is. A
+//! port is short of queues if more sets can occur than it has queues; and along all
+//! routes, where sets are not counted, every port is taken to be.
+
+use crate::all::{MEMORY, Place, Spread};
+use crate::graph::{Edges, Graph, Part, Wait};
+use crate::routes::Ways;
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_net::routing::Router;
+use xoff_net::topology::PortId;
+use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::pyrrha::{Organisation, PyrrhaParams};
+
+/// Most roots ahead of which all sets are counted; 2^12 sets are more than there are queues.
+const SETS: usize = 12;
+
+/// The parameters of a plan under Pyrrha, `None` of others.
+pub fn pyrrha(plan: &Plan) -> Option<&PyrrhaParams> {
+    match &plan.flow_control {
+        FlowControlParams::Pyrrha(pyrrha) => Some(pyrrha),
+        _ => None,
+    }
+}
+
+/// A port and its lane.
+type At = (PortId, u8);
+
+/// Which roots lie ahead of which ports, and along which steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Each port with each root that is ahead of it on some route; ordered, no repeats.
+    roots: Vec<(At, PortId)>,
+    /// A step from a port to the next one, and a root that is ahead of that one;
+    /// ordered, no repeats.
+    steps: Vec<(At, PortId, PortId)>,
+    /// Single tier: the roots ahead of a port on each route.
+    sets: BTreeSet<(At, Vec<PortId>)>,
+    /// Ports with fewer queues than they may need.
+    short: BTreeSet<At>,
+    /// So many of `roots` and `steps` are known to be different.
+    distinct: [usize; 2],
+}
+
+impl Ahead {
+    fn add(&mut self, at: At, next: PortId, beyond: impl Iterator<Item = PortId>) {
+        self.roots.push((at, next));
+        for root in beyond.filter(|&root| root != at.0 && root != next) {
+            self.roots.push((at, root));
+            self.steps.push((at, next, root));
+        }
+        // Repeats are dropped now and then.
+        if self.roots.len() + self.steps.len() > 2 * (self.distinct[0] + self.distinct[1]) + (1 << 20) {
+            self.tidy();
+        }
+    }
+
+    fn tidy(&mut self) {
+        self.roots.sort_unstable();
+        self.roots.dedup();
+        self.steps.sort_unstable();
+        self.steps.dedup();
+        self.distinct = [self.roots.len(), self.steps.len()];
+    }
+
+    /// Drops repeats, and finds the ports that may run short of queues; `all` tells
+    /// that sets have not been counted.
+    fn count(&mut self, pyrrha: &PyrrhaParams, all: bool) {
+        self.tidy();
+        let queues = usize::from(pyrrha.queues);
+        let single = pyrrha.organisation == Organisation::SingleTier;
+        for roots in self.roots.chunk_by(|a, b| a.0 == b.0) {
+            if if single { all } else { roots.len() > queues } {
+                self.short.insert(roots[0].0);
+            }
+        }
+        // All sets that can occur are subsets of these.
+        let mut known: BTreeSet<(At, Vec<PortId>)> = BTreeSet::new();
+        for (at, set) in &self.sets {
+            if set.len() > SETS {
+                self.short.insert(*at);
+                continue;
+            }
+            let part = |bits: u32| (0..set.len()).filter(move |i| bits >> i & 1 == 1).map(|i| set[i]);
+            known.extend((1..1u32 << set.len()).map(|bits| (*at, part(bits).collect())));
+        }
+        let mut counts: BTreeMap<At, usize> = BTreeMap::new();
+        known.iter().for_each(|(at, _)| *counts.entry(*at).or_default() += 1);
+        self.short.extend(counts.into_iter().filter(|&(_, sets)| sets > queues).map(|(at, _)| at));
+    }
+
+    /// Ports that may need more isolation queues than they have, with their lane.
+    pub fn short(&self) -> &BTreeSet<At> {
+        &self.short
+    }
+
+    /// Most roots ahead of a port, and how many pairs of a port and a root there are.
+    pub fn roots(&self) -> (usize, usize) {
+        let most = self.roots.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max();
+        (most.unwrap_or(0), self.roots.len())
+    }
+
+    /// What stands for the wait of a port for a root.
+    fn wait(&self, at: At, root: PortId) -> Wait {
+        let part = if self.short.contains(&at) { Part::Whole } else { Part::Root(root) };
+        Wait { port: at.0, lane: at.1, part }
+    }
+
+    /// Who depends on whom.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub fn graph(&self) -> Result<Graph, String> {
+        if self.steps.len() as u64 * 32 > MEMORY {
+            return Err(format!(
+                "the waits of this network would need {} GiB; {} are the most",
+                (self.steps.len() * 32) >> 30,
+                MEMORY >> 30
+            ));
+        }
+        let mut together: BTreeSet<(At, PortId, PortId)> = BTreeSet::new();
+        for (at, set) in self.sets.iter().filter(|s| !self.short.contains(&s.0)) {
+            together.extend(set.iter().flat_map(|&r| set.iter().map(move |&s| (*at, r, s))));
+        }
+        let mut edges = Edges::default();
+        for &(at, next, root) in &self.steps {
+            let (from, next) = (self.wait(at, root), (next, at.1));
+            edges.add(from, self.wait(next, root));
+            let with = together.range((next, root, 0)..=(next, root, PortId::MAX));
+            with.for_each(|&(_, _, other)| edges.add(from, self.wait(next, other)));
+        }
+        Ok(edges.graph())
+    }
+
+    /// What a flow's packets meet.
+    fn flow(&mut self, plan: &Plan, ways: &Ways<'_>, flow: u32, sets: bool) {
+        for (start, lane) in ways.starts(flow) {
+            if ways.changes() {
+                self.changing(plan, ways, start, lane, sets);
+                continue;
+            }
+            let tail = &plan.hops[start as usize..];
+            let end = tail.iter().position(|&hop| hop >= ENDS).expect("a route has an end");
+            for (i, &port) in tail[..end].iter().enumerate().filter(|p| p.0 + 1 < end) {
+                self.step((port, lane), tail[i + 1], tail[i + 2..end].iter().copied(), sets);
+            }
+        }
+    }
+
+    /// The same of a route that may go over to others on the way.
+    fn changing(&mut self, plan: &Plan, ways: &Ways<'_>, start: u32, lane: u8, sets: bool) {
+        for at in ways.reached(start, true) {
+            let (port, next) = (plan.hops[at as usize], plan.hops[at as usize + 1]);
+            if next < ENDS {
+                let beyond: BTreeSet<PortId> = ways
+                    .reached(at + 1, false)
+                    .into_iter()
+                    .map(|at| plan.hops[at as usize])
+                    .filter(|&port| port < ENDS)
+                    .collect();
+                self.step((port, lane), next, beyond.iter().copied(), sets);
+            }
+        }
+    }
+
+    fn step(&mut self, at: At, next: PortId, beyond: impl Iterator<Item = PortId> + Clone, sets: bool) {
+        if sets {
+            let all = beyond.clone().chain([next]).filter(|&root| root != at.0);
+            let set: BTreeSet<PortId> = all.collect();
+            self.sets.insert((at, set.into_iter().collect()));
+        }
+        self.add(at, next, beyond);
+    }
+
+    /// What packets to a place meet, which take these steps. Goes back from each root.
+    fn spread(&mut self, steps: &BTreeSet<(At, At)>) {
+        let mut before: BTreeMap<At, Vec<At>> = BTreeMap::new();
+        for &(from, to) in steps {
+            before.entry(to).or_default().push(from);
+        }
+        for &root in before.keys() {
+            let (mut seen, mut queue) = (BTreeSet::from([root]), vec![root]);
+            while let Some(next) = queue.pop() {
+                for &at in before.get(&next).into_iter().flatten().filter(|at| **at != root) {
+                    let beyond = (next != root).then_some(root.0);
+                    self.add(at, next.0, beyond.into_iter());
+                    if seen.insert(at) {
+                        queue.push(at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What the plan's flows meet on all their routes; `None` if `watch`, which is told how
+/// many flows have been followed, does not want to wait for it.
+pub fn of_flows(plan: &Plan, pyrrha: &PyrrhaParams, watch: &mut dyn FnMut(usize) -> bool) -> Option<Ahead> {
+    let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
+    let sets = pyrrha.organisation == Organisation::SingleTier;
+    for flow in 0..plan.flows.len() as u32 {
+        if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
+            return None;
+        }
+        ahead.flow(plan, &ways, flow, sets);
+    }
+    ahead.count(pyrrha, false);
+    Some(ahead)
+}
+
+/// What packets meet on all routes, and those of the flows in `explicit`; `None` if
+/// `watch`, which is told how many of how many places are done, does not want to wait.
+///
+/// # Errors
+/// The network is too large.
+pub fn of_all(
+    plan: &Plan,
+    pyrrha: &PyrrhaParams,
+    router: &mut Router,
+    places: &[Place],
+    explicit: &[u32],
+    watch: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Option<Ahead>, String> {
+    let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
+    explicit.iter().for_each(|&flow| ahead.flow(plan, &ways, flow, false));
+    let mut spread = Spread::new(plan, &crate::all::lanes(plan));
+    for (done, place) in places.iter().enumerate() {
+        if !watch(done, places.len()) {
+            return Ok(None);
+        }
+        let mut steps: BTreeSet<(At, At)> = BTreeSet::new();
+        spread.spread(router, place, &[], &mut |from, to| {
+            steps.insert((from, to));
+        });
+        ahead.spread(&steps);
+        let bytes = (ahead.roots.len() * 16 + ahead.steps.len() * 16) as u64;
+        if bytes > MEMORY {
+            let most = MEMORY >> 30;
+            return Err(format!(
+                "all routes of this network would need more than {most} GiB, which is the most"
+            ));
+        }
+    }
+    ahead.count(pyrrha, true);
+    Ok(Some(ahead))
+}
+
+/// Whether `route`, the ports of a route in order, leads from the wait `from` to the
+/// port of the wait `to`, and on through the root that they wait for.
+pub fn closes(route: &[PortId], from: Wait, to: Wait) -> bool {
+    let ahead = |rest: &[PortId]| match from.part {
+        Part::Root(root) => rest.contains(&root),
+        _ => true,
+    };
+    (2..=route.len()).any(|i| route[i - 2..i] == [from.port, to.port] && ahead(&route[i..]))
+}
+
+/// What limits a verdict, in sentences.
+pub fn notes(plan: &Plan, pyrrha: &PyrrhaParams, ahead: &Ahead, all: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let (most, _) = ahead.roots();
+    let single = pyrrha.organisation == Organisation::SingleTier;
+    if let Some(&(port, _)) = ahead.short().first() {
+        let many = ahead.short().len();
+        notes.push(match (single, all) {
+            (true, true) => {
+                "Which sets of roots have a queue of their own is settled while flows run: along all \
+                             routes the worst case is taken, that any two roots share one."
+                    .to_string()
+            }
+            _ => format!(
+                "{} ({} first) may need more isolation queues than the {} that they have{}: if they run out, \
+                 roots share one, and the worst case is taken there, that any two do.",
+                if many == 1 { "One port".to_string() } else { format!("{many} ports") },
+                plan.topology.port_name(port),
+                pyrrha.queues,
+                if single { String::new() } else { format!(" (up to {most} roots are ahead of a port)") },
+            ),
+        });
+    }
+    notes
+}

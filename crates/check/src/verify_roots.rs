@@ -1,0 +1,168 @@
+//! The small checker's reading of Pyrrha. It shares nothing with [`crate::roots`]: it
+//! follows packets by itself, at each device asks for every port that they have yet to
+//! cross whether the wait for it of the link in is listed before that of the link out,
+//! and counts the roots ahead of each port to see whether it may run short of queues.
+
+use crate::verify::{Places, answers};
+use crate::verify_all::reached;
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_net::routing::Router;
+use xoff_net::topology::NodeId;
+use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::flow_control::pyrrha::{Organisation, PyrrhaParams};
+
+/// A port and a lane of it.
+type Queue = (u32, u8);
+
+/// What packets do: where they go from each port, and which ports they cross after
+/// that; and for each route of a packet from a port on the ports that are left.
+#[derive(Default)]
+pub struct Seen {
+    /// A port, the next one, and one that is crossed behind that.
+    beyond: BTreeSet<(Queue, u32, u32)>,
+    /// A port and one that is crossed behind it.
+    ahead: BTreeSet<(Queue, u32)>,
+    /// A port and all that are crossed behind it, of one packet.
+    sets: BTreeSet<(Queue, BTreeSet<u32>)>,
+    /// Those of all routes are not known.
+    no_sets: bool,
+}
+
+impl Seen {
+    fn step(&mut self, from: Queue, to: u32, beyond: &BTreeSet<u32>) {
+        self.ahead.insert((from, to));
+        for &root in beyond.iter().filter(|root| ![from.0, to].contains(root)) {
+            self.ahead.insert((from, root));
+            self.beyond.insert((from, to, root));
+        }
+    }
+}
+
+/// Follows the flows of the classes that are asked for.
+pub fn flows(plan: &Plan, pyrrha: &PyrrhaParams, of: &dyn Fn(u16) -> bool) -> Seen {
+    let (paused, notified) = answers(plan);
+    let mut seen = Seen::default();
+    let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
+        moves.entry(old).or_default().push(new);
+    }
+    // A packet here may be there next, or goes on by another route from there.
+    let on = |at: u32| {
+        let others = moves.get(&at).into_iter().flatten().copied();
+        let next = (plan.hops[at as usize] < ENDS).then_some(at + 1);
+        next.into_iter().chain(others).collect::<Vec<_>>()
+    };
+    let all = |from: Vec<u32>| {
+        let (mut known, mut open) = (BTreeSet::new(), from);
+        while let Some(at) = open.pop() {
+            if plan.hops[at as usize] < ENDS && known.insert(at) {
+                open.extend(on(at));
+            }
+        }
+        known
+    };
+    let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
+    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
+    let chosen =
+        plan.flows.iter().zip(0..).filter_map(|(f, id)| Some((id, plan.other_route(id)?, f.ack_path)));
+    for (id, path, ack_path) in first.chain(rerouted).chain(chosen) {
+        let flow = &plan.flows[id as usize];
+        if !of(flow.class) {
+            continue;
+        }
+        let mut starts = vec![(path, flow.lane)];
+        let lanes = [Some(flow.ack_lane), notified].into_iter().flatten();
+        starts.extend(lanes.filter(|_| paused).map(|lane| (ack_path, lane)));
+        for (start, lane) in starts {
+            for at in all(vec![start]) {
+                let (from, to) = (plan.hops[at as usize], plan.hops[at as usize + 1]);
+                if to >= ENDS {
+                    continue;
+                }
+                let ports: BTreeSet<u32> =
+                    all(on(at + 1)).into_iter().map(|at| plan.hops[at as usize]).collect();
+                seen.step((from, lane), to, &ports);
+                if pyrrha.organisation == Organisation::SingleTier {
+                    let mut set = ports;
+                    set.insert(to);
+                    set.remove(&from);
+                    seen.sets.insert(((from, lane), set));
+                }
+            }
+        }
+    }
+    seen
+}
+
+/// Follows packets from every host to every other one, along every next hop.
+pub fn all(plan: &Plan, router: &mut Router, seen: &mut Seen) -> Result<(), String> {
+    seen.no_sets = true;
+    let hosts: Vec<NodeId> = plan.topology.hosts().collect();
+    for to in hosts {
+        let mut next: BTreeMap<Queue, BTreeSet<u32>> = BTreeMap::new();
+        reached(plan, router, to, Vec::new(), &mut |from, out| {
+            next.entry(from).or_default().insert(out.0);
+            Ok(())
+        })?;
+        for (&from, outs) in &next {
+            for &out in outs {
+                let (mut known, mut open) = (BTreeSet::new(), vec![out]);
+                while let Some(port) = open.pop() {
+                    let on = next.get(&(port, from.1)).into_iter().flatten();
+                    open.extend(on.copied().filter(|&port| known.insert(port)));
+                }
+                seen.step(from, out, &known);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compares all waits that may depend on each other. Answers how many pairs.
+pub fn compare(plan: &Plan, pyrrha: &PyrrhaParams, places: &Places, seen: &Seen) -> Result<u64, String> {
+    let single = pyrrha.organisation == Organisation::SingleTier;
+    let queues = usize::from(pyrrha.queues);
+    // Which sets of roots may have a queue at a port.
+    let mut sets: BTreeMap<Queue, BTreeSet<Vec<u32>>> = BTreeMap::new();
+    for (at, set) in &seen.sets {
+        let all: Vec<u32> = set.iter().copied().collect();
+        let known = sets.entry(*at).or_default();
+        for bits in 1..1u64 << all.len().min(13) {
+            known.insert(all.iter().zip(0..).filter(|(_, i)| bits >> i & 1 == 1).map(|(&r, _)| r).collect());
+        }
+    }
+    let mut roots: BTreeMap<Queue, usize> = BTreeMap::new();
+    seen.ahead.iter().for_each(|(at, _)| *roots.entry(*at).or_default() += 1);
+    let short = |at: Queue| match single {
+        // Of thirteen roots there are more sets than a port has queues, by far.
+        true => seen.no_sets || sets.get(&at).is_some_and(|sets| sets.len() > queues.min(1 << 12)),
+        false => roots.get(&at).is_some_and(|&roots| roots > queues),
+    };
+    let mut compared = 0;
+    for &(from, to, root) in &seen.beyond {
+        let to = (to, from.1);
+        let mut on = BTreeSet::from([root]);
+        if single && !short(to) {
+            let shared = sets.get(&to).into_iter().flatten().filter(|set| set.contains(&root));
+            on.extend(shared.flatten());
+        }
+        for other in on {
+            let place = |at: Queue, root: u32| match short(at) {
+                true => places.shared(at),
+                false => places.by_root.get(&(at.0, at.1, root)).copied().unwrap_or(0),
+            };
+            let (a, b) = (place(from, root), place(to, other));
+            compared += 1;
+            if 0 < a && a < b {
+                continue;
+            }
+            let [x, y, r, s] = [from.0, to.0, root, other].map(|port| plan.topology.port_name(port));
+            return Err(match (a, b) {
+                (0, _) => format!("{x} for {r} may wait for {y} for {s}, and is not listed"),
+                (_, 0) => format!("{x} for {r} may wait for {y} for {s}, which is not listed"),
+                _ => format!("{x} for {r} may wait for {y} for {s}, which is not listed behind it"),
+            });
+        }
+    }
+    Ok(compared)
+}
