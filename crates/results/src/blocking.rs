@@ -50,6 +50,13 @@ pub struct BlockingSummary {
     pub named_waits: u64,
     /// Those of them for a port that was not on their way.
     pub named_innocents: u64,
+    /// Pauses that ended because the root that they named has yielded to another one.
+    pub merged_pauses: u64,
+    /// How long packets and queue pairs waited in them that did not go through that
+    /// other one, from when the one that yielded was told of it.
+    pub merged_innocent_ps: u64,
+    /// Longest time from then until such a pause ended.
+    pub merged_longest_ps: u64,
     /// Over all flows.
     #[serde(flatten)]
     pub waits: Waits,
@@ -183,6 +190,9 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
         most_links: outcome.pauses.iter().map(|p| p.links).max().unwrap_or(0),
         named_waits: blocking.named.0,
         named_innocents: blocking.named.1,
+        merged_pauses: blocking.merged.pauses,
+        merged_innocent_ps: blocking.merged.innocent,
+        merged_longest_ps: blocking.merged.longest,
         waits,
         classes,
         victims: victims
@@ -239,6 +249,14 @@ pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
             "; {} in queues whose pause named a port, {} of them for one off their way",
             human::counted(b.named_waits, "wait"),
             human::count(b.named_innocents)
+        ));
+    }
+    if b.merged_pauses > 0 {
+        text.push_str(&format!(
+            "; {} for roots that were merged into others, where {} were waited for none that was left (a merge took {} at most)",
+            human::counted(b.merged_pauses, "pause"),
+            human::time(b.merged_innocent_ps),
+            human::time(b.merged_longest_ps)
         ));
     }
     if let (Some(root), Some(victim)) = (b.roots.first(), b.victims.first()) {

@@ -30,7 +30,7 @@
 
 use crate::core::Core;
 use crate::critical::Critical;
-use crate::outcome::{Blame, Blocking, FlowBlame, Pause};
+use crate::outcome::{Blame, Blocking, FlowBlame, Merged, Pause};
 use crate::packet::{NONE, Packet};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::time::Time;
@@ -46,10 +46,13 @@ use xoff_schemes::flow_control::{ControlFrame, Queueing, Target, Word};
 pub struct Root {
     pub port: u32,
     pub links: u32,
+    /// Of a PAUSE that names a root: when it was sent. Of a MERGE: when the PAUSE was
+    /// that made the old root yield.
+    pub since: Time,
 }
 
 /// What nobody is known to be the cause of.
-pub const NO_ROOT: Root = Root { port: NONE, links: 0 };
+pub const NO_ROOT: Root = Root { port: NONE, links: 0, since: 0 };
 
 /// Roots by priority; what a control frame carries beside its bytes.
 pub type Roots = [Root; 8];
@@ -59,10 +62,18 @@ impl Root {
     /// The root of what a port asks for that has a pause standing, or none.
     fn behind(standing: Option<&Pause>, port: u32) -> Self {
         match standing.and_then(|pause| Some((pause.root?, pause.links))) {
-            Some((port, links)) => Self { port, links: links + 1 },
-            None => Self { port, links: 1 },
+            Some((port, links)) => Self { port, links: links + 1, since: 0 },
+            None => Self { port, links: 1, since: 0 },
         }
     }
+}
+
+/// A MERGE that takes effect.
+#[derive(Clone, Copy, Debug)]
+struct Merges {
+    old: u32,
+    into: u32,
+    since: Time,
 }
 
 /// What the oracle keeps while a part of a run goes on.
@@ -96,6 +107,10 @@ pub struct Oracle {
     places: BTreeMap<(u32, u32), u32>,
     /// As [`Blocking::named`].
     named: (u64, u64),
+    /// As [`Blocking::merged`].
+    merged: Merged,
+    /// The MERGE that takes effect now, if it is one.
+    merging: Option<Merges>,
     /// Critical paths, if the plan asks for them.
     pub critical: Option<Box<Critical>>,
     /// Where routes fork.
@@ -170,6 +185,8 @@ impl Oracle {
             blame: Vec::new(),
             places: BTreeMap::new(),
             named: (0, 0),
+            merged: Merged::default(),
+            merging: None,
             critical: plan.measure.explain.then(|| Box::new(Critical::new(plan, lists))),
             known: Known::new(),
             told: BTreeMap::new(),
@@ -316,8 +333,20 @@ impl Oracle {
         self.effective = self.roots_of(slot);
     }
 
+    /// What takes effect ends pauses for `old`, since its tree is part of that of `into`.
+    #[cold]
+    pub fn merges(&mut self, priority: u8, old: u32, into: u32, now: Time) {
+        let Root { since, .. } = self.effective[usize::from(priority)];
+        if self.effective[usize::from(priority)] != NO_ROOT {
+            self.merging = Some(Merges { old, into, since });
+            self.merged.frames += 1;
+            self.merged.longest = self.merged.longest.max(now - since);
+        }
+    }
+
     /// Pauses that begin from now on are nobody's frame.
     pub fn effect_ends(&mut self) {
+        self.merging = None;
         self.effective = NO_ROOTS;
     }
 
@@ -395,14 +424,17 @@ impl Core<'_> {
             ControlFrame::RootPause(frame) => {
                 let priority = usize::from(frame.priority);
                 match frame.word {
-                    Word::Pause => roots[priority] = self.root_of_leaf(),
+                    Word::Pause => match self.root_of_leaf() {
+                        NO_ROOT => {}
+                        root => roots[priority] = Root { since: self.now, ..root },
+                    },
                     // Whoever merges passes on a pause that it has just got.
                     Word::Merge { .. } => {
                         if let Some(oracle) = &self.blocking
                             && oracle.effective[priority] != NO_ROOT
                         {
-                            let Root { port, links } = oracle.effective[priority];
-                            roots[priority] = Root { port, links: links + 1 };
+                            let root = oracle.effective[priority];
+                            roots[priority] = Root { links: root.links + 1, ..root };
                         }
                     }
                     Word::Resume | Word::Release => {}
@@ -447,7 +479,7 @@ impl Core<'_> {
             let passed = oracle.effective[priority];
             return match passed {
                 NO_ROOT => self.root_of_standing(port),
-                Root { port, links } => Root { port, links: links + 1 },
+                root => Root { links: root.links + 1, ..root },
             };
         }
         let FlowControlParams::PortFc(portfc) = &self.plan.flow_control else { return NO_ROOT };
@@ -496,6 +528,10 @@ impl Core<'_> {
     fn end_wait(&mut self, pause: &Pause, at: usize, own: bool, now: Time) {
         if let Some(named) = pause.named_root {
             self.check_named(named, at, own);
+            let merging = self.blocking.as_ref().and_then(|oracle| oracle.merging);
+            if let Some(merges) = merging.filter(|merges| merges.old == named) {
+                self.charge_merged(pause, merges, at, own, now);
+            }
         }
         if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
             critical.paused(at, pause, now);
@@ -505,6 +541,32 @@ impl Core<'_> {
             self.charge_pairs(pause, root, at, now);
         } else {
             oracle.list_resumes(at, pause, root, now);
+        }
+    }
+
+    /// The pause of the list `at` ends because the root that it named yields to another
+    /// one: who waited for it, and not for that one, should have gone on earlier.
+    #[cold]
+    fn charge_merged(&mut self, pause: &Pause, merges: Merges, at: usize, own: bool, now: Time) {
+        let Some(oracle) = &mut self.blocking else { return };
+        oracle.merged.pauses += 1;
+        let mut next = self.queues[at].head;
+        while next != NONE {
+            let (path, joined, behind) = match own {
+                true => {
+                    let sender = &self.senders[next as usize];
+                    (sender.path(), oracle.pair_joined[next as usize], sender.ring_next)
+                }
+                false => {
+                    let joined = oracle.joined.get(next as usize).copied().unwrap_or(0);
+                    (self.packets[next].hop, joined, self.packets[next].next)
+                }
+            };
+            if !crosses(self.plan, path, merges.into, &mut oracle.known) {
+                oracle.merged.waits += 1;
+                oracle.merged.innocent += now - joined.max(pause.from).max(merges.since).min(now);
+            }
+            next = behind;
         }
     }
 
@@ -565,6 +627,6 @@ impl Core<'_> {
             }
         }
         let places = oracle.places.iter().map(|(&at, &place)| (at, oracle.blame[place as usize])).collect();
-        Some(Blocking { flows: oracle.flows, places, named: oracle.named })
+        Some(Blocking { flows: oracle.flows, places, named: oracle.named, merged: oracle.merged })
     }
 }

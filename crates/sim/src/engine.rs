@@ -14,7 +14,7 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
-use xoff_schemes::flow_control::{ControlFrame, Crossing, FlowControl};
+use xoff_schemes::flow_control::{ControlFrame, Crossing, FlowControl, Word};
 
 /// A part of a run.
 pub struct Engine<'a> {
@@ -69,6 +69,12 @@ impl<'a> Engine<'a> {
                             (&mut self.core.blocking, &frame)
                         {
                             oracle.told(element, frame.priority, self.core.named);
+                            if let Word::Merge { .. } = frame.word {
+                                let old = self.core.plan.topology.nodes.get(frame.root.switch as usize);
+                                let old = old.and_then(|n| n.ports.get(usize::from(frame.root.port)));
+                                let (old, into) = (old.copied().unwrap_or(NONE), self.core.named);
+                                oracle.merges(frame.priority, old, into, self.core.now);
+                            }
                         }
                         self.flow_control.received(&mut self.core, element, &frame);
                         self.core.named = NONE;

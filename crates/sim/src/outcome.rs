@@ -222,6 +222,26 @@ pub struct Blocking {
     /// many of these for a port that was not on the rest of their way; whatever
     /// port was the root. Both 0 where frames name none.
     pub named: (u64, u64),
+    /// Waits for roots that have turned out to be none.
+    pub merged: Merged,
+}
+
+/// What it costs that a root learns late that it is none (Pyrrha's merging): pauses end
+/// with a MERGE, and who waited there, but not for the root that is left, should have
+/// gone on before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// MERGE frames that took effect.
+    pub frames: u64,
+    /// Pauses that ended with one.
+    pub pauses: u64,
+    /// Packets and queue pairs that did not wait for the root that is left …
+    pub waits: u64,
+    /// … and how long, together, in picoseconds: since the PAUSE of that root was sent
+    /// to the one that yielded.
+    pub innocent: Time,
+    /// Longest time from the sending of that PAUSE until a MERGE for it took effect.
+    pub longest: Time,
 }
 
 /// How long a flow's packets (data and ACKs) waited in paused queues, and how long
@@ -264,6 +284,11 @@ impl Blocking {
         }
         self.named.0 += other.named.0;
         self.named.1 += other.named.1;
+        self.merged.frames += other.merged.frames;
+        self.merged.pauses += other.merged.pauses;
+        self.merged.waits += other.merged.waits;
+        self.merged.innocent += other.merged.innocent;
+        self.merged.longest = self.merged.longest.max(other.merged.longest);
         // A port belongs to one part.
         self.places.extend(other.places);
         self.places.sort_by_key(|place| place.0);

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use xoff_kernel::random::Stream;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pyrrha::Tally;
-use xoff_sim::outcome::{Outcome, Stop};
+use xoff_sim::outcome::{Merged, Outcome, Stop};
 
 /// A random leaf-spine or fat-tree under bursts, background and slow receivers; the flow
 /// control is left out.
@@ -113,6 +113,18 @@ fn in_order(plan: &Plan, outcome: &Outcome, what: &str) {
     }
 }
 
+/// The longest that a MERGE may take after the PAUSE that caused it: over each link behind
+/// two packets and with a frame of its own.
+fn merges_at_most(plan: &Plan) -> u64 {
+    let bits = 8 * (2 * u64::from(plan.packet.largest()) + 64);
+    let hop = |p: &xoff_net::topology::Port| {
+        p.delay + bits * 1_000_000_000_000 / p.rate + plan.flow_control.response_time()
+    };
+    let links = if plan.topology.find("S2.0").is_some() { 6 } else { 4 };
+    // A slow host has one more.
+    (links + 1) * plan.topology.ports.iter().map(hop).max().expect("ports")
+}
+
 /// What random scenarios add up to.
 #[derive(Debug, Default)]
 struct Sums {
@@ -120,6 +132,7 @@ struct Sums {
     pauses: usize,
     waits: u64,
     off: u64,
+    merged: Merged,
 }
 
 impl Sums {
@@ -130,6 +143,11 @@ impl Sums {
         let blocking = outcome.blocking.as_ref().expect("the oracle watched");
         self.waits += blocking.named.0;
         self.off += blocking.named.1;
+        self.merged.frames += blocking.merged.frames;
+        self.merged.pauses += blocking.merged.pauses;
+        self.merged.waits += blocking.merged.waits;
+        self.merged.innocent += blocking.merged.innocent;
+        self.merged.longest = self.merged.longest.max(blocking.merged.longest);
     }
 }
 
@@ -150,7 +168,9 @@ fn theorem(organisation: &str, cases: std::ops::Range<u64>) {
         let outcome = run(&it);
         in_order(&it, &outcome, &format!("{organisation}, case {case}"));
         assert_eq!(outcome.pyrrha.as_ref().expect("it ran").shared, 0, "queues enough in case {case}");
-        let named = outcome.blocking.as_ref().expect("the oracle watched").named;
+        let blocking = outcome.blocking.as_ref().expect("the oracle watched");
+        let (named, longest) = (blocking.named, blocking.merged.longest);
+        assert!(longest <= merges_at_most(&it), "{organisation}, case {case}: a merge took {longest} ps");
         assert_eq!(named.1, 0, "{organisation}, case {case}: {} of {} waits", named.1, named.0);
         sums.add(&outcome);
         let control = |scheme: &str| plan(&(text.clone() + "[flow_control]\n" + scheme));
@@ -180,4 +200,71 @@ fn theorem_1_holds_with_a_single_tier() {
 #[test]
 fn theorem_1_holds_with_a_single_tier_in_other_scenarios() {
     theorem("single-tier", 250..500);
+}
+
+/// With few queues roots share them, and then innocents wait.
+#[test]
+fn roots_that_share_queues_hold_innocents_up() {
+    for organisation in ["hiq", "single-tier"] {
+        let mut sums = Sums::default();
+        for case in 0..60 {
+            let control = pyrrha(case, organisation) + &format!("queues = {}\n", 1 + case % 3);
+            let it = plan(&(scenario(case) + &control));
+            let outcome = run(&it);
+            assert_eq!((outcome.stop, outcome.drops.len()), (Stop::AllDone, 0), "case {case}");
+            in_order(&it, &outcome, &format!("{organisation}, few queues, case {case}"));
+            sums.add(&outcome);
+        }
+        println!("{organisation}: {sums:?}");
+        assert!(sums.tally.shared > 100 && sums.off > 100, "{sums:?}");
+    }
+}
+
+/// Where the queue of a root that has yielded takes no more packets, later ones of a flow
+/// overtake those inside.
+#[test]
+fn without_soft_merging_packets_are_reordered() {
+    let mut reordered = Vec::new();
+    for case in 0..60 {
+        let control = pyrrha(case, "hiq") + "merging = \"hard\"\n";
+        let outcome = run(&plan(&(scenario(case) + &control)));
+        assert!(outcome.drops.is_empty());
+        let packets: u64 = outcome.flows.iter().map(|f| f.out_of_order).sum();
+        if packets > 0 {
+            reordered.push((case, packets));
+        }
+    }
+    println!("{reordered:?}");
+    assert!(!reordered.is_empty());
+}
+
+/// A link between switches fails, and comes back; routes follow.
+#[test]
+fn after_failures_nobody_stays_paused() {
+    let mut sums = Sums::default();
+    for case in 0..80 {
+        let mut random = Stream::new(case, "failures", 0);
+        let mut pick = |from: u64, to: u64| from + random.below(to - from + 1);
+        let text = scenario(case).replace("rto = \"1s\"", "rto = \"200us\"");
+        let mut text = text + &pyrrha(case, ["hiq", "single-tier"][case as usize % 2]);
+        for _ in 0..pick(1, 2) {
+            let from = pick(1, 40);
+            let link = ["S0.0-S1.0", "S0.1-S1.0", "H0-S0.0"][pick(0, 2) as usize];
+            if text.contains(&format!("link = \"{link}\"")) {
+                continue;
+            }
+            let _ = writeln!(
+                text,
+                "[[failure]]\nlink = \"{link}\"\nat = \"{from}us\"\nuntil = \"{}us\"",
+                from + pick(1, 40)
+            );
+        }
+        let _ = writeln!(text, "[routing]\nreconvergence = \"{}us\"", pick(0, 20));
+        let outcome = run(&plan(&text));
+        assert_eq!(outcome.stop, Stop::AllDone, "case {case}: {:?}", outcome.waiting);
+        assert!(outcome.drops.iter().all(|d| d.reason.by_fault()), "case {case}: {:?}", outcome.drops);
+        sums.add(&outcome);
+    }
+    println!("{sums:?}");
+    assert!(sums.pauses > 2_000, "{sums:?}");
 }

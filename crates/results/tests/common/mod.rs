@@ -292,7 +292,7 @@ pub fn blocked(plan: &Plan) -> Outcome {
         ((6, 3), place(3, 50, 20, 0, 0)),
         ((6, 5), place(1, 0, 5, 0, 0)),
     ];
-    outcome.blocking = Some(Blocking { flows, places, named: (0, 0) });
+    outcome.blocking = Some(Blocking { flows, places, named: (0, 0), ..Blocking::default() });
     outcome
 }
 

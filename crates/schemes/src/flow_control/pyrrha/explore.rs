@@ -454,7 +454,11 @@ fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> See
                 next.push_back((new, after));
             }
         }
-        assert!(from.len() <= most, "more than {most} states");
+        assert!(
+            from.len() <= most,
+            "more than {most} states; the last after {}",
+            told(&from, key, None, &world)
+        );
     }
     seen
 }
@@ -463,7 +467,7 @@ fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> See
 fn every_order_of_events_ends_at_rest_with_hierarchical_queues() {
     for (merging, k, packets) in [(Merging::Soft, 0, [3, 1, 1, 0, 0])] {
         let begin = std::time::Instant::now();
-        let seen = explore(&params(Organisation::Hiq, merging, k, 4), packets, 3_000_000);
+        let seen = explore(&params(Organisation::Hiq, merging, k, 4), packets, 150_000);
         println!("hierarchical, {merging:?}, K_pause {k}, {packets:?}: {seen:?} {:?}", begin.elapsed());
     }
 }
@@ -472,7 +476,7 @@ fn every_order_of_events_ends_at_rest_with_hierarchical_queues() {
 fn every_order_of_events_ends_at_rest_with_a_single_tier() {
     for (merging, k, packets) in [(Merging::Soft, 0, [3, 1, 1, 0, 0])] {
         let begin = std::time::Instant::now();
-        let seen = explore(&params(Organisation::SingleTier, merging, k, 6), packets, 3_000_000);
+        let seen = explore(&params(Organisation::SingleTier, merging, k, 6), packets, 150_000);
         println!("single tier, {merging:?}, K_pause {k}, {packets:?}: {seen:?} {:?}", begin.elapsed());
     }
 }

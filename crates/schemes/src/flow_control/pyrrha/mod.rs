@@ -460,17 +460,23 @@ impl Pyrrha {
     /// Pauses or resumes a queue as its roots are.
     fn settle(&mut self, device: &mut impl Device, at: At, queue: u16) {
         let state = &mut self.ports[at.index];
-        let cause = state.paused_root(queue);
-        let iq = state.iq_mut(queue);
-        if iq.paused == cause.is_some() {
+        let mut cause = state.paused_root(queue);
+        let was = state.iq(queue).paused;
+        if let Some(root) = was.filter(|&root| state.entry(root).is_some_and(|e| e.state == State::Paused)) {
+            // It goes on for the root that it has been paused for.
+            cause = Some(root);
+        }
+        if was == cause {
             return;
         }
-        iq.paused = cause.is_some();
+        state.iq_mut(queue).paused = cause;
         let own = self.params.places.host[at.port as usize].then_some(self.own() + queue);
         for number in [Some(queue), own].into_iter().flatten() {
-            match cause {
-                Some(root) => device.pause_queue_for(at.port, at.lane, number, root),
-                None => device.resume_queue(at.port, at.lane, Target::Queue(number)),
+            if was.is_some() {
+                device.resume_queue(at.port, at.lane, Target::Queue(number));
+            }
+            if let Some(root) = cause {
+                device.pause_queue_for(at.port, at.lane, number, root);
             }
         }
     }
@@ -759,7 +765,7 @@ impl Pyrrha {
                 }
             }
             Word::Resume => self.go(device, at, root),
-            Word::Merge { into } => self.merge(device, at, root, frame, into),
+            Word::Merge { into } => self.merge(device, at, root, into),
         }
     }
 
@@ -817,12 +823,10 @@ impl Pyrrha {
         }
     }
 
-    /// `frame` arrived, MERGE(`old` → `into`).
-    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, frame: &RootPauseFrame, into: RootId) {
+    /// MERGE(`old` → `into`) arrived.
+    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, into: RootId) {
         let state = &mut self.ports[at.index];
         let merged = match state.entry_mut(old) {
-            // It may have claimed anew, and another port of the device downstream known it.
-            Some(entry) if later(entry.epoch, frame.root.epoch) => None,
             Some(entry) => {
                 entry.state = State::SoftMerging;
                 Some((entry.epoch, std::mem::take(&mut entry.holding)))
@@ -856,7 +860,10 @@ impl Pyrrha {
         }
         let id = self.params.places.id(old, epoch);
         for ingress in self.trees.assigned(key) {
-            self.send(device, ingress, at.lane, Word::Merge { into }, id, 0);
+            // Whom another port still stops for the old one waits for what that one hears.
+            if !self.trees.is_held(key, ingress) {
+                self.send(device, ingress, at.lane, Word::Merge { into }, id, 0);
+            }
         }
     }
 

@@ -59,7 +59,8 @@ pub struct Iq {
     pub bytes: u64,
     /// The same by the port that they came through, where that is asked for.
     by_ingress: Vec<(u32, u64)>,
-    pub paused: bool,
+    /// The root that it is paused for.
+    pub paused: Option<u32>,
 }
 
 impl Iq {

@@ -80,6 +80,11 @@ impl Trees {
         self.0.get(&key).is_some_and(|children| children.iter().any(|c| !c.released && count(c.ingress)))
     }
 
+    /// Whether some queue wants `ingress` stopped.
+    pub fn is_held(&self, key: Key, ingress: u32) -> bool {
+        self.0.get(&key).into_iter().flatten().any(|c| c.ingress == ingress && c.holders > 0)
+    }
+
     /// Those who have.
     pub fn assigned(&self, key: Key) -> Vec<u32> {
         let children = self.0.get(&key).into_iter().flatten();
