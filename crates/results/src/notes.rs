@@ -94,12 +94,15 @@ fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     ));
 }
 
-/// PortFC's queues that nothing will let go again.
+/// Queues that nothing will let go again, where no frame is repeated.
 fn paused_for_good(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let FlowControlParams::PortFc(portfc) = &plan.flow_control else { return };
-    let why = match (portfc.variant.one_flag, plan.faults.losses.is_empty()) {
-        (true, _) => "flow_control.flags is \"one\", under which a resume may never be sent",
-        (_, false) => "PortFC sends each resume once, and a link loses frames",
+    let loses = !plan.faults.losses.is_empty();
+    let why = match &plan.flow_control {
+        FlowControlParams::PortFc(portfc) if portfc.variant.one_flag => {
+            "flow_control.flags is \"one\", under which a resume may never be sent"
+        }
+        FlowControlParams::PortFc(_) if loses => "PortFC sends each resume once, and a link loses frames",
+        FlowControlParams::Pyrrha(_) if loses => "Pyrrha sends each frame once, and a link loses some",
         _ => return,
     };
     let standing = outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64;

@@ -5,7 +5,7 @@
 use super::congestion::{GBPS, Lines, MBPS, check_minimum, share, step, timer};
 use super::routes::Routes;
 use super::{Context, LONGEST, transport};
-use crate::balancing::{LoadBalancing, is_choice};
+use crate::balancing::{self, is_choice};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Faults, Flow};
 use crate::scenario::{CongestionControl, HpccPreset, LoadBalancing};
@@ -140,7 +140,7 @@ pub(super) fn check_hops(
     topology: &Topology,
     flows: &[Flow],
     routes: &Routes,
-    balancing: &LoadBalancing,
+    balancing: &balancing::LoadBalancing,
     faults: &Faults,
 ) -> Result<(), Error> {
     let CongestionControlParams::Hpcc(hpcc) = control else { return Ok(()) };
@@ -152,7 +152,7 @@ pub(super) fn check_hops(
             at += 1;
             if entry < ENDS {
                 links += usize::from((entry as usize) < topology.ports.len());
-            } else if let (LoadBalancing::Packets(choices), true) = (balancing, is_choice(entry)) {
+            } else if let (balancing::LoadBalancing::Packets(choices), true) = (balancing, is_choice(entry)) {
                 // All ways on are equally long.
                 at = choices.options(entry)[0] as usize;
             } else {
