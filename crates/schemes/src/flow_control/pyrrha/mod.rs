@@ -765,7 +765,7 @@ impl Pyrrha {
                 }
             }
             Word::Resume => self.go(device, at, root),
-            Word::Merge { into } => self.merge(device, at, root, into),
+            Word::Merge { into } => self.merge(device, at, root, frame.root.epoch, into),
         }
     }
 
@@ -824,16 +824,17 @@ impl Pyrrha {
     }
 
     /// MERGE(`old` → `into`) arrived.
-    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, into: RootId) {
+    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, epoch: u16, into: RootId) {
         let state = &mut self.ports[at.index];
         let merged = match state.entry_mut(old) {
             Some(entry) => {
-                entry.state = State::SoftMerging;
-                Some((entry.epoch, std::mem::take(&mut entry.holding)))
+                // Of a later epoch nobody there asks for anything; whoever does so says it.
+                (entry.state, entry.epoch) = (State::SoftMerging, epoch);
+                Some(std::mem::take(&mut entry.holding))
             }
             None => None,
         };
-        if let Some((epoch, holding)) = merged {
+        if let Some(holding) = merged {
             self.settle_all(device, at, old);
             self.merge_tree(device, at, old, epoch, holding, into);
             self.try_release(device, at, old);
