@@ -7,7 +7,7 @@ use crate::routes::{Kind, Ways, edge, inner, passed_on};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
-use xoff_plan::plan::{DELIVER, ENDS, Plan};
+use xoff_plan::plan::{DELIVER, Plan};
 
 /// Most routes that are kept for each edge of a cycle, and for each of its ports.
 const KEPT: usize = 24;
@@ -102,7 +102,7 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
             map
         });
     for (flow, f) in (0..).zip(&plan.flows) {
-        if let Some(other) = plan.other_route(flow) {
+        for other in plan.other_routes(flow) {
             later.entry(flow).or_default().push((other, f.ack_path));
         }
     }
@@ -131,10 +131,14 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
                     Kind::Data => (data, f.lane),
                     Kind::Answers => (answers, f.ack_lane),
                 };
-                let route = route(plan, flow, kind, start, lane);
-                let waits = waits(plan, &route, e.0.part);
-                let over = waits.windows(2).any(|w| same(e.0, w[0]) && same(e.1, w[1]));
-                (over && roots::closes(&route.ports, e.0, e.1)).then_some(route)
+                let mut found = None;
+                each_route(plan, flow, kind, start, lane, &mut |route| {
+                    let waits = waits(plan, &route, e.0.part);
+                    let over = waits.windows(2).any(|w| same(e.0, w[0]) && same(e.1, w[1]));
+                    found = (over && roots::closes(&route.ports, e.0, e.1)).then_some(route);
+                    found.is_none()
+                });
+                found
             });
             // It leads over both, and not through the root.
             if matches!(e.0.part, Part::Root(_)) && steady.is_none() && !ways.changes() {
@@ -144,15 +148,17 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
             let none = Through { flow: Some(flow), kind, ports: Vec::new(), delivers: true, lane: f.lane };
             keep(&mut edges[i].closers, steady.unwrap_or(none));
         }
-        for start in [Some(f.path), plan.other_route(flow)].into_iter().flatten().filter(|_| feeds) {
-            let route = route(plan, flow, Kind::Data, start, f.lane);
-            let waits = waits(plan, &route, cycle.waits[0].part);
-            for e in &mut edges {
-                let at = waits.iter().position(|w| same(e.to, *w));
-                if at.is_some_and(|at| at == 0 || !same(e.from, waits[at - 1])) {
-                    keep(&mut e.feeders, route.clone());
+        for start in std::iter::once(f.path).chain(plan.other_routes(flow)).filter(|_| feeds) {
+            each_route(plan, flow, Kind::Data, start, f.lane, &mut |route| {
+                let waits = waits(plan, &route, cycle.waits[0].part);
+                for e in &mut edges {
+                    let at = waits.iter().position(|w| same(e.to, *w));
+                    if at.is_some_and(|at| at == 0 || !same(e.from, waits[at - 1])) {
+                        keep(&mut e.feeders, route.clone());
+                    }
                 }
-            }
+                true
+            });
         }
     }
     for e in &mut edges {
@@ -162,12 +168,21 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     edges
 }
 
-/// The route that begins at `start` in the pool.
-fn route(plan: &Plan, flow: u32, kind: Kind, start: u32, lane: u8) -> Through {
-    let tail = &plan.hops[start as usize..];
-    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
-    let ports = tail[..end].iter().copied().filter(|&p| !inner(plan, p)).collect();
-    Through { flow: Some(flow), kind, ports, delivers: tail[end] == DELIVER, lane }
+/// Shows `visit` each route that begins at `start` in the pool (several where devices
+/// choose), until it answers `false`.
+fn each_route(
+    plan: &Plan,
+    flow: u32,
+    kind: Kind,
+    start: u32,
+    lane: u8,
+    visit: &mut dyn FnMut(Through) -> bool,
+) {
+    plan.every_way(start, &mut |way| {
+        let ports = way.iter().map(|&at| plan.hops[at as usize]).filter(|&p| !inner(plan, p)).collect();
+        let end = way.last().map(|&at| plan.hops[at as usize + 1]);
+        visit(Through { flow: Some(flow), kind, ports, delivers: end == Some(DELIVER), lane })
+    });
 }
 
 /// The waits of a route's packets, port by port; `part` is that of any other wait.

@@ -217,6 +217,7 @@ pub fn check(
 ) -> Result<Option<Analysis>, String> {
     let plan = &loaded.plan;
     let scope = plan.flow_control.pause_scope();
+    walks::check_ways(plan)?;
     let mut router = router(loaded);
     let apart = all::apart(&loaded.scenario, &plan.topology);
     let places = all::places(&plan.topology, &router, &apart);
@@ -269,13 +270,16 @@ pub fn check(
             match routes {
                 Routes::Scenario => {}
                 Routes::All => {
-                    let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
+                    let mut watch =
+                        |done, of| watch(Progress { what: "spreading over all routes", done, of });
                     ahead = roots::of_all(plan, pyrrha, &mut router, &places, &explicit, &mut watch)?;
                 }
                 Routes::AllUnderSingleFailures => {
-                    return Err("under pyrrha single failures are not examined one by one: check all routes \
+                    return Err(
+                        "under pyrrha single failures are not examined one by one: check all routes \
                                 (--failures 0), or write the failure into the scenario (`[[failure]]`)"
-                        .to_string());
+                            .to_string(),
+                    );
                 }
             }
             let Some(ahead) = &ahead else { return Ok(None) };
@@ -351,7 +355,8 @@ pub fn check(
         // To fail every link once more, for each host by itself, may take hours.
         let links = plan.topology.ports.len() as u64;
         let work = links * links * plan.topology.hosts().count() as u64;
-        let long = routes == Routes::AllUnderSingleFailures || routes == Routes::All && scope == PauseScope::Root;
+        let long =
+            routes == Routes::AllUnderSingleFailures || routes == Routes::All && scope == PauseScope::Root;
         let compared = if long && work > WORK {
             report.notes.push(
                 "The network is so large that the certificate has not been checked anew: `--verify` does."

@@ -4,8 +4,8 @@
 use crate::graph::{Edges, Graph, Part, Wait};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
+use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
 /// What travels on a route of a flow.
@@ -39,10 +39,7 @@ pub fn answers_wait(plan: &Plan) -> bool {
 
 /// The lane of congestion notifications, if they have one of their own.
 pub fn cnp_lane(plan: &Plan) -> Option<u8> {
-    match &plan.congestion_control {
-        CongestionControlParams::None => None,
-        CongestionControlParams::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-    }
+    plan.congestion_control.cnp_lane()
 }
 
 /// Whether a port belongs to the inside of a slow receiver. What waits there is
@@ -80,7 +77,7 @@ impl<'p> Ways<'p> {
             moves.extend(&table.positions);
         }
         for flow in 0..plan.flows.len() as u32 {
-            if let Some(other) = plan.other_route(flow) {
+            for other in plan.other_routes(flow) {
                 later.entry(flow).or_default()[0].push(other);
             }
         }
@@ -111,6 +108,10 @@ impl<'p> Ways<'p> {
         let (mut next, mut seen) = (starts.clone(), BTreeSet::new());
         while let Some(at) = next.pop() {
             let port = self.plan.hops[at as usize];
+            if let Some(choices) = self.plan.choices_at(port) {
+                next.extend(choices.options(port));
+                continue;
+            }
             if port >= ENDS || inner(self.plan, port) || !seen.insert(at) {
                 continue;
             }
@@ -162,7 +163,8 @@ impl<'p> Ways<'p> {
 
     /// Follows one kind of packet of a flow from each of its routes' starts.
     fn follow(&self, first: u32, later: &[u32], lane: u8, visit: &mut impl FnMut(Step)) {
-        if later.is_empty() && self.moves.is_empty() {
+        let forks = matches!(self.plan.load_balancing, LoadBalancing::Packets(_));
+        if later.is_empty() && self.moves.is_empty() && !forks {
             let mut place = (first, lane);
             while let Some(next) = self.step(place, visit) {
                 place = next;
@@ -177,6 +179,9 @@ impl<'p> Ways<'p> {
                 continue;
             }
             places.extend(self.step(place, visit));
+            if forks {
+                self.fork(place, visit, &mut places);
+            }
             let begin = self.moves.partition_point(|&(old, _)| old < place.0);
             let moved = self.moves[begin..].iter().take_while(|&&(old, _)| old == place.0);
             places.extend(moved.map(|&(_, new)| (new, place.1)));
@@ -194,6 +199,19 @@ impl<'p> Ways<'p> {
         let onward = self.plan.onward_lane(lane, ingress, to);
         visit(((from, lane), (to, onward)));
         Some((position + 1, onward))
+    }
+
+    /// The steps from a place behind which the device chooses.
+    fn fork(&self, (position, lane): (u32, u8), visit: &mut impl FnMut(Step), next: &mut Vec<(u32, u8)>) {
+        let [from, entry] = [position, position + 1].map(|p| self.plan.hops[p as usize]);
+        let Some(choices) = self.plan.choices_at(entry) else { return };
+        let ingress = self.plan.topology.ports[from as usize].peer;
+        for &option in choices.options(entry) {
+            let to = self.plan.hops[option as usize];
+            let onward = self.plan.onward_lane(lane, ingress, to);
+            visit(((from, lane), (to, onward)));
+            next.push((option, onward));
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{verify_onward, verify_roots};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_plan::Loaded;
+use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_plan::scenario::Traffic;
 use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
@@ -143,7 +144,8 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
         let before = match (entry.flow, &entry.queue, &plan.flow_control) {
             (None, None, Params::Pyrrha(_)) if entry.root.is_some() => {
                 let root = entry.root.as_deref().unwrap_or_default();
-                let root = port(&plan.topology, &names, root).ok_or_else(|| format!("there is no port {root}"))?;
+                let root =
+                    port(&plan.topology, &names, root).ok_or_else(|| format!("there is no port {root}"))?;
                 places.by_root.insert((out, lane, root), place).unwrap_or(0)
             }
             _ if entry.root.is_some() => return Err(format!("{} does not wait by root", entry.port)),
@@ -221,7 +223,7 @@ pub fn answers(plan: &Plan) -> (bool, Option<u8>) {
         !matches!(plan.flow_control.queueing(), Queueing::Numbered { acks: false, .. } | Queueing::PerFlow);
     let notified = match &plan.congestion_control {
         Congestion::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-        Congestion::None => None,
+        Congestion::None | Congestion::Timely(_) | Congestion::Hpcc(_) | Congestion::Dctcp(_) => None,
     };
     (paused, notified)
 }
@@ -234,8 +236,11 @@ fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, 
     let mut starts: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
     let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
-    let chosen =
-        plan.flows.iter().zip(0..).filter_map(|(f, id)| Some((id, plan.other_route(id)?, f.ack_path)));
+    let chosen = plan
+        .flows
+        .iter()
+        .zip(0..)
+        .flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
     for (id, path, ack_path) in first.chain(rerouted).chain(chosen) {
         let flow = &plan.flows[id as usize];
         if !of(flow.class) {
@@ -251,13 +256,20 @@ fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, 
         moves.entry(old).or_default().push(new);
     }
     let mut seen: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
+    let forks = matches!(plan.load_balancing, LoadBalancing::Packets(_));
     while let Some((id, at, lane)) = starts.pop_first() {
         let out = plan.hops[at as usize];
-        if out >= ENDS || !(moves.is_empty() || seen.insert((id, at, lane))) {
+        if out >= ENDS || !(moves.is_empty() && !forks || seen.insert((id, at, lane))) {
             continue;
         }
         starts.extend(moves.get(&at).into_iter().flatten().map(|&new| (id, new, lane)));
         let (link, next) = (&plan.topology.ports[out as usize], plan.hops[at as usize + 1]);
+        for &option in plan.choices_at(next).map_or(&[] as &[u32], |choices| choices.options(next)) {
+            let by = plan.hops[option as usize];
+            let onward = plan.onward_lane(lane, link.peer, by);
+            compared += u64::from(compare(plan, places, (out, lane), (by, onward), id)?);
+            starts.insert((id, option, onward));
+        }
         let inside = |port: u32| plan.topology.neighbour(port) == plan.topology.ports[port as usize].node;
         if next < ENDS && !inside(next) {
             let onward = plan.onward_lane(lane, link.peer, next);

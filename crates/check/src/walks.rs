@@ -6,8 +6,8 @@ use crate::onward;
 use crate::routes::{answers_wait, passed_on, pausable};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
-use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_plan::balancing::LoadBalancing;
+use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
 use xoff_schemes::flow_control::portfc::PortFcParams;
 
@@ -128,6 +128,32 @@ impl Numbers {
     }
 }
 
+/// Most ways of all flows together, where devices choose for each packet.
+const MOST_WAYS: usize = 4_000_000;
+
+/// Refuses to look at more ways than fit.
+///
+/// # Errors
+/// There are too many.
+pub fn check_ways(plan: &Plan) -> Result<(), String> {
+    let LoadBalancing::Packets(_) = plan.load_balancing else { return Ok(()) };
+    let mut ways = 0;
+    for flow in &plan.flows {
+        let fits = plan.every_way(flow.path, &mut |_| {
+            ways += 1;
+            ways <= MOST_WAYS
+        });
+        if !fits {
+            return Err(format!(
+                "packets choose their ways one by one here, and the {} flows have more than {MOST_WAYS} ways: \
+                 check the scenario with fewer flows",
+                plan.flows.len()
+            ));
+        }
+    }
+    Ok(())
+}
+
 impl Walks {
     /// The walks of all flows of a plan, at first and after every change of routes,
     /// those of packets that are under way then included; where a source chooses
@@ -148,7 +174,7 @@ impl Walks {
             past_relays: onward::portfc(plan).is_some_and(|p| !p.variant.no_signal_relay),
         };
         let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
-        let mut moves = Vec::new();
+        let mut moves: Vec<(u32, u32)> = Vec::new();
         for table in &plan.faults.tables {
             for route in &table.flows {
                 let starts = later.entry(route.flow).or_default();
@@ -158,16 +184,13 @@ impl Walks {
             moves.extend(&table.positions);
         }
         for flow in 0..plan.flows.len() as u32 {
-            if let Some(other) = plan.other_route(flow) {
+            for other in plan.other_routes(flow) {
                 later.entry(flow).or_default()[0].push(other);
             }
         }
         moves.sort_unstable();
         moves.dedup();
-        let cnp_lane = match &plan.congestion_control {
-            CongestionControlParams::None => None,
-            CongestionControlParams::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-        };
+        let cnp_lane = plan.congestion_control.cnp_lane();
         let answers_wait = answers_wait(plan);
         let none = [Vec::new(), Vec::new()];
         for (flow, f) in (0u32..).zip(&plan.flows) {
@@ -177,6 +200,16 @@ impl Walks {
             let kinds = [Some((false, f.path, f.lane)), Some((true, f.ack_path, f.ack_lane)), cnp];
             for (answers, start, lane) in kinds.into_iter().flatten() {
                 let first = all.walks.len();
+                if !answers && let LoadBalancing::Packets(_) = plan.load_balancing {
+                    // No change of routes is to be followed here.
+                    let walk = Walk { flow, answers, whole: true, first: 0, last: 0 };
+                    plan.every_way(start, &mut |way| {
+                        let mut follow = Follow { plan, numbers: &mut numbers, waits: true };
+                        follow.walk(&mut all, walk, way.iter().copied(), lane, &mut |_, _| {});
+                        true
+                    });
+                    continue;
+                }
                 let mut places = vec![(start, lane, true)];
                 places.extend(starts[usize::from(answers)].iter().map(|&p| (p, lane, true)));
                 let mut covered: BTreeSet<(u32, u8)> = BTreeSet::new();
@@ -188,7 +221,14 @@ impl Walks {
                         let walk = Walk { flow, answers, whole, first: 0, last: 0 };
                         let mut follow =
                             Follow { plan, numbers: &mut numbers, waits: !answers || answers_wait };
-                        follow.walk(&mut all, walk, (start, lane), &moves, &mut covered, &mut places);
+                        follow.walk(&mut all, walk, plan.run(start), lane, &mut |position, lane| {
+                            if !moves.is_empty() {
+                                covered.insert((position, lane));
+                                let from = moves.partition_point(|m| m.0 < position);
+                                let moved = moves[from..].iter().take_while(|m| m.0 == position);
+                                places.extend(moved.map(|m| (m.1, lane, false)));
+                            }
+                        });
                     }
                 }
                 debug_assert!(all.walks.len() > first);
@@ -329,36 +369,30 @@ impl Follow<'_> {
         }
     }
 
+    /// The walk over these positions, whose packets begin in `lane`; `visit` is shown
+    /// each position and the lane there.
     fn walk(
         &mut self,
         all: &mut Walks,
         mut walk: Walk,
-        (start, mut lane): (u32, u8),
-        moves: &[(u32, u32)],
-        covered: &mut BTreeSet<(u32, u8)>,
-        places: &mut Vec<(u32, u8, bool)>,
+        positions: impl Iterator<Item = u32>,
+        mut lane: u8,
+        visit: &mut dyn FnMut(u32, u8),
     ) {
         walk.first = all.ports.len() as u32;
-        for position in start.. {
+        let mut before: Option<PortId> = None;
+        for position in positions {
             let port = self.plan.hops[position as usize];
-            if port >= ENDS {
-                break;
-            }
-            if position > start {
-                let ingress = self.plan.topology.ports[self.plan.hops[position as usize - 1] as usize].peer;
-                lane = self.plan.onward_lane(lane, ingress, port);
+            if let Some(before) = before {
+                lane = self.plan.onward_lane(lane, self.plan.topology.ports[before as usize].peer, port);
             }
             let waits = self.waits && pausable(self.plan, lane);
             all.ports.push(port);
-            let part = self.part(port, position, walk.flow, walk.whole && position == start);
+            let part = self.part(port, position, walk.flow, walk.whole && before.is_none());
             let queue = part.filter(|_| waits).map(|part| Queue { port, lane, part });
             all.at.push(queue.map_or(UNPAUSED, |queue| self.numbers.number(queue)));
-            if !moves.is_empty() {
-                covered.insert((position, lane));
-                let from = moves.partition_point(|m| m.0 < position);
-                let moved = moves[from..].iter().take_while(|m| m.0 == position);
-                places.extend(moved.map(|m| (m.1, lane, false)));
-            }
+            visit(position, lane);
+            before = Some(port);
         }
         walk.last = all.ports.len() as u32;
         all.walks.push(walk);

@@ -287,17 +287,19 @@ fn scenario(
 /// congestion control needs.
 fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     let mut table = Table::try_from(scenario).map_err(|e| e.to_string())?;
-    for key in ["traffic", "run", "measure", "irn", "dcqcn", "ecn"] {
+    for key in ["traffic", "run", "measure", "irn", "dcqcn", "timely", "hpcc", "dctcp", "ecn"] {
         table.remove(key);
     }
     if let Some(Value::Table(transport)) = table.get_mut("transport") {
-        for key in ["kind", "congestion_control", "window"] {
+        for key in ["kind", "congestion_control", "window", "variable_window", "base_rtt"] {
             transport.remove(key);
         }
     }
     // Flows whose way matters have an explicit path; the others keep to the hash.
     if let Some(Value::Table(routing)) = table.get_mut("routing") {
-        routing.remove("ate");
+        for key in ["ate", "load_balancing", "drill", "plb"] {
+            routing.remove(key);
+        }
     }
     if let Some(Value::Array(list)) = table.get_mut("priority") {
         for priority in list.iter_mut().filter_map(Value::as_table_mut) {

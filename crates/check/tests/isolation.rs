@@ -36,7 +36,9 @@ fn choices(n: usize, most: usize) -> Vec<Vec<usize>> {
         let to = all.len();
         for i in from..to {
             let next = all[i].last().map_or(0, |last| last + 1);
-            all.extend((next..n).map(|x| all[i].iter().copied().chain([x]).collect::<Vec<_>>()).collect::<Vec<_>>());
+            all.extend(
+                (next..n).map(|x| all[i].iter().copied().chain([x]).collect::<Vec<_>>()).collect::<Vec<_>>(),
+            );
         }
         from = to;
     }

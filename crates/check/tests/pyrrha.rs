@@ -195,7 +195,9 @@ fn a_certificate_that_was_tampered_with_is_refused() {
 fn scenario(seed: u64) -> String {
     let mut random = Stream::new(seed, "fabric", 0);
     let mut below = |n: usize| random.below(n as u64) as usize;
-    let end = format!("[switch]\nbuffer = \"20MB\"\n[flow_control]\nscheme = \"pyrrha\"\n[run]\nduration = \"1ms\"\nseed = {seed}\n");
+    let end = format!(
+        "[switch]\nbuffer = \"20MB\"\n[flow_control]\nscheme = \"pyrrha\"\n[run]\nduration = \"1ms\"\nseed = {seed}\n"
+    );
     if seed.is_multiple_of(5) {
         let topology = match below(3) {
             0 => format!("kind = \"ring\"\nswitches = {}\nhosts_per_switch = {}", 4 + below(4), 1 + below(2)),
@@ -280,7 +282,8 @@ fn scenario(seed: u64) -> String {
 /// nothing does, though most of these routes may lock up under PFC.
 #[test]
 fn what_is_proved_never_deadlocks() {
-    for (organisation, queues) in [("hiq", "100"), ("single-tier", "100"), ("hiq", "1"), ("single-tier", "2")] {
+    for (organisation, queues) in [("hiq", "100"), ("single-tier", "100"), ("hiq", "1"), ("single-tier", "2")]
+    {
         let (mut proved, mut dead, mut proved_pfc, mut pauses, mut merges) = (0, 0, 0, 0, 0);
         for seed in 0..FABRICS {
             let text = scenario(seed);
@@ -292,9 +295,13 @@ fn what_is_proved_never_deadlocks() {
             dead += u64::from(outcome.deadlock.is_some());
             pauses += outcome.pauses.len();
             merges += outcome.pyrrha.as_ref().expect("it is Pyrrha").merges;
-            assert!(!safe_here || outcome.deadlock.is_none(), "{organisation} {queues}, fabric {seed}:\n{text}");
+            assert!(
+                !safe_here || outcome.deadlock.is_none(),
+                "{organisation} {queues}, fabric {seed}:\n{text}"
+            );
             if (organisation, queues) == ("hiq", "100") {
-                proved_pfc += u64::from(safe(&load(&text, &[("flow_control.scheme", "pfc")]), Routes::Scenario));
+                proved_pfc +=
+                    u64::from(safe(&load(&text, &[("flow_control.scheme", "pfc")]), Routes::Scenario));
             }
         }
         println!(

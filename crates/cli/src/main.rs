@@ -2,6 +2,7 @@
 //! happens in the crates beneath; each verb is a file here.
 
 mod check;
+mod explain;
 mod grid;
 mod grid_progress;
 mod interrupt;
@@ -57,6 +58,9 @@ enum Verb {
     Topo(TopoArgs),
     /// Show what a scenario sends: flows, sizes, and the load of each link
     Traffic(TrafficArgs),
+    /// Say where the time of a run's flows went, and which congested port held them up
+    #[command(after_help = EXIT_STATUS)]
+    Explain(ExplainArgs),
     /// Run a paper's experiments and hold them against what it claims
     #[command(after_help = EXIT_STATUS)]
     Repro(repro::ReproArgs),
@@ -177,6 +181,25 @@ struct CheckArgs {
 }
 
 #[derive(clap::Args)]
+struct ExplainArgs {
+    /// Directory of a run that was made with measure.explain = true, such as xoff-runs/NAME
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Explain this flow: its id in flows.parquet
+    #[arg(long, value_name = "ID", conflicts_with = "port")]
+    flow: Option<usize>,
+    /// Explain who waited for this congested port, such as S0.1:3
+    #[arg(long, value_name = "PORT")]
+    port: Option<String>,
+    /// Look only at flows of this class, the name of a [[traffic]] table
+    #[arg(long, value_name = "CLASS", conflicts_with = "flow")]
+    class: Option<String>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
 struct SchemesArgs {
     /// List this scheme only, such as pfc, irn or dcqcn
     scheme: Option<String>,
@@ -219,6 +242,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
         Verb::Traffic(args) => traffic::traffic(&args),
+        Verb::Explain(args) => explain::explain(&args),
         Verb::Repro(args) => repro::repro(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Schemes(args) => schemes::schemes(&args),

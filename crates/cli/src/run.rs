@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use miette::{IntoDiagnostic, Report, miette};
 use xoff_plan::Loaded;
+use xoff_plan::plan::Plan;
 use xoff_results::directory::{self, About};
 use xoff_results::human;
 use xoff_results::notes::{Level, Note};
@@ -80,6 +81,9 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         ));
         if let Some(path) = written {
             output::complain(&format!("written to {}", path.display()));
+            if let Some(hint) = hint(plan, &summary, &path) {
+                output::complain(&hint);
+            }
         }
     }
     Ok(if outcome.stop == Stop::Interrupted {
@@ -88,6 +92,18 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         ExitCode::from(LOST)
     } else {
         ExitCode::SUCCESS
+    })
+}
+
+/// How to find out more, where flows waited for congestion off their way.
+fn hint(plan: &Plan, summary: &Summary, path: &Path) -> Option<String> {
+    let found = summary.blocking.as_ref().is_some_and(|b| b.waits.innocent() > 0);
+    let run = path.display();
+    found.then(|| match plan.measure.explain {
+        true => format!("xoff explain {run} says which congested ports held up whom"),
+        false => {
+            "with --set measure.explain=true, xoff explain says which congested ports held up whom".into()
+        }
     })
 }
 

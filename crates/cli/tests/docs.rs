@@ -128,7 +128,7 @@ fn the_results_page_has_every_column_and_key() {
             }
         }
     }
-    assert_eq!(tables, 7);
+    assert_eq!(tables, 8);
 }
 
 /// Source files below a directory, relative to `crate_root`.
@@ -189,7 +189,7 @@ fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
 fn the_readme_shows_what_the_program_prints() {
     let page = page("README.md");
     let shown = blocks(&page, "console");
-    assert_eq!(shown.len(), 1);
+    assert_eq!(shown.len(), 2);
     let mut lines = shown[0].lines();
     let command: Vec<&str> = lines.next().unwrap().strip_prefix("$ xoff ").unwrap().split(' ').collect();
     let done = Command::new(env!("CARGO_BIN_EXE_xoff"))
@@ -205,6 +205,25 @@ fn the_readme_shows_what_the_program_prints() {
         // In this order, with omissions.
         assert!(rest.any(|l| l == line), "`{line}` is not printed there:\n{answer}");
     }
+}
+
+#[test]
+fn the_explanation_in_the_readme_is_what_the_program_prints() {
+    let page = page("README.md");
+    let shown = &blocks(&page, "console")[1];
+    let (command, lines) = shown.split_once('\n').unwrap();
+    let args = command.strip_prefix("$ xoff explain xoff-runs/victims ").unwrap();
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs-victims");
+    let xoff = |args: &[&str]| {
+        let done = Command::new(env!("CARGO_BIN_EXE_xoff")).current_dir(root()).args(args).output().unwrap();
+        assert!(done.status.success(), "{args:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let out = out.to_str().unwrap();
+    xoff(&["run", "examples/victims.toml", "--quiet", "--out", out]);
+    let explain: Vec<&str> = ["explain", out].into_iter().chain(args.split(' ')).collect();
+    let answer = xoff(&explain);
+    assert!(answer.starts_with(lines), "not the beginning of\n{answer}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! A plan in words: what `xoff topo` prints.
 
+mod congestion;
+
 use crate::Loaded;
+use crate::balancing::LoadBalancing;
 use crate::plan::{Limit, Plan};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -8,12 +11,13 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::congestion_control::dcqcn::{Reaction, Step};
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
 use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
+use xoff_schemes::load_balancing::PacketRule;
+use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::transport::TransportKind;
 
 /// Names that are shown of a list before it is cut.
@@ -27,6 +31,7 @@ pub fn describe(loaded: &Loaded) -> String {
     let _ = nodes(&mut out, plan)
         .and_then(|()| links(&mut out, plan))
         .and_then(|()| first_hops(&mut out, plan))
+        .and_then(|()| load_balancing(&mut out, plan))
         .and_then(|()| transport(&mut out, plan))
         .and_then(|()| lanes(&mut out, loaded))
         .and_then(|()| memory(&mut out, plan))
@@ -150,6 +155,43 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     )
 }
 
+/// How flows spread over equal paths, where it is not by ECMP alone.
+fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
+    match &plan.load_balancing {
+        LoadBalancing::Ecmp => Ok(()),
+        LoadBalancing::Packets(choices) => {
+            let rule = match choices.rule {
+                PacketRule::Spray => "at random (spray)".to_string(),
+                PacketRule::Drill(p) => {
+                    format!("by queue length (drill, d = {}, m = {})", p.samples, p.memory)
+                }
+            };
+            writeln!(out, "load balancing: devices choose for each data packet, {rule}")?;
+            writeln!(
+                out,
+                "  {}",
+                count(choices.sets.len() as u64, "choice") + " at devices, each towards a host"
+            )
+        }
+        LoadBalancing::Plb(plb) => {
+            let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
+            let flows = plb.routes.chunks(plb.labels as usize).filter(several).count() as u64;
+            writeln!(
+                out,
+                "load balancing: senders change the labels of their flows (plb), {} with several routes",
+                count(flows, "flow")
+            )?;
+            let PlbParams { threshold, idle_rounds, forced_rounds } = plb.params;
+            writeln!(
+                out,
+                "  {} labels each; another one after {forced_rounds} round trips in a row with {threshold} or more \
+                 of the packets marked, {idle_rounds} if nothing is in flight, and after timeouts",
+                plb.labels
+            )
+        }
+    }
+}
+
 /// What is not the default: IRN's windows and timeouts, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     if let TransportKind::Irn { intra, inter } = &plan.transport.kind {
@@ -170,36 +212,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             )?;
         }
     }
-    if let CongestionControlParams::Dcqcn(p) = &plan.congestion_control {
-        let step = |s: Step| match s {
-            Step::Rate(rate) => Bandwidth(rate).to_string(),
-            Step::LineShare(divisor) => format!("1/{divisor} of the line rate"),
-        };
-        let reaction = match p.reaction {
-            Reaction::Periodic => format!("looks for notifications every {}", Span(p.decrease_interval)),
-            Reaction::Immediate => "decreases at each notification".to_string(),
-        };
-        let cnp = match p.cnp_interval {
-            0 => "ACKs tell of marks".to_string(),
-            interval => format!("CNPs of {} B, {} apart or more", p.cnp_size, Span(interval)),
-        };
-        let bytes = match p.byte_counter {
-            0 => String::new(),
-            bytes => format!(" and every {}", Bytes(bytes)),
-        };
-        writeln!(out, "congestion control: dcqcn ({cnp}; {reaction})")?;
-        writeln!(out, "  alpha every {} with g = {}", Span(p.alpha_timer), p.gain)?;
-        writeln!(
-            out,
-            "  increases every {}{bytes}: {} of fast recovery, then {}, then {}; never below {}; target {}clamped",
-            Span(p.increase_timer),
-            p.fast_recovery,
-            step(p.additive_increase),
-            step(p.hyper_increase),
-            step(p.minimum_rate),
-            if p.clamp_target { "" } else { "not " }
-        )?;
-    }
+    congestion::describe(out, plan)?;
     Ok(())
 }
 
@@ -272,7 +285,11 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                 };
                 let at = if r.at_dequeue { " at dequeue" } else { "" };
                 let own = loaded.scenario.priority.iter().any(|p| p.id == lane.priority && p.ecn.is_some());
-                let from = if own || loaded.scenario.ecn.is_some() { "" } else { ", as dcqcn brings it" };
+                let from = match &plan.congestion_control {
+                    _ if own || loaded.scenario.ecn.is_some() => "",
+                    CongestionControlParams::Dctcp(_) => ", as dctcp brings it",
+                    _ => ", as dcqcn brings it",
+                };
                 format!(", ECN{at} from {} to {}{per} (p {}{from})", Bytes(r.k_min), Bytes(r.k_max), r.p_max)
             }
             None => String::new(),

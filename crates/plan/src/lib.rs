@@ -2,6 +2,7 @@
 //! line, key and remedy; traffic; loads; ideal completion times. Pure: it knows
 //! nothing of running and touches no file but those that the caller read for it.
 
+pub mod balancing;
 mod build;
 pub mod describe;
 pub mod document;

@@ -6,7 +6,7 @@ use crate::scenario::{FlowControl, Pfc, Scenario, Tagger, Traffic};
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 19] = [
     "topology",
     "routing",
     "switch",
@@ -20,6 +20,9 @@ const TABLES: [&str; 16] = [
     "transport",
     "irn",
     "dcqcn",
+    "timely",
+    "hpcc",
+    "dctcp",
     "traffic",
     "run",
     "measure",
@@ -98,7 +101,18 @@ const KEYS: [(&str, &[&str]); 7] = [
     ),
     (
         "pyrrha",
-        &["organisation", "queues", "k_pause", "k_resume", "merging", "hosts", "acks", "response_time"],
+        &[
+            "organisation",
+            "queues",
+            "k_pause",
+            "k_resume",
+            "merging",
+            "hosts",
+            "acks",
+            "variants",
+            "legacy",
+            "response_time",
+        ],
     ),
     ("none", &[]),
 ];
@@ -153,6 +167,9 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         transport: table(doc, "transport")?,
         irn: doc.read("irn", &[])?,
         dcqcn: doc.read("dcqcn", &[])?,
+        timely: doc.read("timely", &[])?,
+        hpcc: doc.read("hpcc", &[])?,
+        dctcp: doc.read("dctcp", &[])?,
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,

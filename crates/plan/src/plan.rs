@@ -3,6 +3,7 @@
 //! All quantities are resolved (bytes, picoseconds, indices). Nothing here knows
 //! that time passes; whoever holds a plan can print it, check it or run it.
 
+use crate::balancing::LoadBalancing;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_schemes::congestion_control::CongestionControlParams;
@@ -24,8 +25,12 @@ pub const LINK_DOWN: u32 = u32::MAX - 3;
 pub const FRAME_LOST: u32 = u32::MAX - 4;
 /// In [`Plan::hops`]: the link corrupted the packet.
 pub const FRAME_CORRUPTED: u32 = u32::MAX - 5;
-/// From this number on an entry of [`Plan::hops`] is an end, below it a port.
-pub const ENDS: u32 = FRAME_CORRUPTED;
+/// From this number on, and below all of the ends above, an entry of [`Plan::hops`] is
+/// a choice among next hops; see [`crate::balancing`].
+pub const CHOICES: u32 = 1 << 31;
+/// From this number on an entry of [`Plan::hops`] is an end of a run of ports, or a
+/// choice how it goes on; below it, a port.
+pub const ENDS: u32 = CHOICES;
 
 /// A scenario, worked out.
 #[derive(Clone, Debug)]
@@ -50,8 +55,11 @@ pub struct Plan {
     /// What flows wait for, besides their start time; see [`Gate`].
     pub gates: Vec<Gate>,
     /// Pool of routes. A route is a run of egress ports, from the sender's NIC
-    /// on, that ends in [`DELIVER`], [`EXPIRE`] or [`UNREACHABLE`].
+    /// on, that ends in [`DELIVER`], [`EXPIRE`] or [`UNREACHABLE`], or goes on at a
+    /// choice ([`CHOICES`]).
     pub hops: Vec<u32>,
+    /// How flows spread over equal paths.
+    pub load_balancing: LoadBalancing,
     /// Sizes of packets.
     pub packet: PacketFormat,
     /// The flow control and its parameters.
@@ -327,6 +335,8 @@ pub struct Measure {
     pub ports: Vec<PortId>,
     /// Whether the head-of-line blocking oracle watches.
     pub blocking: bool,
+    /// Whether the oracle keeps the critical path of each flow; only if it watches.
+    pub explain: bool,
     /// Flows whose rate is sampled, by index into [`Plan::flows`].
     pub flows: Vec<u32>,
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
+use xoff_plan::describe::describe;
 use xoff_plan::plan::{DELIVER, EXPIRE, Flow, IrnFlow, Limit, Plan};
 use xoff_plan::{Loaded, load};
 use xoff_schemes::congestion_control::CongestionControlParams;
@@ -548,7 +549,7 @@ fn dcqcn_brings_its_marking() {
     assert_eq!((given.k_min, given.per), (1_000, 0));
     let params = |overrides: &[(&str, &str)]| match set(&[LINE, FLOW], overrides).plan.congestion_control {
         CongestionControlParams::Dcqcn(p) => p,
-        CongestionControlParams::None => panic!("dcqcn is on"),
+        other => panic!("dcqcn is on, not {other:?}"),
     };
     let p = params(&[on]);
     assert_eq!((p.additive_increase.of(1e11), p.hyper_increase.of(1e11)), (2e7, 2e8));
@@ -557,6 +558,82 @@ fn dcqcn_brings_its_marking() {
         params(&[on, ("dcqcn.preset", "paper"), ("dcqcn.hyper_increase", "1Gbps"), ("dcqcn.gain", "0.5")]);
     assert_eq!((p.reaction, p.cnp_interval, p.cnp_size), (Reaction::Immediate, 50_000_000, 66));
     assert_eq!((p.hyper_increase.of(1e11), p.gain, p.byte_counter), (1e9, 0.5, 10_000_000));
+}
+
+/// Defaults of the other congestion controls, what they scale with, and what they bring.
+#[test]
+fn rate_controls_have_the_defaults_of_their_sources() {
+    let plan = |control: &str, overrides: &[(&str, &str)]| {
+        let all = [&[("transport.congestion_control", control)], overrides].concat();
+        set(&[LINE, FLOW], &all).plan
+    };
+    let timely = plan("timely", &[]);
+    assert_eq!((timely.lanes[0].ecn, timely.transport.variable_window), (None, None));
+    let CongestionControlParams::Timely(p) = timely.congestion_control else { panic!("timely is on") };
+    assert_eq!((p.additive_increase.of(1e11), p.hyper_increase.of(1e11), p.hyper_after), (1e8, 5e8, 5));
+    assert_eq!((p.t_low, p.t_high, p.min_rtt), (50_000_000, 500_000_000, 20_000_000));
+    assert_eq!((p.ewma, p.beta, p.minimum_rate.of(1e11)), (0.875, 0.8, 1e9));
+
+    let dctcp = plan("dctcp", &[("dctcp.gain", "0.5")]);
+    let red = dctcp.lanes[0].ecn.unwrap();
+    assert_eq!((red.at(25_000_000_000).k_min, red.at(400_000_000_000).k_max), (75_000, 1_200_000));
+    assert_eq!((red.p_max, red.at_dequeue), (1.0, true));
+    let CongestionControlParams::Dctcp(p) = dctcp.congestion_control else { panic!("dctcp is on") };
+    assert_eq!((p.gain, p.additive_increase.of(4e11), p.minimum_rate.of(1e11)), (0.5, 6.15e8, 1e9));
+
+    // Over two switches: 3 links of 1 us and 3 times a packet of 1,062 B, and back with
+    // 66 B; with HPCC both have 42 B more.
+    let trip = |data: u64, ack: u64| 2 * 3 * 1_000_000 + 3 * (data + ack) * 80;
+    assert_eq!(dctcp.transport.variable_window, Some(trip(1_062, 66)));
+    let hpcc = plan("hpcc", &[]);
+    assert_eq!((hpcc.packet.header, hpcc.packet.ack, hpcc.lanes[0].ecn), (104, 108, None));
+    let CongestionControlParams::Hpcc(p) = hpcc.congestion_control else { panic!("hpcc is on") };
+    assert_eq!((p.eta, p.max_stage, p.additive_increase.of(1e11)), (0.95, 0, 4e7));
+    assert_eq!((p.base_rtt, p.hops, p.telemetry), (trip(1_104, 108), 5, 42));
+    assert_eq!(hpcc.transport.variable_window, Some(p.base_rtt));
+    let paper = [("hpcc.preset", "paper"), ("hpcc.hops", "3"), ("transport.base_rtt", "8us")];
+    let paper = plan("hpcc", &paper);
+    assert_eq!((paper.packet.header, paper.packet.ack), (62 + 26, 66 + 26));
+    let CongestionControlParams::Hpcc(p) = paper.congestion_control else { panic!("hpcc is on") };
+    // 80 B in 8 us.
+    assert_eq!((p.max_stage, p.additive_increase.of(1e11), p.base_rtt), (5, 8e7, 8_000_000));
+    let short = plan("hpcc", &[("hpcc.telemetry", "0B"), ("transport.variable_window", "false")]);
+    assert_eq!((short.packet.header, short.transport.variable_window), (62, None));
+}
+
+/// What `xoff topo` says of them.
+#[test]
+fn rate_controls_are_described() {
+    for (control, expected) in [
+        (
+            "timely",
+            "congestion control: timely (one round trip is measured at a time)\n  \
+             rates grow below 50us, shrink above 500us; between, by the gradient per 20us: alpha 0.875, beta 0.8\n  \
+             increases of 1/1000 of the line rate, after 5 in a row of 1/200 of the line rate; never below 1Gbps\n",
+        ),
+        (
+            "dctcp",
+            "congestion control: dctcp (ACKs tell of marks; g = 0.0625)\n  \
+             increases of 615Mbps per round trip; never below 1Gbps\n  \
+             in flight at most the rate times 6270720ps\n",
+        ),
+    ] {
+        let loaded = set(&[LINE, FLOW], &[("transport.congestion_control", control)]);
+        let said = describe(&loaded);
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(said.contains("ECN at dequeue from 300kB to 300kB per 100Gbps"), control == "dctcp");
+        assert_eq!(said.contains("as dctcp brings it"), control == "dctcp", "{said}");
+    }
+}
+
+/// HPCC's packets have room for the way that they take: as many devices as forward
+/// them. Routes that loop and never arrive do not count.
+#[test]
+fn hpcc_counts_the_devices_of_a_route() {
+    let on = [("transport.congestion_control", "hpcc"), ("hpcc.hops", "2")];
+    assert_eq!(set(&[LINE, FLOW], &on).plan.packet.header, 62 + 18);
+    let slow = "[[slow_receiver]]\nhost = \"H3\"\nrate = \"10Gbps\"\n";
+    set(&[LINE, FLOW, slow], &on);
 }
 
 /// What belongs to the transport or congestion control that the run does not have is named.
@@ -577,6 +654,19 @@ fn keys_of_other_transports_are_named() {
         ["dcqcn.decrease_interval"]
     );
     assert_eq!(keys(&[("measure.flows", "[0]"), ("measure.interval", "1us")]), ["measure.flows"]);
+    assert_eq!(
+        keys(&[on, ("timely.beta", "0.5"), ("hpcc.eta", "0.9"), ("dctcp.gain", "0.5")]),
+        ["timely.beta", "hpcc.eta", "dctcp.gain"]
+    );
+    assert_eq!(
+        keys(&[("transport.variable_window", "true"), ("transport.base_rtt", "20us")]),
+        ["transport.variable_window", "transport.base_rtt"]
+    );
+    assert_eq!(keys(&[on, ("transport.base_rtt", "20us")]), ["transport.base_rtt"]);
+    let window = ("transport.variable_window", "true");
+    assert_eq!(keys(&[on, window, ("transport.base_rtt", "20us")]), [""; 0]);
+    // Shorter than any round trip here.
+    assert_eq!(keys(&[on, window, ("transport.base_rtt", "1us")]), ["transport.base_rtt"]);
 }
 
 /// A minimum rate that some flows cannot come down from is named; with one that is

@@ -15,7 +15,7 @@ use crate::summary::pause_length;
 use parquet::errors::Result;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
-use xoff_sim::outcome::{FlowOutcome, Outcome, Quantity, Sample};
+use xoff_sim::outcome::{FlowOutcome, Leg, Outcome, Part, Quantity, Sample, Share};
 
 /// A data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum DataFile {
     Pauses,
     /// A row per paused port and congested port that its pauses were traced to.
     Blocking,
+    /// A row per part of a flow's time on its critical path.
+    Critical,
     /// A row per port.
     Ports,
     /// A row per ingress port and priority.
@@ -38,11 +40,12 @@ pub enum DataFile {
 
 impl DataFile {
     /// All of them, in the order in which they are written.
-    pub const ALL: [DataFile; 7] = [
+    pub const ALL: [DataFile; 8] = [
         DataFile::Flows,
         DataFile::Series,
         DataFile::Pauses,
         DataFile::Blocking,
+        DataFile::Critical,
         DataFile::Ports,
         DataFile::Accounts,
         DataFile::Nodes,
@@ -55,6 +58,7 @@ impl DataFile {
             DataFile::Series => "series.parquet",
             DataFile::Pauses => "pauses.parquet",
             DataFile::Blocking => "blocking.parquet",
+            DataFile::Critical => "critical.parquet",
             DataFile::Ports => "ports.parquet",
             DataFile::Accounts => "accounts.parquet",
             DataFile::Nodes => "nodes.parquet",
@@ -68,6 +72,7 @@ impl DataFile {
             DataFile::Series => outcome.series.len(),
             DataFile::Pauses => outcome.pauses.len(),
             DataFile::Blocking => outcome.blocking.as_ref().map_or(0, |b| b.places.len()),
+            DataFile::Critical => outcome.paths.as_ref().map_or(0, Vec::len),
             DataFile::Ports => plan.topology.ports.len(),
             DataFile::Accounts => plan.accounts.len(),
             DataFile::Nodes => plan.topology.nodes.len(),
@@ -85,6 +90,7 @@ impl DataFile {
             DataFile::Series => series(plan, &outcome.series[range]),
             DataFile::Pauses => pauses(plan, outcome, range),
             DataFile::Blocking => blocked(plan, outcome, range),
+            DataFile::Critical => critical(plan, outcome, range),
             DataFile::Ports => ports(plan, outcome, range),
             DataFile::Accounts => accounts(plan, outcome, range),
             DataFile::Nodes => nodes(plan, outcome, range),
@@ -208,6 +214,46 @@ fn blocked(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Col
         ("innocent_ps", waits(&|w| w.innocent_ps)),
         ("source_own_ps", waits(&|w| w.source_own_ps)),
         ("source_innocent_ps", waits(&|w| w.source_innocent_ps)),
+    ]
+}
+
+/// The name of a stretch of a critical path.
+fn leg_name(leg: Leg) -> &'static str {
+    match leg {
+        Leg::Source => "source",
+        Leg::Data => "data",
+        Leg::Ack => "ack",
+    }
+}
+
+/// What a critical path was spent on, as results call it.
+fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Sending => "sending",
+        Part::Propagation => "propagation",
+        Part::Queueing => "queueing",
+        Part::Own => "own",
+        Part::Innocent => "innocent",
+        Part::Pacing => "pacing",
+        Part::Receiver => "receiver",
+        Part::Down => "down",
+        Part::Recovery => "recovery",
+    }
+}
+
+fn critical(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+    let shares = outcome.paths.as_ref().map_or(&[][..], |paths| &paths[range]);
+    let int = |get: &dyn Fn(&Share) -> u64| Column::Int(shares.iter().map(get).collect());
+    let text = |get: &dyn Fn(&Share) -> String| Column::Text(shares.iter().map(get).collect());
+    let roots = shares.iter().map(|s| s.root.map(|root| names::port(plan, root)));
+    vec![
+        ("flow", int(&|s| u64::from(s.flow))),
+        ("step", int(&|s| u64::from(s.step))),
+        ("leg", text(&|s| leg_name(s.leg).into())),
+        ("port", text(&|s| names::port(plan, s.port))),
+        ("part", text(&|s| part_name(s.part).into())),
+        ("root", Column::MaybeText(roots.collect())),
+        ("time_ps", int(&|s| s.time)),
     ]
 }
 

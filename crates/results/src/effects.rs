@@ -117,7 +117,9 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 
 /// The blocking oracle looks at what pauses do.
 fn blocking(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    if plan.measure.blocking && plan.flow_control == FlowControlParams::None && outcome.pauses.is_empty() {
+    // What explains flows has their ways and queues to look at in any case.
+    let measured = plan.measure.blocking && !plan.measure.explain;
+    if measured && plan.flow_control == FlowControlParams::None && outcome.pauses.is_empty() {
         let text =
             "measure.blocking had nothing to look at: flow_control.scheme is \"none\", and nothing pauses.";
         notes.push(note(text));
@@ -167,10 +169,11 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     }
     let marks: u64 = outcome.ports.iter().map(|p| p.marks).sum();
     if marks > 0 {
-        if plan.congestion_control == CongestionControlParams::None {
+        if !reacts_to_marks(plan) {
             notes.push(note(format!(
-                "{} set, and nothing reacts to them: transport.congestion_control is \"none\".",
-                human::counted(marks, "ECN mark")
+                "{} set, and nothing reacts to them: transport.congestion_control is \"{}\".",
+                human::counted(marks, "ECN mark"),
+                names::congestion_control(plan)
             )));
         }
         return;
@@ -186,11 +189,21 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             human::bytes(k_min)
         )
     });
-    let idle = match names::congestion_control(plan) {
-        "none" => String::new(),
-        control => format!(" So {control} changed no rate."),
+    let idle = match reacts_to_marks(plan) {
+        true => format!(" So {} changed no rate.", names::congestion_control(plan)),
+        false => String::new(),
     };
     notes.push(note(format!("ECN never marked a packet{reached}.{idle}")));
+}
+
+/// Whether senders slow down for ECN marks.
+fn reacts_to_marks(plan: &Plan) -> bool {
+    match plan.congestion_control {
+        CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_) => true,
+        CongestionControlParams::None
+        | CongestionControlParams::Timely(_)
+        | CongestionControlParams::Hpcc(_) => false,
+    }
 }
 
 fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {

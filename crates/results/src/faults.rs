@@ -61,6 +61,9 @@ pub fn last_routes(plan: &Plan, outcome: &Outcome, flow: u32) -> (u32, u32) {
         routes.binary_search_by_key(&flow, |r| r.flow).ok().map(|at| routes[at])
     });
     let planned = &plan.flows[flow as usize];
+    if let Some(plb) = &outcome.plb {
+        return (plb.routes[flow as usize], planned.ack_path);
+    }
     if let Some(ate) = &outcome.ate {
         return (ate.routes[flow as usize], planned.ack_path);
     }

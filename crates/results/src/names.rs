@@ -102,5 +102,8 @@ pub fn congestion_control(plan: &Plan) -> &'static str {
     match plan.congestion_control {
         CongestionControlParams::None => "none",
         CongestionControlParams::Dcqcn(_) => "dcqcn",
+        CongestionControlParams::Timely(_) => "timely",
+        CongestionControlParams::Hpcc(_) => "hpcc",
+        CongestionControlParams::Dctcp(_) => "dctcp",
     }
 }

@@ -10,6 +10,7 @@ use crate::table::{Align, aligned, wrapped};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::topology::PortId;
 use xoff_plan::Loaded;
+use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, EXPIRE, Flow, Plan};
 
 /// Links that the text shows; the data has all of them.
@@ -33,7 +34,8 @@ pub struct Offered {
     pub all: OfferedClass,
     /// Link directions that carry anything, the one that is busy longest first.
     /// A flow counts on the routes that it has when it begins; where its source
-    /// chooses between two, on both, by the rates of their first links.
+    /// chooses between two, on both, by the rates of their first links; where devices
+    /// choose for each packet, on every way, divided evenly at each choice.
     pub links: Vec<OfferedLink>,
     /// Sources choose between two routes of flows: what is on each is a guess.
     pub chosen_routes: bool,
@@ -298,6 +300,8 @@ fn way(plan: &Plan, start: u32, begin: Time, follows: bool) -> Way {
         // Explicit routes stand whatever fails.
         DELIVER if !follows && tail[..end].iter().any(dead) => Way::None,
         DELIVER => Way::Arrives,
+        // Each way of it does: load balancing does not go with failures.
+        entry if is_choice(entry) => Way::Arrives,
         _ => Way::None,
     }
 }
@@ -329,7 +333,7 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> (Vec<OfferedLink>, Vec<Unre
             if !goes || amount == 0 {
                 continue;
             }
-            for &port in names::route(plan, start).0 {
+            plan.divide(start, amount, &mut |port, amount| {
                 if rows[port as usize] == usize::MAX {
                     rows[port as usize] = met.len();
                     met.push(port);
@@ -337,7 +341,7 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> (Vec<OfferedLink>, Vec<Unre
                 }
                 let cell = &mut bytes[rows[port as usize] * (classes + 1) + column];
                 *cell = cell.saturating_add(amount);
-            }
+            });
         }
     }
     let mut links: Vec<(PortId, OfferedLink)> = Vec::new();

@@ -19,6 +19,8 @@ pub struct PyrrhaSummary {
     pub merges: u64,
     /// Frames that give an isolation queue back.
     pub releases: u64,
+    /// Those that hosts have sent.
+    pub host_releases: u64,
     /// Frames ignored because they name the port that received them.
     pub own_roots: u64,
     /// How often a root had to share an isolation queue with another one.
@@ -41,6 +43,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<PyrrhaSummary> {
         abdications: tally.abdications,
         merges: tally.merges,
         releases: tally.releases,
+        host_releases: tally.host_releases,
         own_roots: tally.own_roots,
         shared: tally.shared,
         moves: tally.moves,

@@ -10,6 +10,7 @@ use crate::ate::{self, AteSummary};
 use crate::blocking::{self, BlockingSummary};
 use crate::names;
 use crate::notes::{self, Note};
+use crate::plb::{self, PlbSummary};
 use crate::pyrrha::{self, PyrrhaSummary};
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
@@ -51,6 +52,8 @@ pub struct Summary {
     pub blocking: Option<BlockingSummary>,
     /// Choices of first hops, where sources made them.
     pub ate: Option<AteSummary>,
+    /// Changes of labels, where senders made them.
+    pub plb: Option<PlbSummary>,
     /// Roots and isolation queues; null without Pyrrha.
     pub pyrrha: Option<PyrrhaSummary>,
     /// The first deadlock.
@@ -273,6 +276,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         pauses,
         blocking,
         ate: ate::summarise(plan, outcome),
+        plb: plb::summarise(plan, outcome),
         pyrrha: pyrrha::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),

@@ -4,6 +4,7 @@ use crate::ate;
 use crate::blocking;
 use crate::human;
 use crate::notes::{Level, Note};
+use crate::plb;
 use crate::pyrrha;
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary};
@@ -196,6 +197,9 @@ fn totals(s: &Summary) -> String {
     }
     if let Some(summary) = &s.ate {
         row("first hop", ate::row(summary));
+    }
+    if let Some(summary) = &s.plb {
+        row("labels", plb::row(summary));
     }
     if let Some(summary) = &s.pyrrha {
         row("roots", pyrrha::row(summary));

@@ -3,4 +3,5 @@
 
 pub mod congestion_control;
 pub mod flow_control;
+pub mod load_balancing;
 pub mod transport;

@@ -13,7 +13,9 @@
 //! *Charging.* A packet that waits in a paused queue is charged, for each pause,
 //! the time from the pause's beginning (or its own arrival in the queue, if that
 //! is later) to the pause's end (or the run's): to *own* if the root is on the
-//! rest of its way, to *innocent* if not. A queue pair that has something to send
+//! rest of its way, to *innocent* if not. Where devices choose the way of each packet,
+//! the root counts as on its way if any way on crosses it: so who is called innocent
+//! could not have been its cause, whatever was chosen. A queue pair that has something to send
 //! and stands in a paused queue of its NIC is charged alike, as a whole; this is
 //! kept apart.
 //!
@@ -27,12 +29,14 @@
 //! is marked cold: that keeps it out of the way of runs without the oracle.
 
 use crate::core::Core;
+use crate::critical::Critical;
 use crate::outcome::{Blame, Blocking, FlowBlame, Pause};
 use crate::packet::{NONE, Packet};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::prefetch;
-use xoff_plan::plan::{ENDS, Plan};
+use xoff_plan::balancing::LoadBalancing;
+use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::{ControlFrame, Queueing, Target, Word};
 
@@ -92,10 +96,18 @@ pub struct Oracle {
     places: BTreeMap<(u32, u32), u32>,
     /// As [`Blocking::named`].
     named: (u64, u64),
+    /// Critical paths, if the plan asks for them.
+    pub critical: Option<Box<Critical>>,
+    /// Where routes fork.
+    known: Known,
     /// Of Pyrrha's frames: the root behind the last pause of a port and priority that
     /// named a congested port.
     told: BTreeMap<(u32, u8, u32), Root>,
 }
+
+/// Whether ways on from a choice cross a port, as far as it was asked for: by entry
+/// of the plan's hops and port.
+type Known = BTreeMap<(u32, u32), bool>;
 
 /// Who is in a list of packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -133,7 +145,8 @@ impl Oracle {
         let (lanes, topology) = (plan.lanes.len(), &plan.topology);
         let mut rows = Vec::new();
         let mut all = 0;
-        if plan.flow_control.queueing() == Queueing::PerLane {
+        let accounts = matches!(&plan.flow_control, FlowControlParams::Pyrrha(p) if p.pfc.is_some());
+        if accounts || plan.flow_control.queueing() == Queueing::PerLane {
             for port in &topology.ports {
                 let degree = topology.nodes[port.node as usize].ports.len();
                 for _ in 0..lanes {
@@ -157,6 +170,8 @@ impl Oracle {
             blame: Vec::new(),
             places: BTreeMap::new(),
             named: (0, 0),
+            critical: plan.measure.explain.then(|| Box::new(Critical::new(plan, lists))),
+            known: Known::new(),
             told: BTreeMap::new(),
         }
     }
@@ -165,6 +180,9 @@ impl Oracle {
     #[cold]
     pub fn packet_joins(&mut self, list: usize, id: u32, paused: bool, now: Time) {
         self.counts[list].length += 1;
+        if let Some(critical) = &mut self.critical {
+            critical.joins(list, id, now);
+        }
         if paused {
             let id = id as usize;
             if id >= self.joined.len() {
@@ -176,7 +194,7 @@ impl Oracle {
 
     /// The first packet of a list left it.
     #[cold]
-    pub fn packet_leaves(&mut self, list: usize, id: u32, packet: &Packet, hops: &[u32]) {
+    pub fn packet_leaves(&mut self, list: usize, id: u32, packet: &Packet, plan: &Plan) {
         let count = &mut self.counts[list];
         let number = count.left;
         count.left += 1;
@@ -184,12 +202,12 @@ impl Oracle {
         if number < count.until {
             // The one behind it is next, and when it came lies anywhere.
             prefetch(&self.joined, packet.next as usize);
-            self.charge_packet(list, number, id, packet, hops);
+            self.charge_packet(list, number, id, packet, plan);
         }
     }
 
     /// Charges the packet with this number in a list, the first one there.
-    fn charge_packet(&mut self, list: usize, number: u64, id: u32, packet: &Packet, hops: &[u32]) {
+    fn charge_packet(&mut self, list: usize, number: u64, id: u32, packet: &Packet, plan: &Plan) {
         let Seen { pauses, sums } = &mut self.seen[list];
         while let Some(past) = pauses.front().filter(|past| past.until <= number) {
             let sum = sums.iter_mut().find(|sum| sum.0 == past.root).expect("every pause is in a sum");
@@ -203,7 +221,7 @@ impl Oracle {
         for &(root, place, lasted) in sums.iter().filter(|sum| sum.2 > 0) {
             let waited = lasted - if root == oldest.root { missed } else { 0 };
             let place = &mut self.blame[place as usize];
-            let (sum, its) = match crosses(hops, packet.hop, root) {
+            let (sum, its) = match crosses(plan, packet.hop, root, &mut self.known) {
                 true => (&mut place.own, &mut flow.own),
                 false => (&mut place.innocent, &mut flow.innocent),
             };
@@ -327,9 +345,12 @@ impl Oracle {
     }
 }
 
-/// Whether `root` is on the rest of a route.
-fn crosses(hops: &[u32], at: u32, root: u32) -> bool {
-    hops[at as usize..].iter().take_while(|&&port| port < ENDS).any(|&port| port == root)
+/// Whether `root` is on the rest of a route; where that forks, on any way on.
+fn crosses(plan: &Plan, at: u32, root: u32, known: &mut Known) -> bool {
+    match plan.load_balancing {
+        LoadBalancing::Packets(_) => plan.may_cross(at, root, known),
+        LoadBalancing::Ecmp | LoadBalancing::Plb(_) => plan.onward(at).known.contains(&root),
+    }
 }
 
 impl Core<'_> {
@@ -461,7 +482,7 @@ impl Core<'_> {
             let sender = &self.senders[next as usize];
             let waited = now.saturating_sub(oracle.pair_joined[next as usize].max(pause.from));
             let flow = &mut oracle.flows[next as usize];
-            let (sum, its) = match crosses(self.hops, sender.path(), root) {
+            let (sum, its) = match crosses(self.plan, sender.path(), root, &mut oracle.known) {
                 true => (&mut place.source_own, &mut flow.source_own),
                 false => (&mut place.source_innocent, &mut flow.source_innocent),
             };
@@ -475,6 +496,9 @@ impl Core<'_> {
     fn end_wait(&mut self, pause: &Pause, at: usize, own: bool, now: Time) {
         if let Some(named) = pause.named_root {
             self.check_named(named, at, own);
+        }
+        if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
+            critical.paused(at, pause, now);
         }
         let (Some(oracle), Some(root)) = (&mut self.blocking, pause.root) else { return };
         if own {
@@ -494,7 +518,8 @@ impl Core<'_> {
                 false => (self.packets[next].hop, self.packets[next].next),
             };
             waits += 1;
-            off += u64::from(!crosses(self.hops, path, named));
+            let known = self.blocking.as_mut().map(|oracle| &mut oracle.known);
+            off += u64::from(!crosses(self.plan, path, named, known.unwrap_or(&mut Known::new())));
             next = behind;
         }
         if let Some(oracle) = &mut self.blocking {
@@ -535,7 +560,7 @@ impl Core<'_> {
             let mut next = if oracle.counts[at].length > 0 { queue.head } else { NONE };
             while next != NONE {
                 let packet = &self.packets[next];
-                oracle.packet_leaves(at, next, packet, self.hops);
+                oracle.packet_leaves(at, next, packet, self.plan);
                 next = packet.next;
             }
         }

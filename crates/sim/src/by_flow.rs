@@ -75,7 +75,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
             passing.queue = flow_control.classify(core, &mut passing);
             core.leaves.numbered(port, passing.lane, passing.queue)
         }
-        Queueing::PerFlow | Queueing::PerLane => core.leaves.at_hop(core.packets[id].hop),
+        Queueing::PerFlow | Queueing::PerLane => core.leaves.of_packet(passing.flow, port, passing.hop),
     };
     core.leaf_append(leaf, id);
     passing.queued = core.queues[core.leaves.list(leaf)].bytes;

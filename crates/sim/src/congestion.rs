@@ -1,5 +1,5 @@
-//! Congestion control at the ends of flows: rates at senders, notifications at
-//! receivers. The state is in arrays that are empty without one.
+//! Congestion control at the ends of flows: rates and windows at senders,
+//! notifications at receivers. The state is in arrays that are empty without one.
 //!
 //! A sender asks for its gap when a packet leaves. A gap that stands stays when
 //! the rate changes; the next one is of the rate that holds then.
@@ -8,17 +8,38 @@ use crate::core::Core;
 use crate::packet::{Kind, Packet};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
+use xoff_schemes::congestion_control::dctcp::{self, DctcpParams};
+use xoff_schemes::congestion_control::hpcc::{self, HpccParams};
+use xoff_schemes::congestion_control::timely::{self, TimelyParams};
+use xoff_schemes::congestion_control::{CongestionControlParams, window_at};
 
 /// In place of a pace: the congestion control sets the rate.
 pub const CONTROLLED: u64 = u64::MAX;
 
-fn params(plan: &Plan) -> Option<&DcqcnParams> {
-    match &plan.congestion_control {
-        CongestionControlParams::None => None,
-        CongestionControlParams::Dcqcn(params) => Some(params),
-    }
+/// What sets the rates of flows, with its state by flow.
+pub enum Controls {
+    /// Nothing.
+    None,
+    /// DCQCN.
+    Dcqcn(DcqcnParams, Vec<ReactionPoint>),
+    /// TIMELY.
+    Timely(TimelyParams, Vec<timely::Sender>),
+    /// HPCC.
+    Hpcc(HpccParams, Vec<hpcc::Sender>),
+    /// DCTCP.
+    Dctcp(DctcpParams, Vec<dctcp::Sender>),
+}
+
+/// A data packet that leaves its sender.
+#[derive(Clone, Copy)]
+pub struct Departure {
+    pub flow: u32,
+    pub psn: u32,
+    /// It was sent before.
+    pub again: bool,
+    /// Bytes on the wire.
+    pub size: u32,
 }
 
 /// The line rate of a flow that leaves by the port `nic`: its own where that is lower.
@@ -27,48 +48,170 @@ pub fn line_rate(plan: &Plan, nic: u32, pace: u64) -> u64 {
     if pace > 0 { rate.min(pace) } else { rate }
 }
 
-/// By flow: the rate begins at its line rate.
-pub fn reaction_points(plan: &Plan) -> Vec<ReactionPoint> {
-    if params(plan).is_none() {
-        return Vec::new();
-    }
-    let line = |f: &Flow| line_rate(plan, plan.hops[f.path as usize], f.pace);
-    plan.flows.iter().map(|f| ReactionPoint::new(line(f))).collect()
-}
-
 /// By flow.
 pub fn notification_points(plan: &Plan) -> Vec<NotificationPoint> {
-    let flows = if params(plan).is_some() { plan.flows.len() } else { 0 };
-    vec![NotificationPoint::default(); flows]
+    let marks = matches!(
+        plan.congestion_control,
+        CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_)
+    );
+    vec![NotificationPoint::default(); if marks { plan.flows.len() } else { 0 }]
 }
 
-/// A packet of `size` bytes leaves its sender: how long the next one must wait.
-pub fn gap(plan: &Plan, reactions: &mut [ReactionPoint], flow: u32, now: Time, size: u32) -> Option<Time> {
-    let controlled = reactions[flow as usize].on_sent(params(plan)?, now, size);
-    // At the flow's own rate the port does not space its packets by itself.
-    controlled.or_else(|| match plan.flows[flow as usize].pace {
-        0 => None,
-        pace => Some(serialisation(u64::from(size), pace)),
-    })
-}
+impl Controls {
+    /// Every flow before its start: its rate begins at its line rate.
+    pub fn new(plan: &Plan) -> Self {
+        let line = |f: &Flow| line_rate(plan, plan.hops[f.path as usize], f.pace);
+        let lines = plan.flows.iter().map(line);
+        match plan.congestion_control {
+            CongestionControlParams::None => Self::None,
+            CongestionControlParams::Dcqcn(p) => Self::Dcqcn(p, lines.map(ReactionPoint::new).collect()),
+            CongestionControlParams::Timely(p) => Self::Timely(p, lines.map(timely::Sender::new).collect()),
+            CongestionControlParams::Hpcc(p) => Self::Hpcc(p, lines.map(hpcc::Sender::new).collect()),
+            CongestionControlParams::Dctcp(p) => Self::Dctcp(p, lines.map(dctcp::Sender::new).collect()),
+        }
+    }
 
-/// A notification reached the sender.
-pub fn on_cnp(plan: &Plan, reactions: &mut [ReactionPoint], flow: u32, now: Time) {
-    if let Some(params) = params(plan) {
-        reactions[flow as usize].on_cnp(params, now);
+    /// A flow that has sent nothing begins at another line rate.
+    pub fn restart(&mut self, flow: u32, line: u64) {
+        let flow = flow as usize;
+        match self {
+            Self::None => {}
+            Self::Dcqcn(_, of) => of[flow] = ReactionPoint::new(line),
+            Self::Timely(_, of) => of[flow] = timely::Sender::new(line),
+            Self::Hpcc(_, of) => of[flow] = hpcc::Sender::new(line),
+            Self::Dctcp(_, of) => of[flow] = dctcp::Sender::new(line),
+        }
+    }
+
+    /// Whether answers without marks change anything.
+    fn hears_answers(&self) -> bool {
+        matches!(self, Self::Timely(..) | Self::Hpcc(..) | Self::Dctcp(..))
+    }
+
+    /// The rate of a flow at `now`, in bits per second; nothing changes. `None`
+    /// without congestion control.
+    pub fn rate_at(&self, flow: u32, now: Time) -> Option<f64> {
+        let flow = flow as usize;
+        match self {
+            Self::None => None,
+            Self::Dcqcn(params, of) => Some(of[flow].rate_at(params, now) as f64),
+            Self::Timely(_, of) => Some(of[flow].rate()),
+            Self::Hpcc(_, of) => Some(of[flow].rate()),
+            Self::Dctcp(_, of) => Some(of[flow].rate()),
+        }
+    }
+
+    /// A packet leaves its sender: how long the next one must wait.
+    #[inline]
+    pub fn gap(&mut self, plan: &Plan, now: Time, packet: Departure) -> Option<Time> {
+        let controlled = match self {
+            Self::Dcqcn(params, of) => of[packet.flow as usize].on_sent(params, now, packet.size),
+            others => others.gap_of_others(now, packet),
+        };
+        // At the flow's own rate the port does not space its packets by itself.
+        controlled.or_else(|| match plan.flows[packet.flow as usize].pace {
+            0 => None,
+            pace => Some(serialisation(u64::from(packet.size), pace)),
+        })
+    }
+
+    /// The same; apart, so that DCQCN's way stays short.
+    #[inline(never)]
+    fn gap_of_others(&mut self, now: Time, packet: Departure) -> Option<Time> {
+        let flow = packet.flow as usize;
+        match self {
+            Self::None | Self::Dcqcn(..) => None,
+            Self::Timely(_, of) => of[flow].on_sent(now, packet.size, packet.psn, packet.again),
+            Self::Hpcc(_, of) => of[flow].on_sent(packet.size),
+            Self::Dctcp(_, of) => of[flow].on_sent(packet.size),
+        }
+    }
+
+    /// A notification reached the sender.
+    pub fn on_cnp(&mut self, flow: u32, now: Time) {
+        if let Self::Dcqcn(params, of) = self {
+            of[flow as usize].on_cnp(params, now);
+        }
     }
 }
 
 /// A marked packet reached the receiver: whether a CNP goes back.
 pub fn on_marked(plan: &Plan, notifications: &mut [NotificationPoint], flow: u32, now: Time) -> bool {
-    params(plan).is_some_and(|params| notifications[flow as usize].on_marked(params, now))
+    match &plan.congestion_control {
+        CongestionControlParams::Dcqcn(params) => notifications[flow as usize].on_marked(params, now),
+        CongestionControlParams::Dctcp(_) => {
+            notifications[flow as usize].echo();
+            false
+        }
+        CongestionControlParams::None
+        | CongestionControlParams::Timely(_)
+        | CongestionControlParams::Hpcc(_) => false,
+    }
 }
 
 impl Core<'_> {
+    /// Looks up which answers matter, and bounds the flows' first windows.
+    pub fn begin_control(&mut self) {
+        self.hears_answers = self.controls.hears_answers() || self.plan.transport.variable_window.is_some();
+        if self.plan.transport.variable_window.is_some() {
+            self.full_windows = self.senders.iter().map(|s| s.transport.window).collect();
+            (0..self.senders.len() as u32).for_each(|flow| self.bound_window(flow));
+        }
+    }
+
+    /// A flow leaves by another port than the plan has it, before it has sent anything.
+    pub fn restart_control(&mut self, flow: u32, line: u64) {
+        self.controls.restart(flow, line);
+        self.bound_window(flow);
+    }
+
+    /// Sets the window that is left of a flow's full one by its rate.
+    fn bound_window(&mut self, flow: u32) {
+        let Some(&full) = self.full_windows.get(flow as usize) else { return };
+        let Some(round_trip) = self.plan.transport.variable_window else { return };
+        let Some(rate) = self.controls.rate_at(flow, self.now) else { return };
+        // Fewer than the receiver acknowledges at once would never be answered.
+        let least = self.plan.transport.ack_every;
+        let window = window_at(rate, round_trip, self.plan.packet.mtu).max(least);
+        self.senders[flow as usize].transport.window = full.min(window);
+    }
+
+    /// An answer is about to reach its sender's transport, which knows the full window.
+    #[cold]
+    pub fn widen_window(&mut self, flow: u32) {
+        if let Some(&full) = self.full_windows.get(flow as usize) {
+            self.senders[flow as usize].transport.window = full;
+        }
+    }
+
+    /// An answer has reached its sender, and its transport; `id` is the slot that it had.
+    #[cold]
+    pub fn hear_answer(&mut self, id: u32, answer: &Packet) {
+        let flow = answer.flow as usize;
+        let transport = &self.senders[flow].transport;
+        let (acknowledged, next) = (transport.una, transport.next);
+        match &mut self.controls {
+            Controls::None | Controls::Dcqcn(..) => {}
+            Controls::Timely(params, of) => of[flow].on_answer(params, self.now, acknowledged),
+            Controls::Hpcc(_, of) if transport.complete() => of[flow].release(),
+            Controls::Hpcc(params, of) => {
+                // What met more devices than it has room for cannot be compared.
+                if let Some(hops) = self.telemetry.of(id) {
+                    of[flow].on_answer(params, acknowledged, next, hops);
+                }
+            }
+            Controls::Dctcp(params, of) => {
+                let answer = dctcp::Answer { acknowledged, next, marked: answer.marked };
+                of[flow].on_answer(params, answer);
+            }
+        }
+        self.bound_window(answer.flow);
+    }
+
     /// Sends a CNP the way of the ACKs, which begins at `path`. Answers the port to kick.
     #[cold]
     pub fn send_cnp(&mut self, flow: u32, path: u32, ack_lane: u8) -> u32 {
-        let params = params(self.plan).expect("only a congestion control notifies");
+        let Controls::Dcqcn(params, _) = &self.controls else { unreachable!("only DCQCN notifies") };
         let lane = params.cnp_lane.unwrap_or(ack_lane);
         let id = self.packets.insert(Packet::new(Kind::Cnp, flow, 0, params.cnp_size, lane, path));
         let port = self.hops[path as usize];

@@ -1,9 +1,11 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
+use crate::balancing::{self, Chooser, Labelled};
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
-use crate::congestion::{notification_points, reaction_points};
+use crate::congestion::{Controls, notification_points};
+use crate::critical::Record;
 use crate::faults::Faults;
 use crate::first_hop::{self, Source};
 use crate::host::{ReceiverState, SenderState};
@@ -14,12 +16,14 @@ use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::partition::Partition;
 use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
+use crate::telemetry::{Parcel, Telemetry};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_net::topology::NodeKind;
+use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
-use xoff_schemes::congestion_control::dcqcn::{NotificationPoint, ReactionPoint};
+use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 use xoff_schemes::flow_control::tagger::Tags;
 use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Onward, Target, Word};
 use xoff_schemes::transport::irn;
@@ -72,6 +76,10 @@ pub struct Letters {
     /// What the control packets among them say, in their order; by
     /// [`Packet::number`]. With what they carry for the blocking oracle.
     frames: Vec<(ControlFrame, Option<Roots>)>,
+    /// Telemetry of the other packets among them, if there is any.
+    telemetry: Parcel,
+    /// Of the others, in their order: what they have been through. Only with critical paths.
+    records: Vec<Option<Record>>,
 }
 
 /// Everything but the flow control's own state. All arrays are those of the
@@ -112,18 +120,31 @@ pub struct Core<'a> {
     /// Some lane marks packets that leave.
     pub marks_at_dequeue: bool,
     /// Nobody is to be told when packets join and leave queues: there are no queues
-    /// by flow, no marks at dequeue and no blocking oracle.
+    /// by flow, no marks at dequeue, no telemetry and no blocking oracle.
     pub plain_queues: bool,
     pub senders: Vec<SenderState>,
     pub receivers: Vec<ReceiverState>,
     /// By flow; empty unless the transport is IRN.
     pub irn_senders: Vec<IrnSender>,
     pub irn_receivers: Vec<irn::Receiver>,
-    /// By flow; empty without congestion control.
-    pub reactions: Vec<ReactionPoint>,
+    /// What sets the rates of flows.
+    pub controls: Controls,
+    /// Every answer is told to it.
+    pub hears_answers: bool,
+    /// By flow: the window without regard to the rate; empty unless windows follow rates.
+    pub full_windows: Vec<u32>,
+    /// By packet; empty unless packets carry any.
+    pub telemetry: Telemetry,
+    /// By flow; empty unless receivers tell of marks.
     pub notifications: Vec<NotificationPoint>,
     /// By host; empty unless they choose the first hops of their flows.
     pub sources: Vec<Source>,
+    /// Devices that choose the way on of each packet, if they do.
+    pub chooser: Option<Box<Chooser<'a>>>,
+    /// By flow; empty unless senders change the labels of their flows.
+    pub labelled: Vec<Labelled>,
+    /// By flow, the same: marked data packets since the last answer that told of them.
+    pub echoes: Vec<u32>,
     /// By gate: deliveries that it still waits for. Empty without gates.
     pub gates: Vec<u32>,
     /// Generation of each timer of the flow control.
@@ -167,6 +188,7 @@ impl<'a> Core<'a> {
         let lanes = plan.lanes.len();
         let topology = &plan.topology;
         let queues_per_port = 1 + 2 * lanes;
+        let labelled = balancing::labelled(plan);
         let mut inner = vec![false; topology.ports.len()];
         for receiver in &plan.receivers {
             inner[receiver.rx as usize] = true;
@@ -214,12 +236,13 @@ impl<'a> Core<'a> {
         let lists = ports.len() * queues_per_port + leaves.len();
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         let marks_at_dequeue = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue));
-        let plain_queues = !leaves.used() && !marks_at_dequeue && !plan.measure.blocking;
+        let telemetry = Telemetry::new(plan);
+        let plain_queues = !leaves.used() && !marks_at_dequeue && !telemetry.used() && !plan.measure.blocking;
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
         let reds: Vec<Option<Red>> =
             if scales { topology.ports.iter().flat_map(|p| red_at(p.rate)).collect() } else { Vec::new() };
-        Self {
+        let mut core = Self {
             now: 0,
             wheel: Wheel::new(bucket_bits(plan)),
             packets: Arena::new(),
@@ -261,10 +284,16 @@ impl<'a> Core<'a> {
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
             irn_senders: plan.irn.iter().map(|f| IrnSender::new(plan, f)).collect(),
             irn_receivers: vec![irn::Receiver::default(); plan.irn.len()],
-            reactions: reaction_points(plan),
+            controls: Controls::new(plan),
+            hears_answers: false,
+            full_windows: Vec::new(),
+            telemetry,
             notifications: notification_points(plan),
             receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
             sources: first_hop::sources(plan),
+            chooser: Chooser::new(plan),
+            echoes: vec![0; labelled.len()],
+            labelled,
             gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             faults,
@@ -277,7 +306,9 @@ impl<'a> Core<'a> {
             partition,
             part,
             outbox: (0..partition.parts).map(|_| Letters::default()).collect(),
-        }
+        };
+        core.begin_control();
+        core
     }
 
     /// Whether this part runs `node`.
@@ -300,6 +331,12 @@ impl<'a> Core<'a> {
             packet.number = self.outbox[part].frames.len() as u32;
             self.outbox[part].frames.push((frame, roots));
         } else {
+            if self.telemetry.used() {
+                self.telemetry.pack(id, &mut self.outbox[part].telemetry);
+            }
+            if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
+                self.outbox[part].records.push(critical.take(id));
+            }
             self.packets.remove(id);
         }
         self.outbox[part].letters.push(Letter { time, kind, port, packet });
@@ -307,6 +344,7 @@ impl<'a> Core<'a> {
 
     /// Takes in what another part has sent.
     pub fn receive(&mut self, post: &mut Letters) {
+        let mut records = post.records.drain(..);
         for letter in post.letters.drain(..) {
             let mut packet = letter.packet;
             if packet.kind == Kind::Control {
@@ -317,9 +355,18 @@ impl<'a> Core<'a> {
                 }
             }
             let id = self.packets.insert(packet);
+            if self.telemetry.used() && packet.kind != Kind::Control {
+                self.telemetry.unpack(id, &mut post.telemetry);
+            }
+            if packet.kind != Kind::Control
+                && let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut())
+            {
+                critical.keep(id, records.next().flatten());
+            }
             self.post(letter.time, letter.kind, letter.port, id);
         }
         post.frames.clear();
+        post.telemetry.clear();
     }
 
     /// Stores what a control packet says; answers its slot.
@@ -417,7 +464,7 @@ impl<'a> Core<'a> {
         let id = self.unlink(port, queue);
         if let Some(oracle) = &mut self.blocking {
             let list = self.ports[port as usize].first_queue as usize + queue;
-            oracle.packet_leaves(list, id, &self.packets[id], self.hops);
+            oracle.packet_leaves(list, id, &self.packets[id], self.plan);
         }
         id
     }
@@ -571,6 +618,9 @@ impl Device for Core<'_> {
 
     fn hold(&mut self, port: u32, lane: u8) {
         self.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
+        if self.blocking.is_some() {
+            self.lane_is_held(port, lane);
+        }
     }
 
     fn resume(&mut self, port: u32, lane: u8) {
@@ -578,6 +628,9 @@ impl Device for Core<'_> {
         let p = &mut self.ports[port as usize];
         if p.paused & mask != 0 {
             p.paused &= !mask;
+            if self.blocking.is_some() {
+                self.held_lane_resumes(port, lane);
+            }
             if self.observed.standing(port, lane).is_some() {
                 if self.blocking.is_some() {
                     self.lane_resumes(port, lane, self.now);
@@ -611,6 +664,13 @@ impl Device for Core<'_> {
     }
 
     fn onward(&self, hop: u32, distance: u32) -> Onward {
+        if self.chooser.is_some() {
+            return match self.plan.ahead(hop, distance) {
+                Ahead::Port(port) => Onward::Port(port),
+                Ahead::Unknown => Onward::Unknown,
+                Ahead::End => Onward::End,
+            };
+        }
         // Nobody looks behind the end.
         let at = hop as usize + distance as usize;
         match self.hops.get(at) {

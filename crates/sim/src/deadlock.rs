@@ -19,10 +19,10 @@
 //! Where queues are paused one by one, [`deadlock_by_flow`] does the same, and
 //! [`deadlock_by_root`] where they are paused root by root.
 
-use crate::{deadlock_by_flow, deadlock_by_root};
 use crate::outcome::{Deadlock, Held, Wait};
 use crate::packet::NONE;
 use crate::world::World;
+use crate::{deadlock_by_flow, deadlock_by_root};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
 

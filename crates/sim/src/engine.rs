@@ -12,6 +12,7 @@ use crate::partition::Partition;
 use crate::port::{Port, Queue, Wire};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
+use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, FlowControl};
 
@@ -262,13 +263,20 @@ impl<'a> Engine<'a> {
         let core = &mut self.core;
         let packet = &mut core.packets[id];
         packet.hop += 1;
-        let next = core.hops[packet.hop as usize];
-        if next < ENDS {
-            return self.forward(port, id, next);
+        let mut next = core.hops[packet.hop as usize];
+        loop {
+            if next < ENDS {
+                return self.forward(port, id, next);
+            }
+            if next == DELIVER {
+                break;
+            }
+            if !is_choice(next) {
+                return discard(core, port, id, faults::reason(next), 0);
+            }
+            next = core.choose(core.ports[port as usize].node, id, next);
         }
-        if next != DELIVER {
-            return discard(core, port, id, faults::reason(next), 0);
-        }
+        let packet = &core.packets[id];
         let kick = if packet.kind == Kind::Data { core.receive_data(id) } else { core.receive_answer(id) };
         if let Some(port) = kick {
             self.kick(port);
@@ -345,8 +353,17 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
     } else {
         core.dequeue(port, queue)
     };
+    if id == NONE {
+        return id;
+    }
     if core.marks_at_dequeue && (1..=core.lanes).contains(&queue) {
         core.mark_leaving(port, queue, id);
+    }
+    if core.telemetry.used() && queue > 0 {
+        core.add_telemetry(port, queue, id);
+    }
+    if core.blocking.as_ref().is_some_and(|oracle| oracle.critical.is_some()) {
+        core.departs(port, queue, id);
     }
     id
 }

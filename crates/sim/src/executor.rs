@@ -20,13 +20,14 @@
 
 use crate::Progress;
 use crate::core::Letters;
-use crate::{deadlock, deadlock_by_root};
+use crate::critical;
 use crate::engine::{Engine, is_news, is_timer};
 use crate::observe::{self, Series};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
 use crate::packet::Kind;
 use crate::partition::Partition;
 use crate::world::World;
+use crate::{deadlock, deadlock_by_root};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
@@ -434,6 +435,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let ports = observe::port_outcomes(&world);
         let ate = observe::ate_outcome(&world, at);
         let roots = deadlock_by_root::roots(&world);
+        let plb = observe::plb_outcome(&world);
         let lanes = plan.lanes.len();
         let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();
         let accounts = (0..(plan.topology.ports.len() * lanes) as u32)
@@ -448,6 +450,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut pauses = Vec::new();
         let mut drops = std::collections::BTreeMap::new();
         let mut blocking: Option<Blocking> = None;
+        let mut paths = Vec::new();
         let mut pyrrha: Option<Tally> = None;
         for engine in &mut guards {
             if let FlowControl::Pyrrha(part) = &engine.flow_control {
@@ -455,6 +458,7 @@ impl<'s, 'a> Run<'s, 'a> {
             }
             let core = &mut engine.core;
             core.tell_flows();
+            paths.extend(core.paths(at));
             match (&mut blocking, core.blame(at)) {
                 (Some(sum), Some(part)) => sum.add(part),
                 (none, part) => *none = part,
@@ -491,7 +495,9 @@ impl<'s, 'a> Run<'s, 'a> {
             deadlock: self.deadlock,
             waiting,
             blocking,
+            paths: plan.measure.explain.then(|| critical::shares(plan, paths)),
             ate,
+            plb,
             pyrrha,
             roots,
             counters,

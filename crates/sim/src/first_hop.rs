@@ -11,7 +11,6 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::dcqcn::ReactionPoint;
 use xoff_schemes::flow_control::portfc::ate::Weight;
 
 /// A host and what it has chosen.
@@ -86,8 +85,6 @@ impl Core<'_> {
         source.told.chosen[usize::from(!goes_high)] += 1;
         let path = if goes_high { high } else { other };
         self.set_data_route(flow, path);
-        if let Some(reaction) = self.reactions.get_mut(flow as usize) {
-            *reaction = ReactionPoint::new(line_rate(self.plan, self.hops[path as usize], f.pace));
-        }
+        self.restart_control(flow, line_rate(self.plan, self.hops[path as usize], f.pace));
     }
 }

@@ -6,7 +6,7 @@
 //! otherwise, until an ACK, a NACK, a timeout or its pace brings it back. A
 //! pause of the lane stops the ring.
 
-use crate::congestion::{CONTROLLED, gap};
+use crate::congestion::{CONTROLLED, Departure};
 use crate::core::{Core, kind};
 use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE, Packet};
@@ -93,7 +93,7 @@ impl SenderState {
             deadline: 0,
             pace: match plan.congestion_control {
                 CongestionControlParams::None => flow.pace,
-                CongestionControlParams::Dcqcn(_) => CONTROLLED,
+                _ => CONTROLLED,
             },
         }
     }
@@ -117,6 +117,11 @@ impl SenderState {
     /// It stands in its ring: it may send.
     pub fn ready(&self) -> bool {
         self.in_ring
+    }
+
+    /// It waits for its pace.
+    pub fn held(&self) -> bool {
+        self.held
     }
 
     /// Packets acknowledged in order.
@@ -167,6 +172,10 @@ impl Core<'_> {
         }
         sender.in_ring = true;
         sender.ring_next = NONE;
+        if self.blocking.is_some() {
+            self.source_wait_ends(flow, None);
+        }
+        let sender = &mut self.senders[flow as usize];
         if self.leaves.used() {
             self.newcomer = Newcomer::Flow(flow);
             return;
@@ -210,6 +219,9 @@ impl Core<'_> {
     /// it is the first.
     #[cold]
     pub fn leave_ring_behind(&mut self, flow: u32, before: u32) -> Option<u32> {
+        if self.blocking.is_some() {
+            self.ring_wait_ends(flow);
+        }
         let at = self.ring_of(flow);
         let sender = &self.senders[flow as usize];
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
@@ -253,6 +265,9 @@ impl Core<'_> {
     /// A flow begins. Answers the port to kick.
     pub fn begin_flow(&mut self, flow: u32) -> u32 {
         self.observed.started(flow, self.now);
+        if self.blocking.is_some() {
+            self.path_begins(flow);
+        }
         if !self.sources.is_empty() {
             self.choose_first_hop(flow);
         }
@@ -291,7 +306,10 @@ impl Core<'_> {
         }
         if sender.pace != 0
             && let Some(gap) = match sender.pace {
-                CONTROLLED => gap(self.plan, &mut self.reactions, flow, self.now, size),
+                CONTROLLED => {
+                    let packet = Departure { flow, psn, again: repeat, size };
+                    self.controls.gap(self.plan, self.now, packet)
+                }
                 pace => Some(serialisation(u64::from(size), pace)),
             }
         {
@@ -334,6 +352,9 @@ impl Core<'_> {
         observed.counters.delivered += 1;
         let notifies = packet.marked && {
             observed.flows[flow as usize].marked += 1;
+            if let Some(echo) = self.echoes.get_mut(flow as usize) {
+                *echo += 1;
+            }
             crate::congestion::on_marked(self.plan, &mut self.notifications, flow, self.now)
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
@@ -375,6 +396,9 @@ impl Core<'_> {
         let answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         *packet = answer;
         (packet.marked, packet.ahead) = (marked, ahead);
+        if !self.labelled.is_empty() {
+            self.echo_marks(id);
+        }
         let port = self.hops[path as usize];
         if self.leaves.used() {
             self.newcomer = Newcomer::Answer(id);
@@ -399,7 +423,7 @@ impl Core<'_> {
         }
         if packet.marked || packet.kind == Kind::Cnp {
             self.observed.flows[flow as usize].cnps += 1;
-            crate::congestion::on_cnp(self.plan, &mut self.reactions, flow, self.now);
+            self.controls.on_cnp(flow, self.now);
             if packet.kind == Kind::Cnp {
                 return None;
             }
@@ -407,6 +431,10 @@ impl Core<'_> {
         if packet.kind == Kind::Nack {
             self.observed.flows[flow as usize].nacks += 1;
         }
+        if self.hears_answers {
+            self.widen_window(flow);
+        }
+        let sender = &mut self.senders[flow as usize];
         let news = if let Some(irn) = self.irn_senders.get_mut(flow as usize) {
             irn.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
@@ -414,19 +442,34 @@ impl Core<'_> {
         } else {
             sender.transport.on_ack(packet.number)
         };
+        if self.hears_answers {
+            self.hear_answer(id, &packet);
+        }
+        let sender = &mut self.senders[flow as usize];
         if news {
             sender.deadline = self.now + self.plan.transport.rto;
             if sender.complete() {
                 self.observed.completed(flow, self.now);
+                if self.blocking.is_some() {
+                    self.path_ends(flow, id);
+                }
+                let sender = &self.senders[flow as usize];
                 // Gone back for packets that had arrived after all.
                 return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
         }
+        if !self.labelled.is_empty() {
+            self.weigh_answer(&packet);
+        }
+        let sender = &mut self.senders[flow as usize];
         if sender.in_ring {
             // What it was to repeat has arrived after all, and new packets may not go.
             return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
         }
         let port = sender.port;
+        if self.blocking.is_some() && !sender.held && sender.transport.can_send() {
+            self.source_wait_ends(flow, Some(id));
+        }
         self.join_ring(flow);
         Some(port)
     }
@@ -440,6 +483,9 @@ impl Core<'_> {
             }
             self.observed.flows[flow as usize].timeouts += 1;
             let port = sender.port;
+            if !self.labelled.is_empty() {
+                self.relabel_after_timeout(flow);
+            }
             self.join_ring(flow);
             return Some(port);
         }
@@ -447,7 +493,8 @@ impl Core<'_> {
         if sender.complete() {
             return None;
         }
-        if self.now >= sender.deadline {
+        let late = self.now >= sender.deadline;
+        if late {
             if !sender.transport.on_timeout() {
                 // Nothing in flight: the next packet sent arms the timer again.
                 return None;
@@ -457,6 +504,9 @@ impl Core<'_> {
         }
         let (deadline, port) = (sender.deadline, sender.port);
         sender.timer_pending = true;
+        if late && !self.labelled.is_empty() {
+            self.relabel_after_timeout(flow);
+        }
         self.post(deadline, kind::TIMEOUT, flow, 0);
         self.join_ring(flow);
         Some(port)
@@ -480,6 +530,9 @@ impl Core<'_> {
     /// A paced flow may send again. Answers the port to kick.
     pub fn pace(&mut self, flow: u32) -> u32 {
         self.senders[flow as usize].held = false;
+        if self.blocking.is_some() {
+            self.pace_ends(flow);
+        }
         self.join_ring(flow);
         self.senders[flow as usize].port
     }

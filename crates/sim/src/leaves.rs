@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::packet::{Kind, NONE, Packet};
 use crate::port::Queue;
 use xoff_net::topology::NodeKind;
+use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Flow, Plan};
 use xoff_schemes::flow_control::{Queueing, Target};
 
@@ -202,9 +203,13 @@ impl Leaves {
         }
     }
 
-    /// Under [`Queueing::PerFlow`]: the leaf of packets that stand at `hop` of the plan's hops.
-    pub fn at_hop(&self, hop: u32) -> u32 {
-        self.by_flow.leaf_at[hop as usize]
+    /// Under [`Queueing::PerFlow`]: the leaf of packets of `flow` that stand at `hop` of
+    /// the plan's hops, which is at `port`.
+    pub fn of_packet(&self, flow: u32, port: u32, hop: u32) -> u32 {
+        match self.by_flow.leaf_at.get(hop as usize) {
+            Some(&leaf) => leaf,
+            None => self.by_flow.find(&Place { flow, port, own: false }).expect("every port has one"),
+        }
     }
 
     /// A leaf of a group whose turn it is, if one holds something and may send.
@@ -217,6 +222,13 @@ impl Leaves {
     #[cold]
     pub fn serving(&self, port: u32, queue: usize) -> usize {
         self.list(self.ring(port, queue).head)
+    }
+
+    /// The leaves of a group that hold something and may send, in turn.
+    pub fn ring_of(&self, port: u32, queue: usize) -> Vec<u32> {
+        let ring = self.ring(port, queue);
+        let next = |leaf: &u32| Some(self.leaves[*leaf as usize].next);
+        std::iter::successors(Some(ring.head), next).take(ring.active as usize).collect()
     }
 
     /// How many leaves of a group hold something and may send.
@@ -372,7 +384,7 @@ impl Core<'_> {
         group.bytes -= size;
         group.data_packets += u64::from(packet.kind == Kind::Data);
         if let Some(oracle) = &mut self.blocking {
-            oracle.packet_leaves(self.leaves.list(leaf), id, packet, self.hops);
+            oracle.packet_leaves(self.leaves.list(leaf), id, packet, self.plan);
         }
         if empty {
             self.leaf_stops(leaf);
@@ -436,6 +448,9 @@ impl Core<'_> {
     pub fn leaf_shift(&mut self, leaf: u32) {
         let at = self.leaves.list(leaf);
         let flow = self.queues[at].head;
+        if self.blocking.is_some() {
+            self.ring_wait_ends(flow);
+        }
         let next = std::mem::replace(&mut self.senders[flow as usize].ring_next, NONE);
         self.queues[at].head = next;
         if next == NONE {
@@ -475,18 +490,22 @@ struct Place {
 struct ByFlow {
     /// By leaf, in order.
     places: Vec<Place>,
-    /// By position in the plan's hops: the leaf of packets that wait there.
+    /// By position in the plan's hops: the leaf of packets that wait there. Empty where
+    /// flows share positions, for devices choose the way of each packet.
     leaf_at: Vec<u32>,
 }
 
 impl ByFlow {
     fn new(plan: &Plan) -> Self {
+        if matches!(plan.load_balancing, LoadBalancing::Packets(_)) {
+            return Self::of_choices(plan);
+        }
         let mut by_flow = Self { places: Vec::new(), leaf_at: vec![NONE; plan.hops.len()] };
         // First the flow of each position. A route begins with a queue pair; the way
         // on of packets under way, with the port that they wait at.
         for (flow, f) in plan.flows.iter().enumerate() {
             by_flow.begin(plan, flow as u32, f.path);
-            if let Some(other) = plan.other_route(flow as u32) {
+            for other in plan.other_routes(flow as u32) {
                 by_flow.begin(plan, flow as u32, other);
             }
         }
@@ -511,6 +530,24 @@ impl ByFlow {
                 by_flow.leaf_at[position] = by_flow.find(&place).unwrap_or(NONE);
             }
         }
+        by_flow
+    }
+
+    /// The leaves where devices choose the way of each packet.
+    fn of_choices(plan: &Plan) -> Self {
+        let mut by_flow = Self::default();
+        for (flow, f) in (0..).zip(&plan.flows) {
+            by_flow.places.push(Place { flow, port: plan.hops[f.path as usize], own: true });
+            let mut ports: Vec<u32> = Vec::new();
+            plan.every_way(f.path, &mut |way| {
+                ports.extend(way[1..].iter().map(|&at| plan.hops[at as usize]));
+                true
+            });
+            ports.sort_unstable();
+            ports.dedup();
+            by_flow.places.extend(ports.into_iter().map(|port| Place { flow, port, own: false }));
+        }
+        by_flow.places.sort_unstable();
         by_flow
     }
 

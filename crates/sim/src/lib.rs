@@ -8,11 +8,13 @@
 //! when a packet comes. Several threads may each run a part of the devices; the
 //! result has the same bytes.
 
+mod balancing;
 mod blocking;
 mod buffer;
 mod by_flow;
 mod congestion;
 mod core;
+mod critical;
 mod deadlock;
 mod deadlock_by_flow;
 mod deadlock_by_root;
@@ -29,6 +31,7 @@ mod packet;
 mod partition;
 mod port;
 mod pull;
+mod telemetry;
 mod world;
 
 use outcome::{Counters, Outcome};

@@ -1,13 +1,13 @@
 //! What a run writes down. Nothing here decides anything.
 
 use crate::outcome::{
-    AteOutcome, Counters, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample,
+    AteOutcome, Counters, DropReason, Drops, FlowOutcome, Pause, PlbOutcome, PortOutcome, Quantity, Sample,
 };
 use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
+use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::ControlFrame;
 
 const NOT_PAUSED: u32 = u32::MAX;
@@ -176,10 +176,10 @@ impl Series {
             note(Quantity::PausedLanes(port), paused.count() as u64);
             *last = p.bytes;
         }
-        if let CongestionControlParams::Dcqcn(params) = &plan.congestion_control {
-            for &flow in &plan.measure.flows {
-                let home = world.home(plan.flows[flow as usize].src);
-                note(Quantity::Rate(flow), home.reactions[flow as usize].rate_at(params, now));
+        for &flow in &plan.measure.flows {
+            let home = world.home(plan.flows[flow as usize].src);
+            if let Some(rate) = home.controls.rate_at(flow, now) {
+                note(Quantity::Rate(flow), rate as u64);
             }
         }
         for (host, last) in (0u32..).zip(&mut self.last_ate) {
@@ -218,6 +218,17 @@ pub fn ate_outcome(world: &World, now: Time) -> Option<AteOutcome> {
             .zip(&plan.flows)
             .map(|(i, f): (usize, _)| world.home(f.src).senders[i].path())
             .collect(),
+    })
+}
+
+/// What senders that change the labels of their flows have done.
+pub fn plb_outcome(world: &World) -> Option<PlbOutcome> {
+    let plan = world.plan;
+    let LoadBalancing::Plb(_) = &plan.load_balancing else { return None };
+    let homes = || (0..).zip(&plan.flows).map(|(i, f): (usize, _)| (i, world.home(f.src)));
+    Some(PlbOutcome {
+        flows: homes().map(|(i, core)| core.labelled[i].changes()).collect(),
+        routes: homes().map(|(i, core)| core.senders[i].path()).collect(),
     })
 }
 

@@ -31,8 +31,13 @@ pub struct Outcome {
     pub waiting: Vec<Wait>,
     /// Who was held up by whose congestion, if the plan asks for it.
     pub blocking: Option<Blocking>,
+    /// Where the time of flows went along their critical paths, if the plan asks for
+    /// it: by flow, then in the order of the path. Flows that did not begin have none.
+    pub paths: Option<Vec<Share>>,
     /// What sources did that chose the first hop of their flows, if they do.
     pub ate: Option<AteOutcome>,
+    /// What senders did that changed the labels of their flows, if they do.
+    pub plb: Option<PlbOutcome>,
     /// What Pyrrha did, if that is the flow control.
     pub pyrrha: Option<Tally>,
     /// Under Pyrrha: who was a root at the end, and who knew of any; in the order of
@@ -49,6 +54,26 @@ pub struct AteOutcome {
     pub sources: Vec<AteSource>,
     /// By flow: where the route of its data starts in the plan's hops.
     pub routes: Vec<u32>,
+}
+
+/// Changes of labels (PLB).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlbOutcome {
+    /// By flow.
+    pub flows: Vec<Relabelling>,
+    /// By flow: where the route of its data starts in the plan's hops at the end.
+    pub routes: Vec<u32>,
+}
+
+/// How often a flow got another label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relabelling {
+    /// For its packets came marked.
+    pub by_marks: u32,
+    /// After a timeout.
+    pub by_timeouts: u32,
+    /// Of all these, how often the other label gave another route.
+    pub moves: u32,
 }
 
 /// A host that chooses the first hop of its flows, and what it sent.
@@ -243,6 +268,66 @@ impl Blocking {
         self.places.extend(other.places);
         self.places.sort_by_key(|place| place.0);
     }
+}
+
+/// A part of the time that a flow took, from its start until it was complete or, of
+/// an unfinished one, until the end of the run. The shares of a flow add up to that
+/// time, to the picosecond; none is 0.
+///
+/// The path is that of the data packet whose arrival was answered with what
+/// completed the flow, and of that answer; before, of what its source did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The flow, by index.
+    pub flow: u32,
+    /// Where on the path, from 0 on: shares of one step have the same `leg` and `port`.
+    pub step: u32,
+    /// The stretch of the path.
+    pub leg: Leg,
+    /// What the time was spent on.
+    pub part: Part,
+    /// The egress port.
+    pub port: PortId,
+    /// The congested port that a pause was for; of [`Part::Own`] and [`Part::Innocent`] only.
+    pub root: Option<PortId>,
+    /// Picoseconds.
+    pub time: Time,
+}
+
+/// A stretch of a critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leg {
+    /// At the source, before the packet is sent.
+    Source,
+    /// The packet's way, the source's port included.
+    Data,
+    /// The way of the answer.
+    Ack,
+}
+
+/// What a part of a critical path was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Packets on a wire: at the source all that the flow sends for the first time,
+    /// behind it this one.
+    Sending,
+    /// Way through a cable.
+    Propagation,
+    /// Waiting behind others in a queue, or ring of queue pairs, that might send.
+    Queueing,
+    /// Waiting in a paused queue, for a congested port on the rest of the way.
+    Own,
+    /// Waiting in a paused queue, for a congested port off the rest of the way.
+    Innocent,
+    /// Held by the flow's pace or its congestion control.
+    Pacing,
+    /// Waiting for a receiver that does not read.
+    Receiver,
+    /// Waiting for a link that is down, or has just recovered.
+    Down,
+    /// Repeats on the wire, and waiting for what lets the source repeat: a NACK, or
+    /// its timer.
+    Recovery,
 }
 
 /// One sample of a series.

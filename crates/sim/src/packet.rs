@@ -48,7 +48,9 @@ pub struct Packet {
     /// Number of the leaf that it left the neighbour from (see [`crate::leaves`]),
     /// below 2^15; and in the highest bit the flow control's own.
     upstream: u16,
-    /// See [`Kind::Nack`]; else 0. Three bytes, so that a packet keeps its size.
+    /// See [`Kind::Nack`]. Of other answers to a flow whose sender changes labels
+    /// (PLB): how many marked packets they tell of. Else 0. Three bytes, so that a
+    /// packet keeps its size.
     pub ahead: [u8; 3],
 }
 
@@ -96,8 +98,13 @@ impl Packet {
 
     /// [`Packet::ahead`] as a number.
     pub fn sacked(&self) -> u32 {
+        self.number + self.told()
+    }
+
+    /// [`Packet::ahead`] as a number by itself.
+    pub fn told(&self) -> u32 {
         let [low, middle, high] = self.ahead;
-        self.number + u32::from_le_bytes([low, middle, high, 0])
+        u32::from_le_bytes([low, middle, high, 0])
     }
 
     /// Three bytes of a number below 2^24.

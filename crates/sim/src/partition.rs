@@ -112,11 +112,22 @@ impl Clusters {
 /// Data packets that cross each port.
 fn crossings(plan: &Plan) -> Vec<u64> {
     let mut packets = vec![1; plan.topology.ports.len()];
-    for flow in &plan.flows {
+    for (index, flow) in plan.flows.iter().enumerate() {
         let count = plan.packet.packets(flow.size);
         for start in [flow.path, flow.ack_path] {
-            for &port in plan.hops[start as usize..].iter().take_while(|&&p| p < ENDS) {
-                packets[port as usize] += count;
+            let mut at = start as usize;
+            loop {
+                let next = plan.hops[at];
+                at += 1;
+                if next < ENDS {
+                    packets[next as usize] += count;
+                } else if let Some(choices) = plan.choices_at(next) {
+                    // The flows take turns: any of the ways, so that all are weighed.
+                    let options = choices.options(next);
+                    at = options[index % options.len()] as usize;
+                } else {
+                    break;
+                }
             }
         }
     }

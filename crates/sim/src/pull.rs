@@ -94,6 +94,9 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         }
         return id;
     }
+    if matches!(flow_control, FlowControl::Pyrrha(pyrrha) if pyrrha.pushes()) {
+        push(core, flow_control, port, queue);
+    }
     while core.leaves.active(port, queue) > 0 {
         let packets = &core.packets;
         let (leaf, _) = core.leaves.settle(port, queue, &core.queues, |q| packets[q.head].size);
@@ -110,6 +113,27 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         }
     }
     NONE
+}
+
+/// Every isolation queue that may send gives its first packet to the one that it goes on
+/// to (see `Variant::push` of Pyrrha).
+#[cold]
+fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) {
+    let lane = (queue - 1) as u8;
+    for leaf in core.leaves.ring_of(port, queue) {
+        let number = core.leaves.number(leaf, lane);
+        if number == 0 || core.queues[core.leaves.list(leaf)].head == NONE {
+            continue;
+        }
+        let id = take(core, flow_control, leaf);
+        let mut passing = core.passing(port, id);
+        passing.queue = number;
+        passing.passed = core.packets[id].upstream();
+        passing.queue = flow_control.onward(core, &mut passing);
+        core.moved(leaf, id);
+        // To the output queue like what arrives: it may be congested by this.
+        join(core, flow_control, id, &mut passing);
+    }
 }
 
 /// It is the turn of an isolation queue: its first packet goes on, and so does what it

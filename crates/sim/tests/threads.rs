@@ -47,7 +47,8 @@ fn scenario(seed: u64) -> String {
     ][pick(7)];
     let scheme = ["pfc", "pfc", "none", "bfc", "per-flow-queue"][pick(5)];
     let transport = ["go-back-n", "irn"][pick(2)];
-    let control = ["none", "dcqcn"][pick(2)];
+    // As often as "none" together, so that the other scenarios' kinds keep their shares.
+    let control = ["none", "none", "none", "none", "dcqcn", "timely", "hpcc", "dctcp"][pick(8)];
     write!(
         text,
         "[topology]\n{topology}\n[switch]\nbuffer = \"{}\"\n[flow_control]\nscheme = \"{scheme}\"\n\
@@ -62,6 +63,10 @@ fn scenario(seed: u64) -> String {
     }
     if pick(3) == 0 {
         text += "ack_priority = 6\n";
+    }
+    if control == "hpcc" {
+        // The way from one datacenter to the other, and detours.
+        text += "[hpcc]\nhops = 10\n";
     }
     text += "[measure]\ninterval = \"7us\"\nports = \"all\"\n";
     if pick(2) == 0 {

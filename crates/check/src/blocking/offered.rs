@@ -13,7 +13,7 @@ pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
         let walk = &walks.walks[w as usize];
         let flow = &plan.flows[walk.flow as usize];
         // Where the source chooses between two routes, each may have all of the flow.
-        let starts = [Some(flow.path), plan.other_route(walk.flow)].into_iter().flatten();
+        let starts = std::iter::once(flow.path).chain(plan.other_routes(walk.flow));
         let first = |start: u32| plan.topology.ports[plan.hops[start as usize] as usize].rate;
         let line = match walk.whole && !walk.answers {
             true => plan.topology.ports[walks.ports(w)[0] as usize].rate,

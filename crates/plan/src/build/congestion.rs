@@ -1,17 +1,17 @@
-//! The congestion control: presets, and the marking that it brings.
+//! The congestion control: which one, DCQCN's presets, and the marking that it brings.
 
-use super::{Context, LONGEST, SHORTEST_TIMER, lanes, routes::Routes};
+use super::{Context, LONGEST, SHORTEST_TIMER, lanes, rates, routes::Routes};
 use crate::error::Error;
 use crate::plan::{Flow, PacketFormat};
 use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, Scenario};
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::Topology;
 use xoff_net::units::{Bandwidth, Bytes, Span};
-use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction, Step};
+use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
+use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
-const GBPS: u64 = 1_000_000_000;
-const MBPS: u64 = 1_000_000;
+pub(super) const GBPS: u64 = 1_000_000_000;
+pub(super) const MBPS: u64 = 1_000_000;
 
 /// The values of a preset.
 fn preset(preset: DcqcnPreset) -> DcqcnParams {
@@ -51,11 +51,8 @@ fn preset(preset: DcqcnPreset) -> DcqcnParams {
     }
 }
 
-/// The marking of a preset, where the scenario has none.
+/// The marking that a congestion control brings, where the scenario has none.
 pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
-    if scenario.transport.congestion_control == CongestionControl::None {
-        return None;
-    }
     let ecn = |k_min, k_max, p_max, per, at| Ecn {
         k_min: Bytes(k_min),
         k_max: Bytes(k_max),
@@ -63,16 +60,20 @@ pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
         per: Some(Bandwidth(per)),
         at,
     };
-    Some(match scenario.dcqcn.unwrap_or_default().preset {
-        DcqcnPreset::Field => ecn(100_000, 400_000, 0.2, 25 * GBPS, MarkAt::Dequeue),
-        // DCQCN's paper, for its switches of 40 Gbit/s.
-        DcqcnPreset::Paper => ecn(5_000, 200_000, 0.01, 40 * GBPS, MarkAt::Enqueue),
-    })
+    match scenario.transport.congestion_control {
+        CongestionControl::None | CongestionControl::Timely | CongestionControl::Hpcc => None,
+        CongestionControl::Dctcp => Some(ecn(300_000, 300_000, 1.0, 100 * GBPS, MarkAt::Dequeue)),
+        CongestionControl::Dcqcn => Some(match scenario.dcqcn.unwrap_or_default().preset {
+            DcqcnPreset::Field => ecn(100_000, 400_000, 0.2, 25 * GBPS, MarkAt::Dequeue),
+            // DCQCN's paper, for its switches of 40 Gbit/s.
+            DcqcnPreset::Paper => ecn(5_000, 200_000, 0.01, 40 * GBPS, MarkAt::Enqueue),
+        }),
+    }
 }
 
 /// The priority of CNPs, if there are any and it is given.
 pub(super) fn priority(cx: &Context<'_>) -> Result<Option<u8>, Error> {
-    if cx.scenario.transport.congestion_control == CongestionControl::None {
+    if cx.scenario.transport.congestion_control != CongestionControl::Dcqcn {
         return Ok(None);
     }
     let given = cx.scenario.dcqcn.unwrap_or_default();
@@ -94,13 +95,37 @@ pub(super) fn build(
     packet: &PacketFormat,
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
-    if cx.scenario.transport.congestion_control == CongestionControl::None {
-        for key in cx.doc.keys("dcqcn") {
-            let message = "had no effect: transport.congestion_control is not \"dcqcn\"";
-            cx.warn(format!("dcqcn.{key}"), message.to_string());
+    let chosen = cx.scenario.transport.congestion_control;
+    for (control, table) in [
+        (CongestionControl::Dcqcn, "dcqcn"),
+        (CongestionControl::Timely, "timely"),
+        (CongestionControl::Hpcc, "hpcc"),
+        (CongestionControl::Dctcp, "dctcp"),
+    ] {
+        for key in cx.doc.keys(table) {
+            if control != chosen {
+                let message = format!("had no effect: transport.congestion_control is not \"{table}\"");
+                cx.warn(format!("{table}.{key}"), message);
+            }
         }
-        return Ok(CongestionControlParams::None);
     }
+    let lines = Lines { topology, routes, flows };
+    match chosen {
+        CongestionControl::None => Ok(CongestionControlParams::None),
+        CongestionControl::Dcqcn => dcqcn(cx, &lines, packet, lane_of),
+        CongestionControl::Timely => rates::timely(cx, &lines),
+        CongestionControl::Hpcc => rates::hpcc(cx, &lines),
+        CongestionControl::Dctcp => rates::dctcp(cx, &lines),
+    }
+}
+
+/// DCQCN's parameters.
+fn dcqcn(
+    cx: &mut Context<'_>,
+    lines: &Lines<'_>,
+    packet: &PacketFormat,
+    lane_of: &dyn Fn(u8) -> u8,
+) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.dcqcn.unwrap_or_default();
     let base = preset(given.preset);
     let reaction = match given.reaction {
@@ -125,11 +150,7 @@ pub(super) fn build(
         let help = format!("write {}B or more, or 0B for no byte counter", packet.largest());
         return Err(cx.doc.error("dcqcn.byte_counter", message, help));
     }
-    let gain = given.gain.unwrap_or(base.gain);
-    if !(gain > 0.0 && gain <= 1.0) {
-        let help = "write a number above 0, up to 1, such as 0.00390625 (1/256)";
-        return Err(cx.doc.error("dcqcn.gain", format!("g = {gain} is out of range"), help));
-    }
+    let gain = share(cx, "dcqcn.gain", "g", given.gain.unwrap_or(base.gain), "0.00390625 (1/256)")?;
     if reaction == Reaction::Immediate && given.decrease_interval.is_some() {
         let message = "had no effect: the immediate reaction decreases at each CNP";
         cx.warn("dcqcn.decrease_interval".to_string(), message.to_string());
@@ -144,17 +165,22 @@ pub(super) fn build(
             }
         }
     }
-    let step = |given: Option<Bandwidth>, base: Step| given.map_or(base, |r| Step::Rate(r.0));
     let minimum_rate = step(given.minimum_rate, base.minimum_rate);
-    check_minimum(cx, topology, routes, flows, minimum_rate)?;
+    check_minimum(cx, "dcqcn.minimum_rate", lines, minimum_rate)?;
     Ok(CongestionControlParams::Dcqcn(DcqcnParams {
         reaction,
         cnp_interval,
         cnp_size: cnp_size as u32,
         cnp_lane: priority(cx)?.map(lane_of),
-        alpha_timer: timer(cx, "alpha_timer", given.alpha_timer, base.alpha_timer)?,
-        decrease_interval: timer(cx, "decrease_interval", given.decrease_interval, base.decrease_interval)?,
-        increase_timer: timer(cx, "increase_timer", given.increase_timer, base.increase_timer)?,
+        alpha_timer: timer(cx, "dcqcn", "alpha_timer", given.alpha_timer, base.alpha_timer)?,
+        decrease_interval: timer(
+            cx,
+            "dcqcn",
+            "decrease_interval",
+            given.decrease_interval,
+            base.decrease_interval,
+        )?,
+        increase_timer: timer(cx, "dcqcn", "increase_timer", given.increase_timer, base.increase_timer)?,
         byte_counter,
         gain,
         fast_recovery: given.fast_recovery.unwrap_or(base.fast_recovery),
@@ -165,15 +191,42 @@ pub(super) fn build(
     }))
 }
 
-/// Refuses a minimum rate from which no flow can come down. Where some flows can,
-/// or it is the preset's, the others are warned of.
-fn check_minimum(
+/// What line rates follow from.
+pub(super) struct Lines<'p> {
+    pub(super) topology: &'p Topology,
+    pub(super) routes: &'p Routes,
+    pub(super) flows: &'p [Flow],
+}
+
+/// A rate that is given, or the preset's.
+pub(super) fn step(given: Option<Bandwidth>, base: Step) -> Step {
+    given.map_or(base, |rate| Step::Rate(rate.0))
+}
+
+/// Refuses a number that is not above 0 and at most 1.
+pub(super) fn share(
+    cx: &Context<'_>,
+    key: &str,
+    symbol: &str,
+    value: f64,
+    example: &str,
+) -> Result<f64, Error> {
+    if value > 0.0 && value <= 1.0 {
+        return Ok(value);
+    }
+    let help = format!("write a number above 0, up to 1, such as {example}");
+    Err(cx.doc.error(key, format!("{symbol} = {value} is out of range"), help))
+}
+
+/// Refuses a minimum rate, given as `key`, from which no flow can come down. Where
+/// some flows can, or it is the preset's, the others are warned of.
+pub(super) fn check_minimum(
     cx: &mut Context<'_>,
-    topology: &Topology,
-    routes: &Routes,
-    flows: &[Flow],
+    key: &str,
+    lines: &Lines<'_>,
     minimum: Step,
 ) -> Result<(), Error> {
+    let Lines { topology, routes, flows } = *lines;
     let Step::Rate(minimum) = minimum else { return Ok(()) };
     // A flow's line rate is its own rate, if it has one, or that of its host's port.
     // Of two between which the host chooses, the faster one.
@@ -191,7 +244,6 @@ fn check_minimum(
     if held == 0 {
         return Ok(());
     }
-    let key = "dcqcn.minimum_rate";
     let minimum = Bandwidth(minimum);
     if held == flows.len() && cx.doc.get(key).is_some() {
         let message = format!("no flow has a line rate above {minimum}, so that none could ever slow down");
@@ -205,11 +257,18 @@ fn check_minimum(
     Ok(())
 }
 
-fn timer(cx: &Context<'_>, key: &str, given: Option<Span>, base: Time) -> Result<Time, Error> {
+/// A timer of `table`, which is given or the preset's.
+pub(super) fn timer(
+    cx: &Context<'_>,
+    table: &str,
+    key: &str,
+    given: Option<Span>,
+    base: Time,
+) -> Result<Time, Error> {
     let span = given.unwrap_or(Span(base));
     if (SHORTEST_TIMER..=LONGEST).contains(&span.0) {
         return Ok(span.0);
     }
     let help = format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST));
-    Err(cx.doc.error(&format!("dcqcn.{key}"), format!("{key} = {span} is out of range"), help))
+    Err(cx.doc.error(&format!("{table}.{key}"), format!("{key} = {span} is out of range"), help))
 }

@@ -17,6 +17,7 @@ pub(super) fn warn(
     unused_buffers(cx, topology, slow, buffers);
     readers(cx, topology);
     stops(cx);
+    oracles(cx);
     tiers(cx, lanes);
 }
 
@@ -75,6 +76,15 @@ fn stops(cx: &mut Context<'_>) {
         } else if duration.is_some_and(|d| stop > d) {
             cx.warn(key, format!("had no effect: no flow starts after run.duration, before {stop}"));
         }
+    }
+}
+
+/// An oracle that is switched off, and on again by what needs it.
+fn oracles(cx: &mut Context<'_>) {
+    let m = &cx.scenario.measure;
+    if m.explain && !m.blocking && cx.doc.get("measure.blocking").is_some() {
+        let message = "had no effect: measure.explain needs the oracle, and switches it on";
+        cx.warn("measure.blocking".into(), message.into());
     }
 }
 

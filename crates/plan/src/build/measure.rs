@@ -52,10 +52,11 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
             return Err(cx.doc.error(&format!("measure.{key}"), message, help));
         }
     };
-    if m.blocking {
+    let blocking = m.blocking || m.explain;
+    if blocking {
         check_oracle(cx, topology)?;
     }
-    Ok(Measure { interval, ports, flows: Vec::new(), blocking: m.blocking })
+    Ok(Measure { interval, ports, flows: Vec::new(), blocking, explain: m.explain })
 }
 
 /// Refuses the blocking oracle where its table (for each ingress, priority and
@@ -68,7 +69,8 @@ fn check_oracle(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     }
     let message = format!("the blocking oracle would need up to {} GiB for this network", need >> 30);
     let help = format!("{} GiB are the most: remove the key, or choose a smaller network", MEMORY >> 30);
-    Err(cx.doc.error("measure.blocking", message, help))
+    let key = if cx.scenario.measure.blocking { "measure.blocking" } else { "measure.explain" };
+    Err(cx.doc.error(key, message, help))
 }
 
 /// The flows whose rate is sampled, of `flows` in the run.

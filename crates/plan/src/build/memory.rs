@@ -1,6 +1,6 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, LONGEST, alpha_q16, bytes};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bytes, pyrrha};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{self, HeadroomRule, Pfc};
@@ -96,14 +96,19 @@ pub(super) fn build(
     lanes: &[Lane],
     packet: &PacketFormat,
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
-    let pfc = cx.scenario.flow_control.pfc();
+    let legacy = pyrrha::legacy(cx, topology)?;
+    let pfc = legacy.as_ref().map(|l| &l.pfc).or(cx.scenario.flow_control.pfc());
+    let runs_pfc = |id: usize, lane: &Lane| match &legacy {
+        Some(legacy) => legacy.link[id],
+        None => lane.lossless,
+    };
     // Links are few in kind: each kind's account is worked out once.
     let mut kinds: BTreeMap<(u64, u64), Account> = BTreeMap::new();
     let mut accounts = Vec::with_capacity(topology.ports.len() * lanes.len());
     for (id, port) in topology.ports.iter().enumerate() {
         for lane in lanes {
             accounts.push(match pfc {
-                Some(pfc) if lane.lossless => match kinds.get(&(port.rate, port.delay)) {
+                Some(pfc) if runs_pfc(id, lane) => match kinds.get(&(port.rate, port.delay)) {
                     Some(account) => account.clone(),
                     None => {
                         let account = account(cx, topology, id as PortId, port, pfc, packet)?;

@@ -2,6 +2,7 @@
 //! wrong with the scenario as a whole is found here, before anything runs.
 
 mod ate;
+mod balancing;
 mod congestion;
 mod effects;
 mod faults;
@@ -13,6 +14,7 @@ mod memory;
 mod offered;
 mod portfc;
 mod pyrrha;
+mod rates;
 mod reroute;
 mod routes;
 mod sizes;
@@ -104,6 +106,7 @@ pub(crate) fn plan(
     let mut topology = files::topology(&cx)?;
     check_links(&cx, &topology)?;
     flow_control::check_relay(&mut cx, &topology)?;
+    balancing::check(&mut cx, &topology)?;
     let listed = files::flows(&cx, &topology)?;
     let mut used = used_priorities(&cx, &listed)?;
     let tags = tags::layout(&mut cx, &topology, &packet, &listed, end, &mut used)?;
@@ -124,8 +127,11 @@ pub(crate) fn plan(
     let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
     let congestion_control = congestion::build(&mut cx, &topology, &routes, &flows, &packet, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
+    let load_balancing = balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes)?;
     let faults = faults::read(&mut cx, &topology, end, &packet)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &faults, end)?;
+    let choices = routes.choices.as_ref().map_or(&[][..], |c| &c.routes);
+    rates::check_hops(&cx, &congestion_control, &topology, &flows, &routes.hops, choices, &planned)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
@@ -173,6 +179,7 @@ pub(crate) fn plan(
         gates: offers.gates,
         flows,
         hops,
+        load_balancing,
         packet,
         flow_control,
         transport,
@@ -230,10 +237,11 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
         let message = format!("{key} = {value} is out of range");
         Err(cx.doc.error(&format!("transport.{key}"), message, format!("write {least}B to {most}B")))
     };
+    let telemetry = rates::telemetry(cx)?;
     Ok(PacketFormat {
         mtu: within("mtu", t.mtu, 1, 65_535)?,
-        header: within("header", t.header, 0, 10_000)?,
-        ack: within("ack", t.ack, 1, 10_000)?,
+        header: within("header", t.header, 0, 10_000)? + telemetry,
+        ack: within("ack", t.ack, 1, 10_000)? + telemetry,
     })
 }
 

@@ -1,14 +1,16 @@
 //! Pyrrha's parameters, resolved for every port.
 
 use super::flow_control::time;
-use super::{Context, bytes};
+use super::{Context, alpha_q16, bytes, memory, node};
 use crate::error::Error;
 use crate::plan::Receiver;
-use crate::scenario::{Pyrrha, PyrrhaAcks, PyrrhaHosts, PyrrhaMerging, PyrrhaOrganisation};
+use crate::scenario::{
+    FlowControl, Pfc, Pyrrha, PyrrhaAcks, PyrrhaHosts, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant,
+};
 use std::sync::Arc;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
-use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, Places, PyrrhaParams};
+use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, Places, PyrrhaParams, Variant};
 
 /// Refuses values out of range.
 pub(super) fn check(cx: &Context<'_>, pyrrha: &Pyrrha) -> Result<(), Error> {
@@ -16,7 +18,55 @@ pub(super) fn check(cx: &Context<'_>, pyrrha: &Pyrrha) -> Result<(), Error> {
         let message = format!("queues = {} is out of range", pyrrha.queues);
         return Err(cx.doc.error("flow_control.queues", message, "write a whole number from 1 to 1024"));
     }
+    if let Some(legacy) = &pyrrha.legacy {
+        if legacy.switches.is_empty() {
+            let help = "name switches, or remove the table";
+            return Err(cx.doc.error("flow_control.legacy.switches", "no switch is named", help));
+        }
+        if let Some(alpha) = legacy.alpha {
+            alpha_q16(cx, "flow_control.legacy.alpha", alpha)?;
+        }
+        if !cx.scenario.failure.is_empty() {
+            let message = "links that fail beside switches that know PFC alone are not simulated";
+            let help = "remove [[failure]], or flow_control.legacy";
+            return Err(cx.doc.error("flow_control.legacy", message, help));
+        }
+    }
     time(cx, "response_time", pyrrha.response_time)
+}
+
+/// Switches that know PFC alone, and what they ask of others.
+pub(super) struct Legacy {
+    /// PFC on their links.
+    pub(super) pfc: Pfc,
+    /// By port: its link is one of theirs, and runs PFC.
+    pub(super) link: Vec<bool>,
+    /// By port: it is one of theirs.
+    switch: Vec<bool>,
+}
+
+/// Those that the scenario names, if it does.
+pub(super) fn legacy(cx: &Context<'_>, topology: &Topology) -> Result<Option<Legacy>, Error> {
+    let FlowControl::Pyrrha(pyrrha) = &cx.scenario.flow_control else { return Ok(None) };
+    let Some(keys) = &pyrrha.legacy else { return Ok(None) };
+    let mut named = vec![false; topology.nodes.len()];
+    for (i, name) in keys.switches.iter().enumerate() {
+        let path = format!("flow_control.legacy.switches[{i}]");
+        let node = node(cx, topology, &path, name)?;
+        if topology.nodes[node as usize].kind == NodeKind::Host {
+            return Err(cx.doc.error(&path, format!("`{name}` is a host"), "name a switch"));
+        }
+        if std::mem::replace(&mut named[node as usize], true) {
+            return Err(cx.doc.error(&path, format!("`{name}` is listed twice"), "remove one of the two"));
+        }
+    }
+    let is = |port: PortId| named[topology.ports[port as usize].node as usize];
+    let ports = 0..topology.ports.len() as PortId;
+    Ok(Some(Legacy {
+        pfc: Pfc { alpha: keys.alpha, response_time: pyrrha.response_time, ..Pfc::default() },
+        link: ports.clone().map(|p| is(p) || is(topology.ports[p as usize].peer)).collect(),
+        switch: ports.map(is).collect(),
+    }))
 }
 
 /// The parameters on the ports of `topology`, the inner ones of slow hosts included.
@@ -30,6 +80,8 @@ pub(super) fn params(
         Threshold::Bytes(b) => b.to_string(),
         bdp => format!("{bdp} ({})", bytes(resolved)),
     };
+    let legacy = legacy(cx, topology)?;
+    let is_legacy = |port: PortId| legacy.as_ref().is_some_and(|l| l.switch[port as usize]);
     let (mut k_pause, mut k_resume) = (Vec::new(), Vec::new());
     for (id, port) in (0..).zip(&topology.ports) {
         // A slow host pauses by what it holds: of its inner port, which has no delay, the
@@ -50,7 +102,8 @@ pub(super) fn params(
             let help = "choose `k_resume` no larger than `k_pause`";
             return Err(cx.doc.error("flow_control.k_resume", message, help));
         }
-        k_pause.push(pause);
+        // A switch that knows PFC alone is never a root.
+        k_pause.push(if is_legacy(id) { u64::MAX } else { pause });
         k_resume.push(resume);
     }
     let kind = |node: u32| topology.nodes[node as usize].kind;
@@ -58,6 +111,9 @@ pub(super) fn params(
         of: topology.ports.iter().map(|p| (p.node, p.index)).collect(),
         ports: topology.nodes.iter().map(|n| n.ports.clone()).collect(),
         host: topology.ports.iter().map(|p| kind(p.node) == NodeKind::Host).collect(),
+        to_host: (0..topology.ports.len() as PortId)
+            .map(|p| kind(topology.neighbour(p)) == NodeKind::Host)
+            .collect(),
     };
     Ok(PyrrhaParams {
         organisation: match pyrrha.organisation {
@@ -74,6 +130,15 @@ pub(super) fn params(
         k_resume,
         hosts_obey: pyrrha.hosts == PyrrhaHosts::Obey,
         acks_in_queues: pyrrha.acks == PyrrhaAcks::Queues,
+        variant: Variant {
+            push: pyrrha.variants.contains(&PyrrhaVariant::Push),
+            reclaim_at_once: pyrrha.variants.contains(&PyrrhaVariant::ReclaimAtOnce),
+            merge_only_ends: pyrrha.variants.contains(&PyrrhaVariant::MergeOnlyEnds),
+            hosts_are_no_leaves: pyrrha.variants.contains(&PyrrhaVariant::HostsAreNoLeaves),
+            count_by_ingress: pyrrha.variants.contains(&PyrrhaVariant::CountByIngress),
+        },
+        deaf: legacy.as_ref().map_or_else(Vec::new, |l| l.link.clone()),
+        pfc: legacy.map(|l| memory::params(&l.pfc)),
         places: Arc::new(places),
         response_time: pyrrha.response_time.0,
     })

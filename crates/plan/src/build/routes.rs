@@ -32,6 +32,16 @@ pub(super) struct Routes {
     pub(super) end: Time,
 }
 
+/// The algorithm.
+pub(super) fn kind(cx: &Context<'_>, topology: &Topology) -> RoutingKind {
+    let routing = &cx.scenario.routing;
+    routing.kind.unwrap_or(match topology.cube {
+        None => RoutingKind::ShortestPath,
+        Some(_) if routing.overrides.is_empty() => RoutingKind::Bcube,
+        Some(_) => RoutingKind::ShortestPath,
+    })
+}
+
 impl Routes {
     pub(super) fn new(
         cx: &Context<'_>,
@@ -39,11 +49,7 @@ impl Routes {
         slow: &BTreeMap<NodeId, Slow>,
     ) -> Result<Self, Error> {
         let routing = &cx.scenario.routing;
-        let kind = routing.kind.unwrap_or(match topology.cube {
-            None => RoutingKind::ShortestPath,
-            Some(_) if routing.overrides.is_empty() => RoutingKind::Bcube,
-            Some(_) => RoutingKind::ShortestPath,
-        });
+        let kind = kind(cx, topology);
         let mut overrides = Vec::new();
         for (i, o) in routing.overrides.iter().enumerate() {
             let at = |key: &str| format!("routing.overrides[{i}].{key}");

@@ -4,7 +4,7 @@ use super::{Context, LONGEST, SHORTEST_TIMER, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{ENDS, Flow, IrnFlow, PacketFormat};
-use crate::scenario::TransportKind as Kind;
+use crate::scenario::{CongestionControl, TransportKind as Kind};
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::Topology;
 use xoff_net::units::{Span, Threshold};
@@ -63,7 +63,9 @@ pub(super) fn build(
         }
     };
     let rto = cx.scenario.transport.rto.0;
-    Ok((TransportParams { kind: TransportKind::GoBackN, ack_every, rto, window }, Vec::new()))
+    let variable_window = variable_window(cx, routes)?;
+    let params = TransportParams { kind: TransportKind::GoBackN, ack_every, rto, window, variable_window };
+    Ok((params, Vec::new()))
 }
 
 /// Facts of a flow's route that IRN needs.
@@ -161,8 +163,47 @@ fn irn(
         ack_every: cx.scenario.transport.ack_every,
         rto: high.max(inter_high),
         window: None,
+        variable_window: variable_window(cx, routes)?,
     };
     Ok((params, out))
+}
+
+/// T of the window that follows the rate, if there is one.
+fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>, Error> {
+    let t = &cx.scenario.transport;
+    let control = t.congestion_control;
+    let brings = matches!(control, CongestionControl::Hpcc | CongestionControl::Dctcp);
+    let wanted = t.variable_window.unwrap_or(brings);
+    let base = base_rtt(cx, routes)?;
+    if control == CongestionControl::None && t.variable_window.is_some() {
+        let message = "had no effect: without transport.congestion_control no flow's rate changes";
+        cx.warn("transport.variable_window".to_string(), message.to_string());
+    }
+    let window = (wanted && control != CongestionControl::None).then_some(base);
+    if window.is_none() && control != CongestionControl::Hpcc {
+        if t.base_rtt.is_some() {
+            let message = "had no effect: there is neither transport.variable_window nor `hpcc`";
+            cx.warn("transport.base_rtt".to_string(), message.to_string());
+        }
+    } else if base < routes.longest {
+        let message = format!(
+            "{} are shorter than the longest unloaded round trip, {} ns: flows on it cannot reach their line rate",
+            Span(base),
+            routes.longest.div_ceil(1_000)
+        );
+        cx.warn("transport.base_rtt".to_string(), message);
+    }
+    Ok(window)
+}
+
+/// T: the base round-trip time.
+pub(super) fn base_rtt(cx: &Context<'_>, routes: &Routes) -> Result<Time, Error> {
+    let Some(given) = cx.scenario.transport.base_rtt else { return Ok(routes.longest.max(1)) };
+    if (SHORTEST_TIMER..=LONGEST).contains(&given.0) {
+        return Ok(given.0);
+    }
+    let help = format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST));
+    Err(cx.doc.error("transport.base_rtt", format!("base_rtt = {given} is out of range"), help))
 }
 
 /// The links of a route of the pool, by egress port. (A slow receiver's inner port is none.)

@@ -245,7 +245,7 @@ pub enum PortFcFlags {
 
 /// Pyrrha, flow control by congestion roots (2026). Nothing is reserved: what does not
 /// fit is dropped, and a transport that repeats selectively (`irn`) suits it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pyrrha {
     /// How isolation queues are organised.
@@ -274,9 +274,45 @@ pub struct Pyrrha {
     /// Where ACKs wait.
     #[serde(default)]
     pub acks: PyrrhaAcks,
+    /// Rules that are read otherwise than here, to see what they do.
+    #[serde(default)]
+    pub variants: Vec<PyrrhaVariant>,
+    /// Switches that know PFC and not Pyrrha: every link of theirs runs PFC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub legacy: Option<PyrrhaLegacy>,
     /// From the arrival of a frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
+}
+
+/// A rule of Pyrrha that is read otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PyrrhaVariant {
+    /// While the wire is busy every isolation queue that may send feeds the output queue
+    /// a packet for each that is sent, rather than in turn with it.
+    Push,
+    /// A port that has abdicated may claim to be a root with the next packet.
+    ReclaimAtOnce,
+    /// A merge ends the old root's pause, and the new root's begins with a frame of its own.
+    MergeOnlyEnds,
+    /// Switches do not wait for what hosts release, and hosts release nothing.
+    HostsAreNoLeaves,
+    /// An isolation queue pauses and resumes a neighbour by what has come from it alone,
+    /// rather than by its length.
+    CountByIngress,
+}
+
+/// Switches that know PFC and not Pyrrha.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PyrrhaLegacy {
+    /// Their names.
+    pub switches: Vec<String>,
+    /// PFC on their links: an ingress pauses its peer at this multiple of what is free of
+    /// the shared buffer. Default 0.125.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
 }
 
 /// How isolation queues are organised.
@@ -344,6 +380,8 @@ impl Default for Pyrrha {
             merging: PyrrhaMerging::default(),
             hosts: PyrrhaHosts::default(),
             acks: PyrrhaAcks::default(),
+            variants: Vec::new(),
+            legacy: None,
             response_time: defaults::zero_time(),
         }
     }

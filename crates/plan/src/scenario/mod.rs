@@ -2,7 +2,9 @@
 //! else: the JSON Schema is made from these types.
 
 mod ate;
+mod balancing;
 mod collective;
+mod congestion;
 mod faults;
 mod flow_control;
 mod text;
@@ -10,11 +12,13 @@ mod traffic;
 mod transport;
 
 pub use ate::{Ate, AteUpdate};
+pub use balancing::{Drill, LoadBalancing, Plb};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
+pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
     Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
-    PyrrhaMerging, PyrrhaOrganisation, Relay, TagRule, Tagger, TaggerKeys,
+    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, TagRule, Tagger, TaggerKeys,
 };
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
@@ -71,6 +75,15 @@ pub struct Scenario {
     /// The congestion control `dcqcn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcqcn: Option<Dcqcn>,
+    /// The congestion control `timely`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timely: Option<Timely>,
+    /// The congestion control `hpcc`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hpcc: Option<Hpcc>,
+    /// The congestion control `dctcp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dctcp: Option<Dctcp>,
     /// What is sent. At least one.
     pub traffic: Vec<Traffic>,
     /// Duration and seed.
@@ -105,6 +118,15 @@ pub struct Routing {
     /// instead of by the hash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ate: Option<Ate>,
+    /// How flows spread over equal paths.
+    #[serde(default, skip_serializing_if = "LoadBalancing::is_ecmp")]
+    pub load_balancing: LoadBalancing,
+    /// The load balancing `drill`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drill: Option<Drill>,
+    /// The load balancing `plb`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plb: Option<Plb>,
 }
 
 /// A static route: at switch `at`, packets for host `to` leave towards `via`.
@@ -358,6 +380,16 @@ pub struct Transport {
     /// packets, and the default is `"1bdp"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Threshold>,
+    /// A window of its own that follows a flow's rate R: no packet is begun while R
+    /// times `base_rtt` or more of payload are in flight. Where there are other
+    /// windows, the smaller one rules. If not given, `hpcc` and `dctcp` have it and
+    /// the other congestion controls have not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variable_window: Option<bool>,
+    /// T, the base round-trip time of `variable_window` and of `hpcc`, 100 ns or
+    /// longer; the longest unloaded round trip among the flows if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_rtt: Option<Span>,
     /// Priority of ACKs; that of the data if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 7))]
@@ -373,18 +405,6 @@ pub enum TransportKind {
     GoBackN,
     /// Selective repeat with a window of a BDP (IRN, SIGCOMM 2018).
     Irn,
-}
-
-/// Congestion controls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CongestionControl {
-    /// Line rate, or the flow's own pace.
-    #[default]
-    None,
-    /// DCQCN: switches mark, receivers notify, senders adapt a rate per flow
-    /// (SIGCOMM 2015).
-    Dcqcn,
 }
 
 /// Duration and seed.
@@ -419,6 +439,10 @@ pub struct Measure {
     /// packets wait in paused queues to ports on their way, or off it.
     #[serde(default)]
     pub blocking: bool,
+    /// Whether the time of each flow is accounted for along its critical path, which
+    /// is what `xoff explain` shows. The oracle of `blocking` then watches, too.
+    #[serde(default)]
+    pub explain: bool,
     /// Flows whose rate is sampled, by their `id` in results: the rate that the
     /// congestion control grants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -522,6 +546,8 @@ impl Default for Transport {
             ack_every: defaults::one(),
             rto: defaults::rto(),
             window: None,
+            variable_window: None,
+            base_rtt: None,
             ack_priority: None,
         }
     }

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use xoff_net::topology::{Node, NodeKind, Port, PortId, Topology};
+use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{Account, Buffer, DELIVER, Faults, Flow, Lane, Limit, Measure, PacketFormat, Plan};
 use xoff_schemes::flow_control::pfc::{PfcParams, Relay};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
@@ -127,6 +128,7 @@ pub fn plan() -> Plan {
         flows,
         gates: Vec::new(),
         hops,
+        load_balancing: LoadBalancing::Ecmp,
         packet: PacketFormat { mtu: 1_000, header: 62, ack: 66 },
         flow_control: FlowControlParams::Pfc(PfcParams {
             quanta: 65_535,
@@ -138,6 +140,7 @@ pub fn plan() -> Plan {
             ack_every: 1,
             rto: 1_000 * US,
             window: None,
+            variable_window: None,
         },
         irn: Vec::new(),
         congestion_control: xoff_schemes::congestion_control::CongestionControlParams::None,
@@ -186,7 +189,11 @@ pub fn healthy(plan: &Plan) -> Outcome {
         drops: Vec::new(),
         deadlock: None,
         blocking: None,
+        paths: None,
         ate: None,
+        plb: None,
+        pyrrha: None,
+        roots: Vec::new(),
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

@@ -39,7 +39,8 @@
 //! last bit. Arithmetic is IEEE addition, multiplication, division and rounding
 //! up, the same everywhere. An α below 2⁻⁶⁴ is taken for 0.
 
-use xoff_kernel::time::{SECOND, Time};
+use super::{Step, gap_at};
+use xoff_kernel::time::Time;
 
 /// α below this is 0.
 const NOTHING: f64 = 1.0 / (1u128 << 64) as f64;
@@ -86,25 +87,6 @@ pub enum Reaction {
     Periodic,
     /// At once.
     Immediate,
-}
-
-/// A rate, or a share of the flow's line rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Bits per second.
-    Rate(u64),
-    /// The line rate divided by this.
-    LineShare(u64),
-}
-
-impl Step {
-    /// Bits per second for a flow whose line rate is `line`.
-    pub fn of(self, line: f64) -> f64 {
-        match self {
-            Step::Rate(rate) => rate as f64,
-            Step::LineShare(divisor) => line / divisor as f64,
-        }
-    }
 }
 
 /// The sending end of a flow.
@@ -215,7 +197,7 @@ impl ReactionPoint {
         if self.rate >= self.line {
             return None;
         }
-        Some((f64::from(size) * (8.0 * SECOND as f64) / self.rate).ceil() as Time)
+        Some(gap_at(size, self.rate))
     }
 
     /// Brings the state up to `now`.
@@ -313,7 +295,7 @@ impl NotificationPoint {
     /// an interval of 0, the next answer carries the news instead.)
     pub fn on_marked(&mut self, params: &DcqcnParams, now: Time) -> bool {
         if params.cnp_interval == 0 {
-            self.marked = true;
+            self.echo();
             return false;
         }
         let goes = now >= self.next;
@@ -321,6 +303,11 @@ impl NotificationPoint {
             self.next = now.saturating_add(params.cnp_interval);
         }
         goes
+    }
+
+    /// A marked packet arrived, and the next answer carries the news.
+    pub fn echo(&mut self) {
+        self.marked = true;
     }
 
     /// An ACK or NACK goes back. Answers whether it says that marked packets came.

@@ -1,6 +1,11 @@
 //! Congestion controls: what sets a sender's rate.
 
 pub mod dcqcn;
+pub mod dctcp;
+pub mod hpcc;
+pub mod timely;
+
+use xoff_kernel::time::{SECOND, Time};
 
 /// Parameters of the congestion control, resolved.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,4 +14,76 @@ pub enum CongestionControlParams {
     None,
     /// DCQCN: marks, notifications, and a rate per flow.
     Dcqcn(dcqcn::DcqcnParams),
+    /// TIMELY: round-trip times, and a rate per flow.
+    Timely(timely::TimelyParams),
+    /// HPCC: telemetry of every hop, and a window and rate per flow.
+    Hpcc(hpcc::HpccParams),
+    /// DCTCP with a rate: the share of marks, once per round trip.
+    Dctcp(dctcp::DctcpParams),
+}
+
+impl CongestionControlParams {
+    /// The lane of congestion notifications, if they have one of their own.
+    pub fn cnp_lane(&self) -> Option<u8> {
+        match self {
+            Self::Dcqcn(dcqcn) => dcqcn.cnp_lane,
+            Self::None | Self::Timely(_) | Self::Hpcc(_) | Self::Dctcp(_) => None,
+        }
+    }
+}
+
+/// A rate, or a share of the flow's line rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Bits per second.
+    Rate(u64),
+    /// The line rate divided by this.
+    LineShare(u64),
+}
+
+impl Step {
+    /// Bits per second for a flow whose line rate is `line`.
+    pub fn of(self, line: f64) -> f64 {
+        match self {
+            Step::Rate(rate) => rate as f64,
+            Step::LineShare(divisor) => line / divisor as f64,
+        }
+    }
+}
+
+/// How long the next packet must wait behind one of `size` wire bytes at `rate`
+/// bits per second, in picoseconds, rounded up.
+#[inline]
+pub fn gap_at(size: u32, rate: f64) -> Time {
+    (f64::from(size) * (8.0 * SECOND as f64) / rate).ceil() as Time
+}
+
+/// Packets of `mtu` payload bytes that may be in flight with a window of `rate`
+/// bits per second times `round_trip` picoseconds: as long as less than the window
+/// is in flight, one more may go. At least 1.
+pub fn window_at(rate: f64, round_trip: Time, mtu: u32) -> u32 {
+    let bytes = rate * round_trip as f64 / (8.0 * SECOND as f64);
+    // A cast saturates.
+    ((bytes / f64::from(mtu)).ceil() as u32).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 Gbit/s for 8 us are 100,000 B: 100 packets of 1,000 B, and 67 of 1,500 B,
+    /// of which the last begins below the window and ends above it.
+    #[test]
+    fn windows_in_packets() {
+        assert_eq!(window_at(1e11, 8_000_000, 1_000), 100);
+        assert_eq!(window_at(1e11, 8_000_000, 1_500), 67);
+        assert_eq!(window_at(1e6, 8_000_000, 1_500), 1);
+        assert_eq!(window_at(1e15, Time::MAX, 1), u32::MAX);
+    }
+
+    /// 1,000 B at 3 Gbit/s take 2,666,666.67 ps.
+    #[test]
+    fn gaps_are_rounded_up() {
+        assert_eq!((gap_at(1_000, 3e9), gap_at(1_000, 1e9)), (2_666_667, 8_000_000));
+    }
 }

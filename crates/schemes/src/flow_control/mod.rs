@@ -400,7 +400,8 @@ impl FlowControl {
     /// Number of timers that it arms, counted from 0.
     pub fn timers(&self) -> usize {
         match self {
-            Self::None | Self::PortFc(_) | Self::Pyrrha(_) => 0,
+            Self::None | Self::PortFc(_) => 0,
+            Self::Pyrrha(pyrrha) => pyrrha.pfc.as_ref().map_or(0, Pfc::timers),
             Self::Pfc(pfc) => pfc.timers(),
             Self::Bfc(bfc) => bfc.timers(),
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
@@ -411,8 +412,13 @@ impl FlowControl {
     /// admission or a release.
     pub fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
         match self {
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => {}
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
+            Self::Pyrrha(pyrrha) => {
+                if let Some(pfc) = &mut pyrrha.pfc {
+                    pfc.crossed(device, port, lane, crossing);
+                }
+            }
         }
     }
 
@@ -473,6 +479,9 @@ impl FlowControl {
             }
             (Self::PortFc(portfc), ControlFrame::PortPause(frame)) => portfc.received(device, port, frame),
             (Self::Pyrrha(pyrrha), ControlFrame::RootPause(frame)) => pyrrha.received(device, port, frame),
+            (Self::Pyrrha(Pyrrha { pfc: Some(pfc), .. }), ControlFrame::Pfc(frame)) => {
+                pfc.received(device, port, frame);
+            }
             // A scheme understands its own frames alone.
             (
                 Self::None
@@ -534,7 +543,12 @@ impl FlowControl {
     /// Both halves: `timer` went off.
     pub fn timer(&mut self, device: &mut impl Device, timer: u32) {
         match self {
-            Self::None | Self::PortFc(_) | Self::Pyrrha(_) => {}
+            Self::None | Self::PortFc(_) => {}
+            Self::Pyrrha(pyrrha) => {
+                if let Some(pfc) = &mut pyrrha.pfc {
+                    pfc.timer(device, timer);
+                }
+            }
             Self::Pfc(pfc) => pfc.timer(device, timer),
             Self::Bfc(bfc) => bfc.timer(device, timer),
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),

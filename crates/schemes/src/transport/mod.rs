@@ -17,6 +17,10 @@ pub struct TransportParams {
     pub rto: Time,
     /// Most payload bytes in flight; `None` is no bound. (IRN bounds each flow by itself.)
     pub window: Option<u64>,
+    /// With a congestion control: a flow's rate times this round trip, in
+    /// picoseconds, bounds what it has in flight, too (see
+    /// [`crate::congestion_control::window_at`]).
+    pub variable_window: Option<Time>,
 }
 
 /// The transports.

@@ -82,9 +82,10 @@
 //!
 //! **Single tier.** There is one queue for each set of roots that packets match, which
 //! may send while none of the set is paused. A packet joins the queue that holds its
-//! flow's last packet; without one, that of the roots on its path. When its turn comes
-//! and its path by then has other roots than the queue's, it moves on
-//! (`pyrrha.reorder-single-tier`). A queue that is too long pauses for those of its
+//! flow's last packet; without one, that of the paused roots on its path. When its turn
+//! comes, and its path by then has other roots that are paused than the queue's, it moves
+//! to the queue of these; packets of its flow behind it follow while it is there, so that
+//! none overtakes it (`pyrrha.reorder-single-tier`). A queue that is too long pauses for those of its
 //! roots that are paused, or for all.
 //!
 //! **Lost frames.** The paper sends each word once. What a link loses is lost.
@@ -93,6 +94,7 @@ mod port;
 mod seen;
 mod trees;
 
+use super::pfc::{Pfc, PfcParams};
 use super::{ControlFrame, Device, Onward, Passing};
 use port::{Entry, FlowPlaces, PortState, State};
 pub use seen::Ahead;
@@ -124,6 +126,22 @@ pub enum Merging {
     Off,
 }
 
+/// Rules that are read otherwise, to see what they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// Every IQ that may send feeds the OQ a packet whenever one is sent, rather than in
+    /// turn with it.
+    pub push: bool,
+    /// A port that has abdicated is armed.
+    pub reclaim_at_once: bool,
+    /// MERGE(q → r) ends the pause of q, and does not begin one of r.
+    pub merge_only_ends: bool,
+    /// Hosts say no RELEASE, and nobody waits for one of theirs.
+    pub hosts_are_no_leaves: bool,
+    /// An IQ pauses and resumes a neighbour by what has come from it alone.
+    pub count_by_ingress: bool,
+}
+
 /// Parameters of Pyrrha, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PyrrhaParams {
@@ -141,6 +159,13 @@ pub struct PyrrhaParams {
     pub hosts_obey: bool,
     /// Packets of ACKs wait as data do, rather than in a queue that is served first.
     pub acks_in_queues: bool,
+    /// Rules that are read otherwise.
+    pub variant: Variant,
+    /// By port, where some switches know PFC alone: the link is one of theirs, so that
+    /// no frame of Pyrrha's crosses it. Empty where all know Pyrrha.
+    pub deaf: Vec<bool>,
+    /// PFC on those links.
+    pub pfc: Option<PfcParams>,
     /// Who is who.
     pub places: Arc<Places>,
     /// From the arrival of a frame's last bit until it takes effect.
@@ -156,6 +181,8 @@ pub struct Places {
     pub ports: Vec<Vec<u32>>,
     /// By port: its device is a host.
     pub host: Vec<bool>,
+    /// By port: its neighbour is one.
+    pub to_host: Vec<bool>,
 }
 
 impl Places {
@@ -180,8 +207,10 @@ pub struct Tally {
     pub abdications: u64,
     /// Frames sent that merge a tree into another.
     pub merges: u64,
-    /// Frames sent that give an isolation queue back.
+    /// Frames sent that give an isolation queue back …
     pub releases: u64,
+    /// … by hosts among them.
+    pub host_releases: u64,
     /// Frames ignored because they name the port that received them.
     pub own_roots: u64,
     /// Times that a root (or set of roots) had to share a queue with another one.
@@ -199,6 +228,7 @@ impl Tally {
         self.abdications += other.abdications;
         self.merges += other.merges;
         self.releases += other.releases;
+        self.host_releases += other.host_releases;
         self.own_roots += other.own_roots;
         self.shared += other.shared;
         self.moves += other.moves;
@@ -227,6 +257,8 @@ pub struct Pyrrha {
     trees: Trees,
     /// Single tier: where the last packets of flows wait.
     flows: FlowPlaces,
+    /// On the links of switches that know nothing else.
+    pub(super) pfc: Option<Pfc>,
     tally: Tally,
 }
 
@@ -238,6 +270,7 @@ impl Pyrrha {
             ports: vec![PortState::default(); ports * priorities.len()],
             trees: Trees::default(),
             flows: FlowPlaces::default(),
+            pfc: params.pfc.map(|pfc| Pfc::new(pfc, ports, priorities)),
             tally: Tally { peak_queues: vec![0; ports], ..Tally::default() },
         }
     }
@@ -264,6 +297,12 @@ impl Pyrrha {
         self.params.k_pause[port as usize]
     }
 
+    /// As [`Variant::push`].
+    #[inline]
+    pub fn pushes(&self) -> bool {
+        self.params.variant.push
+    }
+
     /// Numbers of queues of packets come first at a port, then those of a host's queue
     /// pairs: where the latter begin.
     fn own(&self) -> u16 {
@@ -284,20 +323,42 @@ impl Pyrrha {
         }
     }
 
-    /// Single tier: a packet's turn has come in `packet.queue`; the queue that it goes
-    /// on to, 0 being the OQ.
+    /// A packet's turn has come in `packet.queue`; the queue that it goes on to, 0 being
+    /// the OQ. Of a queue pair: the queue that it belongs to now.
     pub(super) fn onward(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
         let at = self.at(packet.port, packet.lane);
-        if self.params.organisation == Organisation::Hiq || packet.own {
+        if packet.own {
             return self.classify(device, packet);
         }
-        let roots = self.matched(device, at, packet.hop);
-        let state = &mut self.ports[at.index];
-        if roots.iter().all(|root| state.queue_roots(packet.queue).contains(root)) {
+        let next = match self.params.organisation {
+            Organisation::Hiq => self.classify(device, packet),
+            Organisation::SingleTier => self.next_set(device, at, packet),
+        };
+        self.tally.moves += u64::from(next > 0);
+        next
+    }
+
+    /// Single tier: the queue that a packet whose turn has come goes on to.
+    fn next_set(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
+        packet.passed = 1;
+        if let Some(queue) = self.flows.before(packet) {
+            return queue;
+        }
+        let mut roots = self.matched(device, at, packet.hop);
+        let own = self.ports[at.index].queue_roots(packet.queue).to_vec();
+        if roots.iter().all(|root| own.contains(root)) {
             return 0;
         }
-        packet.passed = 1;
-        self.assign(device, at, &roots)
+        let queue = self.assign(device, at, &roots);
+        if !self.flows.is_behind(packet, queue) {
+            return queue;
+        }
+        // Later ones of its flow wait there: it needs a queue of its own before it.
+        roots.extend(own);
+        roots.sort_unstable();
+        roots.dedup();
+        let queue = self.assign(device, at, &roots);
+        if self.flows.is_behind(packet, queue) { 0 } else { queue }
     }
 
     /// Hierarchical: the IQ of the next root on the packet's way.
@@ -335,16 +396,15 @@ impl Pyrrha {
         if roots.is_empty() { 0 } else { self.assign(device, at, &roots) }
     }
 
-    /// The known roots on the way behind `hop`, in order of their number.
+    /// The paused roots on the way behind `hop`, in order of their number.
     fn matched(&self, device: &impl Device, at: At, hop: u32) -> Vec<u32> {
-        let hard = self.params.merging == Merging::Hard;
         let mut roots = Vec::new();
         for distance in 1.. {
             match device.onward(hop, distance) {
                 Onward::End => break,
                 Onward::Unknown => {}
                 Onward::Port(root) => {
-                    if self.ports[at.index].entry(root).is_some_and(|e| e.takes_packets(hard)) {
+                    if self.ports[at.index].entry(root).is_some_and(|e| e.state == State::Paused) {
                         roots.push(root);
                     }
                 }
@@ -439,13 +499,18 @@ impl Pyrrha {
         if single {
             self.flows.joined(packet, packet.passed > 0);
         }
-        if packet.queued <= self.params.k_pause[at.port as usize] {
-            return;
-        }
-        if state.merges_away(packet.queue) {
+        let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
+        let counted = ingress.filter(|_| self.params.variant.count_by_ingress);
+        let counted = counted.map(|i| iq.count(i, u64::from(packet.size), true));
+        let k_pause = self.params.k_pause[at.port as usize];
+        if packet.queued > k_pause && state.merges_away(packet.queue) {
             return self.joined_oq(device, at, packet);
         }
-        let Some(ingress) = packet.ingress else { return };
+        let Some(ingress) = ingress else { return };
+        let length = counted.unwrap_or(packet.queued);
+        if length <= k_pause {
+            return;
+        }
         if !single {
             if let Onward::Port(root) = device.onward(packet.hop, packet.passed.into()) {
                 self.hold(device, at, root, ingress);
@@ -472,13 +537,13 @@ impl Pyrrha {
             return;
         }
         if state.claimed {
-            let Some(ingress) = packet.ingress else { return };
+            let Some(ingress) = packet.ingress.filter(|&i| !is_deaf(&self.params, i)) else { return };
             if !state.holding.contains(&ingress) {
                 state.holding.push(ingress);
                 let id = self.params.places.id(at.port, state.epoch);
                 self.ask(device, at, at.port, id, ingress);
             }
-        } else if state.unarmed.is_none_or(|since| since > k_pause) {
+        } else if self.params.variant.reclaim_at_once || state.unarmed.is_none_or(|since| since > k_pause) {
             state.claimed = true;
             state.unarmed = None;
             state.epoch = state.epoch.wrapping_add(1);
@@ -500,7 +565,8 @@ impl Pyrrha {
 
     /// One more queue of the device wants the neighbour at `ingress` to stop for `root`.
     fn ask(&mut self, device: &mut impl Device, at: At, root: u32, id: RootId, ingress: u32) {
-        if let Some(sequence) = self.trees.hold((device.device_of(at.port), at.lane, root), ingress) {
+        let key = (device.device_of(at.port), at.lane, root);
+        if let Some(sequence) = self.trees.hold(key, ingress) {
             self.send(device, ingress, at.lane, Word::Pause, id, sequence);
         }
     }
@@ -527,7 +593,14 @@ impl Pyrrha {
     ) {
         match word {
             Word::Merge { .. } => self.tally.merges += 1,
-            Word::Release => self.tally.releases += 1,
+            Word::Release => {
+                let host = self.params.places.host[port as usize];
+                if host && self.params.variant.hosts_are_no_leaves {
+                    return;
+                }
+                self.tally.releases += 1;
+                self.tally.host_releases += u64::from(host);
+            }
             Word::Pause | Word::Resume => {}
         }
         let priority = self.priorities[usize::from(lane)];
@@ -552,6 +625,11 @@ impl Pyrrha {
             if self.params.organisation == Organisation::SingleTier {
                 self.flows.left(packet);
             }
+        }
+        if let Some(ingress) = packet.ingress.filter(|_| self.params.variant.count_by_ingress)
+            && self.ports[at.index].iq_mut(queue).count(ingress, u64::from(packet.size), false) <= k_resume
+        {
+            self.drained_of(device, at, queue, ingress);
         }
         let state = &self.ports[at.index];
         let empty = state.iq(queue).members == 0;
@@ -601,26 +679,44 @@ impl Pyrrha {
         self.let_go(device, at, root, epoch, holding);
     }
 
+    /// What has come from `ingress` to `queue` is little now.
+    fn drained_of(&mut self, device: &mut impl Device, at: At, queue: u16, ingress: u32) {
+        for root in self.ports[at.index].queue_roots(queue).to_vec() {
+            let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
+            if let Some(held) = entry.holding.iter().position(|&i| i == ingress) {
+                entry.holding.swap_remove(held);
+                let epoch = entry.epoch;
+                self.let_go(device, at, root, epoch, vec![ingress]);
+            }
+        }
+    }
+
     /// A root disappears when its OQ is down to K_resume and nobody upstream has an IQ
     /// for it. Told when the former is so.
     fn try_unroot(&mut self, device: &mut impl Device, at: At) {
         let claimed = self.ports[at.index].claimed;
-        if claimed && !self.trees.any((device.device_of(at.port), at.lane, at.port)) {
+        if claimed && !self.any((device.device_of(at.port), at.lane, at.port)) {
             self.ports[at.index].claimed = false;
         }
         self.ports[at.index].set_quiet();
     }
 
+    /// Whether anybody upstream has something assigned to a root.
+    fn any(&self, key: trees::Key) -> bool {
+        let all = !self.params.variant.hosts_are_no_leaves;
+        self.trees.any(key, |ingress| all || !self.params.places.to_host[ingress as usize])
+    }
+
     /// An IQ is given back: Figure 6.
     fn try_release(&mut self, device: &mut impl Device, at: At, root: u32) {
         let key = (device.device_of(at.port), at.lane, root);
-        let state = &mut self.ports[at.index];
+        let state = &self.ports[at.index];
         let Some(entry) = state.entry(root) else { return };
         let empty = state.queues_of(root).iter().all(|&queue| state.iq(queue).members == 0);
-        if entry.state == State::Paused || !empty || self.trees.any(key) {
+        if entry.state == State::Paused || !empty || self.any(key) {
             return;
         }
-        let Entry { epoch, sequence, holding, .. } = state.remove(root);
+        let Entry { epoch, sequence, holding, .. } = self.ports[at.index].remove(root);
         self.let_go(device, at, root, epoch, holding);
         let id = self.params.places.id(root, epoch);
         self.send(device, at.port, at.lane, Word::Release, id, sequence);
@@ -722,7 +818,7 @@ impl Pyrrha {
             }
             None => None,
         };
-        if let Some(root) = self.params.places.port(into) {
+        if let Some(root) = self.params.places.port(into).filter(|_| !self.params.variant.merge_only_ends) {
             self.stop(device, at, root, into, sequence);
         }
         if let Some((epoch, holding)) = merged {
@@ -751,6 +847,10 @@ impl Pyrrha {
         let key = (device_of, at.lane, new);
         let id = self.params.places.id(old, epoch);
         for ingress in self.trees.assigned((device_of, at.lane, old)) {
+            if self.params.variant.merge_only_ends {
+                self.send(device, ingress, at.lane, Word::Merge { into }, id, 0);
+                continue;
+            }
             // What it sends to here need not go through the new root: it is stopped for
             // that one when a packet of its has joined a queue that is too long, and not
             // by a merge. Else ports would wait for ports that none of their packets
@@ -783,8 +883,7 @@ impl Pyrrha {
             if port == root {
                 let state = &self.ports[other.index];
                 let k_resume = self.params.k_resume[port as usize];
-                let short =
-                    device.queue_bytes(port, at.lane, 0) <= k_resume && !state.long_merging(k_resume);
+                let short = device.queue_bytes(port, at.lane, 0) <= k_resume && !state.long_merging(k_resume);
                 if state.claimed && short {
                     self.try_unroot(device, other);
                 }
@@ -818,6 +917,11 @@ impl Pyrrha {
             self.after_release(device, at, root);
         }
     }
+}
+
+/// Whether who is behind `port` knows PFC alone.
+fn is_deaf(params: &PyrrhaParams, port: u32) -> bool {
+    params.deaf.get(port as usize).is_some_and(|&deaf| deaf)
 }
 
 /// The ports of the device of `port`.

@@ -52,7 +52,22 @@ pub struct Iq {
     pub members: u32,
     /// Bytes of its packets.
     pub bytes: u64,
+    /// The same by the port that they came through, where that is asked for.
+    by_ingress: Vec<(u32, u64)>,
     pub paused: bool,
+}
+
+impl Iq {
+    /// A packet of `size` bytes from `ingress` joins or leaves. Answers the bytes from there.
+    pub fn count(&mut self, ingress: u32, size: u64, joins: bool) -> u64 {
+        let at = self.by_ingress.iter().position(|&(i, _)| i == ingress).unwrap_or_else(|| {
+            self.by_ingress.push((ingress, 0));
+            self.by_ingress.len() - 1
+        });
+        let bytes = &mut self.by_ingress[at].1;
+        *bytes = if joins { *bytes + size } else { *bytes - size };
+        *bytes
+    }
 }
 
 /// A port, of one lane.
@@ -204,43 +219,64 @@ impl PortState {
     }
 }
 
-/// Single tier: how many packets of which flows wait in which isolation queues, and
-/// where the last one of each flow is.
+/// Single tier: in which isolation queues the packets of flows wait. Those of a flow are
+/// in one queue, or in a chain of them: what arrives joins the last one, and what moves
+/// joins the one before its own, as long as any of its flow is there.
 #[derive(Clone, Debug, Default)]
 pub struct FlowPlaces {
-    /// By port, flow, direction: the queue.
-    last: BTreeMap<(u32, u32, bool), u16>,
-    /// By port, flow, direction and queue.
-    counts: BTreeMap<(u32, u32, bool, u16), u32>,
+    /// By port, flow and direction: queues, the one that is farthest ahead first, and how
+    /// many packets are in each.
+    chains: BTreeMap<(u32, u32, bool), Vec<(u16, u32)>>,
+    /// Of the packet that has just left a queue: how many queues of its chain are ahead.
+    ahead: usize,
+}
+
+fn chain_of(packet: &Passing) -> (u32, u32, bool) {
+    (packet.port, packet.flow, packet.answer)
 }
 
 impl FlowPlaces {
-    /// The IQ in which the last packet of the flow waits.
+    /// The queue in which the last packet of the flow waits.
     pub fn last(&self, packet: &Passing) -> Option<u16> {
-        self.last.get(&(packet.port, packet.flow, packet.answer)).copied()
+        self.chains.get(&chain_of(packet)).and_then(|chain| chain.last()).map(|&(queue, _)| queue)
     }
 
-    /// A packet joined an IQ: it has arrived, or `moved` there from another one.
+    /// The queue before that which the packet has just left, if any of its flow is there.
+    pub fn before(&self, packet: &Passing) -> Option<u16> {
+        let chain = self.chains.get(&chain_of(packet))?;
+        chain.get(self.ahead.checked_sub(1)?).map(|&(queue, _)| queue)
+    }
+
+    /// Whether a packet that has just left a queue finds later ones of its flow in `queue`.
+    pub fn is_behind(&self, packet: &Passing, queue: u16) -> bool {
+        let chain = self.chains.get(&chain_of(packet)).map_or(&[][..], Vec::as_slice);
+        chain.iter().skip(self.ahead).any(|&(other, _)| other == queue)
+    }
+
+    /// A packet joined a queue: it has arrived, or it has just `moved` from another one.
     pub fn joined(&mut self, packet: &Passing, moved: bool) {
-        let Passing { port, flow, answer, queue, .. } = *packet;
-        *self.counts.entry((port, flow, answer, queue)).or_default() += 1;
-        let last = self.last.entry((port, flow, answer)).or_insert(queue);
-        // What moves, and leaves others of its flow behind, is not the last one.
-        if !moved {
-            *last = queue;
+        let chain = self.chains.entry(chain_of(packet)).or_default();
+        let at = match moved {
+            true => self.ahead.checked_sub(1),
+            false => chain.len().checked_sub(1),
+        };
+        match at {
+            Some(at) if chain[at].0 == packet.queue => chain[at].1 += 1,
+            at => chain.insert(at.map_or(0, |at| at + 1), (packet.queue, 1)),
         }
     }
 
-    /// A packet left an IQ. All of its flow that are in other ones are ahead of it.
+    /// A packet left a queue: the first of its flow there.
     pub fn left(&mut self, packet: &Passing) {
-        let Passing { port, flow, answer, queue, .. } = *packet;
-        let key = (port, flow, answer, queue);
-        let count = self.counts.get_mut(&key).expect("it joined");
-        *count -= 1;
-        if *count == 0 {
-            self.counts.remove(&key);
-            if self.last.get(&(port, flow, answer)) == Some(&queue) {
-                self.last.remove(&(port, flow, answer));
+        let key = chain_of(packet);
+        let chain = self.chains.get_mut(&key).expect("it joined");
+        let at = chain.iter().position(|&(queue, _)| queue == packet.queue).expect("it joined");
+        self.ahead = at;
+        chain[at].1 -= 1;
+        if chain[at].1 == 0 {
+            chain.remove(at);
+            if chain.is_empty() {
+                self.chains.remove(&key);
             }
         }
     }

@@ -13,6 +13,7 @@ fn params(organisation: Organisation) -> PyrrhaParams {
         of: vec![(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (7, 0), (7, 1), (8, 0)],
         ports: vec![vec![0, 1, 2, 3, 4], vec![], vec![], vec![], vec![], vec![], vec![], vec![5, 6], vec![7]],
         host: vec![false; 8],
+        to_host: vec![false; 8],
     };
     PyrrhaParams {
         organisation,
@@ -22,6 +23,9 @@ fn params(organisation: Organisation) -> PyrrhaParams {
         k_resume: vec![K_RESUME; 8],
         hosts_obey: true,
         acks_in_queues: true,
+        variant: Variant::default(),
+        deaf: Vec::new(),
+        pfc: None,
         places: Arc::new(places),
         response_time: 0,
     }
@@ -180,10 +184,7 @@ fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
     assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
     bench.hear(3, Word::Pause, 5, 4, 1);
     // Whoever is upstream is told of the new root, and stops for nobody.
-    assert_eq!(
-        bench.log(),
-        ["merge into 7:0#4 of 1 0:3#1 /2", "go 1 7:0#4 /2", "pause 3/0 1 for 5"]
-    );
+    assert_eq!(bench.log(), ["merge into 7:0#4 of 1 0:3#1 /2", "go 1 7:0#4 /2", "pause 3/0 1 for 5"]);
     assert!(!bench.pyrrha.ports[3].claimed);
     assert_eq!(bench.pyrrha.tally.abdications, 1);
     // The OQ is as long as before, and no root: until as much has arrived since.
@@ -212,10 +213,7 @@ fn a_merge_stops_nobody_and_no_root_abdicates_for_it() {
     assert!(bench.pyrrha.ports[3].claimed);
     bench.log();
     bench.hear_merge(5, 6);
-    assert_eq!(
-        bench.log(),
-        ["resume 3/0 Queue(1)", "merge into 7:1#1 of 0 7:0#1 /2", "go 0 7:1#1 /2"]
-    );
+    assert_eq!(bench.log(), ["resume 3/0 Queue(1)", "merge into 7:1#1 of 0 7:0#1 /2", "go 0 7:1#1 /2"]);
     assert!(bench.pyrrha.ports[3].claimed);
     assert_eq!(bench.pyrrha.tally.abdications, 0);
 }

@@ -83,9 +83,9 @@ impl Trees {
         }
     }
 
-    /// Whether anybody upstream has something assigned to the root.
-    pub fn any(&self, key: Key) -> bool {
-        self.0.get(&key).is_some_and(|children| children.iter().any(|c| !c.released))
+    /// Whether anybody upstream of those that `count` has something assigned to the root.
+    pub fn any(&self, key: Key, count: impl Fn(u32) -> bool) -> bool {
+        self.0.get(&key).is_some_and(|children| children.iter().any(|c| !c.released && count(c.ingress)))
     }
 
     /// Those who have.

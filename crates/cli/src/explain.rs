@@ -1,0 +1,35 @@
+//! `xoff explain`: where the time of a run's flows went, and who held them up.
+
+use std::process::ExitCode;
+
+use miette::IntoDiagnostic;
+use serde::Serialize;
+use xoff_results::explain::{self, read, text};
+
+use crate::run::report;
+use crate::{ExplainArgs, output};
+
+/// Explains a run, one of its flows, or one of its ports.
+pub fn explain(args: &ExplainArgs) -> miette::Result<ExitCode> {
+    let path = &args.run;
+    let run = read::read(path).map_err(report)?;
+    let answer = if let Some(id) = args.flow {
+        let answer = explain::flow(path, &run, id).map_err(report)?;
+        told(args, &answer, text::flow)
+    } else if let Some(port) = &args.port {
+        let answer = explain::port(path, &run, port, args.class.as_deref()).map_err(report)?;
+        told(args, &answer, text::port)
+    } else {
+        let answer = explain::overview(path, &run, args.class.as_deref()).map_err(report)?;
+        told(args, &answer, text::overview)
+    };
+    output::print(&answer?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told<A: Serialize>(args: &ExplainArgs, answer: &A, text: fn(&A) -> String) -> miette::Result<String> {
+    match args.json {
+        true => Ok(serde_json::to_string_pretty(answer).into_diagnostic()? + "\n"),
+        false => Ok(text(answer)),
+    }
+}

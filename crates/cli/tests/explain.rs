@@ -1,0 +1,127 @@
+//! `xoff explain` from outside: arguments, exit status, output.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Two senders to one host, and one of them to another host: under PFC it stands
+/// behind the others in the queue of the first switch.
+const VICTIM: &str = r#"
+[topology]
+kind = "line"
+switches = 2
+hosts_per_switch = 3
+link = { rate = "100Gbps", delay = "100ns" }
+fabric_link = { rate = "200Gbps", delay = "100ns" }
+
+[flow_control]
+scheme = "pfc"
+xoff = "10kB"
+xon = "8kB"
+
+[[traffic]]
+name = "incast"
+kind = "incast"
+fan_in = 2
+from = ["H0", "H1"]
+to = "H3"
+size = "200kB"
+
+[[traffic]]
+name = "mouse"
+kind = "flow"
+src = "H2"
+dst = "H4"
+size = "3kB"
+start = "8us"
+"#;
+
+fn scratch(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    fs::write(path.join("victim.toml"), VICTIM).unwrap();
+    path
+}
+
+fn xoff(dir: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
+    command.current_dir(dir).args(args).env("NO_COLOR", "1").output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn a_run_says_how_to_ask_and_is_explained() {
+    let dir = scratch("explain");
+    let first = xoff(&dir, &["run", "victim.toml", "--set", "measure.blocking=true"]);
+    assert!(err(&first).contains("with --set measure.explain=true"), "{}", err(&first));
+    let refused = xoff(&dir, &["explain", "xoff-runs/victim"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err(&refused).contains("--set measure.explain=true"), "{}", err(&refused));
+
+    let run = xoff(&dir, &["run", "victim.toml", "--set", "measure.explain=true"]);
+    assert!(err(&run).contains("xoff-runs/victim says which congested ports"), "{}", err(&run));
+    let overview = out(&xoff(&dir, &["explain", "xoff-runs/victim"]));
+    assert!(overview.contains("Worst victims") && overview.contains("2 H2 -> H4 (mouse)"), "{overview}");
+    let flow = out(&xoff(&dir, &["explain", "xoff-runs/victim", "--flow", "2"]));
+    // Sentences are broken into lines.
+    let flow = flow.split_whitespace().collect::<Vec<_>>().join(" ");
+    // The port of the second switch to H3, which the mouse never comes to.
+    assert!(flow.contains("paused for S0.1:0 -> H3, a port that it never crosses"), "{flow}");
+    let port = out(&xoff(&dir, &["explain", "xoff-runs/victim", "--port", "S0.1:0"]));
+    assert!(port.starts_with("S0.1:0 -> H3 held up 1 flow for"), "{port}");
+
+    let json = |args: &[&str]| -> Value {
+        let args = [&["explain", "xoff-runs/victim", "--json"], args].concat();
+        serde_json::from_str(&out(&xoff(&dir, &args))).unwrap()
+    };
+    let flow = json(&["--flow", "2"]);
+    let sum =
+        |list: &Value| list.as_array().unwrap().iter().map(|p| p["time_ps"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum(&flow["parts"]), flow["took_ps"].as_u64().unwrap());
+    assert_eq!(sum(&flow["steps"]), flow["took_ps"].as_u64().unwrap());
+    assert_eq!(json(&["--port", "S0.1:0"])["victims"][0]["flow"], 2);
+    assert_eq!(json(&["--class", "mouse"])["flows"], 1);
+    assert_eq!(json(&[])["roots"][0]["port"], "S0.1:0");
+}
+
+#[test]
+fn what_cannot_be_explained_fails() {
+    let dir = scratch("explain-wrong");
+    out(&xoff(&dir, &["run", "victim.toml", "--quiet", "--set", "measure.explain=true"]));
+    let run = "xoff-runs/victim";
+    for args in [
+        &[run, "--flow", "3"][..],
+        &[run, "--port", "S0.1"],
+        &[run, "--class", "rat"],
+        &["victim.toml"],
+        &["no"],
+    ] {
+        let failed = xoff(&dir, &[&["explain"], args].concat());
+        assert_eq!((failed.status.code(), failed.stdout.len()), (Some(1), 0), "{args:?}");
+        assert!(err(&failed).contains("help:"), "{}", err(&failed));
+    }
+    for args in [
+        &[][..],
+        &[run, "--flow", "x"],
+        &[run, "--flow", "1", "--port", "S0.1:0"],
+        &[run, "--flow", "1", "--class", "a"],
+    ] {
+        assert_eq!(xoff(&dir, &[&["explain"], args].concat()).status.code(), Some(2), "{args:?}");
+    }
+    let grid =
+        xoff(&dir, &["run", "victim.toml", "--quiet", "--seeds", "1..2", "--set", "measure.explain=true"]);
+    out(&grid);
+    let failed = xoff(&dir, &["explain", "xoff-runs/victim-grid"]);
+    assert!(err(&failed).contains("is a grid of runs"), "{}", err(&failed));
+}

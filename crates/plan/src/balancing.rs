@@ -1,0 +1,302 @@
+//! How flows spread over equal paths, as data; and what is known of a packet's way on.
+//!
+//! *Packet by packet* routes fork: where a device has several equal next hops, an
+//! entry of [`Plan::hops`] names a *choice* instead of a port. A choice is a list of
+//! positions, one for each next hop, from which the way goes on: the egress port, and
+//! what comes behind it. Forks of one device towards one destination are shared by all
+//! flows, so that a route is a graph without circles, and a packet's position still
+//! says all about where it may go.
+
+use crate::plan::{CHOICES, ENDS, Plan};
+use std::collections::BTreeMap;
+use xoff_net::topology::PortId;
+use xoff_schemes::load_balancing::PacketRule;
+use xoff_schemes::load_balancing::plb::PlbParams;
+
+/// How flows spread over equal paths.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum LoadBalancing {
+    /// A hash gives each flow one route, for ever.
+    #[default]
+    Ecmp,
+    /// Devices choose for each data packet. Answers have one route.
+    Packets(Choices),
+    /// Senders give their flows another one of several routes.
+    Plb(Plb),
+}
+
+/// Where routes fork, and how devices choose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choices {
+    /// How devices choose.
+    pub rule: PacketRule,
+    /// By choice, and one more: where its positions begin in `options`.
+    first: Vec<u32>,
+    /// Positions in [`Plan::hops`].
+    options: Vec<u32>,
+    /// By choice: number of its set of ports. Choices of one device among the same
+    /// ports, in the same order, have the same set.
+    pub sets: Vec<u32>,
+    /// By choice, and one more: where its ports begin in `sure`.
+    sure_first: Vec<u32>,
+    /// Ports that are on every way from a choice on, in order, and how many ports stand
+    /// before each of them behind the choice.
+    sure: Vec<PortId>,
+    sure_at: Vec<u8>,
+    /// By choice: ports from there to the end, on every way.
+    lengths: Vec<u8>,
+}
+
+impl Choices {
+    /// No choice yet.
+    pub(crate) fn new(rule: PacketRule) -> Self {
+        let none = || vec![0];
+        Self {
+            rule,
+            first: none(),
+            options: Vec::new(),
+            sets: Vec::new(),
+            sure_first: none(),
+            sure: Vec::new(),
+            sure_at: Vec::new(),
+            lengths: Vec::new(),
+        }
+    }
+
+    /// Adds a choice among these positions of `hops`, with a set of ports. Answers its
+    /// entry in the hops. What is known of all ways on is worked out.
+    pub(crate) fn add(&mut self, hops: &[u32], options: &[u32], set: u32) -> u32 {
+        let (length, mut sure) = self.certain(hops, options[0]);
+        for &option in &options[1..] {
+            let (other, crossed) = self.certain(hops, option);
+            // All are shortest, so that a port stands equally far ahead on all of them.
+            debug_assert_eq!(length, other, "ways of one choice are equally long");
+            sure.retain(|place| crossed.contains(place));
+        }
+        self.options.extend(options);
+        self.first.push(self.options.len() as u32);
+        self.sets.push(set);
+        self.lengths.push(length);
+        for (at, port) in sure {
+            self.sure.push(port);
+            self.sure_at.push(at);
+        }
+        self.sure_first.push(self.sure.len() as u32);
+        CHOICES + self.sets.len() as u32 - 1
+    }
+
+    /// Ports from a position to the end, and those that every way crosses, each with its
+    /// distance.
+    fn certain(&self, hops: &[u32], position: u32) -> (u8, Vec<(u8, PortId)>) {
+        let tail = &hops[position as usize..];
+        let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+        // A route has at most as many links as its time to live, 64, and an inner port.
+        let mut ports: Vec<(u8, PortId)> = (0..).zip(tail[..end].iter().copied()).collect();
+        let mut length = end as u8;
+        if is_choice(tail[end]) {
+            ports.extend(self.sure_places(tail[end]).map(|(at, port)| (length + at, port)));
+            length += self.length(tail[end]);
+        }
+        (length, ports)
+    }
+
+    /// Ports that every way from an entry that is a choice on crosses, in order, each
+    /// with the number of ports before it behind the choice.
+    fn sure_places(&self, entry: u32) -> impl Iterator<Item = (u8, PortId)> + '_ {
+        let choice = (entry - CHOICES) as usize;
+        let range = self.sure_first[choice] as usize..self.sure_first[choice + 1] as usize;
+        range.map(|i| (self.sure_at[i], self.sure[i]))
+    }
+
+    /// Ports from such an entry to the end.
+    fn length(&self, entry: u32) -> u8 {
+        self.lengths[(entry - CHOICES) as usize]
+    }
+
+    /// The positions that one chooses among at an entry of the plan's hops that is a choice.
+    #[inline]
+    pub fn options(&self, entry: u32) -> &[u32] {
+        let choice = (entry - CHOICES) as usize;
+        &self.options[self.first[choice] as usize..self.first[choice + 1] as usize]
+    }
+
+    /// The set of ports of such an entry.
+    #[inline]
+    pub fn set(&self, entry: u32) -> u32 {
+        self.sets[(entry - CHOICES) as usize]
+    }
+
+    /// Ports that every way from such an entry on crosses, in order.
+    pub fn sure(&self, entry: u32) -> &[PortId] {
+        let choice = (entry - CHOICES) as usize;
+        &self.sure[self.sure_first[choice] as usize..self.sure_first[choice + 1] as usize]
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> u64 {
+        (4 * self.options.len() + 5 * self.sure.len() + 13 * self.sets.len()) as u64
+    }
+}
+
+/// Senders that change the labels of their flows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plb {
+    /// When they do.
+    pub params: PlbParams,
+    /// Labels of a flow, at least 2.
+    pub labels: u32,
+    /// By flow and label: where its route starts in [`Plan::hops`]. Label 0 is the
+    /// first, that of [`crate::plan::Flow::path`]. All begin at the same port; several
+    /// labels may have the same route.
+    pub routes: Vec<u32>,
+}
+
+impl Plb {
+    /// The routes of a flow, by label.
+    pub fn routes(&self, flow: u32) -> &[u32] {
+        let labels = self.labels as usize;
+        &self.routes[flow as usize * labels..][..labels]
+    }
+}
+
+/// What is known of the way on from a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Onward<'p> {
+    /// Egress ports one behind the other, that of the position first.
+    pub known: &'p [PortId],
+    /// `None` if that is all of the way. Else a choice comes next, and these are the
+    /// ports behind it that every way on crosses, in order, with gaps: in a Clos
+    /// network those of the way down that all ways share.
+    pub sure: Option<&'p [PortId]>,
+}
+
+impl<'p> Onward<'p> {
+    /// All ports that the packet will cross for certain, in order.
+    pub fn certain(self) -> impl Iterator<Item = PortId> + 'p {
+        self.known.iter().chain(self.sure.unwrap_or_default()).copied()
+    }
+}
+
+/// What is known of one port on a packet's way on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// The packet will leave through this egress port.
+    Port(PortId),
+    /// A device on the way will choose it.
+    Unknown,
+    /// The way ends before.
+    End,
+}
+
+impl Plan {
+    /// What stands `distance` ports behind the one of `position`, on the way on from there.
+    pub fn ahead(&self, position: u32, distance: u32) -> Ahead {
+        let known = self.onward(position).known;
+        if let Some(&port) = known.get(distance as usize) {
+            return Ahead::Port(port);
+        }
+        let entry = self.hops[position as usize + known.len()];
+        let Some(choices) = self.choices_at(entry) else { return Ahead::End };
+        let behind = distance - known.len() as u32;
+        if behind >= u32::from(choices.length(entry)) {
+            return Ahead::End;
+        }
+        let mut sure = choices.sure_places(entry);
+        sure.find(|&(at, _)| u32::from(at) == behind).map_or(Ahead::Unknown, |(_, port)| Ahead::Port(port))
+    }
+
+    /// What is known of the way on of a packet that stands at `position` of the hops.
+    pub fn onward(&self, position: u32) -> Onward<'_> {
+        let tail = &self.hops[position as usize..];
+        let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+        Onward { known: &tail[..end], sure: self.choices_at(tail[end]).map(|c| c.sure(tail[end])) }
+    }
+
+    /// The positions of the run of ports that begins at `start`, up to its end or the
+    /// next choice.
+    pub fn run(&self, start: u32) -> std::ops::Range<u32> {
+        start..start + self.onward(start).known.len() as u32
+    }
+
+    /// The choices, if an entry of the hops is one.
+    #[inline]
+    pub fn choices_at(&self, entry: u32) -> Option<&Choices> {
+        match &self.load_balancing {
+            LoadBalancing::Packets(choices) if is_choice(entry) => Some(choices),
+            _ => None,
+        }
+    }
+
+    /// Whether some way on from `position` crosses `port`. `known` remembers what was
+    /// found out for choices, by their entry and the port.
+    pub fn may_cross(&self, position: u32, port: PortId, known: &mut BTreeMap<(u32, PortId), bool>) -> bool {
+        let onward = self.onward(position);
+        if onward.known.contains(&port) {
+            return true;
+        }
+        let entry = self.hops[position as usize + onward.known.len()];
+        let Some(choices) = self.choices_at(entry) else { return false };
+        if let Some(&crosses) = known.get(&(entry, port)) {
+            return crosses;
+        }
+        let crosses = choices.options(entry).iter().any(|&option| self.may_cross(option, port, known));
+        known.insert((entry, port), crosses);
+        crosses
+    }
+
+    /// Shows `visit` every way from `start` on, as positions in the hops, each to its
+    /// last port. Answers `false`, and stops, when `visit` does.
+    pub fn every_way(&self, start: u32, visit: &mut dyn FnMut(&[u32]) -> bool) -> bool {
+        fn follow(plan: &Plan, at: u32, way: &mut Vec<u32>, visit: &mut dyn FnMut(&[u32]) -> bool) -> bool {
+            let length = way.len();
+            let known = plan.onward(at).known.len() as u32;
+            way.extend(at..at + known);
+            let entry = plan.hops[(at + known) as usize];
+            let go_on = match plan.choices_at(entry) {
+                None => visit(way),
+                Some(choices) => {
+                    choices.options(entry).iter().all(|&option| follow(plan, option, way, visit))
+                }
+            };
+            way.truncate(length);
+            go_on
+        }
+        follow(self, start, &mut Vec::new(), visit)
+    }
+
+    /// Shows `visit` each port on the ways from `start` on, and what of `amount` crosses
+    /// it where every choice divides evenly; several times if several ways do.
+    pub fn divide(&self, start: u32, amount: u64, visit: &mut dyn FnMut(PortId, u64)) {
+        let known = self.onward(start).known;
+        known.iter().for_each(|&port| visit(port, amount));
+        let entry = self.hops[start as usize + known.len()];
+        let Some(choices) = self.choices_at(entry) else { return };
+        let options = choices.options(entry);
+        let (amount, count) = (u128::from(amount), options.len() as u128);
+        // Parts that add up to the whole.
+        let up_to = |i: u128| (amount * i / count) as u64;
+        for (i, &option) in (0..).zip(options) {
+            self.divide(option, up_to(i + 1) - up_to(i), visit);
+        }
+    }
+
+    /// Starts of the routes that data of a flow may take, besides [`crate::plan::Flow::path`],
+    /// because its source chooses between them (failures apart).
+    pub fn other_routes(&self, flow: u32) -> impl Iterator<Item = u32> + '_ {
+        let labelled = match &self.load_balancing {
+            LoadBalancing::Plb(plb) => &plb.routes(flow)[1..],
+            LoadBalancing::Ecmp | LoadBalancing::Packets(_) => &[],
+        };
+        let path = self.flows[flow as usize].path;
+        let distinct = (0..labelled.len())
+            .filter(move |&i| labelled[i] != path && !labelled[..i].contains(&labelled[i]))
+            .map(|i| labelled[i]);
+        self.other_route(flow).into_iter().chain(distinct)
+    }
+}
+
+/// Whether an entry of [`Plan::hops`] is a choice.
+#[inline]
+pub fn is_choice(entry: u32) -> bool {
+    (CHOICES..crate::plan::FRAME_CORRUPTED).contains(&entry)
+}

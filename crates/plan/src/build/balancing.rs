@@ -1,0 +1,331 @@
+//! Load balancing beyond ECMP: where it fits, the forks of routes whose packets are
+//! spread one by one, and the routes by label of flows whose senders change them.
+
+use super::offered::{Offers, flow_key};
+use super::routes::{self, Routes};
+use super::{Context, MEMORY};
+use crate::balancing::{Choices, LoadBalancing, Plb};
+use crate::error::Error;
+use crate::plan::{DELIVER, ENDS, EXPIRE, Flow, Lane, UNREACHABLE};
+use crate::scenario::{FlowControl, LoadBalancing as Kind, TransportKind};
+use std::collections::BTreeMap;
+use xoff_kernel::random::mix;
+use xoff_net::routing::{Ends, Route, RoutingKind, TTL};
+use xoff_net::topology::{NodeId, PortId, Topology};
+use xoff_schemes::load_balancing::PacketRule;
+use xoff_schemes::load_balancing::drill::{DrillParams, MOST_MEMORY, MOST_SAMPLES};
+use xoff_schemes::load_balancing::plb::PlbParams;
+
+/// Most labels of a flow.
+const MOST_LABELS: u32 = 256;
+/// For each label that is wanted so many are tried for one whose route begins at the
+/// flow's own port.
+const TRIES: u32 = 8;
+
+/// Refuses load balancing where it does not fit, and values out of range; names keys
+/// of another kind than the chosen one.
+pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Error> {
+    let routing = &cx.scenario.routing;
+    let kind = routing.load_balancing;
+    for (table, of) in [("drill", Kind::Drill), ("plb", Kind::Plb)] {
+        if kind == of {
+            continue;
+        }
+        for key in cx.doc.keys(&format!("routing.{table}")) {
+            let message = format!("had no effect: routing.load_balancing is \"{}\"", kind.name());
+            cx.warn(format!("routing.{table}.{key}"), message);
+        }
+    }
+    if kind == Kind::Ecmp {
+        return Ok(());
+    }
+    let refuse = |message: String, help: &str| {
+        Err(cx.doc.error("routing.load_balancing", message, help).with_key("routing.load_balancing"))
+    };
+    let name = kind.name();
+    if routes::kind(cx, topology) == RoutingKind::Bcube {
+        let message =
+            format!("`{name}` chooses among equal next hops, and under `bcube` the source gives the route");
+        return refuse(message, "write kind = \"shortest-path\" in [routing], or leave load_balancing out");
+    }
+    if routing.ate.is_some() {
+        let message = format!("`{name}` and [routing.ate] would both choose");
+        return refuse(message, "write one of the two");
+    }
+    match &cx.scenario.flow_control {
+        FlowControl::Tagger(_) => {
+            let message =
+                format!("`tagger` counts its tags along the flows' routes, which `{name}` does not keep");
+            return refuse(message, "use `ecmp`, or another flow control");
+        }
+        FlowControl::PortFc(_) => {
+            let message =
+                format!("`portfc` has a queue by the port behind the next one, which `{name}` leaves open");
+            return refuse(message, "use `ecmp`, or another flow control");
+        }
+        _ => {}
+    }
+    if kind != Kind::Plb && !routing.overrides.is_empty() {
+        let message = format!("static routes may lead in circles, and no packet of `{name}` knows its way");
+        return refuse(message, "remove the overrides, or use `ecmp` or `plb`");
+    }
+    if !cx.scenario.failure.is_empty() {
+        let message = format!("routes under `{name}` do not follow failures");
+        return refuse(message, "remove [[failure]], or use `ecmp`");
+    }
+    let out_of_range = |key: &str, value: String, help: String| {
+        Err(cx.doc.error(&format!("routing.{key}"), format!("{key} = {value} is out of range"), help))
+    };
+    match kind {
+        Kind::Ecmp => {}
+        Kind::Drill => {
+            let drill = routing.drill.unwrap_or_default();
+            if !(1..=MOST_SAMPLES).contains(&drill.d) {
+                return out_of_range("drill.d", drill.d.to_string(), format!("write 1 to {MOST_SAMPLES}"));
+            }
+            if drill.m > MOST_MEMORY {
+                return out_of_range("drill.m", drill.m.to_string(), format!("write 0 to {MOST_MEMORY}"));
+            }
+        }
+        Kind::Plb => {
+            let plb = routing.plb.unwrap_or_default();
+            if !(plb.threshold > 0.0 && plb.threshold <= 1.0) {
+                let help = "write a number above 0, up to 1, such as 0.5";
+                return out_of_range("plb.threshold", plb.threshold.to_string(), help.into());
+            }
+            if plb.idle_rounds == 0 {
+                return out_of_range("plb.idle_rounds", "0".into(), "write 1 or more".into());
+            }
+            if plb.forced_rounds < plb.idle_rounds {
+                let help = format!("write {} or more, which is idle_rounds", plb.idle_rounds);
+                return out_of_range("plb.forced_rounds", plb.forced_rounds.to_string(), help);
+            }
+            if !(2..=MOST_LABELS).contains(&plb.labels) {
+                let help = format!("write 2 to {MOST_LABELS}");
+                return out_of_range("plb.labels", plb.labels.to_string(), help);
+            }
+        }
+        Kind::Spray => {}
+    }
+    if kind != Kind::Plb && cx.scenario.transport.kind == TransportKind::GoBackN {
+        let message = format!(
+            "packets of a flow overtake each other under `{name}`, and go-back-n repeats all behind a gap: \
+             transport.kind = \"irn\" takes them in any order"
+        );
+        cx.warn("routing.load_balancing".into(), message);
+    }
+    Ok(())
+}
+
+/// Gives the flows, which have their routes by hash, those of the load balancing.
+pub(super) fn lay(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    routes: &mut Routes,
+    offers: &Offers,
+    flows: &mut [Flow],
+    lanes: &[Lane],
+) -> Result<LoadBalancing, Error> {
+    let routing = &cx.scenario.routing;
+    let laid = match routing.load_balancing {
+        Kind::Ecmp => return Ok(LoadBalancing::Ecmp),
+        Kind::Spray => packets(cx, topology, routes, offers, flows, PacketRule::Spray)?,
+        Kind::Drill => {
+            let drill = routing.drill.unwrap_or_default();
+            let rule = PacketRule::Drill(DrillParams { samples: drill.d, memory: drill.m });
+            packets(cx, topology, routes, offers, flows, rule)?
+        }
+        Kind::Plb => labels(cx, routes, offers, flows)?,
+    };
+    let some = match &laid {
+        LoadBalancing::Ecmp => true,
+        LoadBalancing::Packets(choices) => !choices.sets.is_empty(),
+        LoadBalancing::Plb(plb) => {
+            plb.routes.chunks(plb.labels as usize).any(|r| r.iter().any(|s| *s != r[0]))
+        }
+    };
+    if !some {
+        let message = "had no effect: no flow has more than one path";
+        cx.warn("routing.load_balancing".into(), message.into());
+    } else if matches!(laid, LoadBalancing::Plb(_)) && lanes.iter().all(|l| l.ecn.is_none()) {
+        let message = "nothing is marked, so that flows change their paths after timeouts alone: add [ecn]";
+        cx.warn("routing.load_balancing".into(), message.into());
+    }
+    Ok(laid)
+}
+
+fn too_many(cx: &Context<'_>, flows: &[Flow]) -> Error {
+    let message = format!("the routes of {} flows are too many to hold", flows.len());
+    cx.doc.error("traffic", message, "send fewer flows, or to fewer hosts")
+}
+
+/// The run of ports that starts at `start`, with its end.
+fn segment(hops: &[u32], start: u32) -> &[u32] {
+    let tail = &hops[start as usize..];
+    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+    &tail[..=end]
+}
+
+/// Flows whose packets are spread one by one: data gets forks in the place of routes.
+fn packets(
+    cx: &Context<'_>,
+    topology: &Topology,
+    routes: &mut Routes,
+    offers: &Offers,
+    flows: &mut [Flow],
+    rule: PacketRule,
+) -> Result<LoadBalancing, Error> {
+    let hashed = std::mem::take(&mut routes.hops);
+    let mut forks = Forks {
+        topology,
+        routes,
+        choices: Choices::new(rule),
+        sets: BTreeMap::new(),
+        runs: BTreeMap::new(),
+        entries: BTreeMap::new(),
+    };
+    let copy = |hops: &mut Vec<u32>, start: &mut u32| {
+        let route = segment(&hashed, *start);
+        *start = hops.len() as u32;
+        hops.extend(route);
+    };
+    let mut order: Vec<usize> = (0..flows.len()).collect();
+    order.sort_by_key(|&flow| flows[flow].dst);
+    let mut last = NodeId::MAX;
+    for index in order {
+        let flow = &mut flows[index];
+        if flow.dst != last {
+            last = flow.dst;
+            forks.runs.clear();
+            forks.entries.clear();
+        }
+        copy(&mut forks.routes.hops, &mut flow.ack_path);
+        if offers.explicit.contains_key(&flow.class) {
+            copy(&mut forks.routes.hops, &mut flow.path);
+        } else {
+            // A host with several ports keeps to that of the hash: a queue pair belongs to one.
+            flow.path = forks.run(hashed[flow.path as usize], flow.dst);
+        }
+        let held = 4 * forks.routes.hops.len() as u64 + forks.choices.memory();
+        if forks.routes.hops.len() > (u32::MAX / 2) as usize || held > MEMORY {
+            return Err(too_many(cx, flows));
+        }
+    }
+    Ok(LoadBalancing::Packets(forks.choices))
+}
+
+/// The forks of routes.
+struct Forks<'a> {
+    topology: &'a Topology,
+    routes: &'a mut Routes,
+    choices: Choices,
+    /// Numbers of sets of ports.
+    sets: BTreeMap<Vec<PortId>, u32>,
+    /// To the destination at hand: where the way on begins with a port …
+    runs: BTreeMap<PortId, u32>,
+    /// … and the entry of the choice at a node.
+    entries: BTreeMap<NodeId, u32>,
+}
+
+impl Forks<'_> {
+    /// The position from which packets to `to` go on by `port`.
+    fn run(&mut self, port: PortId, to: NodeId) -> u32 {
+        if let Some(&known) = self.runs.get(&port) {
+            return known;
+        }
+        let mut ports = vec![port];
+        let mut at = self.topology.neighbour(port);
+        let end = loop {
+            if at == to {
+                ports.extend(self.routes.inner.get(&to).map(|&(rx, _)| rx));
+                break DELIVER;
+            }
+            match self.routes.router.next_hops(at, to)[..] {
+                [] => break UNREACHABLE,
+                [only] => {
+                    ports.push(only);
+                    at = self.topology.neighbour(only);
+                }
+                ref several => break self.fork(at, to, several),
+            }
+        };
+        let start = self.routes.hops.len() as u32;
+        self.routes.hops.extend(ports);
+        self.routes.hops.push(end);
+        self.runs.insert(port, start);
+        start
+    }
+
+    /// The entry of the choice among `outs` at `node`.
+    fn fork(&mut self, node: NodeId, to: NodeId, outs: &[PortId]) -> u32 {
+        if let Some(&known) = self.entries.get(&node) {
+            return known;
+        }
+        let options: Vec<u32> = outs.iter().map(|&out| self.run(out, to)).collect();
+        let new = self.sets.len() as u32;
+        let set = *self.sets.entry(outs.to_vec()).or_insert(new);
+        let entry = self.choices.add(&self.routes.hops, &options, set);
+        self.entries.insert(node, entry);
+        entry
+    }
+}
+
+/// Flows whose senders change their labels: further routes, which the hash gives the
+/// flow under another key.
+fn labels(
+    cx: &Context<'_>,
+    routes: &mut Routes,
+    offers: &Offers,
+    flows: &[Flow],
+) -> Result<LoadBalancing, Error> {
+    let given = cx.scenario.routing.plb.unwrap_or_default();
+    let params = PlbParams {
+        threshold: given.threshold,
+        idle_rounds: given.idle_rounds,
+        forced_rounds: given.forced_rounds,
+    };
+    let labels = given.labels as usize;
+    let mut starts: Vec<u32> = Vec::with_capacity(flows.len() * labels);
+    for (flow, offer) in flows.iter().zip(&offers.offers) {
+        let begin = starts.len();
+        starts.push(flow.path);
+        let key = flow_key(offer, flow.src, flow.dst);
+        let tries = if offers.explicit.contains_key(&flow.class) { 0 } else { given.labels * TRIES };
+        for label in 1..=u64::from(tries) {
+            if starts.len() == begin + labels {
+                break;
+            }
+            let found = routes.router.route(flow.src, flow.dst, mix(key ^ mix(label)), TTL);
+            let route = found.map_err(|e| routes::unroutable(cx, usize::from(flow.class), &e))?;
+            if route.ports[0] == routes.hops[flow.path as usize] {
+                let start = place(routes, &starts[begin..], &route, flow.dst);
+                starts.push(start);
+            }
+        }
+        // Ports of a host that the hash hardly ever takes: fewer labels than wanted.
+        starts.resize(begin + labels, flow.path);
+        let held = 4 * (routes.hops.len() + starts.len()) as u64;
+        if routes.hops.len() > (u32::MAX / 2) as usize || held > MEMORY {
+            return Err(too_many(cx, flows));
+        }
+    }
+    Ok(LoadBalancing::Plb(Plb { params, labels: given.labels, routes: starts }))
+}
+
+/// Where a route stands in the pool: as one of those at `known`, or as a new one.
+fn place(routes: &mut Routes, known: &[u32], route: &Route, to: NodeId) -> u32 {
+    let mut whole = route.ports.clone();
+    match route.ends {
+        Ends::Expire => whole.push(EXPIRE),
+        Ends::Deliver => {
+            whole.extend(routes.inner.get(&to).map(|&(rx, _)| rx));
+            whole.push(DELIVER);
+        }
+    }
+    if let Some(&same) = known.iter().find(|&&start| segment(&routes.hops, start) == whole) {
+        return same;
+    }
+    let start = routes.hops.len() as u32;
+    routes.hops.extend(whole);
+    start
+}

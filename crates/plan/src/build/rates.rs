@@ -1,0 +1,167 @@
+//! Parameters of the congestion controls TIMELY, HPCC and DCTCP. Defaults are those
+//! of the evaluation of HPCC (SIGCOMM 2019) and of its authors' public simulator,
+//! unless another source stands beside them.
+
+use super::congestion::{GBPS, Lines, MBPS, check_minimum, share, step, timer};
+use super::{Context, LONGEST, transport};
+use crate::error::Error;
+use crate::plan::{DELIVER, ENDS, Faults, Flow};
+use crate::scenario::{CongestionControl, HpccPreset};
+use std::cmp::Reverse;
+use xoff_kernel::time::{MICROSECOND, SECOND};
+use xoff_net::topology::Topology;
+use xoff_net::units::{Bytes, Span};
+use xoff_schemes::congestion_control::dctcp::DctcpParams;
+use xoff_schemes::congestion_control::hpcc::HpccParams;
+use xoff_schemes::congestion_control::timely::TimelyParams;
+use xoff_schemes::congestion_control::{CongestionControlParams, Step};
+
+/// Lowest rate of a flow.
+const MINIMUM: Step = Step::Rate(GBPS);
+/// Hops that HPCC's header has room for.
+const HOPS: u8 = 5;
+/// Links of the longest route, which packets expire behind, less the sender's own.
+const MOST_HOPS: u8 = 63;
+/// HPCC's header without its hops, and each of them (Li et al., Figure 7): the
+/// number of hops and the path's, and 64 bits per hop.
+const HEAD: u64 = 2;
+const EACH_HOP: u64 = 8;
+/// Most bytes that telemetry may take; as `transport.header`.
+const MOST_TELEMETRY: u64 = 10_000;
+/// W_AI of HPCC's paper (section 5.1), in bytes.
+const PAPER_STEP: u64 = 80;
+
+pub(super) fn timely(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
+    let given = cx.scenario.timely.unwrap_or_default();
+    let (t_low, t_high) = (given.t_low.unwrap_or(Span(50 * MICROSECOND)), given.t_high);
+    let t_high = t_high.unwrap_or(Span(500 * MICROSECOND));
+    for (key, span) in [("timely.t_low", t_low), ("timely.t_high", t_high)] {
+        if span.0 > LONGEST {
+            let message = format!("{span} are out of range");
+            return Err(cx.doc.error(key, message, format!("{} are the most", Span(LONGEST))));
+        }
+    }
+    if t_low > t_high {
+        let message = format!("t_low = {t_low} is above t_high = {t_high}");
+        let key = if given.t_low.is_some() { "timely.t_low" } else { "timely.t_high" };
+        return Err(cx.doc.error(key, message, "below t_low rates grow, above t_high they shrink"));
+    }
+    let minimum_rate = step(given.minimum_rate, MINIMUM);
+    check_minimum(cx, "timely.minimum_rate", lines, minimum_rate)?;
+    Ok(CongestionControlParams::Timely(TimelyParams {
+        ewma: share(cx, "timely.ewma", "alpha", given.ewma.unwrap_or(0.875), "0.875")?,
+        beta: share(cx, "timely.beta", "beta", given.beta.unwrap_or(0.8), "0.8")?,
+        t_low: t_low.0,
+        t_high: t_high.0,
+        min_rtt: timer(cx, "timely", "min_rtt", given.min_rtt, 20 * MICROSECOND)?,
+        // 100 and 500 Mbit/s at 100 Gbit/s.
+        additive_increase: step(given.additive_increase, Step::LineShare(1_000)),
+        hyper_increase: step(given.hyper_increase, Step::LineShare(200)),
+        hyper_after: given.hyper_after.unwrap_or(5),
+        minimum_rate,
+    }))
+}
+
+pub(super) fn dctcp(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
+    let given = cx.scenario.dctcp.unwrap_or_default();
+    let minimum_rate = step(given.minimum_rate, MINIMUM);
+    check_minimum(cx, "dctcp.minimum_rate", lines, minimum_rate)?;
+    Ok(CongestionControlParams::Dctcp(DctcpParams {
+        gain: share(cx, "dctcp.gain", "g", given.gain.unwrap_or(1.0 / 16.0), "0.0625 (1/16)")?,
+        additive_increase: step(given.additive_increase, Step::Rate(615 * MBPS)),
+        minimum_rate,
+    }))
+}
+
+pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
+    let given = cx.scenario.hpcc.unwrap_or_default();
+    let base_rtt = transport::base_rtt(cx, lines.routes)?;
+    let (max_stage, additive_increase) = match given.preset {
+        // 40 Mbit/s at 100 Gbit/s.
+        HpccPreset::Field => (0, Step::LineShare(2_500)),
+        HpccPreset::Paper => {
+            let bits = u128::from(8 * PAPER_STEP) * u128::from(SECOND) / u128::from(base_rtt);
+            (5, Step::Rate(u64::try_from(bits).unwrap_or(u64::MAX)))
+        }
+    };
+    let minimum_rate = step(given.minimum_rate, MINIMUM);
+    check_minimum(cx, "hpcc.minimum_rate", lines, minimum_rate)?;
+    Ok(CongestionControlParams::Hpcc(HpccParams {
+        eta: share(cx, "hpcc.eta", "eta", given.eta.unwrap_or(0.95), "0.95")?,
+        max_stage: given.max_stage.unwrap_or(max_stage),
+        additive_increase: step(given.additive_increase, additive_increase),
+        minimum_rate,
+        fast_reaction: given.fast_reaction.unwrap_or(true),
+        base_rtt,
+        hops: given.hops.unwrap_or(HOPS),
+        telemetry: telemetry(cx)?,
+    }))
+}
+
+/// Bytes of telemetry in each data packet and each answer.
+pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
+    if cx.scenario.transport.congestion_control != CongestionControl::Hpcc {
+        return Ok(0);
+    }
+    let given = cx.scenario.hpcc.unwrap_or_default();
+    let hops = given.hops.unwrap_or(HOPS);
+    if !(1..=MOST_HOPS).contains(&hops) {
+        let message = format!("room for {hops} hops is out of range");
+        return Err(cx.doc.error(
+            "hpcc.hops",
+            message,
+            format!("write a whole number from 1 to {MOST_HOPS}"),
+        ));
+    }
+    let bytes = given.telemetry.unwrap_or(Bytes(HEAD + EACH_HOP * u64::from(hops)));
+    if bytes.0 > MOST_TELEMETRY {
+        let message = format!("{bytes} of telemetry in each packet are out of range");
+        return Err(cx.doc.error("hpcc.telemetry", message, format!("write 0B to {MOST_TELEMETRY}B")));
+    }
+    Ok(bytes.0 as u32)
+}
+
+/// Refuses routes with more hops than HPCC's packets can tell of: those of the flows,
+/// and those that follow failures. `ports` are those of the scenario, without the
+/// inside of slow receivers.
+pub(super) fn check_hops(
+    cx: &Context<'_>,
+    control: &CongestionControlParams,
+    topology: &Topology,
+    flows: &[Flow],
+    hops: &[u32],
+    choices: &[[u32; 2]],
+    faults: &Faults,
+) -> Result<(), Error> {
+    let CongestionControlParams::Hpcc(hpcc) = control else { return Ok(()) };
+    // Every device behind the sender tells of the link by which it forwards.
+    let told = |start: u32| {
+        let way = hops[start as usize..].iter().take_while(|&&h| h < ENDS);
+        let links = way.clone().filter(|&&p| (p as usize) < topology.ports.len()).count();
+        // Packets that expire on their way are never answered.
+        let arrives = hops[start as usize + way.count()] == DELIVER;
+        if arrives { links.saturating_sub(1) } else { 0 }
+    };
+    let own = (0u32..).zip(flows).map(|(id, f)| (id, f.path));
+    let chosen = (0u32..).zip(choices).flat_map(|(id, starts)| starts.map(|start| (id, start)));
+    let later = faults.tables.iter().flat_map(|table| table.flows.iter().map(|r| (r.flow, r.path)));
+    let all = own.chain(chosen).chain(later).map(|(id, start)| (told(start), Reverse(id)));
+    let Some((most, Reverse(flow))) = all.max() else { return Ok(()) };
+    if most <= usize::from(hpcc.hops) {
+        return Ok(());
+    }
+    let name = |node: u32| &topology.nodes[node as usize].name;
+    let f = &flows[flow as usize];
+    let message = format!(
+        "packets of flow {flow}, {} to {}, pass {most} devices that add telemetry, and have room for {}",
+        name(f.src),
+        name(f.dst),
+        hpcc.hops
+    );
+    let key = if cx.doc.get("hpcc.hops").is_some() { "hpcc.hops" } else { "transport.congestion_control" };
+    let help = match most <= usize::from(MOST_HOPS) {
+        true => format!("set hpcc.hops to {most} (each hop is {EACH_HOP} B in every packet)"),
+        false => "choose another congestion control".to_string(),
+    };
+    Err(cx.doc.error(key, message, help))
+}

@@ -1,0 +1,228 @@
+//! Forks of routes against brute force: every way is a shortest path, all shortest
+//! paths are ways, and what is said of the way on is so of each of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_plan::Loaded;
+use xoff_plan::balancing::{Ahead, LoadBalancing};
+use xoff_plan::plan::{ENDS, Plan};
+
+const FAT_TREE: &str = "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n";
+const LEAF_SPINE: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 4\nhosts_per_leaf = 2\n\
+    host_link = {rate=\"100Gbps\", delay=\"1us\"}\nfabric_link = {rate=\"100Gbps\", delay=\"1us\"}\n";
+const TORUS: &str = "[topology]\nkind = \"torus-2d\"\nwidth = 4\nheight = 3\nhosts_per_switch = 1\n\
+    link = {rate=\"100Gbps\", delay=\"1us\"}\n";
+const CUBE: &str = "[topology]\nkind = \"ndc\"\nn = 3\nk = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n";
+const TRAFFIC: &str = "[[traffic]]\nkind = \"all-to-all\"\nsize = \"1MB\"\n";
+
+fn load(parts: &[&str]) -> Loaded {
+    let files = |path: &std::path::Path| Err(std::io::Error::other(format!("{path:?} in a test")));
+    let text = parts.concat();
+    match xoff_plan::load("test.toml", text.as_bytes(), &[], &files) {
+        Ok(loaded) => loaded,
+        Err(error) => panic!("{:?}\n{text}", miette::Report::new(error)),
+    }
+}
+
+fn spread(topology: &str) -> Plan {
+    let irn = "[transport]\nkind = \"irn\"\n";
+    load(&[topology, "[routing]\nkind = \"shortest-path\"\nload_balancing = \"spray\"\n", irn, TRAFFIC]).plan
+}
+
+/// The ports of every way from a position on.
+fn ways(plan: &Plan, start: u32) -> Vec<Vec<u32>> {
+    let mut ways = Vec::new();
+    assert!(plan.every_way(start, &mut |way| {
+        ways.push(way.iter().map(|&at| plan.hops[at as usize]).collect());
+        true
+    }));
+    ways
+}
+
+/// All shortest paths from the far end of `first` to `to`, by breadth-first search over
+/// the links alone. (Hosts relay where the topology says so.)
+fn shortest(plan: &Plan, first: u32, to: u32) -> BTreeSet<Vec<u32>> {
+    let topology = &plan.topology;
+    let mut paths = vec![vec![first]];
+    loop {
+        let end = |path: &Vec<u32>| topology.neighbour(*path.last().unwrap());
+        let done: BTreeSet<Vec<u32>> = paths.iter().filter(|p| end(p) == to).cloned().collect();
+        if !done.is_empty() {
+            return done;
+        }
+        assert!(paths[0].len() < 12);
+        let hosts: BTreeSet<u32> = topology.hosts().collect();
+        paths = paths
+            .iter()
+            .filter(|p| topology.relay_hosts || !hosts.contains(&end(p)))
+            .flat_map(|p| {
+                let outs = topology.nodes[end(p) as usize].ports.clone();
+                outs.into_iter().map(move |out| [p.as_slice(), &[out]].concat())
+            })
+            .collect();
+    }
+}
+
+#[test]
+fn the_ways_are_all_shortest_paths() {
+    for topology in [FAT_TREE, LEAF_SPINE, TORUS, CUBE] {
+        let plan = spread(topology);
+        let mut several = 0;
+        for flow in &plan.flows {
+            let found = ways(&plan, flow.path);
+            let set: BTreeSet<Vec<u32>> = found.iter().cloned().collect();
+            assert_eq!(set.len(), found.len(), "each once");
+            assert_eq!(set, shortest(&plan, plan.hops[flow.path as usize], flow.dst));
+            several += usize::from(found.len() > 1);
+        }
+        assert!(several * 4 > plan.flows.len(), "{several} of {}", plan.flows.len());
+    }
+    // (k / 2)² between pods, k / 2 within one.
+    let plan = spread(FAT_TREE);
+    let counts: BTreeSet<usize> = plan.flows.iter().map(|f| ways(&plan, f.path).len()).collect();
+    assert_eq!(counts, BTreeSet::from([1, 2, 4]));
+}
+
+#[test]
+fn what_is_known_of_the_way_on_is_so_of_every_way() {
+    for topology in [FAT_TREE, LEAF_SPINE, TORUS, CUBE] {
+        let plan = spread(topology);
+        let mut known = BTreeMap::new();
+        let positions: BTreeSet<u32> = plan
+            .flows
+            .iter()
+            .flat_map(|f| {
+                let mut all = Vec::new();
+                plan.every_way(f.path, &mut |way| {
+                    all.extend(way);
+                    true
+                });
+                all
+            })
+            .collect();
+        let mut gaps = 0;
+        for &at in &positions {
+            let ways = ways(&plan, at);
+            let onward = plan.onward(at);
+            assert_eq!(onward.sure.is_none(), ways.len() == 1);
+            assert!(ways.iter().all(|way| way.starts_with(onward.known)));
+            let common: Vec<u32> =
+                ways[0].iter().copied().filter(|p| ways.iter().all(|way| way.contains(p))).collect();
+            assert_eq!(onward.certain().collect::<Vec<_>>(), common);
+            for distance in 0..10 {
+                let there: BTreeSet<Option<&u32>> = ways.iter().map(|way| way.get(distance)).collect();
+                let expected = match (there.len(), there.first().copied().flatten()) {
+                    (1, Some(&port)) => Ahead::Port(port),
+                    (1, None) => Ahead::End,
+                    _ => Ahead::Unknown,
+                };
+                assert_eq!(plan.ahead(at, distance as u32), expected);
+            }
+            gaps += usize::from(onward.sure.is_some_and(|sure| !sure.is_empty()));
+            let all: BTreeSet<u32> = ways.into_iter().flatten().collect();
+            for port in 0..plan.topology.ports.len() as u32 {
+                assert_eq!(plan.may_cross(at, port, &mut known), all.contains(&port));
+            }
+        }
+        // A host of an NDC has several last hops; elsewhere that is known from the beginning.
+        assert_eq!(gaps > 0, topology != CUBE);
+    }
+}
+
+/// In a fat-tree all ways from an aggregation switch up lead down over one
+/// aggregation switch of the destination's pod; those from an edge switch do not.
+#[test]
+fn in_a_fat_tree_the_way_down_is_known_where_it_is_one() {
+    let plan = spread(FAT_TREE);
+    let flow = plan.flows.iter().find(|f| f.src == 0 && f.dst == 15).unwrap();
+    let name = |port: &u32| plan.topology.port_name(*port);
+    let onward = plan.onward(flow.path);
+    assert_eq!(onward.known.iter().map(name).collect::<Vec<_>>(), ["H0:0"]);
+    assert_eq!(onward.sure.unwrap().len(), 1);
+    let up = ways(&plan, flow.path)[0][1];
+    let mut at = None;
+    plan.every_way(flow.path, &mut |way| {
+        at = at.or(way.iter().copied().find(|&at| plan.hops[at as usize] == up));
+        true
+    });
+    let onward = plan.onward(at.unwrap());
+    assert_eq!(onward.known, [up]);
+    assert_eq!(
+        onward.sure.unwrap().len(),
+        2,
+        "the port of the destination's aggregation switch, and the last"
+    );
+}
+
+#[test]
+fn packets_divide_evenly_over_the_ways() {
+    let plan = spread(FAT_TREE);
+    for flow in &plan.flows {
+        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        plan.divide(flow.path, 1_000_001, &mut |port, amount| *sums.entry(port).or_default() += amount);
+        let ways = ways(&plan, flow.path);
+        for (port, sum) in sums {
+            let share = ways.iter().filter(|way| way.contains(&port)).count() as u64;
+            let even = 1_000_001 * share / ways.len() as u64;
+            assert!(sum.abs_diff(even) <= 2, "{sum} {even}");
+        }
+    }
+}
+
+#[test]
+fn labels_give_routes_of_the_same_first_port_and_the_first_is_that_of_ecmp() {
+    for topology in [FAT_TREE, CUBE] {
+        let routing =
+            |kind: &str| format!("[routing]\nkind = \"shortest-path\"\nload_balancing = \"{kind}\"\n");
+        let plan = load(&[topology, &routing("plb"), TRAFFIC]).plan;
+        let ecmp = load(&[topology, &routing("ecmp"), TRAFFIC]).plan;
+        let LoadBalancing::Plb(plb) = &plan.load_balancing else { panic!() };
+        let route = |plan: &Plan, start: u32| -> Vec<u32> {
+            plan.hops[start as usize..].iter().copied().take_while(|&h| h < ENDS).collect()
+        };
+        let mut routes = BTreeSet::new();
+        for (id, flow) in (0..).zip(&plan.flows) {
+            let labels = plb.routes(id);
+            assert_eq!((labels.len(), labels[0]), (8, flow.path));
+            assert_eq!(route(&plan, flow.path), route(&ecmp, ecmp.flows[id as usize].path));
+            let all = shortest(&plan, plan.hops[flow.path as usize], flow.dst);
+            assert!(labels.iter().all(|&start| all.contains(&route(&plan, start))));
+            let others: BTreeSet<u32> = labels.iter().copied().filter(|&s| s != flow.path).collect();
+            assert_eq!(plan.other_routes(id).collect::<BTreeSet<_>>(), others);
+            routes.insert((all.len(), others.len() + 1));
+        }
+        // Eight labels find most of up to four paths.
+        assert!(routes.iter().all(|&(all, found)| found <= all), "{routes:?}");
+        assert!(routes.iter().any(|&(all, found)| all > 1 && found == all), "{routes:?}");
+    }
+}
+
+#[test]
+fn keys_without_effect_are_named() {
+    let warnings = |routing: &str, traffic: &str| -> Vec<String> {
+        load(&[LEAF_SPINE, routing, traffic]).warnings.iter().map(ToString::to_string).collect()
+    };
+    let has = |warnings: &[String], part: &str| warnings.iter().any(|w| w.contains(part));
+    let w = warnings("[routing.drill]\nd = 4\n", TRAFFIC);
+    assert!(has(&w, "routing.drill.d") && has(&w, "is \"ecmp\""), "{w:?}");
+    let w = warnings("[routing]\nload_balancing = \"drill\"\nplb = { labels = 4 }\n", TRAFFIC);
+    assert!(has(&w, "routing.plb.labels") && has(&w, "go-back-n"), "{w:?}");
+    let w = warnings("[routing]\nload_balancing = \"plb\"\n", TRAFFIC);
+    assert!(has(&w, "add [ecn]"), "{w:?}");
+    let near = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1kB\"\n";
+    for kind in ["plb", "spray"] {
+        let w = warnings(&format!("[routing]\nload_balancing = \"{kind}\"\n"), near);
+        assert!(has(&w, "no flow has more than one path"), "{w:?}");
+    }
+}
+
+#[test]
+fn a_fabric_of_a_thousand_hosts_fits() {
+    let big = FAT_TREE.replace("k = 4", "k = 16");
+    let traffic = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+    let spray = "[routing]\nload_balancing = \"spray\"\n[transport]\nkind = \"irn\"\n";
+    let plan = load(&[&big, spray, traffic]).plan;
+    assert_eq!(plan.flows.len(), 1024);
+    assert!(plan.hops.len() < 1024 * 500, "{}", plan.hops.len());
+    let most = plan.flows.iter().map(|f| ways(&plan, f.path).len()).max();
+    assert_eq!(most, Some(64));
+}

@@ -1,0 +1,194 @@
+//! What `xoff explain` needs of a run, read from its directory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use crate::data::DataFile;
+use crate::directory::{Error, FORMAT, MANIFEST};
+use crate::grid;
+use crate::repro::tables::Table;
+
+/// A flow of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// Sender and receiver.
+    pub src: String,
+    /// See `src`.
+    pub dst: String,
+    /// Its class.
+    pub class: String,
+    /// Payload bytes.
+    pub size: u64,
+    /// When it began; `None` if the run ended before.
+    pub start_ps: Option<u64>,
+    /// When it was complete; `None` if the run ended before.
+    pub completed_ps: Option<u64>,
+    /// How long it takes alone.
+    pub ideal_ps: u64,
+    /// From its beginning until it was complete, or the run's end.
+    pub took_ps: u64,
+    /// Its shares: where they begin and end among those of the run.
+    pub shares: (usize, usize),
+}
+
+/// A part of the time of a flow, as `critical.parquet` has it.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The flow's id.
+    pub flow: usize,
+    /// Number of the step on the path.
+    pub step: u64,
+    /// `source`, `data` or `ack`.
+    pub leg: String,
+    /// Egress port.
+    pub port: String,
+    /// What the time was spent on.
+    pub part: String,
+    /// The congested port, of pauses.
+    pub root: Option<String>,
+    /// Picoseconds.
+    pub time_ps: u64,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Name of its scenario.
+    pub scenario: String,
+    /// Its end, in picoseconds of simulated time.
+    pub end_ps: u64,
+    /// By id.
+    pub flows: Vec<Flow>,
+    /// By flow, then along its path.
+    pub shares: Vec<Share>,
+    /// The port at the other end of each port.
+    pub peers: BTreeMap<String, String>,
+}
+
+impl Run {
+    /// The shares of a flow.
+    pub fn of(&self, flow: &Flow) -> &[Share] {
+        &self.shares[flow.shares.0..flow.shares.1]
+    }
+}
+
+fn error(path: &Path, message: impl Into<String>, help: impl Into<String>) -> Error {
+    Error { path: path.into(), message: message.into(), help: help.into() }
+}
+
+/// Reads a run directory whose run has kept critical paths.
+///
+/// # Errors
+/// There is no run, it has kept none, or its files are damaged: the parts of each
+/// flow must add up to its time.
+pub fn read(path: &Path) -> Result<Run, Error> {
+    let manifest = manifest(path)?;
+    if manifest["scenario"]["measure"]["explain"] != true {
+        let help = "Run the scenario again with --set measure.explain=true.";
+        return Err(error(
+            path,
+            "was run without measure.explain, so that nothing is known of its flows",
+            help,
+        ));
+    }
+    let damaged = |message: String| error(path, message, "Run the scenario again.");
+    let table =
+        |file: DataFile, columns: &[&str]| Table::read(&path.join(file.name()), columns).map_err(damaged);
+    let end_ps = manifest["simulated_ps"].as_u64().unwrap_or(0);
+    let mut run = Run {
+        scenario: manifest["name"].as_str().unwrap_or_default().into(),
+        end_ps,
+        flows: flows(&table(DataFile::Flows, &FLOW_COLUMNS)?, end_ps),
+        shares: shares(&table(DataFile::Critical, &SHARE_COLUMNS)?),
+        peers: BTreeMap::new(),
+    };
+    let ports = table(DataFile::Ports, &["port", "peer"])?;
+    let (names, peers) = (ports.texts("port"), ports.texts("peer"));
+    let pair = |i: usize| Some((names.get(i)?.to_owned(), peers.get(i)?.to_owned()));
+    run.peers = (0..ports.rows()).filter_map(pair).collect();
+    index(&mut run).map_err(damaged)?;
+    Ok(run)
+}
+
+fn manifest(path: &Path) -> Result<Json, Error> {
+    let example = "Name a run directory, such as xoff-runs/NAME: what `xoff run NAME.toml` leaves.";
+    if !path.exists() {
+        return Err(error(path, "is not there", example));
+    }
+    if !path.is_dir() {
+        return Err(error(path, "is a file, not a run directory", example));
+    }
+    if path.join(grid::directory::MANIFEST).exists() {
+        let help = format!("Name one of its runs, a directory in {}.", path.join("runs").display());
+        return Err(error(path, "is a grid of runs", help));
+    }
+    let text = fs::read(path.join(MANIFEST)).ok();
+    let manifest = text.and_then(|text| serde_json::from_slice::<Json>(&text).ok());
+    manifest
+        .filter(|m| m["format"] == FORMAT)
+        .ok_or_else(|| error(path, "is not a run directory of xoff", example))
+}
+
+const FLOW_COLUMNS: [&str; 7] = ["src", "dst", "class", "size", "start_ps", "completed_ps", "ideal_ps"];
+
+fn flows(table: &Table, end_ps: u64) -> Vec<Flow> {
+    let text = |name: &str, i: usize| table.texts(name).get(i).unwrap_or_default().to_owned();
+    let int = |name: &str, i: usize| table.ints(name)[i].map(i64::unsigned_abs);
+    let flow = |i: usize| {
+        let (start_ps, completed_ps) = (int("start_ps", i), int("completed_ps", i));
+        Flow {
+            src: text("src", i),
+            dst: text("dst", i),
+            class: text("class", i),
+            size: int("size", i).unwrap_or(0),
+            start_ps,
+            completed_ps,
+            ideal_ps: int("ideal_ps", i).unwrap_or(0),
+            took_ps: start_ps.map_or(0, |start| completed_ps.unwrap_or(end_ps).saturating_sub(start)),
+            shares: (0, 0),
+        }
+    };
+    (0..table.rows()).map(flow).collect()
+}
+
+const SHARE_COLUMNS: [&str; 7] = ["flow", "step", "leg", "port", "part", "root", "time_ps"];
+
+fn shares(table: &Table) -> Vec<Share> {
+    let text = |name: &str, i: usize| table.texts(name).get(i).map(str::to_owned);
+    let int = |name: &str, i: usize| table.ints(name)[i].map_or(0, i64::unsigned_abs);
+    let share = |i: usize| Share {
+        flow: int("flow", i) as usize,
+        step: int("step", i),
+        leg: text("leg", i).unwrap_or_default(),
+        port: text("port", i).unwrap_or_default(),
+        part: text("part", i).unwrap_or_default(),
+        root: text("root", i),
+        time_ps: int("time_ps", i),
+    };
+    (0..table.rows()).map(share).collect()
+}
+
+/// Finds each flow's shares, and sees that they add up.
+fn index(run: &mut Run) -> Result<(), String> {
+    let mut at = 0;
+    for (id, flow) in run.flows.iter_mut().enumerate() {
+        let rest = &run.shares[at..];
+        let count = rest.iter().take_while(|share| share.flow == id).count();
+        flow.shares = (at, at + count);
+        at += count;
+        let sum: u64 = rest[..count].iter().map(|share| share.time_ps).sum();
+        if sum != flow.took_ps {
+            return Err(format!(
+                "is damaged: the parts of flow {id} add up to {sum} ps, not to {} ps",
+                flow.took_ps
+            ));
+        }
+    }
+    match run.shares.get(at) {
+        Some(share) => Err(format!("is damaged: critical.parquet names flow {} out of order", share.flow)),
+        None => Ok(()),
+    }
+}

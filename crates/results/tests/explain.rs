@@ -1,0 +1,125 @@
+//! `xoff explain`, from a run to its words.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use xoff_results::directory::{self, About};
+use xoff_results::explain::{self, read, text};
+use xoff_results::summary::summarise;
+
+/// Three switches in a line, as in the tests of the simulator, where the times are
+/// worked out by hand: A sends to X over a slow link, B one packet to Y next to S1.
+const LINE: &str = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\", \"X\", \"Y\"]\n\
+    switches = [\"S0\", \"S1\", \"S2\"]\nlinks = [\n\
+    {a=\"A\", b=\"S0\", rate=\"100Gbps\", delay=\"100ns\"}, {a=\"B\", b=\"S0\", rate=\"100Gbps\", delay=\"100ns\"},\n\
+    {a=\"S0\", b=\"S1\", rate=\"100Gbps\", delay=\"100ns\"}, {a=\"S1\", b=\"S2\", rate=\"100Gbps\", delay=\"100ns\"},\n\
+    {a=\"S2\", b=\"X\", rate=\"10Gbps\", delay=\"100ns\"}, {a=\"S1\", b=\"Y\", rate=\"100Gbps\", delay=\"100ns\"}]\n\
+    [flow_control]\nscheme = \"pfc\"\nxoff = \"5kB\"\nxon = \"2kB\"\n\
+    [transport]\nmtu = \"938B\"\nheader = \"62B\"\nack = \"100B\"\nack_every = 1000000\nrto = \"1s\"\n\
+    [measure]\nexplain = true\n\
+    [[traffic]]\nname = \"elephant\"\nkind = \"flow\"\nsrc = \"A\"\ndst = \"X\"\nsize = \"28140B\"\n\
+    [[traffic]]\nname = \"mouse\"\nkind = \"flow\"\nsrc = \"B\"\ndst = \"Y\"\nsize = \"938B\"\nstart = \"1500ns\"\n";
+
+/// Runs a scenario and leaves its directory.
+fn left(name: &str, overrides: &[(&str, &str)]) -> PathBuf {
+    left_by(LINE, name, overrides)
+}
+
+fn left_by(text: &str, name: &str, overrides: &[(&str, &str)]) -> PathBuf {
+    let overrides: Vec<_> = overrides.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let files = |path: &Path| Err(std::io::Error::other(format!("{path:?} in a test")));
+    let loaded = xoff_plan::load("line.toml", text.as_bytes(), &overrides, &files).expect("a good scenario");
+    let outcome = xoff_sim::run(&loaded.plan, &mut |_| true);
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("explain").join(name);
+    let _ = fs::remove_dir_all(&out);
+    let about = About {
+        scenario: serde_json::to_value(&loaded.scenario).expect("plain data"),
+        overrides: Vec::new(),
+        version: "test".into(),
+        wall_seconds: 0.0,
+    };
+    let summary = summarise("line", &loaded.plan, &outcome);
+    directory::prepare(&out).unwrap().write(&about, &loaded.plan, &outcome, &summary).unwrap()
+}
+
+#[test]
+fn a_victim_reads_whose_congestion_held_it_up() {
+    let path = left("done", &[]);
+    let run = read::read(&path).unwrap();
+    let victim = explain::flow(&path, &run, 1).unwrap();
+    // From 1680 ns, when it comes to S0, to 5950.24 ns, when that goes on.
+    let root = &victim.roots[0];
+    assert_eq!((root.port.as_str(), root.crossed, root.innocent_ps), ("S2:1", false, 4_270_240));
+    assert_eq!(victim.parts.iter().map(|p| p.time_ps).sum::<u64>(), victim.head.took_ps);
+    assert_eq!(victim.steps.iter().map(|s| s.time_ps).sum::<u64>(), victim.head.took_ps);
+    insta::assert_snapshot!("victim", text::flow(&victim));
+    insta::assert_snapshot!("elephant", text::flow(&explain::flow(&path, &run, 0).unwrap()));
+
+    let port = explain::port(&path, &run, "S2:1", None).unwrap();
+    assert_eq!((port.innocent_ps, port.victims.len(), port.own_flows), (4_270_240, 1, 1));
+    assert_eq!(port.places[0].port, "S0:2");
+    insta::assert_snapshot!("port", text::port(&port));
+    let blameless = explain::port(&path, &run, "S0:2", None).unwrap();
+    insta::assert_snapshot!("port-blameless", text::port(&blameless));
+
+    let overview = explain::overview(&path, &run, None).unwrap();
+    assert_eq!((overview.flows, overview.innocent_flows, overview.roots.len()), (2, 1, 1));
+    insta::assert_snapshot!("overview", text::overview(&overview));
+    let elephants = explain::overview(&path, &run, Some("elephant")).unwrap();
+    assert_eq!((elephants.flows, elephants.innocent_flows), (1, 0));
+}
+
+#[test]
+fn what_did_not_end_is_said_not_to_have() {
+    let path = left("cut", &[("run.duration", "6us")]);
+    let run = read::read(&path).unwrap();
+    insta::assert_snapshot!("unfinished", text::flow(&explain::flow(&path, &run, 1).unwrap()));
+    // Of three hosts in a ring each sends once, and again when it has received; the
+    // run ends before that.
+    let ring = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 3\n\
+        link = { rate = \"100Gbps\", delay = \"1us\" }\n[measure]\nexplain = true\n[run]\nduration = \"1us\"\n\
+        [[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"300kB\"\n";
+    let path = left_by(ring, "early", &[]);
+    let run = read::read(&path).unwrap();
+    let overview = explain::overview(&path, &run, None).unwrap();
+    assert_eq!((overview.flows, overview.unfinished, run.flows.len()), (3, 3, 12));
+    let later = explain::flow(&path, &run, 11).unwrap();
+    assert!(text::flow(&later).ends_with("had not begun when the run ended.\n") && later.parts.is_empty());
+}
+
+#[test]
+fn what_cannot_be_explained_is_said() {
+    let wrong = |error: directory::Error| format!("{}. {}", error.message, error.help);
+    let path = left("done-2", &[]);
+    let run = read::read(&path).unwrap();
+    assert_eq!(
+        wrong(explain::flow(&path, &run, 2).unwrap_err()),
+        "has no flow 2. Its flows are 0 to 1, as `id` in flows.parquet."
+    );
+    assert_eq!(
+        wrong(explain::port(&path, &run, "S0:9", None).unwrap_err()),
+        "has no port `S0:9`. The ports of S0 are S0:0, S0:1, S0:2."
+    );
+    let nowhere = wrong(explain::port(&path, &run, "tor3:5", None).unwrap_err());
+    assert!(nowhere.contains("NODE:NUMBER"), "{nowhere}");
+    assert_eq!(
+        wrong(explain::overview(&path, &run, Some("cat")).unwrap_err()),
+        "has no flow of a class `cat`. Its classes are elephant, mouse."
+    );
+    let blind = left("blind", &[("measure.explain", "false"), ("measure.blocking", "true")]);
+    let text = wrong(read::read(&blind).unwrap_err());
+    assert!(
+        text.contains("without measure.explain") && text.contains("--set measure.explain=true"),
+        "{text}"
+    );
+    assert!(wrong(read::read(&path.join("gone")).unwrap_err()).starts_with("is not there"));
+    assert!(wrong(read::read(&path.join("flows.parquet")).unwrap_err()).starts_with("is a file"));
+    // A directory that is not what it was when the run was written.
+    fs::copy(
+        left("cut-2", &[("run.duration", "6us")]).join("critical.parquet"),
+        path.join("critical.parquet"),
+    )
+    .unwrap();
+    let text = wrong(read::read(&path).unwrap_err());
+    assert!(text.contains("the parts of flow 0 add up to 6000000 ps"), "{text}");
+}

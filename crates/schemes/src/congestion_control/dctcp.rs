@@ -1,0 +1,189 @@
+//! DCTCP (Alizadeh et al., SIGCOMM 2010) with a rate in the place of a window, as
+//! a scheme of RoCE NICs: that of HPCC's evaluation and its public simulator.
+//!
+//! Switches mark by one threshold (K_min = K_max), and each answer says whether
+//! what it answers was marked. A sender keeps the rate R and α, the estimate of
+//! the share of marked packets. It looks once per round trip: a round ends with
+//! the first answer that acknowledges a packet sent after the round began.
+//!
+//! ```text
+//!   for each answer:   F counts the packets that marked answers acknowledge, of all
+//!     round ends:      α ← (1 − g)·α + g·F;  F ← 0;  the next round begins
+//!     reduced, and something sent since then is acknowledged:  no longer reduced
+//!     marked, and not reduced:      R ← max(R·(1 − α/2), R_min);  reduced
+//!     round ends, and not reduced:  R ← min(R + R_AI, line rate)
+//! ```
+//!
+//! α begins at 1 (so does RFC 8257's, §3.2), and the first round, which ends with
+//! the first answer, leaves it. With one ACK per packet and without loss the public
+//! simulator's count (answers, over the packets in flight when the round began,
+//! and one) is the same. An answer that acknowledges nothing counts as no packet.
+
+use super::{Step, gap_at};
+use xoff_kernel::time::Time;
+
+/// Parameters of DCTCP.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DctcpParams {
+    /// g, above 0, at most 1.
+    pub gain: f64,
+    /// R_AI, per round trip.
+    pub additive_increase: Step,
+    /// R_min.
+    pub minimum_rate: Step,
+}
+
+/// An answer that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Everything below is acknowledged, by this answer or earlier ones.
+    pub acknowledged: u32,
+    /// The next packet that will be sent.
+    pub next: u32,
+    /// It says that marked packets have come.
+    pub marked: bool,
+}
+
+/// The sending end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sender {
+    /// R, in bits per second.
+    rate: f64,
+    line: f64,
+    alpha: f64,
+    /// Acknowledged before the last answer.
+    acknowledged: u32,
+    /// Packets acknowledged in this round, and those of them by marked answers.
+    packets: u32,
+    marked: u32,
+    /// The round ends when more than this is acknowledged.
+    round: u32,
+    /// Reduced: until more than this is acknowledged.
+    reduced: Option<u32>,
+}
+
+impl Sender {
+    /// A flow that starts at its line rate, in bits per second.
+    pub fn new(line: u64) -> Self {
+        let line = line as f64;
+        Self { rate: line, line, alpha: 1.0, acknowledged: 0, packets: 0, marked: 0, round: 0, reduced: None }
+    }
+
+    /// R, in bits per second.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// α.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// A packet of `size` wire bytes leaves. Answers how long the next one must
+    /// wait, in picoseconds; `None` at line rate.
+    pub fn on_sent(&self, size: u32) -> Option<Time> {
+        (self.rate < self.line).then(|| gap_at(size, self.rate))
+    }
+
+    /// An answer has come.
+    pub fn on_answer(&mut self, params: &DctcpParams, answer: Answer) {
+        let news = answer.acknowledged.saturating_sub(self.acknowledged);
+        self.acknowledged += news;
+        self.packets += news;
+        if answer.marked {
+            self.marked += news;
+        }
+        let ends = self.acknowledged > self.round;
+        if ends {
+            if self.round > 0 {
+                let share = f64::from(self.marked) / f64::from(self.packets);
+                self.alpha = (1.0 - params.gain) * self.alpha + params.gain * share;
+            }
+            (self.packets, self.marked) = (0, 0);
+            self.round = answer.next.max(self.acknowledged);
+        }
+        if self.reduced.is_some_and(|until| self.acknowledged > until) {
+            self.reduced = None;
+        }
+        if answer.marked && self.reduced.is_none() {
+            let least = params.minimum_rate.of(self.line).min(self.line);
+            self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(least);
+            self.reduced = Some(answer.next.max(self.acknowledged));
+        }
+        if ends && self.reduced.is_none() {
+            self.rate = (self.rate + params.additive_increase.of(self.line)).min(self.line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: DctcpParams = DctcpParams {
+        gain: 0.0625,
+        additive_increase: Step::Rate(600_000_000),
+        minimum_rate: Step::Rate(1_000_000_000),
+    };
+
+    /// By hand: four packets in flight, so that rounds end with the answers 1, 6, 11, …
+    /// Answers 1 to 5 are not marked: at line rate nothing grows. Answer 6 is marked and
+    /// ends the round of packets 2 to 6: F = 1/5, α = 15/16 + 0.2/16 = 0.95, R = 100·(1 −
+    /// 0.475) = 52.5, reduced until something beyond packet 10 is acknowledged. Answers 7
+    /// and 8 are marked and change nothing. Answer 11 ends the round of packets 7 to 11:
+    /// F = 2/5, α = 0.95·15/16 + 0.4/16 = 0.915625; it is no longer reduced, and grows to
+    /// 53.1. Answer 13 is marked: R = 53.1·(1 − 0.4578125).
+    #[test]
+    fn the_rate_follows_the_algorithm() {
+        let mut s = Sender::new(100_000_000_000);
+        let mut seen = Vec::new();
+        for n in 1..=13 {
+            let marked = [6, 7, 8, 13].contains(&n);
+            s.on_answer(&PARAMS, Answer { acknowledged: n, next: n + 4, marked });
+            seen.push((s.rate() / 1e9, s.alpha()));
+        }
+        let expected = |n| match n {
+            1..=5 => (100.0, 1.0),
+            6..=10 => (52.5, 0.95),
+            11..=12 => (53.1, 0.915_625),
+            _ => (53.1 * 0.542_187_5, 0.915_625),
+        };
+        for (n, (rate, alpha)) in (1..).zip(seen) {
+            let (r, a) = expected(n);
+            assert!((rate - r).abs() < 1e-9 && (alpha - a).abs() < 1e-12, "{n}: {rate} {alpha}");
+        }
+    }
+
+    /// Everything is marked: α stays 1, the rate is halved once per round trip, down
+    /// to the minimum, which a slower line is below.
+    #[test]
+    fn it_halves_down_to_the_minimum() {
+        for (line, least) in [(100_000_000_000u64, 1e9), (500_000_000, 5e8)] {
+            let mut s = Sender::new(line);
+            let mut rates = vec![s.rate()];
+            for n in 1..200 {
+                s.on_answer(&PARAMS, Answer { acknowledged: n, next: n + 9, marked: true });
+                if s.rate() != *rates.last().unwrap() {
+                    rates.push(s.rate());
+                }
+            }
+            for pair in rates.windows(2) {
+                assert!(pair[1] == (pair[0] / 2.0).max(least), "{rates:?}");
+            }
+            assert_eq!(*rates.last().unwrap(), least);
+            assert_eq!(s.on_sent(1_000), if line > 1_000_000_000 { Some(8_000_000) } else { None });
+        }
+    }
+
+    /// An answer that acknowledges nothing new, and one that goes for several packets.
+    #[test]
+    fn packets_count_not_answers() {
+        let mut s = Sender::new(100_000_000_000);
+        s.on_answer(&PARAMS, Answer { acknowledged: 2, next: 10, marked: false });
+        // Of the packets up to 12, 3 are acknowledged by a marked answer.
+        s.on_answer(&PARAMS, Answer { acknowledged: 5, next: 13, marked: true });
+        s.on_answer(&PARAMS, Answer { acknowledged: 5, next: 5, marked: true });
+        s.on_answer(&PARAMS, Answer { acknowledged: 12, next: 20, marked: false });
+        assert_eq!(s.alpha(), 0.9375 + 0.0625 * 0.3);
+    }
+}

@@ -1,0 +1,142 @@
+//! PLB: a sender whose packets come marked changes its flow's label, and with it the
+//! path that the switches' hashes choose (Qureshi et al., SIGCOMM 2022).
+//!
+//! A *round* is a round trip: it begins when the one before ends, and ends when all
+//! that had been sent by then is acknowledged. It is congested if the share of marked
+//! packets among those that it has acknowledged reaches a threshold. The label changes
+//! - when nothing is in flight, after `idle_rounds` congested rounds in a row: packets
+//!   then cannot overtake each other;
+//! - at once, after `forced_rounds` of them;
+//! - after a timeout.
+//!
+//! ```text
+//!             round congested: c + 1                      c ≥ idle_rounds, nothing in flight
+//!   ┌─────────────────────────────────► c rounds in a row ───────────────────────► new label,
+//!   │         round not congested: 0        │             c ≥ forced_rounds, or a     c = 0
+//!   └───────────────────────────────────────┘             timeout
+//! ```
+//!
+//! Thresholds are those of Linux's `tcp_plb`, which the paper's authors wrote: half of
+//! the packets, 3 rounds and 12. Linux also suspends changes for marks for a minute or
+//! two after a timeout, longer than any simulation; that is left out here.
+
+/// Its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlbParams {
+    /// Share of marked packets from which on a round is congested, above 0, up to 1.
+    pub threshold: f64,
+    /// Congested rounds in a row after which an idle flow changes its label, at least 1.
+    pub idle_rounds: u32,
+    /// The same for a flow with packets in flight, at least `idle_rounds`.
+    pub forced_rounds: u32,
+}
+
+/// What a sender keeps of its flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plb {
+    /// The round ends when all packets below this number are acknowledged.
+    round_end: u32,
+    /// Packets acknowledged in this round …
+    answered: u32,
+    /// … and those of them that were marked.
+    marked: u32,
+    /// Congested rounds in a row.
+    congested: u32,
+}
+
+/// An acknowledgement, as the sender sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Packets that it acknowledges for the first time.
+    pub news: u32,
+    /// Marked packets that it tells of.
+    pub marked: u32,
+    /// All packets below this number are acknowledged now.
+    pub acknowledged: u32,
+    /// All packets below this number have been sent.
+    pub sent: u32,
+}
+
+impl Plb {
+    /// An answer has come. Answers whether the flow gets another label.
+    pub fn answered(&mut self, params: &PlbParams, answer: &Answer) -> bool {
+        self.answered = self.answered.saturating_add(answer.news);
+        self.marked = self.marked.saturating_add(answer.marked);
+        if answer.acknowledged >= self.round_end && self.answered > 0 {
+            let share = f64::from(self.marked) / f64::from(self.answered);
+            self.congested = if share >= params.threshold { self.congested.saturating_add(1) } else { 0 };
+            (self.answered, self.marked) = (0, 0);
+            self.round_end = answer.sent;
+        }
+        let idle = answer.acknowledged == answer.sent;
+        let changes = self.congested >= params.forced_rounds || idle && self.congested >= params.idle_rounds;
+        if changes {
+            self.congested = 0;
+        }
+        changes
+    }
+
+    /// The flow has timed out, and gets another label.
+    pub fn timed_out(&mut self) {
+        self.congested = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: PlbParams = PlbParams { threshold: 0.5, idle_rounds: 2, forced_rounds: 4 };
+
+    /// Rounds of ten packets, so many of them marked, with packets in flight behind
+    /// each; the rounds, counted from 1, at whose end the label changes.
+    fn changes(marks: &[u32]) -> Vec<usize> {
+        let mut plb = Plb::default();
+        // The first answer of a flow ends a round of its own: it comes unmarked here.
+        assert!(!plb.answered(&PARAMS, &Answer { news: 1, marked: 0, acknowledged: 1, sent: 11 }));
+        let mut at = 1;
+        let mut changed = Vec::new();
+        for (round, &marked) in (1..).zip(marks) {
+            for i in 1..=10 {
+                at += 1;
+                let answer =
+                    Answer { news: 1, marked: u32::from(i <= marked), acknowledged: at, sent: at + 10 };
+                if plb.answered(&PARAMS, &answer) {
+                    assert_eq!(i, 10, "only where a round ends");
+                    changed.push(round);
+                }
+            }
+        }
+        changed
+    }
+
+    #[test]
+    fn the_label_changes_after_so_many_congested_rounds_in_a_row() {
+        assert_eq!(changes(&[5, 5, 5]), []);
+        assert_eq!(changes(&[5, 5, 5, 5]), [4]);
+        assert_eq!(changes(&[10; 9]), [4, 8]);
+        assert_eq!(changes(&[5, 5, 5, 4, 5, 5, 5]), [], "one round below the threshold begins anew");
+        assert_eq!(changes(&[4, 5, 5, 5, 5]), [5]);
+    }
+
+    #[test]
+    fn an_idle_flow_changes_it_sooner() {
+        let mut plb = Plb::default();
+        let mut lone =
+            |marked, at| plb.answered(&PARAMS, &Answer { news: 1, marked, acknowledged: at, sent: at });
+        assert_eq!(
+            [lone(1, 1), lone(1, 2), lone(1, 3), lone(0, 4), lone(1, 5), lone(1, 6)],
+            [false, true, false, false, false, true]
+        );
+    }
+
+    #[test]
+    fn a_timeout_begins_anew() {
+        let mut plb = Plb::default();
+        let full = |at| Answer { news: 1, marked: 1, acknowledged: at, sent: at + 1 };
+        assert!((1..=3).all(|at| !plb.answered(&PARAMS, &full(at))));
+        plb.timed_out();
+        assert!((4..=6).all(|at| !plb.answered(&PARAMS, &full(at))));
+        assert!(plb.answered(&PARAMS, &full(7)));
+    }
+}

@@ -1,0 +1,126 @@
+//! Paths as they are told: of complete flows in order, of the others at the end of a
+//! run, and of all parts of a run together.
+
+use super::record::{Piece, add};
+use crate::core::Core;
+use crate::outcome::{Leg, Part, Share};
+use crate::packet::{Kind, NONE};
+use std::collections::BTreeMap;
+use xoff_kernel::time::Time;
+use xoff_plan::plan::Plan;
+
+/// What a part of a run knows of paths at its end.
+#[derive(Default)]
+pub struct Known {
+    /// Of flows whose sources it runs: complete ones, and those that stand at their
+    /// source. `true`: nothing of it is under way as far as the source knows; what is
+    /// under way counts if there is any.
+    flows: Vec<(u32, bool, Vec<Piece>)>,
+    /// By unfinished flow: of what is under way the oldest, and when it was sent.
+    under_way: BTreeMap<u32, (Time, Vec<Piece>)>,
+}
+
+impl Core<'_> {
+    /// What this part knows at the end of the run. Before [`Core::blame`].
+    pub fn paths(&mut self, now: Time) -> Option<Known> {
+        let mut critical = self.critical()?;
+        self.now = now;
+        let mut known = Known::default();
+        known.flows.extend(critical.done.drain(..).map(|(flow, path)| (flow, false, path)));
+        for (flow, f) in (0u32..).zip(&self.plan.flows) {
+            let seen = &self.observed.flows[flow as usize];
+            if self.partition.of(f.src) != self.part || seen.started.is_none() || seen.completed.is_some() {
+                continue;
+            }
+            let sender = &self.senders[flow as usize];
+            let (ready, held, port) = (sender.ready(), sender.held(), sender.port());
+            critical.sources[flow as usize].rewind(now);
+            if ready {
+                self.wait_in_ring(&mut critical, flow);
+            }
+            let source = &mut critical.sources[flow as usize];
+            let part = if held { Part::Pacing } else { Part::Recovery };
+            let time = now - source.at;
+            add(&mut source.pieces, Piece { leg: Leg::Source, part, port, root: NONE, time });
+            known.flows.push((flow, !ready && !held, std::mem::take(&mut source.pieces)));
+        }
+        for id in 0..self.packets.slots().len() as u32 {
+            let packet = self.packets[id];
+            let leg = match packet.kind {
+                Kind::Data => Leg::Data,
+                Kind::Ack | Kind::Nack => Leg::Ack,
+                Kind::Free | Kind::Cnp | Kind::Control => continue,
+            };
+            let Some(mut record) = critical.take(id) else { continue };
+            if known.under_way.get(&packet.flow).is_some_and(|other| other.0 < record.sent) {
+                continue;
+            }
+            if record.list != NONE {
+                let port = self.hops[packet.hop as usize];
+                let queue = 1 + u32::from(packet.lane);
+                let group = self.ports[port as usize].first_queue + queue;
+                self.wait_in_queues(&mut critical, &mut record, group, (port, leg, packet.hop), now);
+            }
+            // What is on a wire arrives after the end.
+            let mut ahead = record.at - now;
+            for piece in record.pieces[record.source as usize..].iter_mut().rev() {
+                let time = piece.time.min(ahead);
+                piece.time -= time;
+                ahead -= time;
+            }
+            known.under_way.insert(packet.flow, (record.sent, record.path()));
+        }
+        Some(known)
+    }
+}
+
+/// The pieces of a path as one has them who follows it: those of the source first,
+/// then port by port of the `way`; what is alike is one piece.
+pub(super) fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
+    let mut places: Vec<(Leg, u32)> = Vec::new();
+    for piece in way.iter().chain(&source) {
+        if !places.contains(&(piece.leg, piece.port)) {
+            places.push((piece.leg, piece.port));
+        }
+    }
+    // Stable: within a leg they stay in the order of the way.
+    places.sort_by_key(|place| place.0);
+    let mut path = source;
+    way.into_iter().for_each(|piece| add(&mut path, piece));
+    let place = |p: &Piece| places.iter().position(|&place| place == (p.leg, p.port));
+    path.retain(|p| p.time > 0);
+    path.sort_by_key(|p| (place(p), p.part, p.root));
+    path
+}
+
+/// All flows' paths, of what the parts of a run know.
+pub fn shares(plan: &Plan, parts: Vec<Known>) -> Vec<Share> {
+    let mut under_way: BTreeMap<u32, (Time, Vec<Piece>)> = BTreeMap::new();
+    let mut flows: Vec<Option<(bool, Vec<Piece>)>> = vec![None; plan.flows.len()];
+    for part in parts {
+        for (flow, waits, path) in part.flows {
+            flows[flow as usize] = Some((waits, path));
+        }
+        for (flow, other) in part.under_way {
+            let known = under_way.entry(flow).or_insert_with(|| (Time::MAX, Vec::new()));
+            if other.0 < known.0 {
+                *known = other;
+            }
+        }
+    }
+    let mut shares = Vec::new();
+    for (flow, known) in (0..).zip(flows) {
+        let Some((waits, mut path)) = known else { continue };
+        if let Some((_, way)) = under_way.remove(&flow).filter(|_| waits) {
+            path = way;
+        }
+        let path = in_order(path, Vec::new());
+        let mut step = 0;
+        for (i, p) in path.iter().enumerate() {
+            step += u32::from(i > 0 && (path[i - 1].leg, path[i - 1].port) != (p.leg, p.port));
+            let root = (p.root != NONE).then_some(p.root);
+            shares.push(Share { flow, step, leg: p.leg, part: p.part, port: p.port, root, time: p.time });
+        }
+    }
+    shares
+}

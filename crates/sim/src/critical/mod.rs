@@ -1,0 +1,458 @@
+//! Critical paths: where the time of a flow went, from its start until its last
+//! acknowledgement. Part of the blocking oracle; it sees everything and changes
+//! nothing.
+//!
+//! *The path.* A flow is complete when an answer (an ACK, or under selective
+//! repeat a NACK) reaches its sender. That answer left its receiver as a data
+//! packet arrived there, and that packet left its sender at a time `s`. So the
+//! time of the flow is cut in two: what its source did until `s`, and the way of
+//! this packet and of its answer. Which packet it will be nobody knows before, so
+//! each data packet that might be it has a record of what it has been through, which
+//! its answer takes over; it starts with what the source had done when the packet
+//! was made.
+//!
+//! *The source* is in one state at a time: a packet of the flow is on its wire
+//! (sending, or recovery if it is a repeat); the queue pair stands in its ring (and
+//! waits as packets do, see below); its pace or congestion control holds it; or it
+//! may not send before an answer comes. If it then sends something again, the wait
+//! was recovery. If not, it waited for a packet that was under way: each instant of
+//! the wait is put where that packet was.
+//!
+//! *A wait in a queue* is cut where pauses of the queue begin and end: own if the
+//! pause's root is on the rest of the way, innocent if not, queueing while nothing
+//! is paused. Who is let go and stands behind others that had piled up is queueing.
+//!
+//! *At what cost.* A record has a source's parts (one for each port, part and root)
+//! and some three for each hop; so some hundred bytes. Records lie beside the packets'
+//! slots, and travel in letters. Where packets stay in order and no window closes
+//! (go-back-N without one), a flow's last packet and repeats alone are followed: what
+//! completes a flow then is the answer to one of these.
+
+mod end;
+mod record;
+
+pub use end::shares;
+pub use record::Record;
+
+use crate::core::Core;
+use crate::outcome::{Leg, Part, Pause};
+use crate::packet::{Kind, NONE};
+use record::{Piece, Source, add};
+use std::collections::BTreeMap;
+use xoff_kernel::time::Time;
+use xoff_kernel::wheel::prefetch;
+use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::FlowControlParams;
+
+/// A span in which a list did not send.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    from: Time,
+    until: Time,
+    part: Part,
+    /// Of [`Part::Own`] or [`Part::Innocent`], whichever of them it is.
+    root: u32,
+}
+
+/// Where something waits: its list, the queue of the port that this is a part of (or
+/// is), and what is left of its way.
+#[derive(Clone, Copy)]
+struct Place<'h> {
+    list: u32,
+    group: u32,
+    port: u32,
+    leg: Leg,
+    rest: &'h [u32],
+}
+
+/// What the oracle keeps for critical paths while a part of a run goes on.
+#[derive(Default)]
+pub struct Critical {
+    /// By flow.
+    sources: Vec<Source>,
+    /// Every data packet is followed, not only those that can complete their flow
+    /// while packets stay in order.
+    all: bool,
+    /// By packet: whether it is followed.
+    live: Vec<bool>,
+    /// The same, of what.
+    records: Vec<Record>,
+    /// By list: its pauses that have ended, in order.
+    pasts: Vec<Vec<Past>>,
+    /// Ports that the plan closes: receivers that do not read, links that are down.
+    closed: BTreeMap<u32, Vec<Past>>,
+    /// By port and lane: held since then, with no pause, after a link's recovery.
+    held: BTreeMap<(u32, u8), Time>,
+    /// Paths of complete flows.
+    done: Vec<(u32, Vec<Piece>)>,
+    /// Of the wait that is being looked at.
+    spans: Vec<Past>,
+}
+
+impl Critical {
+    /// Nothing has happened yet; there are so many lists of packets and queue pairs.
+    pub fn new(plan: &Plan, lists: usize) -> Self {
+        let mut closed: BTreeMap<u32, Vec<Past>> = BTreeMap::new();
+        let mut close = |port, spans: &[(Time, Time)], part| {
+            let pasts = spans.iter().map(|&(from, until)| Past { from, until, part, root: NONE });
+            closed.entry(port).or_default().extend(pasts);
+        };
+        plan.receivers.iter().for_each(|r| close(r.rx, &r.stalls, Part::Receiver));
+        plan.faults.down.iter().for_each(|d| close(d.port, &d.spans, Part::Down));
+        let windows = !plan.irn.is_empty()
+            || plan.transport.window.is_some()
+            || !matches!(
+                plan.congestion_control,
+                CongestionControlParams::None | CongestionControlParams::Dcqcn(_)
+            );
+        Self {
+            all: windows
+                || !plan.faults.tables.is_empty()
+                || matches!(plan.flow_control, FlowControlParams::Pyrrha(_)),
+            sources: vec![Source::default(); plan.flows.len()],
+            pasts: vec![Vec::new(); lists],
+            closed,
+            ..Self::default()
+        }
+    }
+
+    /// A packet joins a list, maybe from another one of the same port.
+    pub fn joins(&mut self, list: usize, id: u32, now: Time) {
+        if self.follows(id) {
+            let record = &mut self.records[id as usize];
+            let before = std::mem::replace(&mut record.list, list as u32);
+            if before != NONE {
+                record.stays.get_or_insert_default().push((before, now));
+            }
+        }
+    }
+
+    fn follows(&self, id: u32) -> bool {
+        self.live.get(id as usize).is_some_and(|live| *live)
+    }
+
+    /// A pause of a list has ended.
+    pub fn paused(&mut self, list: usize, pause: &Pause, until: Time) {
+        if pause.from < until {
+            self.pasts[list].push(past(pause, until));
+        }
+    }
+
+    /// The record of a packet that leaves for another part of the run.
+    pub fn take(&mut self, id: u32) -> Option<Record> {
+        let followed = self.follows(id);
+        self.forget(id);
+        followed.then(|| std::mem::take(&mut self.records[id as usize]))
+    }
+
+    /// Keeps the record of a packet that has come from another part of the run.
+    pub fn keep(&mut self, id: u32, record: Option<Record>) {
+        match record {
+            Some(record) => *self.begin(id) = record,
+            None => self.forget(id),
+        }
+    }
+
+    /// Follows the packet in a slot.
+    fn begin(&mut self, id: u32) -> &mut Record {
+        let id = id as usize;
+        if id >= self.records.len() {
+            self.records.resize_with(id + 1, Record::default);
+            self.live.resize(id + 1, false);
+        }
+        self.live[id] = true;
+        &mut self.records[id]
+    }
+
+    /// Whatever was in a slot is not followed.
+    fn forget(&mut self, id: u32) {
+        if let Some(live) = self.live.get_mut(id as usize) {
+            *live = false;
+        }
+    }
+
+    /// Cuts a wait into pieces, in the order of time. `standing` are pauses that have
+    /// not ended yet.
+    fn cut(
+        &mut self,
+        place: Place,
+        (from, to): (Time, Time),
+        standing: [Option<Past>; 2],
+        mut give: impl FnMut(Piece),
+    ) {
+        if from >= to {
+            return;
+        }
+        let spans = &mut self.spans;
+        spans.clear();
+        let lists = [place.list, place.group];
+        let lists = if place.list == place.group { &lists[..1] } else { &lists };
+        for &list in lists {
+            let late = self.pasts[list as usize].iter().rev().take_while(|past| past.until > from);
+            spans.extend(late.filter(|past| past.from < to));
+        }
+        spans.extend(standing.iter().flatten().filter(|past| past.from < to));
+        if let Some(closed) = self.closed.get(&place.port) {
+            spans.extend(closed.iter().filter(|past| past.until > from && past.from < to));
+        }
+        let mut give = |part, root, time| {
+            if time > 0 {
+                give(Piece { leg: place.leg, part, port: place.port, root, time });
+            }
+        };
+        // Of two at once the one that began first counts.
+        spans.sort_by_key(|past| (past.from, past.part, past.root));
+        let mut at = from;
+        for past in spans {
+            let (begin, end) = (past.from.max(at), past.until.min(to));
+            if begin >= end {
+                continue;
+            }
+            give(Part::Queueing, NONE, begin - at);
+            let own = past.part == Part::Own && !place.rest.contains(&past.root);
+            give(if own { Part::Innocent } else { past.part }, past.root, end - begin);
+            at = end;
+        }
+        give(Part::Queueing, NONE, to - at);
+    }
+}
+
+/// A pause as a span; whether it is innocent depends on who waits.
+fn past(pause: &Pause, until: Time) -> Past {
+    // One that no frame caused follows a link's recovery.
+    let part = if pause.root.is_some() { Part::Own } else { Part::Down };
+    Past { from: pause.from, until, part, root: pause.root.unwrap_or(NONE) }
+}
+
+/// What is left of the way of what stands at `at`.
+fn rest(hops: &[u32], at: u32) -> &[u32] {
+    let rest = &hops[at as usize..];
+    let end = rest.iter().position(|&port| port >= ENDS).expect("a route has an end");
+    &rest[..end]
+}
+
+impl Core<'_> {
+    fn critical(&mut self) -> Option<Box<Critical>> {
+        self.blocking.as_mut()?.critical.take()
+    }
+
+    fn put_back(&mut self, critical: Box<Critical>) {
+        if let Some(oracle) = &mut self.blocking {
+            oracle.critical = Some(critical);
+        }
+    }
+
+    /// The pause of a list that stands now.
+    fn standing_at(&self, list: u32) -> Option<Past> {
+        let first_leaf = self.queues.len() - self.leaves.len();
+        let pause = if list as usize >= first_leaf {
+            let leaf = self.leaves.get(list - first_leaf as u32);
+            self.observed.pauses.get(leaf.standing as usize)
+        } else {
+            let queues = (1 + 2 * self.lanes) as u32;
+            let lane = (list % queues).checked_sub(1)? as usize % self.lanes;
+            self.observed.standing(list / queues, lane as u8)
+        };
+        pause.map(|pause| past(pause, Time::MAX))
+    }
+
+    /// A flow begins.
+    #[cold]
+    pub fn path_begins(&mut self, flow: u32) {
+        let now = self.now;
+        if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) {
+            critical.sources[flow as usize].at = now;
+        }
+    }
+
+    /// The wait of a flow's queue pair in its ring ends: it sends, or leaves the ring.
+    #[cold]
+    pub fn ring_wait_ends(&mut self, flow: u32) {
+        let Some(mut critical) = self.critical() else { return };
+        self.wait_in_ring(&mut critical, flow);
+        self.put_back(critical);
+    }
+
+    fn wait_in_ring(&self, critical: &mut Critical, flow: u32) {
+        let sender = &self.senders[flow as usize];
+        let port = sender.port();
+        let lane = u32::from(self.plan.flows[flow as usize].lane);
+        let place = Place {
+            list: self.ring_of(flow) as u32,
+            group: self.ports[port as usize].first_queue + 1 + self.lanes as u32 + lane,
+            port,
+            leg: Leg::Source,
+            rest: rest(self.hops, sender.path()),
+        };
+        let standing = [self.standing_at(place.list), self.standing_at(place.group)];
+        let mut source = std::mem::take(&mut critical.sources[flow as usize]);
+        critical.cut(place, (source.at, self.now), standing, |piece| add(&mut source.pieces, piece));
+        source.at = source.at.max(self.now);
+        critical.sources[flow as usize] = source;
+    }
+
+    /// A flow's wait outside of its ring ends, or what held it does: by its pace, by
+    /// an answer (that was packet `answer`), or by its timer.
+    #[cold]
+    pub fn source_wait_ends(&mut self, flow: u32, answer: Option<u32>) {
+        let (now, sender) = (self.now, &self.senders[flow as usize]);
+        let (port, next) = (sender.port(), sender.transport.next);
+        let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
+            return;
+        };
+        let source = &mut critical.sources[flow as usize];
+        let mut left = now.saturating_sub(source.at);
+        source.at = source.at.max(now);
+        let here = |part, time| Piece { leg: Leg::Source, part, port, root: NONE, time };
+        if next < source.highest {
+            return add(&mut source.pieces, here(Part::Recovery, left));
+        }
+        let followed = answer.filter(|id| critical.live.get(*id as usize) == Some(&true));
+        let Some(id) = followed else { return add(&mut source.pieces, here(Part::Pacing, left)) };
+        for piece in critical.records[id as usize].way().iter().rev() {
+            let time = piece.time.min(left);
+            add(&mut source.pieces, Piece { time, ..*piece });
+            left -= time;
+        }
+        debug_assert_eq!(left, 0, "the packet was under way before the wait began");
+    }
+
+    /// A flow's pace lets it go.
+    #[cold]
+    pub fn pace_ends(&mut self, flow: u32) {
+        let (now, port) = (self.now, self.senders[flow as usize].port());
+        let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
+            return;
+        };
+        let source = &mut critical.sources[flow as usize];
+        let time = now.saturating_sub(source.at);
+        source.at = source.at.max(now);
+        add(&mut source.pieces, Piece { leg: Leg::Source, part: Part::Pacing, port, root: NONE, time });
+    }
+
+    /// Packet `id` of `queue` of `port` goes on the wire now.
+    #[cold]
+    #[inline(never)]
+    pub fn departs(&mut self, port: u32, queue: usize, id: u32) {
+        let Some(mut critical) = self.critical() else { return };
+        let (packet, now, p) = (self.packets[id], self.now, &self.ports[port as usize]);
+        let leg = match packet.kind {
+            Kind::Data => Leg::Data,
+            Kind::Ack | Kind::Nack => Leg::Ack,
+            Kind::Free | Kind::Cnp | Kind::Control => {
+                critical.forget(id);
+                return self.put_back(critical);
+            }
+        };
+        let own = leg == Leg::Data && queue > self.lanes;
+        if !own && !critical.follows(id) {
+            return self.put_back(critical);
+        }
+        let sending = p.wire_time(packet.size, || self.plan.topology.ports[port as usize].rate);
+        let group = p.first_queue + queue as u32;
+        let mut record;
+        if own {
+            self.wait_in_ring(&mut critical, packet.flow);
+            let last = packet.number + 1 == self.senders[packet.flow as usize].transport.total;
+            let again = packet.number < critical.sources[packet.flow as usize].highest;
+            let followed = critical.all || last || again;
+            record = if followed { std::mem::take(critical.begin(id)) } else { Record::default() };
+            let source = &mut critical.sources[packet.flow as usize];
+            source.rewind(now);
+            if followed {
+                (record.sent, record.at, record.stays) = (now, now, None);
+                record.source = source.pieces.len() as u32;
+                record.pieces.clone_from(&source.pieces);
+            }
+            let part = if again { Part::Recovery } else { Part::Sending };
+            add(&mut source.pieces, Piece { leg: Leg::Source, part, port, root: NONE, time: sending });
+            source.highest = source.highest.max(packet.number + 1);
+            source.last = Some((port, part));
+            source.at = now + sending;
+            if !followed {
+                critical.forget(id);
+                return self.put_back(critical);
+            }
+        } else {
+            // The one behind it is next, and its record lies anywhere.
+            prefetch(&critical.records, packet.next as usize);
+            record = std::mem::take(&mut critical.records[id as usize]);
+            self.wait_in_queues(&mut critical, &mut record, group, (port, leg, packet.hop), now);
+        }
+        let mut on = |part, time| {
+            if time > 0 {
+                record.pieces.push(Piece { leg, part, port, root: NONE, time });
+            }
+        };
+        on(Part::Sending, sending);
+        on(Part::Propagation, p.delay);
+        record.at = now + sending + p.delay;
+        record.list = NONE;
+        critical.records[id as usize] = record;
+        self.put_back(critical);
+    }
+
+    /// Puts down what a packet, which is at `hop` of the plan's hops, has waited at a port.
+    fn wait_in_queues(
+        &self,
+        critical: &mut Critical,
+        record: &mut Record,
+        group: u32,
+        (port, leg, hop): (u32, Leg, u32),
+        now: Time,
+    ) {
+        let rest = rest(self.hops, hop);
+        let last = if record.list == NONE { group } else { record.list };
+        let stays = record.stays.take();
+        for &(list, until) in stays.iter().flat_map(|stays| stays.iter()).chain(&[(last, now)]) {
+            let place = Place { list, group, port, leg, rest };
+            let standing = [self.standing_at(list), self.standing_at(group)];
+            critical.cut(place, (record.at, until), standing, |piece| record.pieces.push(piece));
+            record.at = record.at.max(until);
+        }
+    }
+
+    /// The answer `id`, which has just been taken out, completes its flow.
+    ///
+    /// # Panics
+    /// If the parts do not add up to the flow's completion time: a fault of the
+    /// simulator, never of a plan.
+    #[cold]
+    pub fn path_ends(&mut self, flow: u32, id: u32) {
+        let took = self.now - self.observed.flows[flow as usize].started.unwrap_or(0);
+        let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
+            return;
+        };
+        let record = critical.take(id).expect("what completes a flow is followed");
+        let path = record.path();
+        assert_eq!(path.iter().map(|p| p.time).sum::<Time>(), took, "the parts of flow {flow} add up");
+        critical.done.push((flow, path));
+        critical.sources[flow as usize].pieces = Vec::new();
+    }
+
+    /// A link has recovered, and a lane of its port is held.
+    #[cold]
+    pub fn lane_is_held(&mut self, port: u32, lane: u8) {
+        let now = self.now;
+        if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) {
+            critical.held.entry((port, lane)).or_insert(now);
+        }
+    }
+
+    /// A lane that may have been held goes on.
+    #[cold]
+    pub fn held_lane_resumes(&mut self, port: u32, lane: u8) {
+        let until = self.observed.standing(port, lane).map_or(self.now, |pause| pause.from);
+        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        let lanes = self.lanes;
+        let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
+            return;
+        };
+        if let Some(from) = critical.held.remove(&(port, lane)) {
+            for list in [first, first + lanes] {
+                critical.pasts[list].push(Past { from, until, part: Part::Down, root: NONE });
+            }
+        }
+    }
+}

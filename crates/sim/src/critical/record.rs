@@ -1,0 +1,89 @@
+//! What is kept for paths: of a flow at its source, and of a packet on its way.
+
+use super::end::in_order;
+use crate::outcome::{Leg, Part};
+use xoff_kernel::time::Time;
+
+/// A stretch of a path, or the sum of those that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) leg: Leg,
+    pub(super) part: Part,
+    pub(super) port: u32,
+    /// [`NONE`] if no pause.
+    pub(super) root: u32,
+    pub(super) time: Time,
+}
+
+impl Piece {
+    fn is_like(&self, other: &Self) -> bool {
+        (self.leg, self.part, self.port, self.root) == (other.leg, other.part, other.port, other.root)
+    }
+}
+
+/// Adds a piece to those like it.
+pub(super) fn add(sums: &mut Vec<Piece>, piece: Piece) {
+    match sums.iter_mut().find(|known| known.is_like(&piece)) {
+        Some(known) => known.time += piece.time,
+        None if piece.time > 0 => sums.push(piece),
+        None => {}
+    }
+}
+
+/// What a flow's source has done since the flow began.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Source {
+    /// Until when.
+    pub(super) at: Time,
+    /// One beyond the highest packet that was ever sent.
+    pub(super) highest: u32,
+    /// Where its last packet was sent, and whether again.
+    pub(super) last: Option<(u32, Part)>,
+    /// Sums.
+    pub(super) pieces: Vec<Piece>,
+}
+
+impl Source {
+    /// What was put beyond `now`, the end of a packet that is still being sent, has
+    /// not happened yet: the flow goes on at another port, or the run ends.
+    pub(super) fn rewind(&mut self, now: Time) {
+        let ahead = self.at.saturating_sub(now);
+        let Some((port, part)) = self.last.filter(|_| ahead > 0) else { return };
+        let sent = |p: &&mut Piece| (p.leg, p.part, p.port) == (Leg::Source, part, port);
+        if let Some(piece) = self.pieces.iter_mut().find(sent) {
+            piece.time -= ahead;
+        }
+        self.at = now;
+    }
+}
+
+/// What a packet has been through: one cache line and a list.
+#[derive(Clone, Debug, Default)]
+#[repr(align(64))]
+pub struct Record {
+    /// When its source began to send it.
+    pub(super) sent: Time,
+    /// Until when its way is known.
+    pub(super) at: Time,
+    /// What its source had done before, in sums; then its way, in the order of time.
+    pub(super) pieces: Vec<Piece>,
+    /// How many of them are the source's.
+    pub(super) source: u32,
+    /// The list that it waits in, or [`NONE`], …
+    pub(super) list: u32,
+    /// … and those that it was in before at this port, each with when it left.
+    #[allow(clippy::box_collection, reason = "it is rarely there, and a record is one line")]
+    pub(super) stays: Option<Box<Vec<(u32, Time)>>>,
+}
+
+impl Record {
+    pub(super) fn way(&self) -> &[Piece] {
+        &self.pieces[self.source as usize..]
+    }
+
+    /// What its source had done, and its way, as one path.
+    pub(super) fn path(mut self) -> Vec<Piece> {
+        let way = self.pieces.split_off(self.source as usize);
+        in_order(self.pieces, way)
+    }
+}

@@ -1,0 +1,163 @@
+//! In-band telemetry: what devices tell of their links, in the packets that pass.
+//! It lies beside the packets, by their slots, and is empty unless the congestion
+//! control wants it.
+//!
+//! A record is added where a packet is taken out of an egress queue; an answer takes
+//! over the slot, and so the records, of the packet that it answers.
+
+use crate::core::Core;
+use crate::packet::Kind;
+use crate::port::Wire;
+use xoff_plan::plan::Plan;
+use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::congestion_control::hpcc::Hop;
+
+/// Number of records of a packet that has met more devices than it has room for.
+const TOO_MANY: u8 = u8::MAX;
+
+/// The records of all packets.
+#[derive(Debug, Default)]
+pub struct Telemetry {
+    /// Most records of a packet; 0 without telemetry.
+    most: usize,
+    /// By slot, `most` for each.
+    records: Vec<Hop>,
+    /// By slot.
+    counts: Vec<u8>,
+}
+
+/// The records of packets that leave for another part, one after the other.
+#[derive(Debug, Default)]
+pub struct Parcel {
+    records: Vec<Hop>,
+    counts: Vec<u8>,
+    /// So many of each have been taken out.
+    taken: (usize, usize),
+}
+
+impl Parcel {
+    /// All of it has been taken.
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.counts.clear();
+        self.taken = (0, 0);
+    }
+}
+
+impl Telemetry {
+    /// What a plan wants.
+    pub fn new(plan: &Plan) -> Self {
+        let most = match &plan.congestion_control {
+            CongestionControlParams::Hpcc(params) => usize::from(params.hops),
+            _ => 0,
+        };
+        Self { most, ..Self::default() }
+    }
+
+    /// Whether packets carry any.
+    #[inline]
+    pub fn used(&self) -> bool {
+        self.most > 0
+    }
+
+    /// The slot holds a packet that has met no device yet.
+    fn clear(&mut self, id: u32) {
+        let slots = id as usize + 1;
+        if self.counts.len() < slots {
+            self.counts.resize(slots, 0);
+            self.records.resize(slots * self.most, Hop::default());
+        }
+        self.counts[id as usize] = 0;
+    }
+
+    fn push(&mut self, id: u32, record: Hop) {
+        let count = &mut self.counts[id as usize];
+        if usize::from(*count) >= self.most {
+            *count = TOO_MANY;
+            return;
+        }
+        self.records[id as usize * self.most + usize::from(*count)] = record;
+        *count += 1;
+    }
+
+    /// The records of a packet, in the order of its way; `None` if it had no room for all.
+    pub fn of(&self, id: u32) -> Option<&[Hop]> {
+        let count = self.counts[id as usize];
+        let first = id as usize * self.most;
+        (count != TOO_MANY).then(|| &self.records[first..first + usize::from(count)])
+    }
+
+    /// Adds a packet's records to a parcel.
+    #[cold]
+    pub fn pack(&self, id: u32, parcel: &mut Parcel) {
+        parcel.records.extend_from_slice(self.of(id).unwrap_or(&[]));
+        parcel.counts.push(self.counts[id as usize]);
+    }
+
+    /// Takes the records of a parcel's next packet, which has a slot now.
+    #[cold]
+    pub fn unpack(&mut self, id: u32, parcel: &mut Parcel) {
+        self.clear(id);
+        let (first, packet) = parcel.taken;
+        let count = parcel.counts[packet];
+        self.counts[id as usize] = count;
+        let records = if count == TOO_MANY { 0 } else { usize::from(count) };
+        let slot = id as usize * self.most;
+        self.records[slot..slot + records].copy_from_slice(&parcel.records[first..first + records]);
+        parcel.taken = (first + records, packet + 1);
+    }
+}
+
+impl Core<'_> {
+    /// A packet was taken from `queue` of `port`: if the port's device forwards it,
+    /// it tells of the link; if it is a new one of the host, it has met no device yet.
+    #[inline(never)]
+    pub fn add_telemetry(&mut self, port: u32, queue: usize, id: u32) {
+        if queue > self.lanes {
+            return self.telemetry.clear(id);
+        }
+        let p = &self.ports[port as usize];
+        if self.packets[id].kind != Kind::Data || p.wire == Wire::Inner {
+            return;
+        }
+        let first = p.first_queue as usize;
+        let queued = self.queues[first + 1..=first + self.lanes].iter().map(|q| q.bytes).sum();
+        let rate = self.plan.topology.ports[port as usize].rate;
+        self.telemetry.push(id, Hop { at: self.now, sent: p.bytes, queued, rate, port });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop(port: u32) -> Hop {
+        Hop { port, ..Hop::default() }
+    }
+
+    /// Records of packets of one part reach those of another, which have other slots.
+    #[test]
+    fn records_travel_in_the_order_of_their_packets() {
+        let with = || Telemetry { most: 2, ..Telemetry::default() };
+        let (mut here, mut there, mut parcel) = (with(), with(), Parcel::default());
+        for id in [3, 0, 5] {
+            here.clear(id);
+        }
+        here.push(3, hop(31));
+        here.push(3, hop(32));
+        (0..3).for_each(|i| here.push(5, hop(50 + i)));
+        for id in [5, 0, 3] {
+            here.pack(id, &mut parcel);
+        }
+        there.clear(1);
+        there.push(1, hop(99));
+        for id in [1, 7, 2] {
+            there.unpack(id, &mut parcel);
+        }
+        parcel.clear();
+        assert_eq!(there.of(1), None);
+        assert_eq!(there.of(7), Some(&[][..]));
+        assert_eq!(there.of(2), Some(&[hop(31), hop(32)][..]));
+        assert_eq!((parcel.records.len(), parcel.counts.len(), parcel.taken), (0, 0, (0, 0)));
+    }
+}

@@ -1,0 +1,329 @@
+//! Load balancing: spraying, DRILL(d, m) and PLB against closed forms, models and
+//! what each of them promises.
+
+mod common;
+
+use common::{fcts, plan, plan_with, run};
+use xoff_kernel::random::Stream;
+use xoff_plan::balancing::LoadBalancing;
+use xoff_plan::plan::Plan;
+use xoff_sim::outcome::Outcome;
+
+/// Two leaves with `hosts` hosts each and `spines` spines between them.
+fn fabric(hosts: u32, spines: u32, rate: &str, routing: &str, rest: &str) -> String {
+    format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\nhosts_per_leaf = {hosts}\n\
+         host_link = {{rate=\"100Gbps\", delay=\"1us\"}}\nfabric_link = {{rate=\"{rate}\", delay=\"1us\"}}\n\
+         [routing]\n{routing}\n[transport]\nkind = \"irn\"\n{rest}"
+    )
+}
+
+fn flow(src: &str, dst: &str, size: &str) -> String {
+    format!("[[traffic]]\nkind = \"flow\"\nsrc = \"{src}\"\ndst = \"{dst}\"\nsize = \"{size}\"\n")
+}
+
+/// The ports of the first leaf that lead to the spines.
+fn uplinks(plan: &Plan, hosts: u32) -> Vec<usize> {
+    let leaf = plan.topology.find("S0.0").unwrap();
+    plan.topology.nodes[leaf as usize].ports[hosts as usize..].iter().map(|&p| p as usize).collect()
+}
+
+fn packets(outcome: &Outcome, ports: &[usize]) -> Vec<u64> {
+    ports.iter().map(|&p| outcome.ports[p].packets).collect()
+}
+
+#[test]
+fn spraying_divides_packets_as_fair_dice_do() {
+    let text = fabric(1, 5, "100Gbps", "load_balancing = \"spray\"", &flow("H0", "H1", "20MB"));
+    let plan = plan(&text);
+    let outcome = run(&plan);
+    fcts(&plan, &outcome);
+    let counts = packets(&outcome, &uplinks(&plan, 1));
+    let n: u64 = counts.iter().sum();
+    assert!(n >= 20_000 && outcome.counters.dropped == 0);
+    // Binomial: five standard deviations about the mean.
+    let (mean, p) = (n as f64 / 5.0, 0.2f64);
+    let deviation = (n as f64 * p * (1.0 - p)).sqrt();
+    assert!(counts.iter().all(|&c| (c as f64 - mean).abs() < 5.0 * deviation), "{counts:?}");
+    // Chi-square with 4 degrees of freedom, from its 0.1% to its 99.9% quantile: dealt in
+    // turns they would be more even than that.
+    let chi: f64 = counts.iter().map(|&c| (c as f64 - mean).powi(2) / mean).sum();
+    assert!((0.09..18.5).contains(&chi), "{chi} {counts:?}");
+}
+
+#[test]
+fn a_flow_has_one_way_under_ecmp_and_packets_in_order() {
+    let plan = plan(&fabric(1, 5, "100Gbps", "", &flow("H0", "H1", "20MB")));
+    let outcome = run(&plan);
+    assert_eq!(packets(&outcome, &uplinks(&plan, 1)).iter().filter(|&&c| c > 0).count(), 1);
+    assert_eq!(outcome.flows[0].out_of_order, 0);
+}
+
+/// Who looks at all queues joins the shortest one: a burst leaves them equal to within
+/// a packet. 400 packets of 1062 B come at 100 Gbit/s, 84.96 ns apart, for two uplinks
+/// of 10 Gbit/s, which send one in 849.6 ns.
+#[test]
+fn drill_that_sees_every_queue_keeps_them_equal() {
+    let drill = "load_balancing = \"drill\"\ndrill = { d = 16, m = 2 }";
+    let irn = "[irn]\nrto_low = \"10ms\"\nrto_high = \"10ms\"\n";
+    // Each packet a flow of its own: none is early, and none is sent again.
+    let burst = "[[traffic]]\nkind = \"incast\"\nfan_in = 1\nflows_per_sender = 400\nsize = \"1kB\"\n\
+                 from = [\"H0\"]\nto = \"H1\"\n";
+    let plan = plan(&fabric(1, 2, "10Gbps", drill, &format!("{irn}{burst}")));
+    let outcome = run(&plan);
+    let ports = uplinks(&plan, 1);
+    assert_eq!(packets(&outcome, &ports), [200, 200]);
+    // The last of 400 comes 399 · 84.96 ns after the first; each uplink has sent
+    // 1 + ⌊399 · 84.96 / 849.6⌋ = 40 by then, and begins with its 200th at the 40th.
+    for &port in &ports {
+        let peak = outcome.ports[port].queue_peak;
+        assert!(peak.abs_diff(160 * 1062) <= 2 * 1062, "{peak}");
+    }
+}
+
+/// Balls into bins, by the rule and nothing else: the largest difference between the
+/// fullest and the emptiest of `bins` after `balls`, over many trials.
+fn most_uneven(balls: u32, bins: usize, d: u32, m: usize) -> u32 {
+    let mut random = Stream::new(99, "balls", 0);
+    let mut most = 0;
+    for _ in 0..2_000 {
+        let (mut load, mut memory) = (vec![0u32; bins], Vec::<usize>::new());
+        for _ in 0..balls {
+            let mut seen: Vec<usize> = (0..d).map(|_| random.below(bins as u64) as usize).collect();
+            seen.extend(&memory);
+            seen.sort_by_key(|&bin| load[bin]);
+            seen.dedup();
+            memory = seen[..m.min(seen.len())].to_vec();
+            load[seen[0]] += 1;
+        }
+        most = most.max(load.iter().max().unwrap() - load.iter().min().unwrap());
+    }
+    most
+}
+
+/// A burst that hardly drains: uplinks of 100 Mbit/s send one packet in 84.96 us, and
+/// 600 come within 51 us.
+#[test]
+fn drill_balances_as_its_model_does_and_better_than_chance() {
+    let spines = 6;
+    let uneven = |routing: &str| {
+        let rest = format!(
+            "window = \"10MB\"\n[switch]\nbuffer = \"64MB\"\n[run]\nduration = \"60us\"\n{}",
+            flow("H0", "H1", "600kB")
+        );
+        let plan = plan(&fabric(1, spines, "100Mbps", routing, &rest));
+        let outcome = run(&plan);
+        let peaks: Vec<u64> = uplinks(&plan, 1).iter().map(|&p| outcome.ports[p].queue_peak / 1062).collect();
+        assert!(peaks.iter().sum::<u64>() > 570, "{peaks:?}");
+        (peaks.iter().max().unwrap() - peaks.iter().min().unwrap()) as u32
+    };
+    let one = |d: u32, m: u32| uneven(&format!("load_balancing = \"drill\"\ndrill = {{ d = {d}, m = {m} }}"));
+    for (d, m) in [(1, 1), (2, 0), (2, 1), (3, 2)] {
+        // One packet of each uplink is on its wire.
+        assert!(one(d, m) <= most_uneven(600, 6, d, m as usize) + 1, "DRILL({d}, {m})");
+    }
+    // Spraying leaves about 2 · √(600 / 6) between the extremes.
+    let (drill, spray) = (one(2, 1), uneven("load_balancing = \"spray\""));
+    assert!(spray >= 10 && drill * 3 <= spray, "{drill} {spray}");
+    assert!(one(1, 0) >= 10, "without a second look it is spraying");
+    // Six flows by hash: some uplink has two of them or more, and some has none.
+    let rest = format!(
+        "window = \"10MB\"\n[switch]\nbuffer = \"64MB\"\n[run]\nduration = \"60us\"\n{}",
+        (0..6).map(|i| flow(&format!("H{i}"), &format!("H{}", 6 + i), "100kB")).collect::<String>()
+    );
+    let plan = plan(&fabric(6, spines, "100Mbps", "", &rest));
+    let outcome = run(&plan);
+    let counts: Vec<u64> = uplinks(&plan, 6).iter().map(|&p| outcome.ports[p].queue_peak / 1062).collect();
+    assert!(counts.contains(&0) && counts.iter().any(|&c| c > 150), "{counts:?}");
+}
+
+/// Under load DRILL's queues are shorter than those of spraying, and both are shorter
+/// than those of ECMP.
+#[test]
+fn queues_under_load_are_in_the_order_of_the_paper() {
+    let mean = |routing: &str| {
+        let poisson = "[flow_control]\nscheme = \"none\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"20kB\"\nload = 0.7\n\
+                       from = [\"H0..H7\"]\nto = [\"H8..H15\"]\n[run]\nduration = \"400us\"\ndrain = \"1ms\"\n";
+        let text = fabric(8, 8, "100Gbps", routing, poisson);
+        let plan = plan(&text);
+        let outcome = run(&plan);
+        let peaks: Vec<u64> = uplinks(&plan, 8).iter().map(|&p| outcome.ports[p].queue_peak).collect();
+        let fcts: Vec<u64> = outcome.flows.iter().filter_map(|f| Some(f.completed? - f.started?)).collect();
+        (peaks.iter().sum::<u64>() / peaks.len() as u64, fcts.iter().sum::<u64>() / fcts.len() as u64)
+    };
+    let [ecmp, spray, drill] = ["ecmp", "spray", "drill"].map(|k| mean(&format!("load_balancing = \"{k}\"")));
+    assert!(2 * drill.0 < spray.0 && 2 * spray.0 < ecmp.0, "{drill:?} {spray:?} {ecmp:?}");
+    assert!(drill.1 <= spray.1 && spray.1 < ecmp.1, "{drill:?} {spray:?} {ecmp:?}");
+}
+
+/// A flow that stays on the first spine, and one whose hash leads there as well.
+fn shared(plb: &str, rest: &str) -> String {
+    let ecn = "[ecn]\nk_min = \"20kB\"\nk_max = \"20kB\"\np_max = 1.0\n";
+    let fixed = flow("H0", "H2", "8MB") + "path = [\"H0\", \"S0.0\", \"S1.0\", \"S0.1\", \"H2\"]\n";
+    let rest = format!("{rest}{ecn}{fixed}{}", flow("H1", "H3", "8MB"));
+    fabric(2, 2, "100Gbps", plb, &rest)
+}
+
+/// A routing seed under which the second flow begins on the first spine.
+fn colliding(make: impl Fn(u64) -> Plan) -> Plan {
+    let collides = |plan: &Plan| {
+        let port = plan.hops[plan.flows[1].path as usize + 1];
+        plan.topology.nodes[plan.topology.neighbour(port) as usize].name == "S1.0"
+    };
+    (1..30).map(make).find(collides).expect("one of 30")
+}
+
+fn plb(forced: u32, rest: &str) -> Plan {
+    colliding(|seed| {
+        let keys = format!("load_balancing = \"plb\"\nseed = {seed}\nplb = {{ forced_rounds = {forced} }}");
+        plan(&shared(&keys, rest))
+    })
+}
+
+#[test]
+fn plb_leaves_a_hot_path_and_stays_where_there_is_none() {
+    let plan = plb(12, "");
+    let outcome = run(&plan);
+    let told = outcome.plb.as_ref().unwrap();
+    let last = plan.hops[told.routes[1] as usize + 1];
+    assert_eq!(plan.topology.nodes[plan.topology.neighbour(last) as usize].name, "S1.1");
+    assert_eq!((told.flows[1].moves, told.flows[1].by_timeouts), (1, 0), "{told:?}");
+    assert_eq!(told.routes[0], plan.flows[0].path, "an explicit path stays");
+    // Half of the link while they share it, all of it afterwards.
+    let ecmp = colliding(|seed| common::plan(&shared(&format!("seed = {seed}"), "")));
+    let (with, without) = (fcts(&plan, &outcome), fcts(&ecmp, &run(&ecmp)));
+    assert!(with[0] * 4 < without[0] * 3 && with[1] * 4 < without[1] * 3, "{with:?} {without:?}");
+}
+
+#[test]
+fn plb_waits_for_so_many_congested_rounds() {
+    // What the second flow, the only one of its host, sends before it moves.
+    let before = |forced: u32| {
+        let plan = plb(forced, "");
+        let outcome = run(&plan);
+        let told = outcome.plb.as_ref().unwrap().flows[1];
+        (told.moves, packets(&outcome, &uplinks(&plan, 2))[1])
+    };
+    let all = 8_000;
+    let [(_, soon), (_, later), (_, last)] = [4, 12, 24].map(before);
+    assert!(soon > later && later > last, "{soon} {later} {last}");
+    // A round is a round trip of the window: so what goes before grows with the rounds.
+    let (a, b) = ((all - later) - (all - soon), (all - last) - (all - later));
+    assert!(b > a && b < 3 * a, "{a} for 8 rounds, {b} for 12");
+    assert_eq!(before(100_000), (0, 0));
+}
+
+#[test]
+fn without_marks_plb_is_ecmp() {
+    let keys = |kind: &str| format!("load_balancing = \"{kind}\"");
+    let ecn = "[ecn]\nk_min = \"50kB\"\nk_max = \"50kB\"\np_max = 1.0\n";
+    let outcome = |kind: &str| {
+        let rest = format!("{ecn}{}", flow("H0", "H3", "2MB"));
+        let plan = plan(&fabric(2, 4, "100Gbps", &keys(kind), &rest));
+        run(&plan)
+    };
+    let (plb, ecmp) = (outcome("plb"), outcome("ecmp"));
+    assert_eq!((&plb.flows, &plb.ports), (&ecmp.flows, &ecmp.ports));
+    assert_eq!(plb.plb.unwrap().flows[0], Default::default());
+}
+
+/// The link of the first spine loses every frame: only another label helps.
+#[test]
+fn after_a_timeout_plb_tries_another_label() {
+    let loss = "[[loss]]\nlink = \"S0.0:2\"\nrate = 1.0\nfrom = \"S0.0\"\n[run]\nduration = \"100ms\"\n";
+    for transport in ["irn", "go-back-n"] {
+        let make = |keys: &str| {
+            let rest = format!("{loss}{}{}", flow("H0", "H1", "1kB"), flow("H1", "H3", "100kB"));
+            let text = fabric(2, 2, "100Gbps", keys, &rest);
+            plan_with(&text, &[("transport.kind", &format!("\"{transport}\""))])
+        };
+        let stuck = colliding(|seed| make(&format!("seed = {seed}")));
+        assert_eq!(run(&stuck).flows[1].completed, None);
+        let moves = colliding(|seed| make(&format!("seed = {seed}\nload_balancing = \"plb\"")));
+        let outcome = run(&moves);
+        assert!(outcome.flows[1].completed.is_some(), "{transport}");
+        let told = outcome.plb.as_ref().unwrap().flows[1];
+        assert!(told.by_timeouts >= 1 && told.moves >= 1 && told.by_marks == 0, "{told:?}");
+        assert_eq!(told.by_timeouts, outcome.flows[1].timeouts);
+    }
+}
+
+/// Go-back-N's ACKs of several packets tell of all of their marks.
+#[test]
+fn marks_are_counted_where_acks_are_few() {
+    let plan = plb(4, "");
+    for every in ["1", "4"] {
+        let text = [("transport.kind", "\"go-back-n\""), ("transport.ack_every", every)];
+        let plan = colliding(|seed| {
+            let keys = format!("load_balancing = \"plb\"\nseed = {seed}\nplb = {{ forced_rounds = 4 }}");
+            // Little more than is under way without a queue: a larger window would
+            // stand in the queue of the last hop, whose marks no other path avoids.
+            plan_with(&shared(&keys, "window = \"110kB\"\n"), &text)
+        });
+        let told = run(&plan).plb.unwrap();
+        assert_eq!(told.flows[1].moves, 1, "{every} {told:?}");
+    }
+    let LoadBalancing::Plb(p) = &plan.load_balancing else { panic!() };
+    assert_eq!(p.labels, 8);
+}
+
+/// Every load balancing with every flow control, transport and congestion control
+/// that goes with it: all flows complete, nothing is lost that may not be.
+#[test]
+fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
+    let mut turn = 0;
+    for kind in ["spray", "drill", "plb"] {
+        for scheme in ["pfc", "bfc", "per-flow-queue", "pyrrha", "none"] {
+            for (transport, control) in [("irn", "none"), ("irn", "dcqcn"), ("go-back-n", "dcqcn")] {
+                let text = format!(
+                    "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"500ns\"}}\n\
+                     [routing]\nload_balancing = \"{kind}\"\n[flow_control]\nscheme = \"{scheme}\"\n\
+                     [switch]\nbuffer = \"64MB\"\n[measure]\nblocking = true\n\
+                     [transport]\nkind = \"{transport}\"\ncongestion_control = \"{control}\"\nrto = \"500us\"\n\
+                     [ecn]\nk_min = \"10kB\"\nk_max = \"50kB\"\np_max = 1.0\n\
+                     [[traffic]]\nkind = \"incast\"\nfan_in = 10\nsize = \"60kB\"\nto = \"H3\"\n\
+                     [[traffic]]\nkind = \"permutation\"\nsize = \"150kB\"\n\
+                     [[slow_receiver]]\nhost = \"H5\"\nrate = \"60Gbps\"\n"
+                );
+                let plan = plan(&text);
+                let outcome = run(&plan);
+                fcts(&plan, &outcome);
+                let reordered: u64 = outcome.flows.iter().map(|f| f.out_of_order).sum();
+                assert!(kind == "plb" || reordered > 0, "{kind} {scheme}");
+                // Each number of threads comes with each scheme and each load balancing.
+                turn += 1;
+                let threads = 2 + turn % 3;
+                assert_eq!(xoff_sim::run_on(&plan, threads, &mut |_| true), outcome, "{threads} {text}");
+            }
+        }
+    }
+}
+
+/// A packet that stands at an edge switch may come over any aggregation and core
+/// switch; so the congested last hop of the incast is on all of its ways or on none.
+#[test]
+fn the_oracle_calls_innocent_who_cannot_have_been_the_cause() {
+    for kind in ["spray", "drill"] {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
+             [routing]\nload_balancing = \"{kind}\"\n[flow_control]\nscheme = \"pfc\"\nxoff = \"20kB\"\n\
+             [transport]\nkind = \"irn\"\n[measure]\nblocking = true\n\
+             [[traffic]]\nkind = \"incast\"\nfrom = [\"H4..H15\"]\nto = \"H0\"\nfan_in = 12\nsize = \"300kB\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"H8\"\ndst = \"H1\"\nsize = \"300kB\"\n"
+        ));
+        let blocking = run(&plan).blocking.unwrap();
+        let host = plan.topology.nodes[plan.topology.find("H0").unwrap() as usize].ports[0];
+        let last = plan.topology.ports[host as usize].peer;
+        let of_last: Vec<_> = blocking.places.iter().filter(|((_, root), _)| *root == last).collect();
+        let sum =
+            |get: fn(&xoff_sim::outcome::Blame) -> u64| of_last.iter().map(|(_, b)| get(b)).sum::<u64>();
+        let victim =
+            plan.flows.iter().position(|f| plan.topology.nodes[f.dst as usize].name == "H1").unwrap();
+        assert!(sum(|b| b.own) > 0 && sum(|b| b.innocent) > 0, "{kind}");
+        // Whoever is innocent of it is not of the incast, but for ACKs, which wait behind data.
+        let others: u64 =
+            plan.flows.iter().zip(&blocking.flows).filter(|(f, _)| f.dst != 0).map(|(_, b)| b.innocent).sum();
+        assert_eq!(plan.flows[victim].dst, 1);
+        assert!(others > 0 && others >= sum(|b| b.innocent) / 2, "{kind} {others} {}", sum(|b| b.innocent));
+    }
+}
