@@ -186,6 +186,10 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
             flow_control.enqueued(core, &mut passing);
             continue;
         }
+        // Where roots share a queue, it may have been paused by the question.
+        if core.leaves.get(leaf).paused {
+            continue;
+        }
         core.leaves.get_mut(leaf).deficit -= size;
         let id = core.serve_ring(port, queue);
         let at = core.ports[port as usize].first_queue as usize + queue;
