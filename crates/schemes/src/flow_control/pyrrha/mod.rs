@@ -509,18 +509,18 @@ impl Pyrrha {
         if single {
             self.flows.joined(packet, packet.passed > 0);
         }
-        let Some(ingress) = packet.ingress.filter(|&i| !is_deaf(&self.params, i)) else { return };
-        let length = match self.params.variant.count_by_ingress {
-            true => iq.count(ingress, u64::from(packet.size), true),
-            false => packet.queued,
-        };
-        if length <= self.params.k_pause[at.port as usize] {
-            return;
-        }
-        if state.merges_away(packet.queue) {
+        let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
+        let counted = ingress.filter(|_| self.params.variant.count_by_ingress);
+        let counted = counted.map(|i| iq.count(i, u64::from(packet.size), true));
+        let k_pause = self.params.k_pause[at.port as usize];
+        if packet.queued > k_pause && state.merges_away(packet.queue) {
             return self.joined_oq(device, at, packet);
         }
-        let Some(ingress) = packet.ingress else { return };
+        let Some(ingress) = ingress else { return };
+        let length = counted.unwrap_or(packet.queued);
+        if length <= k_pause {
+            return;
+        }
         if !single {
             if let Onward::Port(root) = device.onward(packet.hop, packet.passed.into()) {
                 self.hold(device, at, root, ingress);
