@@ -798,6 +798,11 @@ impl Pyrrha {
             }
         }
         self.settle_all(device, at, root);
+        let claimed = self.ports[at.index].claimed;
+        if claimed && device.queue_bytes(at.port, at.lane, 0) <= self.params.k_resume[at.port as usize] {
+            // It was one for a queue that merged away, and waits for its root again.
+            self.drained_oq(device, at);
+        }
         true
     }
 

@@ -184,7 +184,7 @@ fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
     assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
     bench.hear(3, Word::Pause, 5, 4, 1);
     // Whoever is upstream is told of the new root, and stops for nobody.
-    assert_eq!(bench.log(), ["merge into 7:0#4 of 1 0:3#1 /2", "go 1 7:0#4 /2", "pause 3/0 1 for 5"]);
+    assert_eq!(bench.log(), ["merge into 7:0#4 of 1 0:3#1 /0", "pause 3/0 1 for 5"]);
     assert!(!bench.pyrrha.ports[3].claimed);
     assert_eq!(bench.pyrrha.tally.abdications, 1);
     // The OQ is as long as before, and no root: until as much has arrived since.
@@ -213,7 +213,7 @@ fn a_merge_stops_nobody_and_no_root_abdicates_for_it() {
     assert!(bench.pyrrha.ports[3].claimed);
     bench.log();
     bench.hear_merge(5, 6);
-    assert_eq!(bench.log(), ["resume 3/0 Queue(1)", "merge into 7:1#1 of 0 7:0#1 /2", "go 0 7:1#1 /2"]);
+    assert_eq!(bench.log(), ["resume 3/0 Queue(1)", "merge into 7:1#1 of 0 7:0#1 /0"]);
     assert!(bench.pyrrha.ports[3].claimed);
     assert_eq!(bench.pyrrha.tally.abdications, 0);
 }
@@ -241,4 +241,22 @@ fn a_queue_that_merges_away_and_is_too_long_pauses_for_its_own_port() {
     assert!(!bench.log().iter().any(|line| line.starts_with("go 1 0:3")));
     bench.serve(3, 1);
     assert!(bench.log().iter().any(|line| line == "go 1 0:3#1 /1"));
+}
+
+/// It has claimed for a queue that merges away; then that queue waits for its root again,
+/// and no packet passes the output queue, which is empty.
+#[test]
+fn a_root_whose_merging_queue_is_paused_again_lets_go() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.hear(3, Word::Pause, 5, 1, 1);
+    for _ in 0..3 {
+        bench.arrive(0, 3, 1);
+    }
+    bench.hear_merge(5, 6);
+    bench.arrive(0, 3, 1);
+    bench.log();
+    bench.arrive(1, 3, 1);
+    assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
+    bench.hear(3, Word::Pause, 5, 2, 2);
+    assert_eq!(bench.log(), ["pause 3/0 1 for 5", "go 1 0:3#1 /1"]);
 }
