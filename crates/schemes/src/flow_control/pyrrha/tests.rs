@@ -194,10 +194,10 @@ fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
     assert_eq!(bench.pyrrha.tally.claims, 1);
     bench.arrive(1, 3, 2);
     assert_eq!(bench.pyrrha.tally.claims, 2);
-    // The neighbour goes on when the root has said so and the queue for it is short.
+    // Nobody upstream is assigned to the root, and nothing waits.
     bench.log();
     bench.hear(3, Word::Resume, 5, 4, 1);
-    assert_eq!(bench.log(), ["resume 3/0 Queue(1)"]);
+    assert_eq!(bench.log(), ["resume 3/0 Queue(1)", "release 3 7:0#4 /1"]);
 }
 
 #[test]
