@@ -96,7 +96,8 @@ impl Ahead {
         let queues = usize::from(pyrrha.queues);
         let single = pyrrha.organisation == Organisation::SingleTier;
         for roots in self.roots.chunk_by(|a, b| a.0 == b.0) {
-            if if single { all } else { roots.len() > queues } {
+            let more = if single { all } else { roots.len() > queues };
+            if more || pyrrha.pfc.is_some() {
                 self.short.insert(roots[0].0);
             }
         }
@@ -165,11 +166,14 @@ impl Ahead {
                 self.changing(plan, ways, start, lane, sets);
                 continue;
             }
-            let tail = &plan.hops[start as usize..];
-            let end = tail.iter().position(|&hop| hop >= ENDS).expect("a route has an end");
-            for (i, &port) in tail[..end].iter().enumerate().filter(|p| p.0 + 1 < end) {
-                self.step((port, lane), tail[i + 1], tail[i + 2..end].iter().copied(), sets);
-            }
+            // Several where devices choose for each packet.
+            plan.every_way(start, &mut |way| {
+                let ports: Vec<PortId> = way.iter().map(|&at| plan.hops[at as usize]).collect();
+                for (i, pair) in ports.windows(2).enumerate() {
+                    self.step((pair[0], lane), pair[1], ports[i + 2..].iter().copied(), sets);
+                }
+                true
+            });
         }
     }
 
@@ -289,6 +293,11 @@ pub fn notes(plan: &Plan, pyrrha: &PyrrhaParams, ahead: &Ahead, all: bool) -> Ve
     if let Some(&(port, _)) = ahead.short().first() {
         let many = ahead.short().len();
         notes.push(match (single, all) {
+            _ if pyrrha.pfc.is_some() => {
+                "Switches that know PFC alone pause whole priorities: so any two roots \
+                                          may wait for each other, throughout."
+                    .to_string()
+            }
             (true, true) => {
                 "Which sets of roots have a queue of their own is settled while flows run: along all \
                              routes the worst case is taken, that any two roots share one."

@@ -47,10 +47,13 @@ pub fn flows(plan: &Plan, pyrrha: &PyrrhaParams, of: &dyn Fn(u16) -> bool) -> Se
         moves.entry(old).or_default().push(new);
     }
     // A packet here may be there next, or goes on by another route from there.
+    let next = |at: u32| match plan.choices_at(plan.hops[at as usize + 1]) {
+        Some(choices) => choices.options(plan.hops[at as usize + 1]).to_vec(),
+        None => vec![at + 1],
+    };
     let on = |at: u32| {
         let others = moves.get(&at).into_iter().flatten().copied();
-        let next = (plan.hops[at as usize] < ENDS).then_some(at + 1);
-        next.into_iter().chain(others).collect::<Vec<_>>()
+        next(at).into_iter().chain(others).collect::<Vec<_>>()
     };
     let all = |from: Vec<u32>| {
         let (mut known, mut open) = (BTreeSet::new(), from);
@@ -63,8 +66,8 @@ pub fn flows(plan: &Plan, pyrrha: &PyrrhaParams, of: &dyn Fn(u16) -> bool) -> Se
     };
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
     let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
-    let chosen =
-        plan.flows.iter().zip(0..).filter_map(|(f, id)| Some((id, plan.other_route(id)?, f.ack_path)));
+    let chosen = plan.flows.iter().zip(0..);
+    let chosen = chosen.flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
     for (id, path, ack_path) in first.chain(rerouted).chain(chosen) {
         let flow = &plan.flows[id as usize];
         if !of(flow.class) {
@@ -75,18 +78,20 @@ pub fn flows(plan: &Plan, pyrrha: &PyrrhaParams, of: &dyn Fn(u16) -> bool) -> Se
         starts.extend(lanes.filter(|_| paused).map(|lane| (ack_path, lane)));
         for (start, lane) in starts {
             for at in all(vec![start]) {
-                let (from, to) = (plan.hops[at as usize], plan.hops[at as usize + 1]);
-                if to >= ENDS {
-                    continue;
-                }
-                let ports: BTreeSet<u32> =
-                    all(on(at + 1)).into_iter().map(|at| plan.hops[at as usize]).collect();
-                seen.step((from, lane), to, &ports);
-                if pyrrha.organisation == Organisation::SingleTier {
-                    let mut set = ports;
-                    set.insert(to);
-                    set.remove(&from);
-                    seen.sets.insert(((from, lane), set));
+                for next in next(at) {
+                    let (from, to) = (plan.hops[at as usize], plan.hops[next as usize]);
+                    if to >= ENDS {
+                        continue;
+                    }
+                    let ports: BTreeSet<u32> =
+                        all(on(next)).into_iter().map(|at| plan.hops[at as usize]).collect();
+                    seen.step((from, lane), to, &ports);
+                    if pyrrha.organisation == Organisation::SingleTier {
+                        let mut set = ports;
+                        set.insert(to);
+                        set.remove(&from);
+                        seen.sets.insert(((from, lane), set));
+                    }
                 }
             }
         }
@@ -134,6 +139,7 @@ pub fn compare(plan: &Plan, pyrrha: &PyrrhaParams, places: &Places, seen: &Seen)
     let mut roots: BTreeMap<Queue, usize> = BTreeMap::new();
     seen.ahead.iter().for_each(|(at, _)| *roots.entry(*at).or_default() += 1);
     let short = |at: Queue| match single {
+        _ if pyrrha.pfc.is_some() => true,
         // Of thirteen roots there are more sets than a port has queues, by far.
         true => seen.no_sets || sets.get(&at).is_some_and(|sets| sets.len() > queues.min(1 << 12)),
         false => roots.get(&at).is_some_and(|&roots| roots > queues),

@@ -509,18 +509,18 @@ impl Pyrrha {
         if single {
             self.flows.joined(packet, packet.passed > 0);
         }
-        let Some(ingress) = packet.ingress.filter(|&i| !is_deaf(&self.params, i)) else { return };
-        let length = match self.params.variant.count_by_ingress {
-            true => iq.count(ingress, u64::from(packet.size), true),
-            false => packet.queued,
-        };
-        if length <= self.params.k_pause[at.port as usize] {
-            return;
-        }
-        if state.merges_away(packet.queue) {
+        let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
+        let counted = ingress.filter(|_| self.params.variant.count_by_ingress);
+        let counted = counted.map(|i| iq.count(i, u64::from(packet.size), true));
+        let k_pause = self.params.k_pause[at.port as usize];
+        if packet.queued > k_pause && state.merges_away(packet.queue) {
             return self.joined_oq(device, at, packet);
         }
-        let Some(ingress) = packet.ingress else { return };
+        let Some(ingress) = ingress else { return };
+        let length = counted.unwrap_or(packet.queued);
+        if length <= k_pause {
+            return;
+        }
         if !single {
             if let Onward::Port(root) = device.onward(packet.hop, packet.passed.into()) {
                 self.hold(device, at, root, ingress);
@@ -765,7 +765,7 @@ impl Pyrrha {
                 }
             }
             Word::Resume => self.go(device, at, root),
-            Word::Merge { into } => self.merge(device, at, root, into),
+            Word::Merge { into } => self.merge(device, at, root, frame.root.epoch, into),
         }
     }
 
@@ -824,16 +824,17 @@ impl Pyrrha {
     }
 
     /// MERGE(`old` → `into`) arrived.
-    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, into: RootId) {
+    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, epoch: u16, into: RootId) {
         let state = &mut self.ports[at.index];
         let merged = match state.entry_mut(old) {
             Some(entry) => {
-                entry.state = State::SoftMerging;
-                Some((entry.epoch, std::mem::take(&mut entry.holding)))
+                // Of a later epoch nobody there asks for anything; whoever does so says it.
+                (entry.state, entry.epoch) = (State::SoftMerging, epoch);
+                Some(std::mem::take(&mut entry.holding))
             }
             None => None,
         };
-        if let Some((epoch, holding)) = merged {
+        if let Some(holding) = merged {
             self.settle_all(device, at, old);
             self.merge_tree(device, at, old, epoch, holding, into);
             self.try_release(device, at, old);
