@@ -122,7 +122,7 @@ pub struct Oracle {
 
 /// Whether ways on from a choice cross a port, as far as it was asked for: by entry
 /// of the plan's hops and port.
-type Known = BTreeMap<(u32, u32), bool>;
+pub type Known = BTreeMap<(u32, u32), bool>;
 
 /// Who is in a list of packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -362,10 +362,9 @@ impl Oracle {
     /// A pause begins, for a frame that names port `named` if it is not [`NONE`].
     /// Answers its root, [`NO_ROOT`] if no frame is its cause.
     pub fn pause_begins(&mut self, port: u32, priority: u8, named: u32) -> Root {
-        let root = match self.effective[usize::from(priority)] {
-            NO_ROOT => self.told.get(&(port, priority, named)).copied().unwrap_or(NO_ROOT),
-            root => root,
-        };
+        // A frame may bring about a pause for another root than its own.
+        let told = self.told.get(&(port, priority, named)).copied();
+        let root = told.unwrap_or(self.effective[usize::from(priority)]);
         if root != NO_ROOT {
             let place = self.place(port, root.port);
             self.blame[place as usize].pauses += 1;
@@ -375,7 +374,7 @@ impl Oracle {
 }
 
 /// Whether `root` is on the rest of a route; where that forks, on any way on.
-fn crosses(plan: &Plan, at: u32, root: u32, known: &mut Known) -> bool {
+pub fn crosses(plan: &Plan, at: u32, root: u32, known: &mut Known) -> bool {
     match plan.load_balancing {
         LoadBalancing::Packets(_) => plan.may_cross(at, root, known),
         LoadBalancing::Ecmp | LoadBalancing::Plb(_) => plan.onward(at).known.contains(&root),

@@ -67,6 +67,7 @@ impl<'a> Engine<'a> {
                         self.core.named = self.core.named_by(element, &frame);
                         if let (Some(oracle), ControlFrame::RootPause(frame)) =
                             (&mut self.core.blocking, &frame)
+                            && frame.word == Word::Pause
                         {
                             oracle.told(element, frame.priority, self.core.named);
                             if let Word::Merge { .. } = frame.word {

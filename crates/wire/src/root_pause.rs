@@ -40,7 +40,7 @@ pub struct RootId {
     pub switch: u32,
     /// Number of the port there.
     pub port: u16,
-    /// How many times it has claimed before, modulo 2^16.
+    /// How many times it has claimed, this time included, modulo 2^16.
     pub epoch: u16,
 }
 
@@ -51,7 +51,7 @@ pub enum Word {
     Resume,
     /// What goes through the root stops.
     Pause,
-    /// The root is none any more: its tree is part of that of `into`.
+    /// The root is none any more, and stops nobody: what made it one is `into`.
     Merge {
         /// The root that takes its place.
         into: RootId,

@@ -34,6 +34,7 @@ mod record;
 pub use end::shares;
 pub use record::Record;
 
+use crate::blocking::{Known, crosses};
 use crate::core::Core;
 use crate::outcome::{Leg, Part, Pause};
 use crate::packet::{Kind, NONE};
@@ -42,7 +43,7 @@ use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::prefetch;
 use xoff_plan::balancing::LoadBalancing;
-use xoff_plan::plan::{ENDS, Plan};
+use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
 
@@ -64,7 +65,8 @@ struct Place<'h> {
     group: u32,
     port: u32,
     leg: Leg,
-    rest: &'h [u32],
+    plan: &'h Plan,
+    hop: u32,
 }
 
 /// What the oracle keeps for critical paths while a part of a run goes on.
@@ -89,6 +91,8 @@ pub struct Critical {
     done: Vec<(u32, Vec<Piece>)>,
     /// Of the wait that is being looked at.
     spans: Vec<Past>,
+    /// Where routes fork: what was found out.
+    known: Known,
 }
 
 impl Critical {
@@ -213,8 +217,9 @@ impl Critical {
                 continue;
             }
             give(Part::Queueing, NONE, begin - at);
-            let own = past.part == Part::Own && !place.rest.contains(&past.root);
-            give(if own { Part::Innocent } else { past.part }, past.root, end - begin);
+            let off_its_way =
+                past.part == Part::Own && !crosses(place.plan, place.hop, past.root, &mut self.known);
+            give(if off_its_way { Part::Innocent } else { past.part }, past.root, end - begin);
             at = end;
         }
         give(Part::Queueing, NONE, to - at);
@@ -226,13 +231,6 @@ fn past(pause: &Pause, until: Time) -> Past {
     // One that no frame caused follows a link's recovery.
     let part = if pause.root.is_some() { Part::Own } else { Part::Down };
     Past { from: pause.from, until, part, root: pause.root.unwrap_or(NONE) }
-}
-
-/// What is left of the way of what stands at `at`.
-fn rest(hops: &[u32], at: u32) -> &[u32] {
-    let rest = &hops[at as usize..];
-    let end = rest.iter().position(|&port| port >= ENDS).expect("a route has an end");
-    &rest[..end]
 }
 
 impl Core<'_> {
@@ -286,7 +284,8 @@ impl Core<'_> {
             group: self.ports[port as usize].first_queue + 1 + self.lanes as u32 + lane,
             port,
             leg: Leg::Source,
-            rest: rest(self.hops, sender.path()),
+            plan: self.plan,
+            hop: sender.path(),
         };
         let standing = [self.standing_at(place.list), self.standing_at(place.group)];
         let mut source = std::mem::take(&mut critical.sources[flow as usize]);
@@ -405,11 +404,10 @@ impl Core<'_> {
         (port, leg, hop): (u32, Leg, u32),
         now: Time,
     ) {
-        let rest = rest(self.hops, hop);
         let last = if record.list == NONE { group } else { record.list };
         let stays = record.stays.take();
         for &(list, until) in stays.iter().flat_map(|stays| stays.iter()).chain(&[(last, now)]) {
-            let place = Place { list, group, port, leg, rest };
+            let place = Place { list, group, port, leg, plan: self.plan, hop };
             let standing = [self.standing_at(list), self.standing_at(group)];
             critical.cut(place, (record.at, until), standing, |piece| record.pieces.push(piece));
             record.at = record.at.max(until);

@@ -63,7 +63,8 @@
 //! A PAUSE after a MERGE whose epoch is old is ignored (`pyrrha.merge-in-flight`).
 //! Packets that match a soft-merging root keep joining its IQ while it holds any, so
 //! that none overtakes those inside (`pyrrha.reorder-single-tier`); from there the
-//! congested ones go on to the IQ of the new root and the others to the OQ. A device
+//! congested ones go on to the IQ of the new root, where that is known by then, and the
+//! others to the OQ. A device
 //! can reach a root through several of its ports: it pauses an upstream neighbour
 //! while the queue of any of them asks for it, and resumes it when none does.
 //!
@@ -76,7 +77,8 @@
 //! (section IV-E, `pyrrha.own-root-pause`) and answered by a RELEASE.
 //!
 //! **When IQs run out**, a hash of the root (or set) picks one, which is paused while
-//! any of its roots is (`pyrrha.iq-exhaustion`).
+//! any of its roots is (`pyrrha.iq-exhaustion`). In a single tier a packet whose new queue
+//! holds later ones of its flow then goes to the OQ, so as to stay in order.
 //!
 //! **Hosts** hold queue pairs back, each while any root on its path is paused: a queue
 //! pair waits in the IQ of the nearest one. So a paused root stops its flows and no
@@ -119,7 +121,8 @@ pub enum Organisation {
 /// What happens to the tree of a port that was no root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Merging {
-    /// Its queues are emptied into those of the new root, in order.
+    /// Its queues are let go, and emptied in order: into those of roots ahead that are
+    /// known here, and into the OQ.
     #[default]
     Soft,
     /// The same, but its queues take no more packets: later ones may overtake.
@@ -446,6 +449,9 @@ impl Pyrrha {
     /// The queue of a set of roots, a new one if need be.
     fn assign(&mut self, device: &mut impl Device, at: At, roots: &[u32]) -> u16 {
         let state = &mut self.ports[at.index];
+        if let Some(queue) = state.queue_of(roots) {
+            return queue;
+        }
         let (queue, shared) = state.assign(roots, self.params.queues);
         self.tally.shared += u64::from(shared);
         let lanes = self.priorities.len();
@@ -636,7 +642,8 @@ impl Pyrrha {
                 self.flows.left(packet);
             }
         }
-        if let Some(ingress) = packet.ingress.filter(|_| self.params.variant.count_by_ingress)
+        let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
+        if let Some(ingress) = ingress.filter(|_| self.params.variant.count_by_ingress)
             && self.ports[at.index].iq_mut(queue).count(ingress, u64::from(packet.size), false) <= k_resume
         {
             self.drained_of(device, at, queue, ingress);
@@ -747,7 +754,8 @@ impl Pyrrha {
             Word::Pause if deaf => self.refuse(device, at, frame.root, frame.sequence),
             Word::Merge { .. } if deaf => {}
             Word::Pause => {
-                let is_new = self.ports[at.index].entry(root).is_none();
+                let later = |e: &Entry| e.state == State::SoftMerging && e.epoch != frame.root.epoch;
+                let is_new = self.ports[at.index].entry(root).is_none_or(later);
                 if !self.stop(device, at, root, frame.root, frame.sequence) {
                     return;
                 }
@@ -905,7 +913,7 @@ impl Pyrrha {
         let roots: Vec<u32> = self.ports[at.index].entries.iter().map(|e| e.root).collect();
         for &root in &roots {
             let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
-            entry.state = State::SoftMerging;
+            entry.state = State::Resumed;
             let (epoch, holding) = (entry.epoch, std::mem::take(&mut entry.holding));
             self.settle_all(device, at, root);
             self.let_go(device, at, root, epoch, holding);

@@ -186,12 +186,14 @@ impl PortState {
         self.queues.iter().filter(|iq| !iq.roots.is_empty()).count() as u16
     }
 
-    /// The queue of a set of roots: its own, or a free one, or, of `most`, one that it
+    /// The queue that a set of roots has to itself, if there is one.
+    pub fn queue_of(&self, roots: &[u32]) -> Option<u16> {
+        self.queues.iter().position(|iq| iq.roots == roots).map(|at| at as u16 + 1)
+    }
+
+    /// A queue for a set of roots that has none: its own, or a free one, or, of `most`, one that it
     /// shares with others. Answers whether it has to share.
     pub fn assign(&mut self, roots: &[u32], most: u16) -> (u16, bool) {
-        if let Some(at) = self.queues.iter().position(|iq| iq.roots == roots) {
-            return (at as u16 + 1, false);
-        }
         // One that is empty of roots, but still holds packets, is being emptied.
         let free = self.queues.iter().position(|iq| iq.roots.is_empty() && iq.members == 0);
         if let Some(at) = free {
