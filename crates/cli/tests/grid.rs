@@ -168,7 +168,7 @@ fn any_number_of_jobs_gives_the_same_bytes() {
         })
         .collect();
     assert!(answers[0].0.contains("95% confidence interval"), "{}", answers[0].0);
-    assert_eq!(answers[0].1.len(), 8 * 9 + 2);
+    assert_eq!(answers[0].1.len(), 8 * 10 + 2);
     assert!(answers[0] == answers[1] && answers[0] == answers[2]);
 }
 
@@ -259,7 +259,7 @@ fn an_interrupted_grid_keeps_what_is_done_and_says_what_is_not() {
         assert_eq!(read(dir.join("g/grid.json"))["complete"], false);
         let left: BTreeSet<PathBuf> = files(&dir.join("g")).into_keys().collect();
         assert!(left.iter().all(|p| !p.starts_with("runs") || p.starts_with("runs/1_size=10kB")), "{left:?}");
-        assert!(left.contains(Path::new("grid.parquet")) && left.len() == 9 + 2, "{left:?}");
+        assert!(left.contains(Path::new("grid.parquet")) && left.len() == 10 + 2, "{left:?}");
     }
 }
 

@@ -258,5 +258,5 @@ fn a_root_whose_merging_queue_is_paused_again_lets_go() {
     bench.arrive(1, 3, 1);
     assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
     bench.hear(3, Word::Pause, 5, 2, 2);
-    assert_eq!(bench.log(), ["pause 3/0 1 for 5", "go 1 0:3#1 /1"]);
+    assert_eq!(bench.log(), ["pause 3/0 1 for 5", "go 1 0:3#1 /1", "merge into 7:0#2 of 1 0:3#1 /0"]);
 }
