@@ -52,7 +52,7 @@ fn is_legacy(plan: &Plan, names: &[&str], port: u32) -> bool {
 #[test]
 fn each_link_is_paused_in_the_way_that_both_of_its_ends_know() {
     for (seed, name) in (1..=5).flat_map(|seed| [(seed, "S1.0"), (seed, "S0.0")]) {
-        let legacy = format!(r#"{{ switches = ["{name}"] }}"#);
+        let legacy = format!(r#"{{ switches = ["{name}"], alpha = 0.02 }}"#);
         let seed = seed.to_string();
         let plan = common::plan_with(FABRIC, &[("flow_control.legacy", &legacy), ("run.seed", &seed)]);
         let outcome = common::run(&plan);
