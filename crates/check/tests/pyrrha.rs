@@ -314,7 +314,7 @@ fn what_is_proved_never_deadlocks() {
         match (organisation, queues) {
             ("hiq", "100") => assert_eq!((proved, dead), (FABRICS, 0)),
             ("single-tier", "100") => assert!(proved * 10 >= FABRICS * 8, "{proved}"),
-            _ => assert!(proved >= 50, "{proved}"),
+            _ => assert!(proved >= 50 && dead > 0, "{proved} {dead}"),
         }
         if proved_pfc > 0 {
             println!("under PFC {proved_pfc} are proved safe");
