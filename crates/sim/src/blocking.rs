@@ -505,22 +505,49 @@ impl Core<'_> {
 
     /// Charges the queue pairs that waited for a pause in the list `at`, which ends now.
     fn charge_pairs(&mut self, pause: &Pause, root: u32, at: usize, now: Time) {
+        let mut next = self.queues[at].head;
+        while next != NONE {
+            self.charge_pair(pause, root, next, now);
+            next = self.senders[next as usize].ring_next;
+        }
+    }
+
+    /// Charges the queue pair of a flow, which has waited for a pause until now.
+    fn charge_pair(&mut self, pause: &Pause, root: u32, flow: u32, now: Time) {
         let Some(oracle) = &mut self.blocking else { return };
         let place = oracle.place(pause.port, root);
         let place = &mut oracle.blame[place as usize];
-        let mut next = self.queues[at].head;
-        while next != NONE {
-            let sender = &self.senders[next as usize];
-            let waited = now.saturating_sub(oracle.pair_joined[next as usize].max(pause.from));
-            let flow = &mut oracle.flows[next as usize];
-            let (sum, its) = match crosses(self.plan, sender.path(), root, &mut oracle.known) {
-                true => (&mut place.source_own, &mut flow.source_own),
-                false => (&mut place.source_innocent, &mut flow.source_innocent),
-            };
-            *sum += waited;
-            *its += waited;
-            next = sender.ring_next;
+        let waited = now.saturating_sub(oracle.pair_joined[flow as usize].max(pause.from));
+        let its = &mut oracle.flows[flow as usize];
+        let path = self.senders[flow as usize].path();
+        let (sum, its) = match crosses(self.plan, path, root, &mut oracle.known) {
+            true => (&mut place.source_own, &mut its.source_own),
+            false => (&mut place.source_innocent, &mut its.source_innocent),
+        };
+        *sum += waited;
+        *its += waited;
+    }
+
+    /// The queue pair of a flow is about to leave its list, maybe a paused one: its
+    /// window has closed, or it waits for another root from now on.
+    #[cold]
+    pub fn pair_leaves(&mut self, flow: u32) {
+        let pause = match self.leaves.used() {
+            true => {
+                let leaf = self.leaves.get((self.ring_of(flow) - self.leaves.list(0)) as u32);
+                self.observed.pauses.get(leaf.standing as usize)
+            }
+            false => {
+                let (port, lane) = (self.senders[flow as usize].port(), self.plan.flows[flow as usize].lane);
+                self.observed.standing(port, lane)
+            }
+        };
+        if let Some(&pause) = pause
+            && let Some(root) = pause.root
+        {
+            self.charge_pair(&pause, root, flow, self.now);
         }
+        self.ring_wait_ends(flow);
     }
 
     /// The pause of a list ends now, of packets or of the host's `own` queue pairs.

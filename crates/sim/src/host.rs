@@ -220,7 +220,7 @@ impl Core<'_> {
     #[cold]
     pub fn leave_ring_behind(&mut self, flow: u32, before: u32) -> Option<u32> {
         if self.blocking.is_some() {
-            self.ring_wait_ends(flow);
+            self.pair_leaves(flow);
         }
         let at = self.ring_of(flow);
         let sender = &self.senders[flow as usize];

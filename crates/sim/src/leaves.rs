@@ -450,7 +450,7 @@ impl Core<'_> {
         let at = self.leaves.list(leaf);
         let flow = self.queues[at].head;
         if self.blocking.is_some() {
-            self.ring_wait_ends(flow);
+            self.pair_leaves(flow);
         }
         let next = std::mem::replace(&mut self.senders[flow as usize].ring_next, NONE);
         self.queues[at].head = next;
