@@ -321,7 +321,7 @@ fn no_run_finds_what_the_plan_does_not() {
         let oracle = outcome.blocking.as_ref().expect("it watched");
         let mut trees: BTreeMap<PortId, BTreeSet<PortId>> = BTreeMap::new();
         let mut innocents: BTreeMap<PortId, BTreeSet<u32>> = BTreeMap::new();
-        for &((paused, root), blame) in &oracle.places {
+        for &(xoff_sim::outcome::Place { port: paused, root, .. }, blame) in &oracle.places {
             let queues = trees.entry(root).or_insert_with(|| {
                 let tree = tree(&plan, &walks, root);
                 let mut waits: BTreeSet<u32> = tree.innocents.iter().map(|i| i.flow).collect();

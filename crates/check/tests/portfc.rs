@@ -352,7 +352,7 @@ fn foreseen(plan: &Plan, outcome: &Outcome) -> usize {
     let walks = Walks::new(plan);
     let oracle = outcome.blocking.as_ref().expect("it watched");
     let mut innocents = BTreeSet::new();
-    for &((paused, root), b) in &oracle.places {
+    for &(xoff_sim::outcome::Place { port: paused, root, .. }, b) in &oracle.places {
         // A frame goes to every host of its switch, whoever has anything to send there.
         if b.own + b.innocent + b.source_own + b.source_innocent == 0 {
             continue;

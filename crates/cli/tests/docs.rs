@@ -189,7 +189,7 @@ fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
 fn the_readme_shows_what_the_program_prints() {
     let page = page("README.md");
     let shown = blocks(&page, "console");
-    assert_eq!(shown.len(), 2);
+    assert_eq!(shown.len(), 3);
     let mut lines = shown[0].lines();
     let command: Vec<&str> = lines.next().unwrap().strip_prefix("$ xoff ").unwrap().split(' ').collect();
     let done = Command::new(env!("CARGO_BIN_EXE_xoff"))
@@ -210,20 +210,25 @@ fn the_readme_shows_what_the_program_prints() {
 #[test]
 fn the_explanation_in_the_readme_is_what_the_program_prints() {
     let page = page("README.md");
-    let shown = &blocks(&page, "console")[1];
-    let (command, lines) = shown.split_once('\n').unwrap();
-    let args = command.strip_prefix("$ xoff explain xoff-runs/victims ").unwrap();
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs-victims");
-    let xoff = |args: &[&str]| {
-        let done = Command::new(env!("CARGO_BIN_EXE_xoff")).current_dir(root()).args(args).output().unwrap();
-        assert!(done.status.success(), "{args:?}");
-        String::from_utf8(done.stdout).unwrap()
-    };
-    let out = out.to_str().unwrap();
-    xoff(&["run", "examples/victims.toml", "--quiet", "--out", out]);
-    let explain: Vec<&str> = ["explain", out].into_iter().chain(args.split(' ')).collect();
-    let answer = xoff(&explain);
-    assert!(answer.starts_with(lines), "not the beginning of\n{answer}");
+    // The second one is of the run that the text before it makes.
+    for (shown, scheme) in blocks(&page, "console")[1..].iter().zip(["pfc", "pyrrha"]) {
+        let (command, lines) = shown.split_once('\n').unwrap();
+        let args = command.strip_prefix("$ xoff explain xoff-runs/victims").unwrap();
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("docs-victims-{scheme}"));
+        let xoff = |args: &[&str]| {
+            let done =
+                Command::new(env!("CARGO_BIN_EXE_xoff")).current_dir(root()).args(args).output().unwrap();
+            assert!(done.status.success(), "{args:?}");
+            String::from_utf8(done.stdout).unwrap()
+        };
+        let out = out.to_str().unwrap();
+        let scheme = format!("flow_control.scheme={scheme}");
+        xoff(&["run", "examples/victims.toml", "--quiet", "--out", out, "--set", &scheme]);
+        let explain: Vec<&str> = ["explain", out].into_iter().chain(args.split_whitespace()).collect();
+        let answer = xoff(&explain);
+        let lines = lines.trim_end_matches("…\n");
+        assert!(answer.starts_with(lines), "{lines}\nis not the beginning of\n{answer}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{Blocking, FlowBlame, Outcome};
+use xoff_sim::outcome::{Blame, Blocking, FlowBlame, Outcome, Place};
 
 /// Most victims and roots that the summary names.
 pub const LISTED: usize = 10;
@@ -31,6 +31,10 @@ pub struct Waits {
     pub source_own_ps: Time,
     /// Queue pairs in their NICs, for a congested port off their way.
     pub source_innocent_ps: Time,
+    /// As `innocent_ps`, but by the port that the pause's frame named, where it named one.
+    pub named_innocent_ps: Time,
+    /// The same of queue pairs.
+    pub source_named_innocent_ps: Time,
 }
 
 /// Head-of-line blocking in short.
@@ -111,12 +115,19 @@ impl Waits {
         self.innocent_ps = sum(self.innocent_ps, other.innocent_ps);
         self.source_own_ps = sum(self.source_own_ps, other.source_own_ps);
         self.source_innocent_ps = sum(self.source_innocent_ps, other.source_innocent_ps);
+        self.named_innocent_ps = sum(self.named_innocent_ps, other.named_innocent_ps);
+        self.source_named_innocent_ps = sum(self.source_named_innocent_ps, other.source_named_innocent_ps);
     }
 
     /// Innocent waiting of packets and queue pairs together, by which victims and
     /// roots are ranked.
     pub fn innocent(&self) -> Time {
         self.innocent_ps.saturating_add(self.source_innocent_ps)
+    }
+
+    /// The same by the ports that pauses named.
+    pub fn named_innocent(&self) -> Time {
+        self.named_innocent_ps.saturating_add(self.source_named_innocent_ps)
     }
 }
 
@@ -125,22 +136,38 @@ const MOST: Time = i64::MAX as Time;
 
 impl From<&FlowBlame> for Waits {
     fn from(blame: &FlowBlame) -> Self {
-        let FlowBlame { own, innocent, source_own, source_innocent } = *blame;
+        let FlowBlame { own, innocent, source_own, source_innocent, named_innocent, source_named_innocent } =
+            *blame;
         Waits {
             own_ps: own.min(MOST),
             innocent_ps: innocent.min(MOST),
             source_own_ps: source_own.min(MOST),
             source_innocent_ps: source_innocent.min(MOST),
+            named_innocent_ps: named_innocent.min(MOST),
+            source_named_innocent_ps: source_named_innocent.min(MOST),
         }
     }
 }
 
-/// The waits behind the pauses of one port for one root, in the order of `Blocking::places`.
+/// The waits behind the pauses of one place, in the order of `Blocking::places`.
 pub fn of_place(blocking: &Blocking, index: usize) -> Waits {
-    let blame = &blocking.places[index].1;
-    let (own, innocent) = (blame.own, blame.innocent);
-    let (source_own, source_innocent) = (blame.source_own, blame.source_innocent);
-    Waits::from(&FlowBlame { own, innocent, source_own, source_innocent })
+    let Blame {
+        pauses: _,
+        own,
+        innocent,
+        source_own,
+        source_innocent,
+        named_innocent,
+        source_named_innocent,
+    } = blocking.places[index].1;
+    Waits::from(&FlowBlame {
+        own,
+        innocent,
+        source_own,
+        source_innocent,
+        named_innocent,
+        source_named_innocent,
+    })
 }
 
 /// Summarises what the oracle has found out; `None` if it did not watch.
@@ -167,7 +194,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
     victims.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.innocent()));
     victims.truncate(LISTED);
     let mut roots: Vec<(PortId, u64, Waits)> = Vec::new();
-    for (index, ((_, root), blame)) in blocking.places.iter().enumerate() {
+    for (index, (Place { root, .. }, blame)) in blocking.places.iter().enumerate() {
         let its = of_place(blocking, index);
         match roots.binary_search_by_key(root, |known| known.0) {
             Ok(at) => {
@@ -178,7 +205,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
         }
     }
     let congested_ports = roots.len() as u64;
-    let mut paused: Vec<PortId> = blocking.places.iter().map(|((port, _), _)| *port).collect();
+    let mut paused: Vec<PortId> = blocking.places.iter().map(|(place, _)| place.port).collect();
     paused.dedup();
     roots.retain(|(_, _, waits)| waits.innocent() > 0);
     roots.sort_by_key(|(_, _, waits)| std::cmp::Reverse(waits.innocent()));
@@ -218,19 +245,35 @@ pub fn verdict(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     if waits.innocent() == 0 {
         return (State::Held, format!("no innocent waiting {behind}"));
     }
+    if blocking.named_waits > 0 && waits.named_innocent() == 0 {
+        let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
+        return (
+            State::Held,
+            format!(
+                "nobody waited for a port off its way that a pause named, {behind}; by where packets stood: {waited}"
+            ),
+        );
+    }
     let promised = matches!(plan.flow_control, FlowControlParams::PerFlowQueue(_));
     let state = if promised { State::Broken } else { State::NotPromised };
-    let (packets, sources) = (human::time(waits.innocent_ps), human::time(waits.source_innocent_ps));
-    (state, format!("{packets} in packets, {sources} at sources, {behind}"))
+    let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
+    (state, format!("{waited}, {behind}"))
 }
 
-/// Innocent waiting in words.
-fn innocent(waits: &Waits) -> String {
-    format!(
-        "innocents waited {} in packets, {} at sources",
-        human::time(waits.innocent_ps),
-        human::time(waits.source_innocent_ps)
-    )
+fn innocent_times(packets: Time, sources: Time) -> String {
+    format!("{} in packets, {} at sources", human::time(packets), human::time(sources))
+}
+
+/// Innocent waiting in words; `named`: pauses name ports, so that there are two of it.
+fn innocent(waits: &Waits, named: bool) -> String {
+    let by_root = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
+    match named {
+        false => format!("innocents waited {by_root}"),
+        true => format!(
+            "innocents of the port that pauses named waited {}; of the port where packets stood {by_root}",
+            innocent_times(waits.named_innocent_ps, waits.source_named_innocent_ps)
+        ),
+    }
 }
 
 /// The rows of the answer's totals that speak of it: name and text.
@@ -238,7 +281,7 @@ pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
     let b = blocking;
     let mut text = format!(
         "{}, behind {} of {} for {}",
-        innocent(&b.waits),
+        innocent(&b.waits, b.named_waits > 0),
         human::counted(b.pauses, "pause"),
         human::counted(b.paused_ports, "port"),
         human::counted(b.congested_ports, "congested port"),
@@ -275,7 +318,7 @@ pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
     let mut rows = vec![("blocking", text)];
     for class in b.classes.iter().filter(|c| c.waits.innocent() > 0 && b.classes.len() > 1) {
         let flows = human::counted(class.innocent_flows, "flow");
-        rows.push(("", format!("{}: {} of {flows}", class.name, innocent(&class.waits))));
+        rows.push(("", format!("{}: {} of {flows}", class.name, innocent(&class.waits, b.named_waits > 0))));
     }
     rows
 }

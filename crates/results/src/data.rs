@@ -15,7 +15,7 @@ use crate::summary::pause_length;
 use parquet::errors::Result;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
-use xoff_sim::outcome::{FlowOutcome, Leg, Outcome, Part, Quantity, Sample, Share};
+use xoff_sim::outcome::{FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
 
 /// A data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,8 @@ fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ("innocent_ps", waits(&|w| w.innocent_ps)),
         ("source_own_ps", waits(&|w| w.source_own_ps)),
         ("source_innocent_ps", waits(&|w| w.source_innocent_ps)),
+        ("named_innocent_ps", waits(&|w| w.named_innocent_ps)),
+        ("source_named_innocent_ps", waits(&|w| w.source_named_innocent_ps)),
     ]
 }
 
@@ -199,21 +201,25 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
 fn blocked(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
     let found = outcome.blocking.as_ref();
     let places = found.map_or(&[][..], |b| &b.places[range.clone()]);
-    let port = |get: &dyn Fn((PortId, PortId)) -> PortId| {
-        Column::Text(places.iter().map(|(place, _)| names::port(plan, get(*place))).collect())
+    let port = |get: &dyn Fn(&Place) -> PortId| {
+        Column::Text(places.iter().map(|(place, _)| names::port(plan, get(place))).collect())
     };
+    let named = places.iter().map(|(place, _)| place.named.map(|port| names::port(plan, port)));
     let waits = |get: &dyn Fn(Waits) -> u64| {
         let sums = found.into_iter().flat_map(|b| range.clone().map(|i| get(blocking::of_place(b, i))));
         Column::Int(sums.collect())
     };
     vec![
-        ("port", port(&|(port, _)| port)),
-        ("root", port(&|(_, root)| root)),
+        ("port", port(&|place| place.port)),
+        ("root", port(&|place| place.root)),
+        ("named_root", Column::MaybeText(named.collect())),
         ("pauses", Column::Int(places.iter().map(|(_, blame)| blame.pauses).collect())),
         ("own_ps", waits(&|w| w.own_ps)),
         ("innocent_ps", waits(&|w| w.innocent_ps)),
         ("source_own_ps", waits(&|w| w.source_own_ps)),
         ("source_innocent_ps", waits(&|w| w.source_innocent_ps)),
+        ("named_innocent_ps", waits(&|w| w.named_innocent_ps)),
+        ("source_named_innocent_ps", waits(&|w| w.source_named_innocent_ps)),
     ]
 }
 
@@ -246,6 +252,8 @@ fn critical(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Co
     let int = |get: &dyn Fn(&Share) -> u64| Column::Int(shares.iter().map(get).collect());
     let text = |get: &dyn Fn(&Share) -> String| Column::Text(shares.iter().map(get).collect());
     let roots = shares.iter().map(|s| s.root.map(|root| names::port(plan, root)));
+    let named = || shares.iter().map(|s| s.named);
+    let named_parts = named().map(|n| n.map(|n| if n.innocent { Part::Innocent } else { Part::Own }));
     vec![
         ("flow", int(&|s| u64::from(s.flow))),
         ("step", int(&|s| u64::from(s.step))),
@@ -253,6 +261,8 @@ fn critical(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Co
         ("port", text(&|s| names::port(plan, s.port))),
         ("part", text(&|s| part_name(s.part).into())),
         ("root", Column::MaybeText(roots.collect())),
+        ("named_part", Column::MaybeText(named_parts.map(|p| p.map(|p| part_name(p).into())).collect())),
+        ("named_root", Column::MaybeText(named().map(|n| n.map(|n| names::port(plan, n.root))).collect())),
         ("time_ps", int(&|s| s.time)),
     ]
 }

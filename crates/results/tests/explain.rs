@@ -26,10 +26,20 @@ fn left(name: &str, overrides: &[(&str, &str)]) -> PathBuf {
 }
 
 fn left_by(text: &str, name: &str, overrides: &[(&str, &str)]) -> PathBuf {
+    left_until(text, name, overrides, &mut |_| true)
+}
+
+/// The same of a run that goes on while `watch` says so.
+fn left_until(
+    text: &str,
+    name: &str,
+    overrides: &[(&str, &str)],
+    watch: &mut dyn FnMut(&xoff_sim::Progress) -> bool,
+) -> PathBuf {
     let overrides: Vec<_> = overrides.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let files = |path: &Path| Err(std::io::Error::other(format!("{path:?} in a test")));
     let loaded = xoff_plan::load("line.toml", text.as_bytes(), &overrides, &files).expect("a good scenario");
-    let outcome = xoff_sim::run(&loaded.plan, &mut |_| true);
+    let outcome = xoff_sim::run(&loaded.plan, watch);
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("explain").join(name);
     let _ = fs::remove_dir_all(&out);
     let about = About {
@@ -85,6 +95,94 @@ fn what_did_not_end_is_said_not_to_have() {
     assert_eq!((overview.flows, overview.unfinished, run.flows.len()), (3, 3, 12));
     let later = explain::flow(&path, &run, 11).unwrap();
     assert!(text::flow(&later).ends_with("had not begun when the run ended.\n") && later.parts.is_empty());
+}
+
+/// What Pyrrha's pauses name is on the way of all who wait for them, though the packets
+/// for which they were asked stood elsewhere for some; told in both ways.
+#[test]
+fn the_named_root_and_where_packets_stood_are_both_told() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/victims.toml");
+    let example = fs::read_to_string(example).unwrap();
+    let path = left_by(&example, "named", &[("flow_control.scheme", "pyrrha")]);
+    let run = read::read(&path).unwrap();
+    let overview = explain::overview(&path, &run, None).unwrap();
+    let surviving = overview.surviving.as_ref().expect("pauses name ports");
+    assert_eq!((overview.innocent_ps, overview.innocent_flows, overview.victims.len()), (0, 0, 0));
+    assert!(surviving.innocent_ps > 0 && surviving.innocent_flows > 0);
+    assert_eq!(overview.own_roots[0].port, "S0.3:3", "the receiver of the incasts");
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(text::overview(&overview));
+    assert!(text.contains("by the port that each pause named: 0 s. By the port where"), "{text}");
+    assert!(
+        text.contains("Worst congested ports on the way") && !text.contains("Worst victims flow"),
+        "{text}"
+    );
+    // By flow: the sums are those of the parts.
+    let mut by_flow = 0;
+    for id in 0..run.flows.len() {
+        let answer = explain::flow(&path, &run, id).unwrap();
+        let told = answer.surviving.as_ref().unwrap();
+        let off = told.stood.iter().filter(|s| s.surviving_off).map(|s| s.time_ps).sum::<u64>();
+        assert_eq!((answer.innocent_ps, off), (0, told.innocent_ps), "flow {id}");
+        assert!(told.stood.iter().all(|s| !s.named_off && s.named_root != s.surviving_root));
+        let own = answer.parts.iter().filter(|p| p.part == "own").map(|p| p.time_ps).sum::<u64>();
+        assert_eq!(answer.roots.iter().map(|r| r.own_ps).sum::<u64>(), own);
+        by_flow += off;
+    }
+    assert_eq!(by_flow, surviving.innocent_ps);
+    let victim = surviving.victims[0].head.flow;
+    insta::assert_snapshot!("named-flow", text::flow(&explain::flow(&path, &run, victim).unwrap()));
+    let stood = &surviving.roots[0].port;
+    let port = explain::port(&path, &run, stood, None).unwrap();
+    assert_eq!((port.innocent_ps, port.surviving.unwrap().innocent_ps), (0, surviving.roots[0].innocent_ps));
+
+    // With one queue for all roots some wait for a port off their way that was named.
+    let few = [("flow_control.scheme", "pyrrha"), ("flow_control.queues", "1")];
+    let more = "[[traffic]]\nname = \"second\"\nkind = \"incast\"\nfan_in = 12\nsize = \"250kB\"\nto = \"H3\"\nperiod = \"400us\"\n";
+    let example = example.replace("[measure]", &format!("{more}[measure]"));
+    let path = left_by(&example, "shared", &few);
+    let run = read::read(&path).unwrap();
+    let overview = explain::overview(&path, &run, None).unwrap();
+    assert!(overview.innocent_ps > 0 && !overview.roots.is_empty());
+    assert!(text::overview(&overview).contains("Worst victims\n"));
+
+    // PFC's pauses name none.
+    let path = left("unnamed", &[]);
+    let run = read::read(&path).unwrap();
+    assert!(explain::overview(&path, &run, None).unwrap().surviving.is_none());
+    assert!(explain::flow(&path, &run, 0).unwrap().surviving.is_none());
+}
+
+#[test]
+fn a_deadlock_and_an_interruption_come_first() {
+    let mut ring = "[topology]\nkind = \"ring\"\nswitches = 3\nhosts_per_switch = 1\n\
+        link = {rate=\"100Gbps\", delay=\"1us\"}\n[measure]\nexplain = true\n\
+        [flow_control]\nscheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\n"
+        .to_string();
+    for i in 0..3 {
+        let [next, dst] = [(i + 1) % 3, (i + 2) % 3];
+        ring += &format!(
+            "[[traffic]]\nkind = \"flow\"\nsrc = \"H{i}\"\ndst = \"H{dst}\"\nsize = \"10MB\"\n\
+             path = [\"H{i}\", \"S0.{i}\", \"S0.{next}\", \"S0.{dst}\", \"H{dst}\"]\n"
+        );
+    }
+    let path = left_by(&ring, "locked", &[]);
+    let run = read::read(&path).unwrap();
+    let deadlock = run.ending.deadlock.as_ref().expect("three flows round a ring of three");
+    assert_eq!((run.ending.stop.as_str(), deadlock.cycle.len()), ("starved", 3));
+    let overview = explain::overview(&path, &run, None).unwrap();
+    insta::assert_snapshot!("locked", text::overview(&overview));
+    let first = "The run deadlocked at ";
+    assert!(text::flow(&explain::flow(&path, &run, 0).unwrap()).starts_with(first));
+    let port = explain::port(&path, &run, &deadlock.cycle[0], None).unwrap();
+    assert!(text::port(&port).starts_with(first));
+    assert_eq!(serde_json::to_value(&port).unwrap()["run"]["deadlock"]["cycle"][0], deadlock.cycle[0]);
+
+    let path = left_until(&ring, "interrupted", &[("flow_control.xoff", "1MB")], &mut |_| false);
+    let run = read::read(&path).unwrap();
+    assert_eq!((run.ending.stop.as_str(), &run.ending.deadlock), ("interrupted", &None));
+    let text = text::overview(&explain::overview(&path, &run, None).unwrap());
+    assert!(text.starts_with("The run was interrupted at "), "{text}");
 }
 
 #[test]

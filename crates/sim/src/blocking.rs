@@ -19,6 +19,14 @@
 //! and stands in a paused queue of its NIC is charged alike, as a whole; this is
 //! kept apart.
 //!
+//! Where a frame names a congested port itself (Pyrrha, PortFC), the same time is judged
+//! once more by that port: innocent of the *named* root.
+//!
+//! *Two kinds of pauses* meet where switches that know PFC alone stand beside Pyrrha's:
+//! a lane's pause stops all leaves of the lane. Time is charged once, to the pause that
+//! began first. Why a packet stands there is told by its queue's own pause or, if it has
+//! none, by its lane's.
+//!
 //! *At what cost.* Queues are long and pauses many, so nobody walks a queue of
 //! packets when its pause ends. A queue is served in order: who saw a pause end
 //! leaves before all who did not, and has seen every later one as a whole. So a
@@ -30,7 +38,8 @@
 
 use crate::core::Core;
 use crate::critical::Critical;
-use crate::outcome::{Blame, Blocking, FlowBlame, Merged, Pause};
+use crate::leaves::Leaf;
+use crate::outcome::{Blame, Blocking, FlowBlame, Merged, Pause, Place};
 use crate::packet::{NONE, Packet};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::time::Time;
@@ -101,10 +110,10 @@ pub struct Oracle {
     counts: Vec<Count>,
     /// The same.
     seen: Vec<Seen>,
-    /// By place.
+    /// By place, in the order in which they were met.
     blame: Vec<Blame>,
-    /// By paused port and root: the place.
-    places: BTreeMap<(u32, u32), u32>,
+    /// Where in `blame` a place is.
+    places: BTreeMap<Place, u32>,
     /// As [`Blocking::named`].
     named: (u64, u64),
     /// As [`Blocking::merged`].
@@ -118,6 +127,10 @@ pub struct Oracle {
     /// Of Pyrrha's frames: the root behind the last pause of a port and priority that
     /// named a congested port.
     told: BTreeMap<(u32, u8, u32), Root>,
+    /// By list: until when those in it have been charged. Only where a lane's pause may
+    /// stop leaves that are paused one by one as well (Pyrrha beside switches that know
+    /// PFC alone); else empty.
+    charged_until: Vec<Time>,
 }
 
 /// Whether ways on from a choice cross a port, as far as it was asked for: by entry
@@ -140,14 +153,37 @@ struct Count {
 struct Seen {
     /// In order.
     pauses: VecDeque<Past>,
-    /// For each root of theirs: the root, its place, and how long they lasted.
-    sums: Vec<(u32, u32, Time)>,
+    /// For each cause of theirs: the cause, its place, and how long they lasted.
+    sums: Vec<(Cause, u32, Time)>,
+}
+
+/// What a pause was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cause {
+    root: u32,
+    /// The port that the pause's frame named, if it did.
+    named: Option<u32>,
+}
+
+impl Cause {
+    /// `None` if no frame caused the pause.
+    fn of(pause: &Pause) -> Option<Self> {
+        pause.root.map(|root| Self { root, named: pause.named_root })
+    }
+
+    /// Whether the root, and the port that was named, are off the way on from `at`;
+    /// where none was named the latter is as the former.
+    fn off_way(self, plan: &Plan, at: u32, known: &mut Known) -> (bool, bool) {
+        let mut off = |port| !crosses(plan, at, port, known);
+        let innocent = off(self.root);
+        (innocent, self.named.map_or(innocent, off))
+    }
 }
 
 /// A pause that has ended.
 #[derive(Clone, Copy, Debug)]
 struct Past {
-    root: u32,
+    cause: Cause,
     from: Time,
     lasted: Time,
     /// Packets with a lower number have seen it end.
@@ -190,12 +226,19 @@ impl Oracle {
             critical: plan.measure.explain.then(|| Box::new(Critical::new(plan, lists))),
             known: Known::new(),
             told: BTreeMap::new(),
+            charged_until: if accounts { vec![0; lists] } else { Vec::new() },
         }
+    }
+
+    /// Whether lists may be paused by lane and leaf by leaf: see `charged_until`.
+    fn two_kinds(&self) -> bool {
+        !self.charged_until.is_empty()
     }
 
     /// A packet joined a list.
     #[cold]
     pub fn packet_joins(&mut self, list: usize, id: u32, paused: bool, now: Time) {
+        let paused = paused || self.two_kinds();
         self.counts[list].length += 1;
         if let Some(critical) = &mut self.critical {
             critical.joins(list, id, now);
@@ -227,7 +270,7 @@ impl Oracle {
     fn charge_packet(&mut self, list: usize, number: u64, id: u32, packet: &Packet, plan: &Plan) {
         let Seen { pauses, sums } = &mut self.seen[list];
         while let Some(past) = pauses.front().filter(|past| past.until <= number) {
-            let sum = sums.iter_mut().find(|sum| sum.0 == past.root).expect("every pause is in a sum");
+            let sum = sums.iter_mut().find(|sum| sum.0 == past.cause).expect("every pause is in a sum");
             sum.2 -= past.lasted;
             pauses.pop_front();
         }
@@ -235,46 +278,59 @@ impl Oracle {
         let joined = self.joined.get(id as usize).copied().unwrap_or(0);
         let missed = joined.saturating_sub(oldest.from);
         let flow = &mut self.flows[packet.flow as usize];
-        for &(root, place, lasted) in sums.iter().filter(|sum| sum.2 > 0) {
-            let waited = lasted - if root == oldest.root { missed } else { 0 };
+        for &(cause, place, lasted) in sums.iter().filter(|sum| sum.2 > 0) {
+            let waited = lasted - if cause == oldest.cause { missed } else { 0 };
             let place = &mut self.blame[place as usize];
-            let (sum, its) = match crosses(plan, packet.hop, root, &mut self.known) {
-                true => (&mut place.own, &mut flow.own),
-                false => (&mut place.innocent, &mut flow.innocent),
+            let (innocent, named) = cause.off_way(plan, packet.hop, &mut self.known);
+            let (sum, its) = match innocent {
+                false => (&mut place.own, &mut flow.own),
+                true => (&mut place.innocent, &mut flow.innocent),
             };
             *sum += waited;
             *its += waited;
+            let waited = if named { waited } else { 0 };
+            place.named_innocent += waited;
+            flow.named_innocent += waited;
         }
         sums.retain(|sum| sum.2 > 0);
     }
 
     /// A pause of a list of packets ends.
-    fn list_resumes(&mut self, list: usize, pause: &Pause, root: u32, now: Time) {
+    fn list_resumes(&mut self, list: usize, pause: &Pause, cause: Cause, now: Time) {
+        let from = self.begins(list, pause, now);
         let count = &mut self.counts[list];
-        let lasted = now - pause.from;
+        let lasted = now - from;
         if count.length == 0 || lasted == 0 {
             return;
         }
         count.until = count.left + count.length;
         let until = count.until;
-        let place = self.place(pause.port, root);
+        let place = self.place(pause.port, cause);
         let Seen { pauses, sums } = &mut self.seen[list];
         if pauses.back().is_some_and(|last| last.until <= self.counts[list].left) {
             // All who saw those have left.
             pauses.clear();
             sums.clear();
         }
-        match sums.iter_mut().find(|sum| sum.0 == root) {
+        match sums.iter_mut().find(|sum| sum.0 == cause) {
             Some(sum) => sum.2 += lasted,
-            None => sums.push((root, place, lasted)),
+            None => sums.push((cause, place, lasted)),
         }
-        pauses.push_back(Past { root, from: pause.from, lasted, until });
+        pauses.push_back(Past { cause, from, lasted, until });
     }
 
-    /// The place of pauses of `port` by `root`.
-    fn place(&mut self, port: u32, root: u32) -> u32 {
+    /// From when on a pause that stands in a list is charged there: its beginning, or
+    /// the end of another one, which was charged until then.
+    fn begins(&self, list: usize, pause: &Pause, now: Time) -> Time {
+        let charged = self.charged_until.get(list).copied().unwrap_or(0);
+        pause.from.max(charged).min(now)
+    }
+
+    /// The place of pauses of `port`.
+    fn place(&mut self, port: u32, cause: Cause) -> u32 {
         let blame = &mut self.blame;
-        *self.places.entry((port, root)).or_insert_with(|| {
+        let Cause { root, named } = cause;
+        *self.places.entry(Place { port, root, named }).or_insert_with(|| {
             blame.push(Blame::default());
             blame.len() as u32 - 1
         })
@@ -282,7 +338,7 @@ impl Oracle {
 
     /// A queue pair joined a queue of its NIC.
     pub fn pair_joins(&mut self, flow: u32, paused: bool, now: Time) {
-        if paused {
+        if paused || self.two_kinds() {
             self.pair_joined[flow as usize] = now;
         }
     }
@@ -366,7 +422,8 @@ impl Oracle {
         let told = self.told.get(&(port, priority, named)).copied();
         let root = told.unwrap_or(self.effective[usize::from(priority)]);
         if root != NO_ROOT {
-            let place = self.place(port, root.port);
+            let named = (named != NONE).then_some(named);
+            let place = self.place(port, Cause { root: root.port, named });
             self.blame[place as usize].pauses += 1;
         }
         root
@@ -460,14 +517,50 @@ impl Core<'_> {
         let most = (0..ports.len()).rev().max_by_key(|&i| held[i]).filter(|&i| held[i] > 0);
         let Some(egress) = most.map(|i| ports[i]) else { return NO_ROOT };
         let onward = self.plan.onward_lane(lane as u8, port, egress);
-        Root::behind(self.observed.standing(egress, onward), egress)
+        let by_lane = self.observed.standing(egress, onward);
+        Root::behind(by_lane.or_else(|| self.pause_of_longest(egress, onward)), egress)
+    }
+
+    /// The pause of the longest queue of a lane on `port`, where queues are paused one
+    /// by one.
+    fn pause_of_longest(&self, port: u32, lane: u8) -> Option<&Pause> {
+        let forwarded = |leaf: &u32| usize::from(self.leaves.get(*leaf).queue) <= self.lanes;
+        let bytes = |leaf: &u32| self.queues[self.leaves.list(*leaf)].bytes;
+        let longest = self.leaves_of(port, lane).rev().filter(forwarded).max_by_key(bytes)?;
+        let group = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        // The group's bytes are those of its own list and all leaves.
+        let own = self.queues[group].bytes
+            - self.leaves_of(port, lane).filter(forwarded).map(|l| bytes(&l)).sum::<u64>();
+        (bytes(&longest) > own).then_some(())?;
+        self.observed.pauses.get(self.leaves.get(longest).standing as usize)
+    }
+
+    /// The lane of a leaf.
+    fn lane_of(&self, leaf: &Leaf) -> u8 {
+        ((usize::from(leaf.queue) - 1) % self.lanes) as u8
+    }
+
+    /// The numbered leaves of a lane on `port`, those of queue pairs included; none
+    /// where queues have no numbers.
+    fn leaves_of(&self, port: u32, lane: u8) -> std::ops::Range<u32> {
+        let Queueing::Numbered { .. } = self.leaves.queueing else { return 0..0 };
+        let first = self.leaves.numbered(port, lane, 0);
+        let group = 1 + u16::from(lane);
+        let groups = [group, group + self.lanes as u16];
+        let its = |leaf: &u32| {
+            let leaf = self.leaves.get(*leaf);
+            leaf.port == port && groups.contains(&leaf.queue)
+        };
+        let count = (first..self.leaves.len() as u32).take_while(its).count() as u32;
+        first..first + count
     }
 
     /// Why the leaf that has just grown is too long.
     fn root_of_leaf(&self) -> Root {
         let Some(oracle) = self.blocking.as_ref().filter(|o| o.grown != NONE) else { return NO_ROOT };
         let leaf = self.leaves.get(oracle.grown);
-        Root::behind(self.observed.pauses.get(leaf.standing as usize), leaf.port)
+        let by_lane = || self.observed.standing(leaf.port, self.lane_of(leaf));
+        Root::behind(self.observed.pauses.get(leaf.standing as usize).or_else(by_lane), leaf.port)
     }
 
     /// Why PortFC speaks through `port`: the fullest queue of the set whose leaf has
@@ -504,48 +597,49 @@ impl Core<'_> {
     }
 
     /// Charges the queue pairs that waited for a pause in the list `at`, which ends now.
-    fn charge_pairs(&mut self, pause: &Pause, root: u32, at: usize, now: Time) {
+    fn charge_pairs(&mut self, pause: &Pause, cause: Cause, at: usize, now: Time) {
         let mut next = self.queues[at].head;
         while next != NONE {
-            self.charge_pair(pause, root, next, now);
+            self.charge_pair(pause, cause, at, next, now);
             next = self.senders[next as usize].ring_next;
         }
     }
 
-    /// Charges the queue pair of a flow, which has waited for a pause until now.
-    fn charge_pair(&mut self, pause: &Pause, root: u32, flow: u32, now: Time) {
+    /// Charges the queue pair of a flow, which has waited in the list `at` for a pause
+    /// until now.
+    fn charge_pair(&mut self, pause: &Pause, cause: Cause, at: usize, flow: u32, now: Time) {
         let Some(oracle) = &mut self.blocking else { return };
-        let place = oracle.place(pause.port, root);
+        let from = oracle.begins(at, pause, now);
+        let place = oracle.place(pause.port, cause);
         let place = &mut oracle.blame[place as usize];
-        let waited = now.saturating_sub(oracle.pair_joined[flow as usize].max(pause.from));
-        let its = &mut oracle.flows[flow as usize];
+        let waited = now.saturating_sub(oracle.pair_joined[flow as usize].max(from));
+        let flow_blame = &mut oracle.flows[flow as usize];
         let path = self.senders[flow as usize].path();
-        let (sum, its) = match crosses(self.plan, path, root, &mut oracle.known) {
-            true => (&mut place.source_own, &mut its.source_own),
-            false => (&mut place.source_innocent, &mut its.source_innocent),
+        let (innocent, named) = cause.off_way(self.plan, path, &mut oracle.known);
+        let (sum, its) = match innocent {
+            false => (&mut place.source_own, &mut flow_blame.source_own),
+            true => (&mut place.source_innocent, &mut flow_blame.source_innocent),
         };
         *sum += waited;
         *its += waited;
+        let waited = if named { waited } else { 0 };
+        place.source_named_innocent += waited;
+        flow_blame.source_named_innocent += waited;
     }
 
     /// The queue pair of a flow is about to leave its list, maybe a paused one: its
     /// window has closed, or it waits for another root from now on.
     #[cold]
     pub fn pair_leaves(&mut self, flow: u32) {
-        let pause = match self.leaves.used() {
-            true => {
-                let leaf = self.leaves.get((self.ring_of(flow) - self.leaves.list(0)) as u32);
-                self.observed.pauses.get(leaf.standing as usize)
-            }
-            false => {
-                let (port, lane) = (self.senders[flow as usize].port(), self.plan.flows[flow as usize].lane);
-                self.observed.standing(port, lane)
-            }
-        };
-        if let Some(&pause) = pause
-            && let Some(root) = pause.root
+        let at = self.ring_of(flow);
+        let leaf = self.leaves.used().then(|| self.leaves.get((at - self.leaves.list(0)) as u32));
+        let of_leaf = leaf.and_then(|leaf| self.observed.pauses.get(leaf.standing as usize));
+        let (port, lane) = (self.senders[flow as usize].port(), self.plan.flows[flow as usize].lane);
+        let pauses = of_leaf.into_iter().chain(self.observed.standing(port, lane));
+        if let Some(&pause) = pauses.min_by_key(|pause| pause.from)
+            && let Some(cause) = Cause::of(&pause)
         {
-            self.charge_pair(&pause, root, flow, self.now);
+            self.charge_pair(&pause, cause, at, flow, self.now);
         }
         self.ring_wait_ends(flow);
     }
@@ -562,11 +656,20 @@ impl Core<'_> {
         if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
             critical.paused(at, pause, now);
         }
-        let (Some(oracle), Some(root)) = (&mut self.blocking, pause.root) else { return };
+    }
+
+    /// Charges those in the list `at` with a pause that ends now.
+    fn charge(&mut self, pause: &Pause, at: usize, own: bool, now: Time) {
+        let (Some(oracle), Some(cause)) = (&mut self.blocking, Cause::of(pause)) else { return };
         if own {
-            self.charge_pairs(pause, root, at, now);
+            self.charge_pairs(pause, cause, at, now);
         } else {
-            oracle.list_resumes(at, pause, root, now);
+            oracle.list_resumes(at, pause, cause, now);
+        }
+        if let Some(oracle) = &mut self.blocking
+            && let Some(until) = oracle.charged_until.get_mut(at)
+        {
+            *until = now;
         }
     }
 
@@ -621,8 +724,19 @@ impl Core<'_> {
     pub fn lane_resumes(&mut self, port: u32, lane: u8, now: Time) {
         let Some(&pause) = self.observed.standing(port, lane) else { return };
         let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
-        self.end_wait(&pause, first, false, now);
-        self.end_wait(&pause, first + self.lanes, true, now);
+        for (at, own) in [(first, false), (first + self.lanes, true)] {
+            self.end_wait(&pause, at, own, now);
+            self.charge(&pause, at, own, now);
+        }
+        for leaf in self.leaves_of(port, lane) {
+            let l = *self.leaves.get(leaf);
+            let earlier = |other: &Pause| other.from <= pause.from;
+            // Of two pauses at once the one that began first counts.
+            if !self.observed.pauses.get(l.standing as usize).is_some_and(earlier) {
+                let own = usize::from(l.queue) > self.lanes;
+                self.charge(&pause, self.leaves.list(leaf), own, now);
+            }
+        }
     }
 
     /// A leaf's pause ends now.
@@ -630,8 +744,12 @@ impl Core<'_> {
     pub fn leaf_resumes(&mut self, leaf: u32, now: Time) {
         let l = *self.leaves.get(leaf);
         let Some(&pause) = self.observed.pauses.get(l.standing as usize) else { return };
-        let own = usize::from(l.queue) > self.lanes;
-        self.end_wait(&pause, self.leaves.list(leaf), own, now);
+        let (at, own) = (self.leaves.list(leaf), usize::from(l.queue) > self.lanes);
+        self.end_wait(&pause, at, own, now);
+        let by_lane = self.observed.standing(l.port, self.lane_of(&l));
+        if by_lane.is_none_or(|other| other.from >= pause.from) {
+            self.charge(&pause, at, own, now);
+        }
     }
 
     /// What the oracle has found out, at the end of the run: standing pauses end,

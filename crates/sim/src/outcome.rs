@@ -216,8 +216,8 @@ pub struct Pause {
 pub struct Blocking {
     /// By flow, as in the plan.
     pub flows: Vec<FlowBlame>,
-    /// By (paused port, root of its pauses), in order.
-    pub places: Vec<((PortId, PortId), Blame)>,
+    /// By what pauses were of and for, in order.
+    pub places: Vec<(Place, Blame)>,
     /// Waits of packets and queue pairs in queues whose pause named a port, and how
     /// many of these for a port that was not on the rest of their way; whatever
     /// port was the root. Both 0 where frames name none.
@@ -244,6 +244,17 @@ pub struct Merged {
     pub longest: Time,
 }
 
+/// What pauses were of and for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The paused port.
+    pub port: PortId,
+    /// The root, as [`Pause::root`].
+    pub root: PortId,
+    /// As [`Pause::named_root`].
+    pub named: Option<PortId>,
+}
+
 /// How long a flow's packets (data and ACKs) waited in paused queues, and how long
 /// its queue pair did in its NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -256,6 +267,11 @@ pub struct FlowBlame {
     pub source_own: Time,
     /// The queue pair, for a port off its way.
     pub source_innocent: Time,
+    /// Packets, off the way to the port that the pause's frame named; where it named
+    /// none, as `innocent`.
+    pub named_innocent: Time,
+    /// The same of the queue pair.
+    pub source_named_innocent: Time,
 }
 
 /// How long a root had packets and queue pairs wait at a port.
@@ -271,6 +287,10 @@ pub struct Blame {
     pub source_own: Time,
     /// As [`FlowBlame::source_innocent`].
     pub source_innocent: Time,
+    /// As [`FlowBlame::named_innocent`].
+    pub named_innocent: Time,
+    /// As [`FlowBlame::source_named_innocent`].
+    pub source_named_innocent: Time,
 }
 
 impl Blocking {
@@ -281,6 +301,8 @@ impl Blocking {
             sum.innocent += part.innocent;
             sum.source_own += part.source_own;
             sum.source_innocent += part.source_innocent;
+            sum.named_innocent += part.named_innocent;
+            sum.source_named_innocent += part.source_named_innocent;
         }
         self.named.0 += other.named.0;
         self.named.1 += other.named.1;
@@ -315,8 +337,19 @@ pub struct Share {
     pub port: PortId,
     /// The congested port that a pause was for; of [`Part::Own`] and [`Part::Innocent`] only.
     pub root: Option<PortId>,
+    /// What the pause's own frame says, if it names a port; of the same parts only.
+    pub named: Option<Named>,
     /// Picoseconds.
     pub time: Time,
+}
+
+/// The congested port that the frame of a pause names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    /// The port.
+    pub root: PortId,
+    /// It is not on the rest of the way of who waits.
+    pub innocent: bool,
 }
 
 /// A stretch of a critical path.

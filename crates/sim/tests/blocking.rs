@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::{Blame, Blocking, FlowBlame, Outcome, Pause};
+use xoff_sim::outcome::{Blame, Blocking, FlowBlame, Outcome, Pause, Place};
 
 fn found(outcome: &Outcome) -> &Blocking {
     outcome.blocking.as_ref().expect("the oracle watched")
@@ -89,8 +89,15 @@ fn three_switches_to_the_picosecond() {
     let (a, b) = (6_000_000 - 1_965_120, 6_000_000 - 2_105_120);
 
     let found = found(&outcome);
-    let blame =
-        |own, innocent, source_own, source_innocent| FlowBlame { own, innocent, source_own, source_innocent };
+    // PFC's frames name nobody: what is innocent is so in both senses.
+    let blame = |own, innocent, source_own, source_innocent| FlowBlame {
+        own,
+        innocent,
+        source_own,
+        source_innocent,
+        named_innocent: innocent,
+        source_named_innocent: source_innocent,
+    };
     assert_eq!(found.flows, [blame(first + again + shared, 0, a, 0), blame(0, victims, 0, b)]);
     let place = |pauses, own, innocent, source_own, source_innocent| Blame {
         pauses,
@@ -98,12 +105,15 @@ fn three_switches_to_the_picosecond() {
         innocent,
         source_own,
         source_innocent,
+        named_innocent: innocent,
+        source_named_innocent: source_innocent,
     };
+    let at = |a, b| Place { port: port(a, b), root, named: None };
     let mut places = vec![
-        ((port("S1", "S2"), root), place(2, first + again, 0, 0, 0)),
-        ((port("S0", "S1"), root), place(1, shared, victims, 0, 0)),
-        ((port("A", "S0"), root), place(1, 0, 0, a, 0)),
-        ((port("B", "S0"), root), place(1, 0, 0, 0, b)),
+        (at("S1", "S2"), place(2, first + again, 0, 0, 0)),
+        (at("S0", "S1"), place(1, shared, victims, 0, 0)),
+        (at("A", "S0"), place(1, 0, 0, a, 0)),
+        (at("B", "S0"), place(1, 0, 0, 0, b)),
     ];
     places.sort_by_key(|p| p.0);
     assert_eq!(found.places, places);
@@ -249,26 +259,30 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
     let found = found(outcome);
     let topology = &plan.topology;
     // What places and flows have waited is the same.
-    let mut sums = [[0u64; 4]; 2];
-    for (_, b) in &found.places {
-        [b.own, b.innocent, b.source_own, b.source_innocent]
+    let mut sums = [[0u64; 6]; 2];
+    for (place, b) in &found.places {
+        [b.own, b.innocent, b.source_own, b.source_innocent, b.named_innocent, b.source_named_innocent]
             .iter()
             .zip(&mut sums[0])
             .for_each(|(n, sum)| *sum += n);
+        assert!(b.named_innocent <= b.own + b.innocent);
+        if place.named.is_none_or(|named| named == place.root) {
+            assert_eq!((b.named_innocent, b.source_named_innocent), (b.innocent, b.source_innocent));
+        }
     }
     for f in &found.flows {
-        [f.own, f.innocent, f.source_own, f.source_innocent]
+        [f.own, f.innocent, f.source_own, f.source_innocent, f.named_innocent, f.source_named_innocent]
             .iter()
             .zip(&mut sums[1])
             .for_each(|(n, sum)| *sum += n);
     }
     assert_eq!(sums[0], sums[1]);
     // Pauses by place, and by the device that they stop.
-    let mut pauses: BTreeMap<(PortId, PortId), u64> = BTreeMap::new();
+    let mut pauses: BTreeMap<Place, u64> = BTreeMap::new();
     let mut by_device: BTreeMap<_, Vec<&Pause>> = BTreeMap::new();
     for pause in &outcome.pauses {
         let root = pause.root.expect("a frame caused it, as no link fails");
-        *pauses.entry((pause.port, root)).or_default() += 1;
+        *pauses.entry(Place { port: pause.port, root, named: pause.named_root }).or_default() += 1;
         let device = topology.ports[pause.port as usize].node;
         by_device.entry((device, root, pause.lane)).or_default().push(pause);
     }
@@ -301,7 +315,7 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
             .filter(|p| p.port == port)
             .map(|p| p.until.unwrap_or(outcome.end) - p.from)
             .sum();
-        let at = || found.places.iter().filter(|(place, _)| place.0 == port).map(|(_, blame)| blame);
+        let at = || found.places.iter().filter(|(place, _)| place.port == port).map(|(_, blame)| blame);
         let smallest = u64::from(plan.packet.ack);
         let packets = outcome.ports[port as usize].queue_peak / smallest;
         assert!(at().map(|b| b.own + b.innocent).sum::<u64>() <= paused * packets);

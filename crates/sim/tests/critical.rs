@@ -7,6 +7,7 @@ use common::{plan, plan_with, run};
 use proptest::prelude::*;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{Leg, Outcome, Part, Share};
 
 /// The shares of an outcome; what must hold of them in any run does.
@@ -16,6 +17,8 @@ fn shares(plan: &Plan, outcome: &Outcome) -> Vec<Share> {
     for share in &shares {
         assert!(share.time > 0, "{share:?}");
         assert_eq!(share.root.is_some(), matches!(share.part, Part::Own | Part::Innocent), "{share:?}");
+        let names = matches!(plan.flow_control, FlowControlParams::Pyrrha(_) | FlowControlParams::PortFc(_));
+        assert_eq!(share.named.is_some(), names && share.root.is_some(), "{share:?}");
         sums[share.flow as usize] += share.time;
     }
     for (flow, (seen, &sum)) in outcome.flows.iter().zip(&sums).enumerate() {
@@ -24,7 +27,7 @@ fn shares(plan: &Plan, outcome: &Outcome) -> Vec<Share> {
         assert_eq!(sum, seen.started.map_or(0, |started| until - started), "flow {flow}: {seen:?}");
     }
     for pair in shares.windows(2) {
-        let place = |s: &Share| (s.flow, s.step, s.leg, s.part, s.root);
+        let place = |s: &Share| (s.flow, s.step, s.leg, s.part, s.root, s.named);
         assert!(place(&pair[0]) < place(&pair[1]), "{pair:?}");
     }
     shares
@@ -284,12 +287,34 @@ fn queues_of_their_own_have_no_victims() {
     assert!(pauses && alone == 0, "{alone}");
 }
 
+/// Under Pyrrha with a queue for each root nobody waits for a port off its way that a
+/// pause named, though by where packets stood some do.
+#[test]
+fn by_the_named_root_pyrrha_has_no_victims() {
+    for organisation in ["hiq", "single-tier"] {
+        let plan =
+            plan_with(MIX, &[("flow_control.scheme", "pyrrha"), ("flow_control.organisation", organisation)]);
+        let outcome = run(&plan);
+        let all = shares(&plan, &outcome);
+        let time = |of: &dyn Fn(&&Share) -> bool| all.iter().filter(of).map(|s| s.time).sum::<u64>();
+        let waited = time(&|s| s.named.is_some());
+        let named = time(&|s| s.named.is_some_and(|named| named.innocent));
+        let surviving = time(&|s| s.part == Part::Innocent);
+        println!("{organisation}: {waited} ps in paused queues, {surviving} ps by the surviving root");
+        assert!(waited > 0 && named == 0, "{organisation}: {named} of {waited}");
+        let found = outcome.blocking.as_ref().unwrap();
+        let sum = |of: fn(&xoff_sim::outcome::FlowBlame) -> u64| found.flows.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|f| f.named_innocent + f.source_named_innocent), 0, "{organisation}");
+        assert!(sum(|f| f.innocent + f.source_innocent) >= surviving, "{organisation}");
+    }
+}
+
 /// What must hold beside the sums: a pause's root is on the rest of the way or not,
 /// and no flow waited longer than all of its packets together, as the oracle has it.
 fn consistent(plan: &Plan, outcome: &Outcome) {
     let all = shares(plan, outcome);
     let found = outcome.blocking.as_ref().expect("the oracle watched");
-    let mut sums = vec![[0u64; 4]; plan.flows.len()];
+    let mut sums = vec![[0u64; 6]; plan.flows.len()];
     for s in &all {
         let place = match (s.part, s.leg) {
             (Part::Own, Leg::Source) => 2,
@@ -299,18 +324,24 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
             _ => continue,
         };
         sums[s.flow as usize][place] += s.time;
+        if s.named.map_or(s.part == Part::Innocent, |named| named.innocent) {
+            sums[s.flow as usize][4 + place / 2] += s.time;
+        }
         let f = &plan.flows[s.flow as usize];
         let start = if s.leg == Leg::Ack { f.ack_path } else { f.path } as usize;
         let way: Vec<u32> = plan.hops[start..].iter().copied().take_while(|&p| p < ENDS).collect();
         if plan.faults.down.is_empty() {
             let at = way.iter().position(|&p| p == s.port).expect("its way goes there");
-            let ahead = way[at..].contains(&s.root.unwrap());
-            assert_eq!(ahead, s.part == Part::Own, "{s:?}");
+            let ahead = |root: PortId| way[at..].contains(&root);
+            assert_eq!(ahead(s.root.unwrap()), s.part == Part::Own, "{s:?}");
+            assert!(s.named.is_none_or(|named| ahead(named.root) != named.innocent), "{s:?}");
         }
     }
     if plan.faults.down.is_empty() {
         for (flow, (sum, blame)) in sums.iter().zip(&found.flows).enumerate() {
-            let all = [blame.own, blame.innocent, blame.source_own, blame.source_innocent];
+            let [own, innocent] = [[blame.own, blame.source_own], [blame.innocent, blame.source_innocent]];
+            let named = [blame.named_innocent, blame.source_named_innocent];
+            let all = [own[0], innocent[0], own[1], innocent[1], named[0], named[1]];
             assert!(sum.iter().zip(&all).all(|(sum, all)| sum <= all), "flow {flow}: {sum:?} of {all:?}");
         }
     }

@@ -314,7 +314,7 @@ fn the_oracle_calls_innocent_who_cannot_have_been_the_cause() {
         let blocking = run(&plan).blocking.unwrap();
         let host = plan.topology.nodes[plan.topology.find("H0").unwrap() as usize].ports[0];
         let last = plan.topology.ports[host as usize].peer;
-        let of_last: Vec<_> = blocking.places.iter().filter(|((_, root), _)| *root == last).collect();
+        let of_last: Vec<_> = blocking.places.iter().filter(|(place, _)| place.root == last).collect();
         let sum =
             |get: fn(&xoff_sim::outcome::Blame) -> u64| of_last.iter().map(|(_, b)| get(b)).sum::<u64>();
         let victim =

@@ -2,6 +2,10 @@
 //!
 //! Everything is read from the run directory ([`read`]) and told in three ways: the
 //! run as a whole, one flow, or one congested port. [`text`] makes words of it.
+//!
+//! Where pauses name the port that they are for (Pyrrha, PortFC), a wait is judged by that
+//! port; what the same time is by the surviving root, where the packets stood, is told
+//! beside it. Elsewhere the two are one.
 
 pub mod read;
 pub mod text;
@@ -12,7 +16,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::directory::Error;
-use read::{Flow, Run, Share};
+use read::{By, Ending, Flow, Run, Share};
 
 /// Victims and roots that an overview names.
 const LISTED: usize = 10;
@@ -82,12 +86,44 @@ pub struct Step {
 /// A part of the time at a port.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepShare {
-    /// As in `critical.parquet`.
+    /// As in `critical.parquet`; by the port that the pause's frame named, if it did.
     pub part: String,
-    /// The congested port, of pauses.
+    /// The congested port, of pauses; the one that was named, if one was.
     pub root: Option<String>,
+    /// Of pauses whose frame named a port: `own` or `innocent` by the surviving root.
+    pub surviving_part: Option<String>,
+    /// The same: the surviving root.
+    pub surviving_root: Option<String>,
     /// Time.
     pub time_ps: u64,
+}
+
+/// Waiting for pauses that named one port, while the packets stood at another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stood {
+    /// The port that was named.
+    pub named_root: String,
+    /// The port that it leads to.
+    pub named_peer: String,
+    /// That port was off the rest of the way.
+    pub named_off: bool,
+    /// The port where the packets stood.
+    pub surviving_root: String,
+    /// The port that it leads to.
+    pub surviving_peer: String,
+    /// That port was off the rest of the way.
+    pub surviving_off: bool,
+    /// Time.
+    pub time_ps: u64,
+}
+
+/// A flow's waiting by the surviving roots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowSurviving {
+    /// Innocent waiting.
+    pub innocent_ps: u64,
+    /// Where the two judgements are of different ports; most first.
+    pub stood: Vec<Stood>,
 }
 
 /// One flow.
@@ -96,6 +132,14 @@ pub struct FlowAnswer {
     /// Which one.
     #[serde(flatten)]
     pub head: Head,
+    /// How the run ended.
+    pub run: Ending,
+    /// Its waiting for ports off its way.
+    pub innocent_ps: u64,
+    /// The same by the surviving roots; null where no pause of the run named a port.
+    pub surviving: Option<FlowSurviving>,
+    /// As in [`Overview`].
+    pub merged_longest_ps: u64,
     /// What its time was spent on; most first. They add up to it.
     pub parts: Vec<PartTime>,
     /// For whose congestion it waited; most innocent first.
@@ -129,6 +173,19 @@ pub struct Place {
     pub time_ps: u64,
 }
 
+/// Waiting for a port, as far as it is the surviving root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PortSurviving {
+    /// Innocent waiting.
+    pub innocent_ps: u64,
+    /// Flows that waited so.
+    pub victims: usize,
+    /// Waiting of those whose way went on through it.
+    pub own_ps: u64,
+    /// How many those were.
+    pub own_flows: usize,
+}
+
 /// A congested port, and who waited for it along critical paths.
 #[derive(Clone, Debug, Serialize)]
 pub struct PortAnswer {
@@ -136,6 +193,12 @@ pub struct PortAnswer {
     pub port: String,
     /// The port that it leads to.
     pub peer: String,
+    /// How the run ended.
+    pub run: Ending,
+    /// The same by the surviving roots; null where no pause of the run named a port.
+    pub surviving: Option<PortSurviving>,
+    /// As in [`Overview`].
+    pub merged_longest_ps: u64,
     /// Innocent waiting for it, of all victims.
     pub innocent_ps: u64,
     /// Waiting for it of those whose way went on through it.
@@ -163,11 +226,26 @@ pub struct Root {
     pub places: Vec<Place>,
 }
 
+/// Innocent waiting by the surviving roots.
+#[derive(Clone, Debug, Serialize)]
+pub struct Surviving {
+    /// All of it.
+    pub innocent_ps: u64,
+    /// Flows that waited so.
+    pub innocent_flows: usize,
+    /// At most ten, most innocent waiting first.
+    pub victims: Vec<Victim>,
+    /// At most ten, most innocent waiting first.
+    pub roots: Vec<Root>,
+}
+
 /// The whole run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overview {
     /// Name of its scenario.
     pub scenario: String,
+    /// How it ended.
+    pub run: Ending,
     /// Only flows of this class are looked at; null: all.
     pub class: Option<String>,
     /// Flows that began.
@@ -178,12 +256,22 @@ pub struct Overview {
     pub took_ps: u64,
     /// What it was spent on; most first.
     pub parts: Vec<PartTime>,
-    /// How many flows waited as innocents.
+    /// Waiting for ports off the way.
+    pub innocent_ps: u64,
+    /// How many flows waited so.
     pub innocent_flows: usize,
     /// At most ten, most innocent waiting first.
     pub victims: Vec<Victim>,
     /// At most ten, most innocent waiting first.
     pub roots: Vec<Root>,
+    /// Congested ports on the way of those who waited for them: at most ten, most
+    /// waiting first.
+    pub own_roots: Vec<Place>,
+    /// The same by the surviving roots; null where no pause of the run named a port.
+    pub surviving: Option<Surviving>,
+    /// Longest time from the PAUSE that made a root yield until a MERGE of its tree took
+    /// effect; 0 without any.
+    pub merged_longest_ps: u64,
 }
 
 fn head(id: usize, flow: &Flow) -> Head {
@@ -204,14 +292,10 @@ fn peer(run: &Run, port: &str) -> String {
     run.peers.get(port).cloned().unwrap_or_default()
 }
 
-fn is_innocent(share: &Share) -> bool {
-    share.part == "innocent"
-}
-
 /// Sums by part, most first.
 fn parts<'s>(shares: impl Iterator<Item = &'s Share>) -> Vec<PartTime> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-    shares.for_each(|share| *sums.entry(&share.part).or_default() += share.time_ps);
+    shares.for_each(|share| *sums.entry(share.part(By::Named)).or_default() += share.time_ps);
     let mut parts: Vec<_> =
         sums.into_iter().map(|(part, time_ps)| PartTime { part: part.into(), time_ps }).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.time_ps));
@@ -281,7 +365,6 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
         },
     })?;
     let shares = run.of(flow);
-    let mut roots: Vec<RootTime> = Vec::new();
     let mut steps: Vec<Step> = Vec::new();
     for (i, share) in shares.iter().enumerate() {
         if i == 0 || shares[i - 1].step != share.step {
@@ -293,16 +376,47 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
                 shares: Vec::new(),
             });
         }
+        let named = share.named_root.is_some();
         if let Some(step) = steps.last_mut() {
             step.time_ps += share.time_ps;
-            let Share { part, root, time_ps, .. } = share.clone();
-            step.shares.push(StepShare { part, root, time_ps });
+            step.shares.push(StepShare {
+                part: share.part(By::Named).into(),
+                root: share.root(By::Named).map(Into::into),
+                surviving_part: named.then(|| share.part.clone()),
+                surviving_root: share.root.clone().filter(|_| named),
+                time_ps: share.time_ps,
+            });
         }
-        let Some(port) = &share.root else { continue };
-        let at = roots.iter().position(|root| root.port == *port).unwrap_or_else(|| {
-            let crossed = shares.iter().any(|share| share.port == *port);
+    }
+    Ok(FlowAnswer {
+        head: head(id, flow),
+        run: run.ending.clone(),
+        innocent_ps: innocent_time(shares, By::Named),
+        surviving: run.names_roots().then(|| FlowSurviving {
+            innocent_ps: innocent_time(shares, By::Surviving),
+            stood: stood(run, shares),
+        }),
+        merged_longest_ps: run.merged_longest_ps,
+        parts: parts(shares.iter()),
+        roots: roots_of(run, shares),
+        steps,
+    })
+}
+
+/// Innocent waiting.
+fn innocent_time(shares: &[Share], by: By) -> u64 {
+    shares.iter().filter(|share| share.is_innocent(by)).map(|share| share.time_ps).sum()
+}
+
+/// The congested ports that a flow waited for, most innocent waiting first.
+fn roots_of(run: &Run, shares: &[Share]) -> Vec<RootTime> {
+    let mut roots: Vec<RootTime> = Vec::new();
+    for share in shares {
+        let Some(port) = share.root(By::Named) else { continue };
+        let at = roots.iter().position(|root| root.port == port).unwrap_or_else(|| {
+            let crossed = shares.iter().any(|share| share.port == port);
             roots.push(RootTime {
-                port: port.clone(),
+                port: port.into(),
                 peer: peer(run, port),
                 crossed,
                 own_ps: 0,
@@ -310,13 +424,42 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
             });
             roots.len() - 1
         });
-        match is_innocent(share) {
+        match share.is_innocent(By::Named) {
             true => roots[at].innocent_ps += share.time_ps,
             false => roots[at].own_ps += share.time_ps,
         }
     }
     roots.sort_by_key(|root| std::cmp::Reverse((root.innocent_ps, root.own_ps)));
-    Ok(FlowAnswer { head: head(id, flow), parts: parts(shares.iter()), roots, steps })
+    roots
+}
+
+/// Where pauses that a flow waited for named another port than the surviving root.
+fn stood(run: &Run, shares: &[Share]) -> Vec<Stood> {
+    let mut all: Vec<Stood> = Vec::new();
+    for share in shares {
+        let (Some(named), Some(root)) = (&share.named_root, &share.root) else { continue };
+        if named == root {
+            continue;
+        }
+        let one = Stood {
+            named_root: named.clone(),
+            named_peer: peer(run, named),
+            named_off: share.is_innocent(By::Named),
+            surviving_root: root.clone(),
+            surviving_peer: peer(run, root),
+            surviving_off: share.is_innocent(By::Surviving),
+            time_ps: 0,
+        };
+        let at = all.iter().position(|known| Stood { time_ps: 0, ..known.clone() } == one);
+        let at = at.unwrap_or_else(|| {
+            all.push(one);
+            all.len() - 1
+        });
+        all[at].time_ps += share.time_ps;
+    }
+    // Those that the two judge differently come first.
+    all.sort_by_key(|stood| std::cmp::Reverse((stood.named_off != stood.surviving_off, stood.time_ps)));
+    all
 }
 
 /// Explains what a port did to others.
@@ -340,34 +483,60 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
         return Err(Error { path: path.into(), message: format!("has no port `{name}`"), help });
     }
     let flows = chosen(path, run, class)?;
-    let its = |share: &&Share| share.root.as_deref() == Some(name);
+    let its = |share: &&Share| share.root(By::Named) == Some(name);
+    let innocent = |share: &&Share| share.is_innocent(By::Named);
     let mut answer = PortAnswer {
         port: name.into(),
         peer: peer(run, name),
+        run: run.ending.clone(),
+        surviving: run.names_roots().then(|| surviving_port(run, name, flows.clone())),
+        merged_longest_ps: run.merged_longest_ps,
         innocent_ps: 0,
         own_ps: 0,
         own_flows: 0,
         places: places(
             run,
-            flows.clone().flat_map(|(_, f)| run.of(f)).filter(its).filter(|s| is_innocent(s)),
+            flows.clone().flat_map(|(_, f)| run.of(f)).filter(its).filter(innocent),
             |share| Some(share.port.clone()),
         ),
         victims: Vec::new(),
     };
     for (id, flow) in flows {
-        let waits = || run.of(flow).iter().filter(its);
-        let innocent_ps = waits().filter(|s| is_innocent(s)).map(|s| s.time_ps).sum();
-        let own_ps: u64 = waits().filter(|s| !is_innocent(s)).map(|s| s.time_ps).sum();
+        let (innocent_ps, own_ps) = waits_for(run.of(flow), name, By::Named);
         answer.own_ps += own_ps;
         answer.own_flows += usize::from(own_ps > 0);
         answer.innocent_ps += innocent_ps;
         if innocent_ps > 0 {
-            let most = places(run, waits().filter(|s| is_innocent(s)), |share| Some(share.port.clone()));
+            let waits = run.of(flow).iter().filter(its).filter(innocent);
+            let most = places(run, waits, |share| Some(share.port.clone()));
             answer.victims.push(Victim { head: head(id, flow), innocent_ps, most });
         }
     }
     answer.victims.sort_by_key(|victim| std::cmp::Reverse(victim.innocent_ps));
     Ok(answer)
+}
+
+/// A flow's waiting for a port: as an innocent, and where it was on its way.
+fn waits_for(shares: &[Share], port: &str, by: By) -> (u64, u64) {
+    let its = || shares.iter().filter(|share| share.root(by) == Some(port));
+    let sum = |innocent: bool| its().filter(|s| s.is_innocent(by) == innocent).map(|s| s.time_ps).sum();
+    (sum(true), sum(false))
+}
+
+fn surviving_port<'r>(
+    run: &Run,
+    name: &str,
+    flows: impl Iterator<Item = (usize, &'r Flow)>,
+) -> PortSurviving {
+    let mut sums = PortSurviving::default();
+    for (_, flow) in flows {
+        let (innocent_ps, own_ps) = waits_for(run.of(flow), name, By::Surviving);
+        sums.innocent_ps += innocent_ps;
+        sums.victims += usize::from(innocent_ps > 0);
+        sums.own_ps += own_ps;
+        sums.own_flows += usize::from(own_ps > 0);
+    }
+    sums
 }
 
 /// Explains a run as a whole.
@@ -377,50 +546,66 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
 pub fn overview(path: &Path, run: &Run, class: Option<&str>) -> Result<Overview, Error> {
     let flows = chosen(path, run, class)?.filter(|(_, flow)| flow.start_ps.is_some());
     let shares = || flows.clone().flat_map(|(_, flow)| run.of(flow));
-    let mut victims = Vec::new();
-    for (id, flow) in flows.clone() {
-        let innocent = || run.of(flow).iter().filter(|s| is_innocent(s));
-        let innocent_ps = innocent().map(|share| share.time_ps).sum();
-        if innocent_ps > 0 {
-            victims.push((innocent_ps, id, flow));
+    let (innocent_flows, victims) = victims(run, flows.clone(), By::Named);
+    let innocent = |by: By| move |share: &&Share| share.is_innocent(by);
+    let own = shares().filter(|share| share.part(By::Named) == "own");
+    let mut own_roots = places(run, own, |share| share.root(By::Named).map(Into::into));
+    own_roots.truncate(LISTED);
+    let surviving = run.names_roots().then(|| {
+        let (innocent_flows, victims) = self::victims(run, flows.clone(), By::Surviving);
+        Surviving {
+            innocent_ps: shares().filter(innocent(By::Surviving)).map(|share| share.time_ps).sum(),
+            innocent_flows,
+            victims,
+            roots: roots(run, || shares().filter(innocent(By::Surviving)), By::Surviving),
         }
-    }
-    victims.sort_by_key(|victim| std::cmp::Reverse(victim.0));
-    let innocent_flows = victims.len();
-    victims.truncate(LISTED);
-    let mut roots = places(run, shares().filter(|s| is_innocent(s)), |share| share.root.clone());
-    roots.truncate(LISTED);
+    });
     Ok(Overview {
         scenario: run.scenario.clone(),
+        run: run.ending.clone(),
         class: class.map(Into::into),
         flows: flows.clone().count(),
         unfinished: flows.clone().filter(|(_, flow)| flow.completed_ps.is_none()).count(),
         took_ps: flows.clone().map(|(_, flow)| flow.took_ps).sum(),
         parts: parts(shares()),
+        innocent_ps: shares().filter(innocent(By::Named)).map(|share| share.time_ps).sum(),
         innocent_flows,
-        victims: victims
-            .into_iter()
-            .map(|(innocent_ps, id, flow)| {
-                let innocent = run.of(flow).iter().filter(|s| is_innocent(s));
-                Victim {
-                    head: head(id, flow),
-                    innocent_ps,
-                    most: places(run, innocent, |share| share.root.clone()),
-                }
-            })
-            .collect(),
-        roots: roots
-            .into_iter()
-            .map(|root| {
-                let its = |share: &&Share| is_innocent(share) && share.root.as_ref() == Some(&root.port);
-                Root {
-                    innocent_ps: root.time_ps,
-                    victims: root.flows,
-                    places: places(run, shares().filter(its), |share| Some(share.port.clone())),
-                    port: root.port,
-                    peer: root.peer,
-                }
-            })
-            .collect(),
+        victims,
+        roots: roots(run, || shares().filter(innocent(By::Named)), By::Named),
+        own_roots,
+        surviving,
+        merged_longest_ps: run.merged_longest_ps,
     })
+}
+
+/// How many flows waited as innocents, and the worst of them.
+fn victims<'r>(run: &Run, flows: impl Iterator<Item = (usize, &'r Flow)>, by: By) -> (usize, Vec<Victim>) {
+    let waited = |(id, flow): (usize, &'r Flow)| (innocent_time(run.of(flow), by), id, flow);
+    let mut victims: Vec<_> = flows.map(waited).filter(|victim| victim.0 > 0).collect();
+    victims.sort_by_key(|victim| std::cmp::Reverse(victim.0));
+    let count = victims.len();
+    victims.truncate(LISTED);
+    let victim = |(innocent_ps, id, flow): (u64, usize, &Flow)| {
+        let innocent = run.of(flow).iter().filter(|share| share.is_innocent(by));
+        let most = places(run, innocent, |share| share.root(by).map(Into::into));
+        Victim { head: head(id, flow), innocent_ps, most }
+    };
+    (count, victims.into_iter().map(victim).collect())
+}
+
+/// The worst roots of some waiting.
+fn roots<'s, I: Iterator<Item = &'s Share>>(run: &Run, shares: impl Fn() -> I, by: By) -> Vec<Root> {
+    let mut roots = places(run, shares(), |share| share.root(by).map(Into::into));
+    roots.truncate(LISTED);
+    let root = |place: Place| {
+        let its = shares().filter(|share| share.root(by) == Some(&place.port));
+        Root {
+            innocent_ps: place.time_ps,
+            victims: place.flows,
+            places: places(run, its, |share| Some(share.port.clone())),
+            port: place.port,
+            peer: place.peer,
+        }
+    };
+    roots.into_iter().map(root).collect()
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::data::DataFile;
-use crate::directory::{Error, FORMAT, MANIFEST};
+use crate::directory::{Error, FORMAT, MANIFEST, SUMMARY};
 use crate::grid;
 use crate::repro::tables::Table;
 
@@ -49,8 +50,65 @@ pub struct Share {
     pub part: String,
     /// The congested port, of pauses.
     pub root: Option<String>,
+    /// `own` or `innocent` by the port that the pause's frame named, if it named one.
+    pub named_part: Option<String>,
+    /// That port.
+    pub named_root: Option<String>,
     /// Picoseconds.
     pub time_ps: u64,
+}
+
+/// By which congested port the waiting in paused queues is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By the port that the pause's frame named; where it named none, as below.
+    Named,
+    /// By the port where the packets stood that the pause was asked for: the root that the
+    /// oracle has found.
+    Surviving,
+}
+
+impl Share {
+    /// What the time was spent on.
+    pub fn part(&self, by: By) -> &str {
+        match by {
+            By::Named => self.named_part.as_ref().unwrap_or(&self.part),
+            By::Surviving => &self.part,
+        }
+    }
+
+    /// The congested port, of pauses.
+    pub fn root(&self, by: By) -> Option<&str> {
+        match by {
+            By::Named => self.named_root.as_deref().or(self.root.as_deref()),
+            By::Surviving => self.root.as_deref(),
+        }
+    }
+
+    /// It is waiting in a paused queue for a port off the rest of the way.
+    pub fn is_innocent(&self, by: By) -> bool {
+        self.part(by) == "innocent"
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ending {
+    /// As in `summary.json`: `all-done`, `end-time`, `interrupted` or `starved`.
+    pub stop: String,
+    /// When, in picoseconds of simulated time.
+    pub end_ps: u64,
+    /// The first deadlock; null if there was none.
+    pub deadlock: Option<Deadlock>,
+}
+
+/// A deadlock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Deadlock {
+    /// When it closed, in picoseconds.
+    pub closed_ps: u64,
+    /// Its egress ports: each waits for the next one, the last for the first.
+    pub cycle: Vec<String>,
 }
 
 /// A run.
@@ -58,8 +116,11 @@ pub struct Share {
 pub struct Run {
     /// Name of its scenario.
     pub scenario: String,
-    /// Its end, in picoseconds of simulated time.
-    pub end_ps: u64,
+    /// How it ended.
+    pub ending: Ending,
+    /// Longest time from the PAUSE that made a root yield until a MERGE of its tree took
+    /// effect, in picoseconds; 0 without any.
+    pub merged_longest_ps: u64,
     /// By id.
     pub flows: Vec<Flow>,
     /// By flow, then along its path.
@@ -72,6 +133,11 @@ impl Run {
     /// The shares of a flow.
     pub fn of(&self, flow: &Flow) -> &[Share] {
         &self.shares[flow.shares.0..flow.shares.1]
+    }
+
+    /// Whether pauses that flows waited for named the port that they were for.
+    pub fn names_roots(&self) -> bool {
+        self.shares.iter().any(|share| share.named_root.is_some())
     }
 }
 
@@ -97,10 +163,13 @@ pub fn read(path: &Path) -> Result<Run, Error> {
     let damaged = |message: String| error(path, message, "Run the scenario again.");
     let table =
         |file: DataFile, columns: &[&str]| Table::read(&path.join(file.name()), columns).map_err(damaged);
-    let end_ps = manifest["simulated_ps"].as_u64().unwrap_or(0);
+    let summary = json(&path.join(SUMMARY)).ok_or_else(|| damaged(format!("is damaged: no {SUMMARY}")))?;
+    let ending = ending(&summary);
+    let end_ps = ending.end_ps;
     let mut run = Run {
         scenario: manifest["name"].as_str().unwrap_or_default().into(),
-        end_ps,
+        ending,
+        merged_longest_ps: summary["blocking"]["merged_longest_ps"].as_u64().unwrap_or(0),
         flows: flows(&table(DataFile::Flows, &FLOW_COLUMNS)?, end_ps),
         shares: shares(&table(DataFile::Critical, &SHARE_COLUMNS)?),
         peers: BTreeMap::new(),
@@ -125,11 +194,23 @@ fn manifest(path: &Path) -> Result<Json, Error> {
         let help = format!("Name one of its runs, a directory in {}.", path.join("runs").display());
         return Err(error(path, "is a grid of runs", help));
     }
-    let text = fs::read(path.join(MANIFEST)).ok();
-    let manifest = text.and_then(|text| serde_json::from_slice::<Json>(&text).ok());
-    manifest
+    json(&path.join(MANIFEST))
         .filter(|m| m["format"] == FORMAT)
         .ok_or_else(|| error(path, "is not a run directory of xoff", example))
+}
+
+fn json(path: &Path) -> Option<Json> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn ending(summary: &Json) -> Ending {
+    let int = |value: &Json| value.as_u64().unwrap_or(0);
+    let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+    let deadlock = summary["deadlock"].as_object().map(|deadlock| Deadlock {
+        closed_ps: int(&deadlock["closed_ps"]),
+        cycle: deadlock["cycle"].as_array().into_iter().flatten().map(|held| text(&held["port"])).collect(),
+    });
+    Ending { stop: text(&summary["stop"]), end_ps: int(&summary["simulated_ps"]), deadlock }
 }
 
 const FLOW_COLUMNS: [&str; 7] = ["src", "dst", "class", "size", "start_ps", "completed_ps", "ideal_ps"];
@@ -154,7 +235,8 @@ fn flows(table: &Table, end_ps: u64) -> Vec<Flow> {
     (0..table.rows()).map(flow).collect()
 }
 
-const SHARE_COLUMNS: [&str; 7] = ["flow", "step", "leg", "port", "part", "root", "time_ps"];
+const SHARE_COLUMNS: [&str; 9] =
+    ["flow", "step", "leg", "port", "part", "root", "named_part", "named_root", "time_ps"];
 
 fn shares(table: &Table) -> Vec<Share> {
     let text = |name: &str, i: usize| table.texts(name).get(i).map(str::to_owned);
@@ -166,6 +248,8 @@ fn shares(table: &Table) -> Vec<Share> {
         port: text("port", i).unwrap_or_default(),
         part: text("part", i).unwrap_or_default(),
         root: text("root", i),
+        named_part: text("named_part", i),
+        named_root: text("named_root", i),
         time_ps: int("time_ps", i),
     };
     (0..table.rows()).map(share).collect()

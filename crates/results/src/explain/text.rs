@@ -1,6 +1,9 @@
 //! The same in words and bars.
 
-use super::{FlowAnswer, Head, Overview, PartTime, Place, PortAnswer, RootTime, Step, Victim};
+use std::collections::BTreeMap;
+
+use super::read::Ending;
+use super::{FlowAnswer, Head, Overview, PartTime, Place, PortAnswer, Root, RootTime, Step, Stood, Victim};
 use crate::human;
 use crate::table::{Align, aligned, wrapped};
 
@@ -35,6 +38,45 @@ fn share(part: u64, of: u64) -> String {
 fn way(port: &str, peer: &str) -> String {
     let node = peer.rsplit_once(':').map_or(peer, |(node, _)| node);
     format!("{port} -> {node}")
+}
+
+/// What is to be known of a run before anything else: a deadlock, an interruption.
+fn ending(run: &Ending) -> String {
+    let mut text = String::new();
+    if let Some(deadlock) = &run.deadlock {
+        let ports = deadlock.cycle.iter().chain(deadlock.cycle.first());
+        let cycle = ports.map(String::as_str).collect::<Vec<_>>().join(" -> ");
+        text += &wrapped(
+            "",
+            "",
+            &format!(
+                "The run deadlocked at {}: {cycle}. What waits there or behind it waits for ever; the run ended at {}.",
+                human::time(deadlock.closed_ps),
+                human::time(run.end_ps)
+            ),
+        );
+    }
+    if run.stop == "interrupted" {
+        text += &wrapped(
+            "",
+            "",
+            &format!("The run was interrupted at {}: all of this is until then.", human::time(run.end_ps)),
+        );
+    }
+    text
+}
+
+/// Why waiting by the port that pauses named and by where packets stood are two things.
+fn two_roots(merged_longest_ps: u64) -> String {
+    let merges = match merged_longest_ps {
+        0 => String::new(),
+        longest => format!(" (here within {})", human::time(longest)),
+    };
+    format!(
+        "The two differ since a pause holds all that goes through the port that it names, wherever \
+         packets piled up before it: ways to one port may fork first, and the tree of a port that was \
+         no root stands until it is merged{merges}."
+    )
 }
 
 fn bars(parts: &[PartTime]) -> String {
@@ -104,11 +146,15 @@ fn blamed(roots: &[&RootTime], time: impl Fn(&RootTime) -> u64) -> String {
     }
 }
 
+/// What took most of the time, apart from being sent.
+fn worst(answer: &FlowAnswer) -> Option<&PartTime> {
+    answer.parts.iter().find(|part| !["sending", "propagation"].contains(&part.part.as_str()))
+}
+
 /// The sentence on what took most of the time, apart from being sent.
 fn reason(answer: &FlowAnswer) -> String {
     let took = answer.head.took_ps;
-    let worst = answer.parts.iter().find(|part| !["sending", "propagation"].contains(&part.part.as_str()));
-    let Some(PartTime { part, time_ps }) = worst else {
+    let Some(PartTime { part, time_ps }) = worst(answer) else {
         return match answer.parts.is_empty() {
             true => String::new(),
             false => "Nobody was in its way: all of it is sending and propagation.".into(),
@@ -150,39 +196,94 @@ fn reason(answer: &FlowAnswer) -> String {
 
 /// One flow: sentences, a bar for each part, a line for each port.
 pub fn flow(answer: &FlowAnswer) -> String {
-    let mut text = wrapped("", "", &opening(&answer.head));
+    let mut text = ending(&answer.run) + &wrapped("", "", &opening(&answer.head));
     if answer.steps.is_empty() {
         return text;
     }
     text += &wrapped("", "", &reason(answer));
-    let innocent: Vec<_> = answer.roots.iter().filter(|root| root.innocent_ps > 0).collect();
-    // The sentence names the worst one.
-    if innocent.len() > 1
-        || (innocent.len() == 1 && answer.parts.first().is_none_or(|p| p.part != "innocent"))
-    {
-        let rows = innocent.iter().take(LISTED).map(|root| {
-            let crossed = if root.crossed { "on its path elsewhere" } else { "never crossed" };
-            vec![format!("  {}", way(&root.port, &root.peer)), human::time(root.innocent_ps), crossed.into()]
-        });
-        text += "As an innocent it waited for\n";
-        text += &aligned(&rows.collect::<Vec<_>>(), &[Align::Left, Align::Right, Align::Left]);
-    }
+    text += &waited_for(answer);
+    text += &stood(answer);
     text += "\n";
     text += &bars(&answer.parts);
     text += "\n";
     text + &steps(&answer.steps)
 }
 
+/// The congested ports that a flow waited for: those off its way, or if there are none
+/// those on it. The sentence above names a single one.
+fn waited_for(answer: &FlowAnswer) -> String {
+    let innocent: Vec<_> = answer.roots.iter().filter(|root| root.innocent_ps > 0).collect();
+    let told = |part: &str| worst(answer).is_some_and(|p| p.part == part);
+    let mut rows = Vec::new();
+    if !innocent.is_empty() {
+        if innocent.len() == 1 && told("innocent") {
+            return String::new();
+        }
+        for root in innocent.into_iter().take(LISTED) {
+            let crossed = if root.crossed { "on its path elsewhere" } else { "never crossed" };
+            rows.push(vec![
+                format!("  {}", way(&root.port, &root.peer)),
+                human::time(root.innocent_ps),
+                crossed.into(),
+            ]);
+        }
+        return "As an innocent it waited for\n".to_string()
+            + &aligned(&rows, &[Align::Left, Align::Right, Align::Left]);
+    }
+    let mut own: Vec<_> = answer.roots.iter().filter(|root| root.own_ps > 0).collect();
+    if own.is_empty() || (own.len() == 1 && told("own")) {
+        return String::new();
+    }
+    own.sort_by_key(|root| std::cmp::Reverse(root.own_ps));
+    for root in own.into_iter().take(LISTED) {
+        rows.push(vec![format!("  {}", way(&root.port, &root.peer)), human::time(root.own_ps)]);
+    }
+    "It waited in paused queues for, on its own way,\n".to_string()
+        + &aligned(&rows, &[Align::Left, Align::Right])
+}
+
+/// The same time by the surviving roots, where pauses name ports.
+fn stood(answer: &FlowAnswer) -> String {
+    let Some(surviving) = &answer.surviving else { return String::new() };
+    let mut text = format!(
+        "Innocent of the port that the pauses named: {}; of the port where the packets stood: {}.",
+        human::time(answer.innocent_ps),
+        human::time(surviving.innocent_ps)
+    );
+    let is = |off: bool| if off { "off its way" } else { "on its way" };
+    let differ = |stood: &&Stood| stood.named_off != stood.surviving_off;
+    for stood in surviving.stood.iter().filter(differ).take(IN_LINE) {
+        text += &format!(
+            " For {} the frames named {}, which is {}; the packets stood at {}, which is {}.",
+            human::time(stood.time_ps),
+            way(&stood.named_root, &stood.named_peer),
+            is(stood.named_off),
+            way(&stood.surviving_root, &stood.surviving_peer),
+            is(stood.surviving_off),
+        );
+    }
+    if answer.innocent_ps != surviving.innocent_ps {
+        text += " ";
+        text += &two_roots(answer.merged_longest_ps);
+    }
+    wrapped("", "", &text)
+}
+
 /// A line for each port of a path, or more where much happened.
 fn steps(steps: &[Step]) -> String {
     let mut rows = vec![["leg", "port", "time", "spent"].map(String::from).to_vec()];
     for step in steps {
-        let mut shares: Vec<_> = step.shares.iter().collect();
-        shares.sort_by_key(|share| std::cmp::Reverse(share.time_ps));
+        // What is told apart by the surviving root alone is one.
+        let mut sums: BTreeMap<(&str, Option<&str>), u64> = BTreeMap::new();
+        for share in &step.shares {
+            *sums.entry((&share.part, share.root.as_deref())).or_default() += share.time_ps;
+        }
+        let mut shares: Vec<_> = sums.into_iter().collect();
+        shares.sort_by_key(|share| std::cmp::Reverse(share.1));
         for (i, some) in shares.chunks(IN_LINE).enumerate() {
-            let spent = some.iter().map(|share| {
-                let root = share.root.as_ref().map_or(String::new(), |root| format!(" for {root}"));
-                format!("{} {}{root}", human::time(share.time_ps), share.part)
+            let spent = some.iter().map(|((part, root), time)| {
+                let root = root.map_or(String::new(), |root| format!(" for {root}"));
+                format!("{} {part}{root}", human::time(*time))
             });
             let spent = spent.collect::<Vec<_>>().join(", ");
             rows.push(match i {
@@ -242,18 +343,35 @@ pub fn port(answer: &PortAnswer) -> String {
             human::time(answer.own_ps)
         ),
     };
+    let surviving = answer.surviving.as_ref().map_or(String::new(), |surviving| {
+        let why = match surviving.innocent_ps == answer.innocent_ps {
+            true => String::new(),
+            false => format!(" {}", two_roots(answer.merged_longest_ps)),
+        };
+        format!(
+            " That is by the port that the pauses named. As the port where the packets stood it held up {} \
+             whose way did not go on through it, by {}; {} that did go through it waited {}.{why}",
+            human::counted(surviving.victims as u64, "flow"),
+            human::time(surviving.innocent_ps),
+            human::counted(surviving.own_flows as u64, "flow"),
+            human::time(surviving.own_ps),
+        )
+    });
+    let ending = ending(&answer.run);
     if answer.victims.is_empty() {
-        return wrapped("", "", &format!("{port} held up nobody whose way did not go on through it.{own}"));
+        let text = format!("{port} held up nobody whose way did not go on through it.{own}{surviving}");
+        return ending + &wrapped("", "", &text);
     }
-    let mut text = wrapped(
-        "",
-        "",
-        &format!(
-            "{port} held up {} whose way did not go on through it, by {} in all.{own}",
-            human::counted(answer.victims.len() as u64, "flow"),
-            human::time(answer.innocent_ps),
-        ),
-    );
+    let mut text = ending
+        + &wrapped(
+            "",
+            "",
+            &format!(
+                "{port} held up {} whose way did not go on through it, by {} in all.{own}{surviving}",
+                human::counted(answer.victims.len() as u64, "flow"),
+                human::time(answer.innocent_ps),
+            ),
+        );
     let mut rows = vec![["where they waited", "time", "flows"].map(String::from).to_vec()];
     for place in answer.places.iter().take(LISTED) {
         rows.push(vec![
@@ -282,45 +400,89 @@ pub fn overview(answer: &Overview) -> String {
         0 => String::new(),
         n => format!(", {} of them not to their end", human::count(n as u64)),
     };
-    let innocent = answer.parts.iter().find(|part| part.part == "innocent").map_or(0, |part| part.time_ps);
-    let mut text = wrapped(
-        "",
-        "",
-        &format!(
-            "{}: {}{class} followed{unfinished}. {}",
-            answer.scenario,
-            human::counted(answer.flows as u64, "flow"),
-            match innocent {
-                0 => "None of them waited for congestion off its path.".to_string(),
-                time => format!(
-                    "{} waited for congestion off the path, {} of all flows' time.",
-                    human::counted(answer.innocent_flows as u64, "flow"),
-                    share(time, answer.took_ps)
-                ),
-            }
+    let by = if answer.surviving.is_some() { ", by the port that each pause named" } else { "" };
+    let innocent = match answer.innocent_ps {
+        0 if by.is_empty() => "None of them waited for congestion off its path.".to_string(),
+        0 => format!("None of them waited for congestion off its path{by}: 0 s."),
+        time => format!(
+            "{} waited for congestion off the path{by}, {} of all flows' time.",
+            human::counted(answer.innocent_flows as u64, "flow"),
+            share(time, answer.took_ps)
         ),
-    );
+    };
+    let surviving = answer.surviving.as_ref().map_or(String::new(), |surviving| {
+        if surviving.innocent_ps == answer.innocent_ps {
+            return " It is the same by the port where the packets stood.".into();
+        }
+        format!(
+            " By the port where the packets stood {} did: {}, {} of all flows' time. {}",
+            human::counted(surviving.innocent_flows as u64, "flow"),
+            human::time(surviving.innocent_ps),
+            share(surviving.innocent_ps, answer.took_ps),
+            two_roots(answer.merged_longest_ps)
+        )
+    });
+    let mut text = ending(&answer.run)
+        + &wrapped(
+            "",
+            "",
+            &format!(
+                "{}: {}{class} followed{unfinished}. {innocent}{surviving}",
+                answer.scenario,
+                human::counted(answer.flows as u64, "flow"),
+            ),
+        );
     if answer.flows == 0 {
         return text;
     }
     text += "\n";
     text += &bars(&answer.parts);
-    if !answer.victims.is_empty() {
-        text += "\nWorst victims\n";
-        text += &victims(&answer.victims, "most of it for");
-        text += "\nWorst roots\n";
-        let mut rows =
-            vec![["congested port", "innocent", "flows", "they waited most at"].map(String::from).to_vec()];
-        for root in &answer.roots {
-            rows.push(vec![
-                way(&root.port, &root.peer),
-                human::time(root.innocent_ps),
-                human::count(root.victims as u64),
-                most(&root.places),
-            ]);
-        }
-        text += &aligned(&rows, &[Align::Left, Align::Right, Align::Right, Align::Left]);
+    if answer.victims.is_empty() {
+        text += &own_roots(&answer.own_roots);
+    } else {
+        text += &worst_of("", &answer.victims, &answer.roots);
+    }
+    let both = answer.surviving.as_ref().filter(|surviving| !surviving.victims.is_empty());
+    if let Some(surviving) = both {
+        text += &worst_of(" by the port where the packets stood", &surviving.victims, &surviving.roots);
+    }
+    if !answer.victims.is_empty() || !answer.own_roots.is_empty() || both.is_some() {
         text += "\n--flow ID explains a flow, --port PORT a congested port.\n";
     }
     text
+}
+
+/// Who waited longest as an innocent, and for whom.
+fn worst_of(by: &str, worst: &[Victim], roots: &[Root]) -> String {
+    let mut text = format!("\nWorst victims{by}\n");
+    text += &victims(worst, "most of it for");
+    text += &format!("\nWorst roots{by}\n");
+    let mut rows =
+        vec![["congested port", "innocent", "flows", "they waited most at"].map(String::from).to_vec()];
+    for root in roots {
+        rows.push(vec![
+            way(&root.port, &root.peer),
+            human::time(root.innocent_ps),
+            human::count(root.victims as u64),
+            most(&root.places),
+        ]);
+    }
+    text + &aligned(&rows, &[Align::Left, Align::Right, Align::Right, Align::Left])
+}
+
+/// Congested ports that flows waited for which go through them.
+fn own_roots(roots: &[Place]) -> String {
+    if roots.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![["congested port", "waiting", "flows"].map(String::from).to_vec()];
+    for root in roots {
+        rows.push(vec![
+            way(&root.port, &root.peer),
+            human::time(root.time_ps),
+            human::count(root.flows as u64),
+        ]);
+    }
+    "\nWorst congested ports on the way of those who waited\n".to_string()
+        + &aligned(&rows, &[Align::Left, Align::Right, Align::Right])
 }

@@ -41,7 +41,7 @@ impl Core<'_> {
             let source = &mut critical.sources[flow as usize];
             let part = if held { Part::Pacing } else { Part::Recovery };
             let time = now - source.at;
-            add(&mut source.pieces, Piece { leg: Leg::Source, part, port, root: NONE, time });
+            add(&mut source.pieces, Piece::free(Leg::Source, part, port, time));
             known.flows.push((flow, !ready && !held, std::mem::take(&mut source.pieces)));
         }
         for id in 0..self.packets.slots().len() as u32 {
@@ -89,7 +89,7 @@ pub(super) fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
     way.into_iter().for_each(|piece| add(&mut path, piece));
     let place = |p: &Piece| places.iter().position(|&place| place == (p.leg, p.port));
     path.retain(|p| p.time > 0);
-    path.sort_by_key(|p| (place(p), p.part, p.root));
+    path.sort_by_key(|p| (place(p), p.part, p.root, p.named));
     path
 }
 
@@ -119,7 +119,8 @@ pub fn shares(plan: &Plan, parts: Vec<Known>) -> Vec<Share> {
         for (i, p) in path.iter().enumerate() {
             step += u32::from(i > 0 && (path[i - 1].leg, path[i - 1].port) != (p.leg, p.port));
             let root = (p.root != NONE).then_some(p.root);
-            shares.push(Share { flow, step, leg: p.leg, part: p.part, port: p.port, root, time: p.time });
+            let &Piece { leg, part, port, named, time, .. } = p;
+            shares.push(Share { flow, step, leg, part, port, root, named, time });
         }
     }
     shares

@@ -20,7 +20,8 @@
 //!
 //! *A wait in a queue* is cut where pauses of the queue begin and end: own if the
 //! pause's root is on the rest of the way, innocent if not, queueing while nothing
-//! is paused. Who is let go and stands behind others that had piled up is queueing.
+//! is paused. Where the pause's frame names a port, whether that is on the rest of the
+//! way is kept beside it. Who is let go and stands behind others that had piled up is queueing.
 //!
 //! *At what cost.* A record has a source's parts (one for each port, part and root)
 //! and some three for each hop; so some hundred bytes. Records lie beside the packets'
@@ -36,7 +37,7 @@ pub use record::Record;
 
 use crate::blocking::{Known, crosses};
 use crate::core::Core;
-use crate::outcome::{Leg, Part, Pause};
+use crate::outcome::{Leg, Named, Part, Pause};
 use crate::packet::{Kind, NONE};
 use record::{Piece, Source, add};
 use std::collections::BTreeMap;
@@ -55,6 +56,15 @@ struct Past {
     part: Part,
     /// Of [`Part::Own`] or [`Part::Innocent`], whichever of them it is.
     root: u32,
+    /// The port that the pause's frame named, or [`NONE`].
+    named: u32,
+}
+
+impl Past {
+    /// A span that is no pause.
+    fn closed(from: Time, until: Time, part: Part) -> Self {
+        Self { from, until, part, root: NONE, named: NONE }
+    }
 }
 
 /// Where something waits: its list, the queue of the port that this is a part of (or
@@ -100,7 +110,7 @@ impl Critical {
     pub fn new(plan: &Plan, lists: usize) -> Self {
         let mut closed: BTreeMap<u32, Vec<Past>> = BTreeMap::new();
         let mut close = |port, spans: &[(Time, Time)], part| {
-            let pasts = spans.iter().map(|&(from, until)| Past { from, until, part, root: NONE });
+            let pasts = spans.iter().map(|&(from, until)| Past::closed(from, until, part));
             closed.entry(port).or_default().extend(pasts);
         };
         plan.receivers.iter().for_each(|r| close(r.rx, &r.stalls, Part::Receiver));
@@ -203,34 +213,37 @@ impl Critical {
         if let Some(closed) = self.closed.get(&place.port) {
             spans.extend(closed.iter().filter(|past| past.until > from && past.from < to));
         }
-        let mut give = |part, root, time| {
-            if time > 0 {
-                give(Piece { leg: place.leg, part, port: place.port, root, time });
+        let mut give = |piece: Piece| {
+            if piece.time > 0 {
+                give(piece);
             }
         };
+        let queueing = |time| Piece::free(place.leg, Part::Queueing, place.port, time);
         // Of two at once the one that began first counts.
-        spans.sort_by_key(|past| (past.from, past.part, past.root));
+        spans.sort_by_key(|past| (past.from, past.part, past.root, past.named));
         let mut at = from;
         for past in spans {
             let (begin, end) = (past.from.max(at), past.until.min(to));
             if begin >= end {
                 continue;
             }
-            give(Part::Queueing, NONE, begin - at);
-            let off_its_way =
-                past.part == Part::Own && !crosses(place.plan, place.hop, past.root, &mut self.known);
-            give(if off_its_way { Part::Innocent } else { past.part }, past.root, end - begin);
+            give(queueing(begin - at));
+            let mut off = |root| !crosses(place.plan, place.hop, root, &mut self.known);
+            let part = if past.part == Part::Own && off(past.root) { Part::Innocent } else { past.part };
+            let named = (past.named != NONE).then(|| Named { root: past.named, innocent: off(past.named) });
+            let Past { root, .. } = *past;
+            give(Piece { leg: place.leg, part, port: place.port, root, named, time: end - begin });
             at = end;
         }
-        give(Part::Queueing, NONE, to - at);
+        give(queueing(to - at));
     }
 }
 
 /// A pause as a span; whether it is innocent depends on who waits.
 fn past(pause: &Pause, until: Time) -> Past {
     // One that no frame caused follows a link's recovery.
-    let part = if pause.root.is_some() { Part::Own } else { Part::Down };
-    Past { from: pause.from, until, part, root: pause.root.unwrap_or(NONE) }
+    let Some(root) = pause.root else { return Past::closed(pause.from, until, Part::Down) };
+    Past { from: pause.from, until, part: Part::Own, root, named: pause.named_root.unwrap_or(NONE) }
 }
 
 impl Core<'_> {
@@ -306,7 +319,7 @@ impl Core<'_> {
         let source = &mut critical.sources[flow as usize];
         let mut left = now.saturating_sub(source.at);
         source.at = source.at.max(now);
-        let here = |part, time| Piece { leg: Leg::Source, part, port, root: NONE, time };
+        let here = |part, time| Piece::free(Leg::Source, part, port, time);
         if next < source.highest {
             return add(&mut source.pieces, here(Part::Recovery, left));
         }
@@ -330,7 +343,7 @@ impl Core<'_> {
         let source = &mut critical.sources[flow as usize];
         let time = now.saturating_sub(source.at);
         source.at = source.at.max(now);
-        add(&mut source.pieces, Piece { leg: Leg::Source, part: Part::Pacing, port, root: NONE, time });
+        add(&mut source.pieces, Piece::free(Leg::Source, Part::Pacing, port, time));
     }
 
     /// Packet `id` of `queue` of `port` goes on the wire now.
@@ -368,7 +381,7 @@ impl Core<'_> {
                 record.pieces.clone_from(&source.pieces);
             }
             let part = if again { Part::Recovery } else { Part::Sending };
-            add(&mut source.pieces, Piece { leg: Leg::Source, part, port, root: NONE, time: sending });
+            add(&mut source.pieces, Piece::free(Leg::Source, part, port, sending));
             source.highest = source.highest.max(packet.number + 1);
             source.last = Some((port, part));
             source.at = now + sending;
@@ -384,7 +397,7 @@ impl Core<'_> {
         }
         let mut on = |part, time| {
             if time > 0 {
-                record.pieces.push(Piece { leg, part, port, root: NONE, time });
+                record.pieces.push(Piece::free(leg, part, port, time));
             }
         };
         on(Part::Sending, sending);
@@ -452,7 +465,7 @@ impl Core<'_> {
         };
         if let Some(from) = critical.held.remove(&(port, lane)) {
             for list in [first, first + lanes] {
-                critical.pasts[list].push(Past { from, until, part: Part::Down, root: NONE });
+                critical.pasts[list].push(Past::closed(from, until, Part::Down));
             }
         }
     }

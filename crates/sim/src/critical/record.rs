@@ -1,7 +1,8 @@
 //! What is kept for paths: of a flow at its source, and of a packet on its way.
 
 use super::end::in_order;
-use crate::outcome::{Leg, Part};
+use crate::outcome::{Leg, Named, Part};
+use crate::packet::NONE;
 use xoff_kernel::time::Time;
 
 /// A stretch of a path, or the sum of those that are alike.
@@ -12,12 +13,19 @@ pub(super) struct Piece {
     pub(super) port: u32,
     /// [`NONE`] if no pause.
     pub(super) root: u32,
+    /// As in [`crate::outcome::Share`].
+    pub(super) named: Option<Named>,
     pub(super) time: Time,
 }
 
 impl Piece {
+    /// What no pause has to do with.
+    pub(super) fn free(leg: Leg, part: Part, port: u32, time: Time) -> Self {
+        Self { leg, part, port, root: NONE, named: None, time }
+    }
+
     fn is_like(&self, other: &Self) -> bool {
-        (self.leg, self.part, self.port, self.root) == (other.leg, other.part, other.port, other.root)
+        Self { time: 0, ..*self } == Self { time: 0, ..*other }
     }
 }
 
