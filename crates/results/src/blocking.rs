@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::verdicts::{self, State};
+use crate::verdicts::State;
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
@@ -238,10 +238,6 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
 pub fn verdict(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     let waits = &blocking.waits;
     let behind = format!("behind {}", human::counted(blocking.pauses, "pause"));
-    if verdicts::beside_pfc(plan) {
-        let text = "not looked for behind the pauses of switches that know PFC alone";
-        return (State::NotPromised, text.to_string());
-    }
     if waits.innocent() == 0 {
         return (State::Held, format!("no innocent waiting {behind}"));
     }

@@ -97,12 +97,16 @@ fn what_did_not_end_is_said_not_to_have() {
     assert!(text::flow(&later).ends_with("had not begun when the run ended.\n") && later.parts.is_empty());
 }
 
+fn example() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/victims.toml");
+    fs::read_to_string(path).unwrap()
+}
+
 /// What Pyrrha's pauses name is on the way of all who wait for them, though the packets
 /// for which they were asked stood elsewhere for some; told in both ways.
 #[test]
 fn the_named_root_and_where_packets_stood_are_both_told() {
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/victims.toml");
-    let example = fs::read_to_string(example).unwrap();
+    let example = example();
     let path = left_by(&example, "named", &[("flow_control.scheme", "pyrrha")]);
     let run = read::read(&path).unwrap();
     let overview = explain::overview(&path, &run, None).unwrap();
@@ -178,7 +182,7 @@ fn a_deadlock_and_an_interruption_come_first() {
     assert!(text::port(&port).starts_with(first));
     assert_eq!(serde_json::to_value(&port).unwrap()["run"]["deadlock"]["cycle"][0], deadlock.cycle[0]);
 
-    let path = left_until(&ring, "interrupted", &[("flow_control.xoff", "1MB")], &mut |_| false);
+    let path = left_until(&example(), "interrupted", &[], &mut |_| false);
     let run = read::read(&path).unwrap();
     assert_eq!((run.ending.stop.as_str(), &run.ending.deadlock), ("interrupted", &None));
     let text = text::overview(&explain::overview(&path, &run, None).unwrap());

@@ -521,16 +521,21 @@ impl Core<'_> {
         Root::behind(by_lane.or_else(|| self.pause_of_longest(egress, onward)), egress)
     }
 
+    /// Those of them that hold packets.
+    pub fn forwarding_leaves(&self, port: u32, lane: u8) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let forwards = |leaf: &u32| usize::from(self.leaves.get(*leaf).queue) <= self.lanes;
+        self.leaves_of(port, lane).filter(forwards)
+    }
+
     /// The pause of the longest queue of a lane on `port`, where queues are paused one
     /// by one.
     fn pause_of_longest(&self, port: u32, lane: u8) -> Option<&Pause> {
-        let forwarded = |leaf: &u32| usize::from(self.leaves.get(*leaf).queue) <= self.lanes;
         let bytes = |leaf: &u32| self.queues[self.leaves.list(*leaf)].bytes;
-        let longest = self.leaves_of(port, lane).rev().filter(forwarded).max_by_key(bytes)?;
+        let longest = self.forwarding_leaves(port, lane).rev().max_by_key(bytes)?;
         let group = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
         // The group's bytes are those of its own list and all leaves.
         let own = self.queues[group].bytes
-            - self.leaves_of(port, lane).filter(forwarded).map(|l| bytes(&l)).sum::<u64>();
+            - self.forwarding_leaves(port, lane).map(|leaf| bytes(&leaf)).sum::<u64>();
         (bytes(&longest) > own).then_some(())?;
         self.observed.pauses.get(self.leaves.get(longest).standing as usize)
     }

@@ -17,12 +17,13 @@
 //! paused, for one reason or the other.
 //!
 //! Where queues are paused one by one, [`deadlock_by_flow`] does the same, and
-//! [`deadlock_by_root`] where they are paused root by root.
+//! [`deadlock_by_root`] where they are paused root by root; [`deadlock_hybrid`] where some
+//! links are paused in this way and others in that.
 
 use crate::outcome::{Deadlock, Held, Wait};
 use crate::packet::NONE;
 use crate::world::World;
-use crate::{deadlock_by_flow, deadlock_by_root};
+use crate::{deadlock_by_flow, deadlock_by_root, deadlock_hybrid};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
 
@@ -44,7 +45,7 @@ type Stuck = BTreeMap<u32, Vec<Hold>>;
 /// The ingresses that keep their upstream paused: since when, and whether by
 /// their own accounts. One that only passes pauses on has done so since the last
 /// of those that stand began, or for longer.
-fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
+pub fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
     let mut closed: BTreeMap<u32, (Time, bool)> = world.over_since().map(|(a, t)| (a, (t, true))).collect();
     for pause in world.passed_on() {
         for port in world.others(pause.port) {
@@ -84,17 +85,25 @@ pub fn snapshot(world: &World) -> Snapshot {
     world.over_since().map(|(account, _)| (account, world.account(account).held())).collect()
 }
 
+/// The accounts that keep their upstream paused, whose pauses have settled, and that hold
+/// what they did at `last`.
+pub fn candidates(world: &World, now: Time, last: &Snapshot) -> Vec<u32> {
+    let same = |account: u32| last.get(&account) == Some(&world.account(account).held());
+    closed(world)
+        .into_iter()
+        .filter(|&(account, (_, over))| !over || same(account))
+        .filter(|&(account, (since, _))| settled(world, account, since, now))
+        .map(|(account, _)| account)
+        .collect()
+}
+
 /// The greatest fixpoint among the accounts that hold what they did at `last`;
 /// with `stalls` a host that has stopped reading holds its queue as well.
 fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
     let closed = closed(world);
     let over = |account: u32| closed[&account].1;
-    let mut set: Stuck = closed
-        .iter()
-        .filter(|&(&account, _)| !over(account) || last.get(&account) == Some(&world.account(account).held()))
-        .filter(|&(&account, &(since, _))| settled(world, account, since, now))
-        .map(|(&account, _)| (account, Vec::new()))
-        .collect();
+    let mut set: Stuck =
+        candidates(world, now, last).into_iter().map(|account| (account, Vec::new())).collect();
     // Which bytes of the set's accounts lie in queues that the set (or a stall) holds.
     let lanes = world.lanes();
     let stalled = world.plan.receivers.iter().map(|r| r.rx).filter(|&rx| world.port(rx).paused != 0);
@@ -160,6 +169,9 @@ fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
 
 /// Looks for a deadlock at time `now`.
 pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
+    if deadlock_hybrid::applies(world) {
+        return deadlock_hybrid::look(world, now, last);
+    }
     if world.cores[0].leaves.pulls {
         return deadlock_by_root::look(world, now);
     }
@@ -202,6 +214,9 @@ pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
 pub fn waiting(world: &World, now: Time, last: &Snapshot) -> Vec<Wait> {
     if world.flows_done() == world.plan.flows.len() {
         return Vec::new();
+    }
+    if deadlock_hybrid::applies(world) {
+        return deadlock_hybrid::waiting(world, now, last);
     }
     if world.cores[0].leaves.pulls {
         return deadlock_by_root::waiting(world);

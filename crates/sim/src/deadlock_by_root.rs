@@ -29,24 +29,24 @@ use xoff_schemes::flow_control::FlowControl;
 use xoff_schemes::flow_control::pyrrha::Pyrrha;
 
 /// A root that is paused at a port: the port, its lane, and the root.
-type Key = (u32, u8, u32);
+pub type Key = (u32, u8, u32);
 
 /// What wants a port stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Hold {
+pub struct Hold {
     /// Who must go on first; `None`: a host that has stopped reading.
-    by: Option<Key>,
+    pub by: Option<Key>,
     /// The port whose queue it is.
-    port: u32,
+    pub port: u32,
     /// Bytes in it.
-    bytes: u64,
+    pub bytes: u64,
 }
 
 /// Those who stand, each with what holds it.
 type Stuck = BTreeMap<Key, Vec<Hold>>;
 
 /// Pyrrha on the device of a port.
-fn pyrrha<'w>(world: &World<'w, '_>, port: u32) -> &'w Pyrrha {
+pub fn pyrrha<'w>(world: &World<'w, '_>, port: u32) -> &'w Pyrrha {
     match world.flow_control(port) {
         FlowControl::Pyrrha(pyrrha) => pyrrha,
         _ => unreachable!("whoever pulls is Pyrrha"),
@@ -54,13 +54,13 @@ fn pyrrha<'w>(world: &World<'w, '_>, port: u32) -> &'w Pyrrha {
 }
 
 /// Bytes in numbered queue `queue` of a port.
-fn bytes(world: &World, port: u32, lane: u8, queue: u16) -> u64 {
+pub fn bytes(world: &World, port: u32, lane: u8, queue: u16) -> u64 {
     let core = world.home_of_port(port);
     core.queues[core.leaves.list(core.leaves.numbered(port, lane, queue))].bytes
 }
 
 /// Everything that wants `(port, lane, root)` stopped and may want it for ever.
-fn holds(world: &World, (port, lane, root): Key, stalls: bool) -> Vec<Hold> {
+pub fn holds(world: &World, (port, lane, root): Key, stalls: bool) -> Vec<Hold> {
     let topology = &world.plan.topology;
     let ingress = topology.ports[port as usize].peer;
     let device = topology.ports[ingress as usize].node;
@@ -97,19 +97,22 @@ fn holds(world: &World, (port, lane, root): Key, stalls: bool) -> Vec<Hold> {
     holds
 }
 
+/// All pairs of a port and a root that is paused there.
+pub fn candidates(world: &World) -> Vec<Key> {
+    let lanes = world.lanes() as u8;
+    let ports = 0..world.plan.topology.ports.len() as u32;
+    let lanes = ports.flat_map(|port| (0..lanes).map(move |lane| (port, lane)));
+    let pairs = lanes.flat_map(|(port, lane)| {
+        let paused = pyrrha(world, port).ahead(port, lane).filter(|ahead| ahead.paused());
+        paused.map(move |ahead| (port, lane, ahead.root()))
+    });
+    pairs.collect()
+}
+
 /// The greatest fixpoint; with `stalls` a host that has stopped reading holds what
 /// waits for it.
 fn stuck(world: &World, stalls: bool) -> Stuck {
-    let lanes = world.lanes() as u8;
-    let ports = 0..world.plan.topology.ports.len() as u32;
-    let mut set: Stuck = ports
-        .flat_map(|port| (0..lanes).map(move |lane| (port, lane)))
-        .flat_map(|(port, lane)| {
-            let paused = pyrrha(world, port).ahead(port, lane).filter(|ahead| ahead.paused());
-            paused.map(move |ahead| (port, lane, ahead.root()))
-        })
-        .map(|key| (key, holds(world, key, stalls)))
-        .collect();
+    let mut set: Stuck = candidates(world).into_iter().map(|key| (key, holds(world, key, stalls))).collect();
     loop {
         let members: BTreeSet<Key> = set.keys().copied().collect();
         for holds in set.values_mut() {
@@ -140,21 +143,21 @@ fn leaves(world: &World, (port, lane, root): Key) -> Vec<u32> {
 }
 
 /// Whether something waits in one of its leaves.
-fn filled(world: &World, key: Key) -> bool {
+pub fn filled(world: &World, key: Key) -> bool {
     let core = world.home_of_port(key.0);
     leaves(world, key).iter().any(|&leaf| core.queues[core.leaves.list(leaf)].head != NONE)
 }
 
 /// Since when one of its leaves has been paused, for one root or another; `None` if
 /// it has no leaf.
-fn since(world: &World, key: Key) -> Option<Time> {
+pub fn since(world: &World, key: Key) -> Option<Time> {
     let core = world.home_of_port(key.0);
     let standing = leaves(world, key).into_iter().map(|leaf| core.leaves.get(leaf).standing);
     standing.map(|pause| core.observed.pauses[pause as usize].from).min()
 }
 
 /// Bytes of packets that wait in its queues, and whose they are.
-fn waiting_packets(world: &World, (port, lane, root): Key) -> (u64, BTreeSet<u32>) {
+pub fn waiting_packets(world: &World, (port, lane, root): Key) -> (u64, BTreeSet<u32>) {
     let core = world.home_of_port(port);
     let (mut sum, mut flows) = (0, BTreeSet::new());
     let queues = pyrrha(world, port).root_ahead(port, lane, root).map(|ahead| ahead.queues());

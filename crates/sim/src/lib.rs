@@ -18,6 +18,7 @@ mod critical;
 mod deadlock;
 mod deadlock_by_flow;
 mod deadlock_by_root;
+mod deadlock_hybrid;
 mod engine;
 mod executor;
 mod faults;

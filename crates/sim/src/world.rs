@@ -124,14 +124,27 @@ impl<'w, 'a> World<'w, 'a> {
         self.cores.iter().map(|core| (0..self.plan.flows.len()).map(|flow| of(core, flow)).sum::<u64>()).sum()
     }
 
-    /// The packets in a forwarding queue.
+    /// The packets in a forwarding queue, those in its numbered leaves included.
     pub fn queued(&self, port: u32, lane: u32) -> impl Iterator<Item = &'w Packet> + use<'w, 'a> {
         let core = self.home_of_port(port);
-        let mut next = core.queues[(core.ports[port as usize].first_queue + 1 + lane) as usize].head;
-        std::iter::from_fn(move || {
-            let packet = (next != NONE).then(|| &core.packets[next])?;
-            next = packet.next;
-            Some(packet)
-        })
+        let own = (core.ports[port as usize].first_queue + 1 + lane) as usize;
+        let leaves = core.forwarding_leaves(port, lane as u8).map(|leaf| core.leaves.list(leaf));
+        let lists = std::iter::once(own).chain(leaves.filter(move |&list| list != own));
+        lists.flat_map(move |list| packets_of(core, list))
     }
+
+    /// The packets in a list of the device of `port`.
+    pub fn packets_of(&self, port: u32, list: usize) -> impl Iterator<Item = &'w Packet> + use<'w, 'a> {
+        packets_of(self.home_of_port(port), list)
+    }
+}
+
+/// The packets in a list.
+fn packets_of<'w, 'a>(core: &'w Core<'a>, list: usize) -> impl Iterator<Item = &'w Packet> + use<'w, 'a> {
+    let mut next = core.queues[list].head;
+    std::iter::from_fn(move || {
+        let packet = (next != NONE).then(|| &core.packets[next])?;
+        next = packet.next;
+        Some(packet)
+    })
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use xoff_plan::plan::Plan;
+use xoff_sim::outcome::{FlowBlame, Pause, Stop};
 
 const FABRIC: &str = r#"
 [topology]
@@ -34,7 +35,7 @@ sizes = "websearch"
 load = 0.3
 
 [measure]
-blocking = true
+explain = true
 
 [run]
 duration = "300us"
@@ -80,7 +81,7 @@ fn is_own(plan: &Plan, name: &str, port: u32) -> bool {
     plan.topology.nodes[plan.topology.ports[port as usize].node as usize].name == name
 }
 
-/// Where no switch knows Pyrrha, it is PFC, to the picosecond.
+/// Where no switch knows Pyrrha, it is PFC, to the picosecond; and so say the oracles.
 #[test]
 fn without_a_switch_that_knows_it_pyrrha_is_pfc() {
     for seed in ["1", "2", "3"] {
@@ -88,9 +89,97 @@ fn without_a_switch_that_knows_it_pyrrha_is_pfc() {
         let hybrid = common::plan_with(FABRIC, &[("flow_control.legacy", all), ("run.seed", seed)]);
         let pfc = common::plan_with(FABRIC, &[("flow_control.scheme", "pfc"), ("run.seed", seed)]);
         let (a, b) = (common::run(&hybrid), common::run(&pfc));
-        assert!(a.pauses.len() > 100);
+        assert!(a.pauses.len() > 100 && a.paths.as_ref().is_some_and(|paths| !paths.is_empty()));
+        let sum = |of: fn(&FlowBlame) -> u64| a.blocking.iter().flat_map(|b| &b.flows).map(of).sum::<u64>();
+        assert!(sum(|f| f.innocent) > 0 && sum(|f| f.source_own + f.source_innocent) > 0);
+        assert!(a.blocking == b.blocking && a.paths == b.paths);
         assert_eq!(common::fcts(&hybrid, &a), common::fcts(&pfc, &b));
         assert_eq!(a.pauses, b.pauses);
         assert_eq!(a.buffer_peaks, b.buffer_peaks);
     }
+}
+
+/// `n` switches in a ring with a host each; host i sends over `reach` links clockwise.
+/// Those of `legacy` know PFC alone.
+fn ring(n: usize, reach: usize, size: &str, control: &str) -> String {
+    let mut text = format!(
+        "[topology]\nkind = \"ring\"\nswitches = {n}\nhosts_per_switch = 1\n\
+         link = {{rate=\"100Gbps\", delay=\"1us\"}}\n[switch]\nbuffer = \"1MB\"\n\
+         [measure]\nexplain = true\n[flow_control]\n{control}"
+    );
+    for i in 0..n {
+        let path: Vec<String> = (0..=reach).map(|j| format!("\"S0.{}\"", (i + j) % n)).collect();
+        let dst = (i + reach) % n;
+        text += &format!(
+            "[[traffic]]\nkind = \"flow\"\nsrc = \"H{i}\"\ndst = \"H{dst}\"\nsize = \"{size}\"\n\
+             path = [\"H{i}\", {}, \"H{dst}\"]\n",
+            path.join(", ")
+        );
+    }
+    text
+}
+
+fn legacy(switches: &[usize], more: &str) -> String {
+    let names: Vec<String> = switches.iter().map(|i| format!("\"S0.{i}\"")).collect();
+    format!("scheme = \"pyrrha\"\nlegacy = {{ switches = [{}], alpha = 0.25 }}\n{more}", names.join(", "))
+}
+
+/// A ring of switches that all know PFC alone locks up as it does under PFC: at the same
+/// time, in the same cycle, with the same flows behind it.
+#[test]
+fn a_ring_that_knows_pfc_alone_locks_up_as_under_pfc() {
+    for (n, reach) in [(3, 2), (4, 2), (4, 3)] {
+        let hybrid = common::plan(&ring(n, reach, "10MB", &legacy(&(0..n).collect::<Vec<_>>(), "")));
+        let pfc = common::plan(&ring(n, reach, "10MB", "scheme = \"pfc\"\nalpha = 0.25\n"));
+        let (a, b) = (common::run(&hybrid), common::run(&pfc));
+        let deadlock = b.deadlock.as_ref().expect("PFC locks a ring up");
+        assert_eq!(deadlock.cycle.len(), n, "{deadlock:?}");
+        assert_eq!(a.deadlock, b.deadlock, "{n} {reach}");
+        assert!(!a.waiting.is_empty());
+        assert_eq!((a.waiting, a.end), (b.waiting, b.end));
+        assert!(a.blocking == b.blocking && a.paths == b.paths);
+    }
+}
+
+/// The oracle says that a ring has locked up when, and only when, something in it stands
+/// for ever; whichever of its switches know PFC alone.
+#[test]
+fn it_fires_exactly_when_something_stands_for_ever() {
+    let mut seen = [0, 0];
+    let mut mixed = 0;
+    for case in 0..240u64 {
+        let n = 3 + (case % 3) as usize;
+        let few: Vec<usize> = (0..n).filter(|i| (case / 3) >> i & 1 == 1).collect();
+        if few.is_empty() {
+            continue;
+        }
+        let reach = 2 + (case / 7 % (n as u64 - 2)) as usize;
+        let size = ["100kB", "400kB", "3MB"][(case % 7 % 3) as usize];
+        let organisation = ["hiq", "single-tier"][(case % 2) as usize];
+        let k_pause = 20 + case % 5 * 20;
+        let more = format!("organisation = \"{organisation}\"\nk_pause = \"{k_pause}kB\"\n");
+        let plan = common::plan(&ring(n, reach, size, &legacy(&few, &more)));
+        let outcome = common::run(&plan);
+        let done = outcome.flows.iter().all(|f| f.completed.is_some());
+        seen[usize::from(done)] += 1;
+        let deadlock = outcome.deadlock.as_ref();
+        assert_eq!(deadlock.is_none(), done, "case {case}: {few:?} of {n}, {deadlock:?}");
+        assert_eq!(outcome.stop, if done { Stop::AllDone } else { Stop::Starved }, "case {case}");
+        let Some(deadlock) = deadlock else { continue };
+        // Whatever is in the cycle is paused for ever, in one way or the other.
+        let mut ways = [false, false];
+        for held in &deadlock.cycle {
+            let stands = |p: &&Pause| p.port == held.port && p.until.is_none() && p.from <= deadlock.seen;
+            let standing: Vec<_> = outcome.pauses.iter().filter(stands).collect();
+            assert!(!standing.is_empty() && held.bytes > 0, "case {case}: {held:?}");
+            standing.iter().for_each(|pause| ways[usize::from(pause.queue.is_some())] = true);
+            for &flow in &held.flows {
+                assert!(outcome.flows[flow as usize].completed.is_none(), "case {case}: {held:?}");
+            }
+        }
+        assert!(!outcome.waiting.is_empty());
+        mixed += usize::from(ways == [true, true]);
+    }
+    println!("{seen:?}, {mixed} cycles of both kinds of pauses");
+    assert!(seen[0] > 10 && seen[1] > 10 && mixed > 3, "{seen:?} {mixed}");
 }

@@ -11,7 +11,7 @@ use xoff_schemes::flow_control::pfc::{PfcParams, Relay};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::transport::{TransportKind, TransportParams};
 use xoff_sim::outcome::{
-    AccountPeak, Blame, Blocking, Counters, Deadlock, FlowBlame, FlowOutcome, Held, Outcome, Pause,
+    AccountPeak, Blame, Blocking, Counters, Deadlock, FlowBlame, FlowOutcome, Held, Outcome, Pause, Place,
     PortOutcome, Quantity, Sample, Stop,
 };
 
@@ -277,20 +277,32 @@ pub fn blocked(plan: &Plan) -> Outcome {
     outcome.pauses[0].root = Some(3);
     outcome.pauses[0].named_root = Some(5);
     let mut flows = vec![FlowBlame::default(); plan.flows.len()];
-    flows[2] = FlowBlame { own: 40 * US, innocent: US, source_own: 2 * US, source_innocent: 0 };
-    flows[4] = FlowBlame { own: 0, innocent: 4 * US, source_own: 0, source_innocent: 3 * US };
-    flows[5] = FlowBlame { own: 10 * US, innocent: 20 * US, source_own: 0, source_innocent: 5 * US };
-    let place = |pauses, own, innocent, source_own, source_innocent| Blame {
+    let flow = |own, innocent, source_own, source_innocent, named_innocent| FlowBlame {
+        own: own * US,
+        innocent: innocent * US,
+        source_own: source_own * US,
+        source_innocent: source_innocent * US,
+        named_innocent: named_innocent * US,
+        source_named_innocent: source_innocent * US,
+    };
+    flows[2] = flow(40, 1, 2, 0, 1);
+    flows[4] = flow(0, 4, 0, 3, 4);
+    // One of the pauses that it waits for names a port on its way.
+    flows[5] = flow(10, 20, 0, 5, 15);
+    let place = |pauses, own, innocent, source_own, source_innocent, named_innocent| Blame {
         pauses,
         own: own * US,
         innocent: innocent * US,
         source_own: source_own * US,
         source_innocent: source_innocent * US,
+        named_innocent: named_innocent * US,
+        source_named_innocent: source_innocent * US,
     };
+    let at = |port, root, named| Place { port, root, named };
     let places = vec![
-        ((4, 3), place(2, 0, 0, 2, 8)),
-        ((6, 3), place(3, 50, 20, 0, 0)),
-        ((6, 5), place(1, 0, 5, 0, 0)),
+        (at(4, 3, None), place(2, 0, 0, 2, 8, 0)),
+        (at(6, 3, None), place(3, 50, 20, 0, 0, 20)),
+        (at(6, 5, Some(3)), place(1, 0, 5, 0, 0, 0)),
     ];
     outcome.blocking = Some(Blocking { flows, places, named: (0, 0), ..Blocking::default() });
     outcome
