@@ -257,6 +257,8 @@ pub struct Pyrrha {
     priorities: Vec<u8>,
     /// By port and lane.
     ports: Vec<PortState>,
+    /// The same: see [`Pyrrha::quiet_up_to`].
+    quiet_up_to: Vec<u64>,
     trees: Trees,
     /// Single tier: where the last packets of flows wait.
     flows: FlowPlaces,
@@ -271,6 +273,7 @@ impl Pyrrha {
             params: params.clone(),
             priorities: priorities.to_vec(),
             ports: vec![PortState::default(); ports * priorities.len()],
+            quiet_up_to: params.k_pause.iter().flat_map(|&k| priorities.iter().map(move |_| k)).collect(),
             trees: Trees::default(),
             flows: FlowPlaces::default(),
             pfc: params.pfc.map(|pfc| Pfc::new(pfc, ports, priorities)),
@@ -287,17 +290,24 @@ impl Pyrrha {
         At { port, lane, index: port as usize * self.priorities.len() + usize::from(lane) }
     }
 
-    /// Whether an arriving packet can only join the OQ of a port, and be of no interest
-    /// there while the OQ holds no more than K_pause.
+    /// Bytes that the OQ of a port may hold while nothing but its length matters there:
+    /// packets only join and leave the OQ, and nobody need be told of them. 0 while more
+    /// matters.
     #[inline]
-    pub fn is_quiet(&self, port: u32, lane: u8) -> bool {
-        self.ports[port as usize * self.priorities.len() + usize::from(lane)].quiet
+    pub fn quiet_up_to(&self, port: u32, lane: u8) -> u64 {
+        self.quiet_up_to[port as usize * self.priorities.len() + usize::from(lane)]
     }
 
-    /// K_pause of a port.
+    /// Queue pairs that wait for nobody stand in this queue of their host's.
     #[inline]
-    pub fn k_pause(&self, port: u32) -> u64 {
-        self.params.k_pause[port as usize]
+    pub fn free_pairs(&self) -> u16 {
+        self.own()
+    }
+
+    /// Something may have begun or ended to matter at a port.
+    fn settle_quiet(&mut self, at: At) {
+        let quiet = self.ports[at.index].is_quiet();
+        self.quiet_up_to[at.index] = if quiet { self.params.k_pause[at.port as usize] } else { 0 };
     }
 
     /// As [`Variant::push`].
@@ -563,8 +573,8 @@ impl Pyrrha {
             state.claimed = true;
             state.unarmed = None;
             state.epoch = state.epoch.wrapping_add(1);
-            state.quiet = false;
             self.tally.claims += 1;
+            self.settle_quiet(at);
         }
     }
 
@@ -671,8 +681,15 @@ impl Pyrrha {
     /// The OQ is down to K_resume: nobody waits for it, unless a queue that is emptied
     /// into it is longer.
     fn drained_oq(&mut self, device: &mut impl Device, at: At) {
+        if self.quiet_up_to[at.index] > 0 {
+            return;
+        }
         let state = &mut self.ports[at.index];
-        if state.quiet {
+        if !state.has_asked() && state.unarmed.is_none() {
+            // What its OQ holds was nobody's business, as nearly always.
+            if state.is_quiet() {
+                self.settle_quiet(at);
+            }
             return;
         }
         state.unarmed = None;
@@ -715,7 +732,7 @@ impl Pyrrha {
         if claimed && !self.any((device.device_of(at.port), at.lane, at.port)) {
             self.ports[at.index].claimed = false;
         }
-        self.ports[at.index].set_quiet();
+        self.settle_quiet(at);
     }
 
     /// Whether anybody upstream has something assigned to a root.
@@ -737,7 +754,7 @@ impl Pyrrha {
         self.let_go(device, at, root, epoch, holding);
         let id = self.params.places.id(root, epoch);
         self.send(device, at.port, at.lane, Word::Release, id, sequence);
-        self.ports[at.index].set_quiet();
+        self.settle_quiet(at);
     }
 
     /// `frame` arrived at `port` and has taken effect.
@@ -790,9 +807,11 @@ impl Pyrrha {
             return false;
         }
         let state = &mut self.ports[at.index];
-        state.quiet = false;
         match state.entry_mut(root) {
-            None => state.insert(Entry::new(root, id.epoch, sequence)),
+            None => {
+                state.insert(Entry::new(root, id.epoch, sequence));
+                self.settle_quiet(at);
+            }
             Some(entry) => {
                 entry.sequence = sequence;
                 let anew = later(id.epoch, entry.epoch);
