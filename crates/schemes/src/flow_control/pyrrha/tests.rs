@@ -4,6 +4,7 @@
 use super::super::notes::Notes;
 use super::*;
 use std::collections::BTreeMap;
+use xoff_wire::root_pause::{RootPauseFrame, Word};
 
 const K_PAUSE: u64 = 3_000;
 const K_RESUME: u64 = 1_000;
