@@ -114,6 +114,8 @@ fn candidates(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck 
     places.extend(receivers.flat_map(|rx| (0..world.lanes() as u8).map(move |lane| (rx, lane))));
     for (port, lane) in places {
         let before = account_before(world, port, lane);
+        // Bytes by account and by who stops them.
+        let mut bytes: BTreeMap<(u32, Vec<Member>), u64> = BTreeMap::new();
         for (list, roots) in lists(world, port, lane) {
             let mut by: Vec<Member> = roots.into_iter().filter(|r| members.contains(r)).collect();
             by.extend(Some(before).filter(|account| members.contains(account)));
@@ -122,14 +124,13 @@ fn candidates(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck 
             } else if by.is_empty() {
                 continue;
             }
-            let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
             for packet in world.packets_of(port, list) {
-                *bytes.entry(packet.account).or_default() += u64::from(packet.size);
+                *bytes.entry((packet.account, by.clone())).or_default() += u64::from(packet.size);
             }
-            for (account, bytes) in bytes {
-                if let Some(holds) = set.get_mut(&Member::Account(account)) {
-                    holds.push(Hold { by: by.clone(), port, bytes });
-                }
+        }
+        for ((account, by), bytes) in bytes {
+            if let Some(holds) = set.get_mut(&Member::Account(account)) {
+                holds.push(Hold { by, port, bytes });
             }
         }
     }
