@@ -1,0 +1,172 @@
+//! Why pauses are sent: the congested port at the end of their chain, as a device decides.
+
+use super::{NO_ROOT, NO_ROOTS, Root, Roots};
+use crate::core::Core;
+use crate::leaves::Leaf;
+use crate::outcome::Pause;
+use crate::packet::NONE;
+use xoff_schemes::flow_control::{ControlFrame, FlowControlParams, Queueing, Word};
+
+impl Core<'_> {
+    /// The roots of the pauses that `port` is about to send.
+    #[cold]
+    pub fn roots(&mut self, port: u32, frame: &ControlFrame) -> Roots {
+        let mut roots = NO_ROOTS;
+        match frame {
+            ControlFrame::Pfc(frame) => {
+                for (priority, _) in frame.entries().filter(|e| e.1 > 0) {
+                    let lane = self.plan.lanes.iter().position(|l| l.priority == priority);
+                    if let Some(lane) = lane {
+                        roots[usize::from(priority)] = self.root_of_account(port, lane);
+                    }
+                }
+            }
+            ControlFrame::QueuePause(frame) => {
+                let new = self.root_of_leaf();
+                let Some(oracle) = &mut self.blocking else { return roots };
+                let key = (port, frame.priority, frame.target);
+                // What no leaf has just caused is a repeat.
+                roots[usize::from(frame.priority)] = match (frame.pause, new) {
+                    (true, NO_ROOT) => oracle.sent.get(&key).copied().unwrap_or(NO_ROOT),
+                    (true, root) => {
+                        oracle.sent.insert(key, root);
+                        root
+                    }
+                    (false, _) => {
+                        oracle.sent.remove(&key);
+                        NO_ROOT
+                    }
+                };
+            }
+            ControlFrame::PortPause(frame) => {
+                let FlowControlParams::PortFc(portfc) = &self.plan.flow_control else { return roots };
+                if frame.pause {
+                    let lane = usize::from(portfc.lane);
+                    let priority = usize::from(self.plan.lanes[lane].priority);
+                    roots[priority] = self.root_of_set(port, priority);
+                }
+            }
+            ControlFrame::RootPause(frame) => {
+                let priority = usize::from(frame.priority);
+                match frame.word {
+                    Word::Pause => match self.root_of_leaf() {
+                        NO_ROOT => {}
+                        root => roots[priority] = Root { since: self.now, ..root },
+                    },
+                    // Whoever merges passes on a pause that it has just got.
+                    Word::Merge { .. } => {
+                        if let Some(oracle) = &self.blocking
+                            && oracle.effective[priority] != NO_ROOT
+                        {
+                            let root = oracle.effective[priority];
+                            roots[priority] = Root { links: root.links + 1, ..root };
+                        }
+                    }
+                    Word::Resume | Word::Release => {}
+                }
+            }
+        }
+        roots
+    }
+
+    /// Why the account of (`port`, `lane`) is over; or, where it is not and a host
+    /// passes on a pause of another port, why that stands.
+    fn root_of_account(&self, port: u32, lane: usize) -> Root {
+        let Some(oracle) = &self.blocking else { return NO_ROOT };
+        let row = oracle.rows[port as usize * self.lanes + lane];
+        let node = self.ports[port as usize].node;
+        if self.plan.passes_pauses_on(node) && !self.accounts[port as usize * self.lanes + lane].over {
+            let others = self.plan.relay_ports(node).iter().filter(|&&other| other != port);
+            let mut pauses = others.filter_map(|&other| self.observed.standing(other, lane as u8));
+            let pause = pauses.find(|pause| pause.root.is_some());
+            return pause.map_or(NO_ROOT, |pause| Root::behind(Some(pause), NONE));
+        }
+        let ports = &self.plan.topology.nodes[node as usize].ports;
+        let held = &oracle.bytes[row..row + ports.len()];
+        let most = (0..ports.len()).rev().max_by_key(|&i| held[i]).filter(|&i| held[i] > 0);
+        let Some(egress) = most.map(|i| ports[i]) else { return NO_ROOT };
+        let onward = self.plan.onward_lane(lane as u8, port, egress);
+        let by_lane = self.observed.standing(egress, onward);
+        Root::behind(by_lane.or_else(|| self.pause_of_longest(egress, onward)), egress)
+    }
+
+    /// Those of them that hold packets.
+    pub fn forwarding_leaves(&self, port: u32, lane: u8) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let forwards = |leaf: &u32| usize::from(self.leaves.get(*leaf).queue) <= self.lanes;
+        self.leaves_of(port, lane).filter(forwards)
+    }
+
+    /// The pause of the longest queue of a lane on `port`, where queues are paused one
+    /// by one.
+    fn pause_of_longest(&self, port: u32, lane: u8) -> Option<&Pause> {
+        let bytes = |leaf: &u32| self.queues[self.leaves.list(*leaf)].bytes;
+        let longest = self.forwarding_leaves(port, lane).rev().max_by_key(bytes)?;
+        let group = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        // The group's bytes are those of its own list and all leaves.
+        let own = self.queues[group].bytes
+            - self.forwarding_leaves(port, lane).map(|leaf| bytes(&leaf)).sum::<u64>();
+        (bytes(&longest) > own).then_some(())?;
+        self.observed.pauses.get(self.leaves.get(longest).standing as usize)
+    }
+
+    /// The lane of a leaf.
+    pub(super) fn lane_of(&self, leaf: &Leaf) -> u8 {
+        ((usize::from(leaf.queue) - 1) % self.lanes) as u8
+    }
+
+    /// The numbered leaves of a lane on `port`, those of queue pairs included; none
+    /// where queues have no numbers.
+    pub(super) fn leaves_of(&self, port: u32, lane: u8) -> std::ops::Range<u32> {
+        let Queueing::Numbered { .. } = self.leaves.queueing else { return 0..0 };
+        let first = self.leaves.numbered(port, lane, 0);
+        let group = 1 + u16::from(lane);
+        let groups = [group, group + self.lanes as u16];
+        let its = |leaf: &u32| {
+            let leaf = self.leaves.get(*leaf);
+            leaf.port == port && groups.contains(&leaf.queue)
+        };
+        let count = (first..self.leaves.len() as u32).take_while(its).count() as u32;
+        first..first + count
+    }
+
+    /// Why the leaf that has just grown is too long.
+    fn root_of_leaf(&self) -> Root {
+        let Some(oracle) = self.blocking.as_ref().filter(|o| o.grown != NONE) else { return NO_ROOT };
+        let leaf = self.leaves.get(oracle.grown);
+        let by_lane = || self.observed.standing(leaf.port, self.lane_of(leaf));
+        Root::behind(self.observed.pauses.get(leaf.standing as usize).or_else(by_lane), leaf.port)
+    }
+
+    /// Why PortFC speaks through `port`: the fullest queue of the set whose leaf has
+    /// just grown; or, where a host passes a frame on, the root of that.
+    fn root_of_set(&self, port: u32, priority: usize) -> Root {
+        let Some(oracle) = &self.blocking else { return NO_ROOT };
+        if oracle.grown == NONE {
+            let passed = oracle.effective[priority];
+            return match passed {
+                NO_ROOT => self.root_of_standing(port),
+                root => Root { links: root.links + 1, ..root },
+            };
+        }
+        let FlowControlParams::PortFc(portfc) = &self.plan.flow_control else { return NO_ROOT };
+        let grown = self.leaves.get(oracle.grown);
+        let number = self.leaves.number(oracle.grown, portfc.lane);
+        let set = if number < portfc.map.n - 1 { 0..portfc.map.n - 1 } else { number..number + 1 };
+        let bytes = |leaf: &u32| self.queues[self.leaves.list(*leaf)].bytes;
+        let leaves = set.rev().map(|queue| self.leaves.numbered(grown.port, portfc.lane, queue));
+        let fullest = leaves.max_by_key(bytes).unwrap_or(oracle.grown);
+        let standing = self.leaves.get(fullest).standing;
+        Root::behind(self.observed.pauses.get(standing as usize), grown.port)
+    }
+
+    /// Why PortFC says again through `port`, whose link is up, what stands: any of
+    /// the pauses of the host's other ports; at a switch nobody remembers.
+    fn root_of_standing(&self, port: u32) -> Root {
+        let others = self.plan.relay_ports(self.ports[port as usize].node).iter().filter(|&&p| p != port);
+        let pauses = others.flat_map(|&other| {
+            let open = self.observed.open.iter().map(|&i| &self.observed.pauses[i as usize]);
+            open.filter(move |pause| pause.port == other && pause.root.is_some())
+        });
+        pauses.min_by_key(|pause| pause.from).map_or(NO_ROOT, |pause| Root::behind(Some(pause), NONE))
+    }
+}
