@@ -31,9 +31,6 @@ pub struct PyrrhaSummary {
     pub most_queues: u64,
     /// The first port that had so many; null if none had any.
     pub most_queues_port: Option<String>,
-    /// Most levels of isolation queues (distances to their roots) that were ever in use on
-    /// a port; 0 if none was, or queues are not in levels.
-    pub most_levels: u64,
     /// Ports that are roots at the end, in order; each once, whatever its priorities.
     pub standing_roots: Vec<String>,
 }
@@ -56,7 +53,6 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<PyrrhaSummary> {
         moves: tally.moves,
         most_queues: most.into(),
         most_queues_port: port.map(|p| names::port(plan, p as PortId)),
-        most_levels: tally.levels.iter().map(|levels| levels.count_ones()).max().unwrap_or(0).into(),
         standing_roots: standing.into_iter().map(|p| names::port(plan, p)).collect(),
     })
 }

@@ -103,7 +103,7 @@ pub const MEASURABLE: [Measurable; 58] = {
         m("releases", Count, Summary("/pyrrha/releases")),
         m("own-roots", Count, Summary("/pyrrha/own_roots")),
         m("roots-sharing", Count, Summary("/pyrrha/shared")),
-        m("queue-levels", Count, Summary("/pyrrha/most_levels")),
+        m("queue-moves", Count, Summary("/pyrrha/moves")),
         m("standing-roots", Count, Summary("/pyrrha/standing_roots")),
         m("merge-time", Time, Summary("/blocking/merged_longest_ps")),
         m("merged-pauses", Count, Summary("/blocking/merged_pauses")),

@@ -222,9 +222,6 @@ pub struct Tally {
     pub moves: u64,
     /// By port: most isolation queues in use at a time, over all priorities.
     pub peak_queues: Vec<u16>,
-    /// By port: the levels of its isolation queues ever in use, a bit for each distance of
-    /// their roots in links, with all from 31 on in one. 0 where queues are not in levels.
-    pub levels: Vec<u32>,
 }
 
 impl Tally {
@@ -241,10 +238,6 @@ impl Tally {
         self.peak_queues.resize(self.peak_queues.len().max(other.peak_queues.len()), 0);
         for (mine, theirs) in self.peak_queues.iter_mut().zip(&other.peak_queues) {
             *mine = (*mine).max(*theirs);
-        }
-        self.levels.resize(self.levels.len().max(other.levels.len()), 0);
-        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
-            *mine |= *theirs;
         }
     }
 }
@@ -281,7 +274,7 @@ impl Pyrrha {
             trees: Trees::default(),
             flows: FlowPlaces::default(),
             pfc: params.pfc.map(|pfc| Pfc::new(pfc, ports, priorities)),
-            tally: Tally { peak_queues: vec![0; ports], levels: vec![0; ports], ..Tally::default() },
+            tally: Tally { peak_queues: vec![0; ports], ..Tally::default() },
         }
     }
 
@@ -390,7 +383,6 @@ impl Pyrrha {
                 Some(queue) => queue,
                 None => {
                     let queue = self.assign(device, at, &[root]);
-                    self.tally.levels[at.port as usize] |= 1 << distance.min(31);
                     self.ports[at.index].entry_mut(root).expect("found above").queue = Some(queue);
                     queue
                 }
