@@ -49,6 +49,8 @@ impl Dimension {
 pub enum Place {
     /// In `summary.json`: one number, at this pointer.
     Summary(&'static str),
+    /// In `summary.json`: how many ports a list at this pointer names.
+    Ports(&'static str),
     /// In `summary.json`: 1 if there is anything at this pointer, else 0.
     Present(&'static str),
     /// One number of each flow, of which there is a statistic.
@@ -85,7 +87,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 /// All of them.
 pub const MEASURABLE: [Measurable; 58] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
-    use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
+    use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
@@ -104,7 +106,7 @@ pub const MEASURABLE: [Measurable; 58] = {
         m("own-roots", Count, Summary("/pyrrha/own_roots")),
         m("roots-sharing", Count, Summary("/pyrrha/shared")),
         m("queue-moves", Count, Summary("/pyrrha/moves")),
-        m("standing-roots", Count, Summary("/pyrrha/standing_roots")),
+        m("standing-roots", Count, Ports("/pyrrha/standing_roots")),
         m("merge-time", Time, Summary("/blocking/merged_longest_ps")),
         m("merged-pauses", Count, Summary("/blocking/merged_pauses")),
         m("merged-innocents", Time, Summary("/blocking/merged_innocent_ps")),
@@ -271,6 +273,18 @@ impl Run {
         let what = measurable(&metric.of).expect("a metric was checked");
         let mut found = match what.place {
             Place::Summary(pointer) => self.in_summary(pointer)?,
+            Place::Ports(pointer) => match self.summary()?.pointer(pointer) {
+                Some(Json::Array(list)) => {
+                    let named = |v: &&Json| {
+                        metric
+                            .port
+                            .as_ref()
+                            .is_none_or(|names| v.as_str().is_some_and(|port| names.has(port)))
+                    };
+                    Value::of(list.iter().filter(named).count() as f64)
+                }
+                _ => Value::none("the run has no such thing"),
+            },
             Place::Present(pointer) => {
                 let found = self.summary()?.pointer(pointer).is_some_and(|v| !v.is_null());
                 Value::of(f64::from(u8::from(found)))
