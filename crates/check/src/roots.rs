@@ -36,7 +36,7 @@ use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::flow_control::pyrrha::{Organisation, PyrrhaParams};
+use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
 
 /// Most roots ahead of which all sets are counted; 2^12 sets are more than there are queues.
 const SETS: usize = 12;
@@ -64,6 +64,8 @@ pub struct Ahead {
     sets: BTreeSet<(At, Vec<PortId>)>,
     /// Ports with fewer queues than they may need.
     short: BTreeSet<At>,
+    /// Most queues that a port may need, if that was counted.
+    needed: Option<usize>,
     /// So many of `roots` and `steps` are known to be different.
     distinct: [usize; 2],
 }
@@ -95,6 +97,7 @@ impl Ahead {
         self.tidy();
         let queues = usize::from(pyrrha.queues);
         let single = pyrrha.organisation == Organisation::SingleTier;
+        self.needed = (!single).then_some(self.roots().0);
         for roots in self.roots.chunk_by(|a, b| a.0 == b.0) {
             let more = if single { all } else { roots.len() > queues };
             if more || pyrrha.pfc.is_some() {
@@ -113,6 +116,9 @@ impl Ahead {
         }
         let mut counts: BTreeMap<At, usize> = BTreeMap::new();
         known.iter().for_each(|(at, _)| *counts.entry(*at).or_default() += 1);
+        if single && !all && self.sets.iter().all(|(_, set)| set.len() <= SETS) {
+            self.needed = Some(counts.values().copied().max().unwrap_or(0));
+        }
         self.short.extend(counts.into_iter().filter(|&(_, sets)| sets > queues).map(|(at, _)| at));
     }
 
@@ -285,33 +291,90 @@ pub fn closes(route: &[PortId], from: Wait, to: Wait) -> bool {
     (2..=route.len()).any(|i| route[i - 2..i] == [from.port, to.port] && ahead(&route[i..]))
 }
 
+/// Whether nobody can wait for a port off its way, by the root that frames name: each has
+/// queues of its own everywhere, and ports that are no roots do not stay such.
+pub fn apart(pyrrha: &PyrrhaParams, ahead: &Ahead) -> bool {
+    ahead.short.is_empty() && pyrrha.merging != Merging::Off
+}
+
 /// What limits a verdict, in sentences.
 pub fn notes(plan: &Plan, pyrrha: &PyrrhaParams, ahead: &Ahead, all: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let (most, _) = ahead.roots();
     let single = pyrrha.organisation == Organisation::SingleTier;
     if let Some(&(port, _)) = ahead.short().first() {
-        let many = ahead.short().len();
+        let ports = match ahead.short().len() {
+            1 => "One port".to_string(),
+            many => format!("{many} ports"),
+        };
         notes.push(match (single, all) {
             _ if pyrrha.pfc.is_some() => {
-                "Switches that know PFC alone pause whole priorities: so any two roots \
-                                          may wait for each other, throughout."
+                "Switches that know PFC alone pause whole priorities: so any two roots may wait for each \
+                 other, throughout."
                     .to_string()
             }
             (true, true) => {
                 "Which sets of roots have a queue of their own is settled while flows run: along all \
-                             routes the worst case is taken, that any two roots share one."
+                 routes the worst case is taken, that any two roots share one. Without --failures the \
+                 sets of the scenario's own routes are counted."
                     .to_string()
             }
-            _ => format!(
-                "{} ({} first) may need more isolation queues than the {} that they have{}: if they run out, \
-                 roots share one, and the worst case is taken there, that any two do.",
-                if many == 1 { "One port".to_string() } else { format!("{many} ports") },
-                plan.topology.port_name(port),
-                pyrrha.queues,
-                if single { String::new() } else { format!(" (up to {most} roots are ahead of a port)") },
-            ),
+            _ => {
+                let of = if single { "sets of roots" } else { "roots" };
+                let needed = ahead.needed.map_or_else(
+                    || format!("more than {} {of} may be ahead", 1 << SETS),
+                    |n| format!("up to {n} {of} may be ahead of a port, and queues = {n} would do"),
+                );
+                format!(
+                    "{ports} ({} first) may need more isolation queues than the {} that they have: {needed}. \
+                     If they run out, roots share one, and the worst case is taken there, that any two do. \
+                     While they do not (in a run's answer no queue is one for several roots), nothing waits for \
+                     a port that a frame names and that is off its way.",
+                    plan.topology.port_name(port),
+                    pyrrha.queues,
+                )
+            }
         });
     }
+    if pyrrha.merging == Merging::Off {
+        notes.push(
+            "With merging = \"off\" a port that turns out to be no root stays one, and holds what goes \
+             through it and not through the root behind it: for who can block whom the worst case is \
+             taken, that every port on the way to a congested one does so."
+                .to_string(),
+        );
+    } else if ahead.short().is_empty() {
+        notes.push(
+            "Who blocks whom is told by the root that frames name. A run also charges waits to the root \
+             that survives: until a MERGE has come, flows wait for a port on their way that was none."
+                .to_string(),
+        );
+    }
     notes
+}
+
+/// Why a circle of a single tier's queues proves nothing, and what queues for each root
+/// would do on the same routes of the flows; nothing of other schemes. `None` if `watch`
+/// does not want to wait.
+///
+/// # Errors
+/// The network is too large.
+pub fn unproved(
+    plan: &Plan,
+    pyrrha: &PyrrhaParams,
+    all: bool,
+    watch: &mut dyn FnMut(usize) -> bool,
+) -> Result<Option<String>, String> {
+    let mut text = "Not proved, and not refuted: queues are for sets of roots here, and one waits for each \
+                    root of its set. The circle needs sets that might stand at the same time; whether they \
+                    ever do is settled while flows run."
+        .to_string();
+    if !all {
+        let hiq = PyrrhaParams { organisation: Organisation::Hiq, ..pyrrha.clone() };
+        let Some(ahead) = of_flows(plan, &hiq, watch) else { return Ok(None) };
+        text += match ahead.graph()?.order() {
+            Some(_) => " With organisation = \"hiq\", a queue for each root, the same routes are proved safe.",
+            None => " With organisation = \"hiq\", a queue for each root, a circle remains.",
+        };
+    }
+    Ok(Some(text))
 }
