@@ -372,7 +372,9 @@ pub fn unproved(
         let hiq = PyrrhaParams { organisation: Organisation::Hiq, ..pyrrha.clone() };
         let Some(ahead) = of_flows(plan, &hiq, watch) else { return Ok(None) };
         text += match ahead.graph()?.order() {
-            Some(_) => " With organisation = \"hiq\", a queue for each root, the same routes are proved safe.",
+            Some(_) => {
+                " With organisation = \"hiq\", a queue for each root, the same routes are proved safe."
+            }
             None => " With organisation = \"hiq\", a queue for each root, a circle remains.",
         };
     }

@@ -305,7 +305,9 @@ impl<'t> Document<'t> {
                 table.remove(*key);
             }
         }
-        T::deserialize(ValueDeserializer::from(value)).map(Some).map_err(|e| self.interpret(path, &e, narrower))
+        T::deserialize(ValueDeserializer::from(value))
+            .map(Some)
+            .map_err(|e| self.interpret(path, &e, narrower))
     }
 
     /// Refuses a list where a table of keys belongs, and more than two ends of a
@@ -355,12 +357,7 @@ impl<'t> Document<'t> {
 
     /// Turns a deserialiser's error into one that says what is allowed; `narrower` tells
     /// the range of a key at `base` that takes whole numbers, if it is documented.
-    fn interpret(
-        &self,
-        base: &str,
-        e: &toml::de::Error,
-        narrower: &dyn Fn(&str) -> Option<String>,
-    ) -> Error {
+    fn interpret(&self, base: &str, e: &toml::de::Error, narrower: &dyn Fn(&str) -> Option<String>) -> Error {
         let span = e.span();
         let mut path = span.as_ref().map_or_else(|| base.to_string(), |s| self.path_of(base, s));
         let message = e.message();

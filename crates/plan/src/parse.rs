@@ -288,7 +288,9 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
             })
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
-        "per-flow-queue" => FlowControl::PerFlowQueue(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
+        "per-flow-queue" => {
+            FlowControl::PerFlowQueue(doc.read_documented("flow_control", &passed)?.unwrap_or_default())
+        }
         "portfc" => FlowControl::PortFc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "pyrrha" => FlowControl::Pyrrha(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         _ => {

@@ -21,10 +21,11 @@ fn network(switches: &str, hosts: &str, links: &[(&str, &str)], slow: (&str, &st
     let own = own.iter().map(|(a, b)| (a.as_str(), b.as_str()));
     for link in links.iter().copied().chain(own) {
         let rate = if link == slow { "100Mbps" } else { "100Gbps" };
-        let _ = writeln!(text, "{{a = \"{}\", b = \"{}\", rate = \"{rate}\", delay = \"1us\"}},", link.0, link.1);
+        let _ =
+            writeln!(text, "{{a = \"{}\", b = \"{}\", rate = \"{rate}\", delay = \"1us\"}},", link.0, link.1);
     }
     text + "]\n[switch]\nbuffer = \"10MB\"\n[flow_control]\nscheme = \"pyrrha\"\nk_pause = \"100kB\"\nk_resume = \"10kB\"\n\
-            [run]\nduration = \"20ms\"\n[transport]\nrto = \"100us\"\n[measure]\nexplain = true\n"
+            [run]\nduration = \"20ms\"\n[transport]\nrto = \"50us\"\n[measure]\nexplain = true\n"
 }
 
 fn flow(src: &str, size: &str) -> String {
@@ -61,25 +62,39 @@ fn a_queue_pair_that_waits_for_a_root_goes_on_when_its_route_leads_elsewhere() {
     assert!(outcome.flows[0].timeouts > 0);
 }
 
-/// The same under PLB, whose senders change the label of a flow after a timeout.
+/// The same under PLB, whose senders change the label of a flow after a timeout: where
+/// the new one leads by the other switch the flow goes on at once, and where it does not
+/// it waits.
 #[test]
 fn a_queue_pair_with_another_label_goes_on() {
     let links = [("A", "P"), ("A", "Q"), ("P", "D"), ("Q", "D")];
-    let text = |seed: u64| {
-        network("APQD", "ad", &links, ("P", "D"))
-            + &flow("a", "1MB")
-            + &format!("[routing]\nload_balancing = \"plb\"\nseed = {seed}\n")
-    };
-    let by = |plan: &Plan| plan.topology.neighbour(plan.hops[plan.flows[0].path as usize + 1]);
-    let plans = (1..30).map(|seed| plan(&text(seed)));
-    let plan = plans.into_iter().find(|plan| plan.topology.nodes[by(plan) as usize].name == "P");
-    let plan = plan.expect("one of 30 begins by P");
-    let outcome = run(&plan);
-    let (completed, paused) = told(&plan, &outcome, 0, "P:1");
-    assert!(paused > RESUMES / 2, "its host was paused for {paused} ps");
-    assert!(completed.is_some_and(|t| t < 5_000_000_000), "{completed:?}");
-    let moves = outcome.plb.as_ref().expect("PLB ran").flows[0];
-    assert!(moves.moves > 0 && moves.by_timeouts > 0, "{moves:?}");
-    // All that was taken is given back: nobody is a root in the end, and nothing waits.
-    assert_eq!(outcome.stop, Stop::AllDone);
+    let mut seen = [0; 2];
+    for seed in 1..40 {
+        let plan = plan(
+            &(network("APQD", "ad", &links, ("P", "D"))
+                + &flow("a", "1MB")
+                + &format!("[routing]\nload_balancing = \"plb\"\nseed = {seed}\n")),
+        );
+        let first = plan.topology.neighbour(plan.hops[plan.flows[0].path as usize + 1]);
+        if plan.topology.nodes[first as usize].name != "P" {
+            continue;
+        }
+        // Not by `run`: its other way is faster than the ideal, which is of its first one.
+        let outcome = xoff_sim::run(&plan, &mut |_| true);
+        let (completed, paused) = told(&plan, &outcome, 0, "P:1");
+        assert!(paused > RESUMES / 2, "seed {seed}: its host was paused for {paused} ps");
+        let changes = outcome.plb.as_ref().expect("PLB ran").flows[0];
+        assert!(changes.by_timeouts > 0, "seed {seed}: {changes:?}");
+        if changes.moves == 0 {
+            assert_eq!(completed, None, "seed {seed}");
+            seen[0] += 1;
+        } else if changes.by_timeouts == 1 {
+            seen[1] += 1;
+            // Before the pause ends. All that was taken is given back.
+            assert!(completed.is_some_and(|t| t < RESUMES), "seed {seed}: {changes:?}, {completed:?}");
+            assert_eq!(outcome.stop, Stop::AllDone, "seed {seed}");
+        }
+    }
+    println!("{seen:?}");
+    assert!(seen[0] > 0 && seen[1] > 2, "{seen:?}");
 }

@@ -93,8 +93,7 @@ fn oracles(cx: &mut Context<'_>) {
 /// Frames of the flow control that take effect when the run is over.
 pub(super) fn late_frames(cx: &mut Context<'_>, response_time: Time, end: Option<Time>) {
     if let Some(end) = end.filter(|&end| response_time >= end) {
-        let message =
-            format!("is longer than the run, which ends at {}: no frame takes effect", Span(end));
+        let message = format!("is longer than the run, which ends at {}: no frame takes effect", Span(end));
         cx.warn("flow_control.response_time".into(), message);
     }
 }

@@ -514,12 +514,7 @@ const CASES: [(u64, [u8; WAYS.len()]); 7] = [
 ];
 
 /// What some cases lead to.
-fn all(
-    organisation: Organisation,
-    merging: Merging,
-    queues: u16,
-    cases: &[(u64, [u8; WAYS.len()])],
-) -> Seen {
+fn all(organisation: Organisation, merging: Merging, queues: u16, cases: &[(u64, [u8; WAYS.len()])]) -> Seen {
     let mut all = Seen::default();
     for &(k, packets) in cases {
         let seen = explore(&params(organisation, merging, k, queues), packets, 2_000_000);
