@@ -272,17 +272,10 @@ pub fn check(
             let pyrrha = roots::pyrrha(plan).expect("the scope is Pyrrha's alone");
             match routes {
                 Routes::Scenario => {}
-                Routes::All => {
+                Routes::All | Routes::AllUnderSingleFailures => {
                     let mut watch =
                         |done, of| watch(Progress { what: "spreading over all routes", done, of });
                     ahead = roots::of_all(plan, pyrrha, &mut router, &places, &explicit, &mut watch)?;
-                }
-                Routes::AllUnderSingleFailures => {
-                    return Err(
-                        "under pyrrha single failures are not examined one by one: check all routes \
-                                (--failures 0), or write the failure into the scenario (`[[failure]]`)"
-                            .to_string(),
-                    );
                 }
             }
             let Some(ahead) = &ahead else { return Ok(None) };
@@ -337,8 +330,16 @@ pub fn check(
         report.failures = Some(failures_report(plan, &found));
         orders = found.orders;
     }
-    if let (Routes::AllUnderSingleFailures, Some(matrix), Some(order)) = (routes, &matrix, &order) {
-        let found = failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?;
+    let examined = match (routes, &order, &matrix, roots::pyrrha(plan).zip(ahead.as_ref())) {
+        (Routes::AllUnderSingleFailures, Some(order), Some(matrix), _) => {
+            Some(failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?)
+        }
+        (Routes::AllUnderSingleFailures, Some(order), _, Some((pyrrha, ahead))) => {
+            Some(roots::examine(plan, pyrrha, &mut router, &down, &context, ahead, order, watch)?)
+        }
+        _ => None,
+    };
+    if let Some(found) = examined {
         let Some(found) = found else { return Ok(None) };
         report.failures = Some(failures_report(plan, &found));
         if let Some(worst) = found.worst {

@@ -28,7 +28,9 @@
 //! port is short of queues if more sets can occur than it has queues; and along all
 //! routes, where sets are not counted, every port is taken to be.
 
+use crate::Progress;
 use crate::all::{MEMORY, Place, Spread};
+use crate::failures::{Context, Failures, SEARCHED, Worst, links, touched, with};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::Ways;
 use std::collections::{BTreeMap, BTreeSet};
@@ -208,19 +210,23 @@ impl Ahead {
         self.add(at, next, beyond);
     }
 
-    /// What packets to a place meet, which take these steps. Goes back from each root.
-    fn spread(&mut self, steps: &BTreeSet<(At, At)>) {
-        let mut before: BTreeMap<At, Vec<At>> = BTreeMap::new();
-        for &(from, to) in steps {
-            before.entry(to).or_default().push(from);
+    /// What packets to a place meet, which take the steps `on`, and may have come to where
+    /// they begin by one of `before`. Goes back from each root.
+    fn spread(&mut self, on: &Steps, before: &Steps) {
+        let mut last: BTreeMap<At, Vec<(At, bool)>> = BTreeMap::new();
+        for (steps, goes_on) in [(on, true), (before, false)] {
+            for &(from, to) in steps {
+                last.entry(to).or_default().push((from, goes_on));
+            }
         }
-        for &root in before.keys() {
+        let roots: BTreeSet<At> = on.iter().map(|step| step.1).collect();
+        for &root in &roots {
             let (mut seen, mut queue) = (BTreeSet::from([root]), vec![root]);
             while let Some(next) = queue.pop() {
-                for &at in before.get(&next).into_iter().flatten().filter(|at| **at != root) {
+                for &(at, goes_on) in last.get(&next).into_iter().flatten().filter(|at| at.0 != root) {
                     let beyond = (next != root).then_some(root.0);
                     self.add(at, next.0, beyond.into_iter());
-                    if seen.insert(at) {
+                    if goes_on && seen.insert(at) {
                         queue.push(at);
                     }
                 }
@@ -228,6 +234,9 @@ impl Ahead {
         }
     }
 }
+
+/// Steps of packets to one place: from a port to the next one.
+type Steps = BTreeSet<(At, At)>;
 
 /// What the plan's flows meet on all their routes; `None` if `watch`, which is told how
 /// many flows have been followed, does not want to wait for it.
@@ -264,11 +273,7 @@ pub fn of_all(
         if !watch(done, places.len()) {
             return Ok(None);
         }
-        let mut steps: BTreeSet<(At, At)> = BTreeSet::new();
-        spread.spread(router, place, &[], &mut |from, to| {
-            steps.insert((from, to));
-        });
-        ahead.spread(&steps);
+        ahead.spread(&steps_to(&mut spread, router, place, &[]), &Steps::new());
         let bytes = (ahead.roots.len() * 16 + ahead.steps.len() * 16) as u64;
         if bytes > MEMORY {
             let most = MEMORY >> 30;
@@ -279,6 +284,104 @@ pub fn of_all(
     }
     ahead.count(pyrrha, true);
     Ok(Some(ahead))
+}
+
+/// The steps of packets to a place, from all hosts and from behind the ports in `under_way`.
+fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_way: &[At]) -> Steps {
+    let mut steps = Steps::new();
+    spread.spread(router, place, under_way, &mut |from, to| {
+        steps.insert((from, to));
+    });
+    steps
+}
+
+/// Examines every single failure on top of an intact network, whose packets meet `intact`
+/// and whose waits have an `order`, like [`crate::failures::examine`]. Packets that are
+/// under way when a link fails have come by the old routes to where they are, and go on by
+/// the new ones; what waits by either is taken together. `None` if `watch` does not want
+/// to wait.
+///
+/// # Errors
+/// The network is too large.
+#[expect(clippy::too_many_arguments, reason = "as its counterpart for lanes, and the parameters")]
+pub fn examine(
+    plan: &Plan,
+    pyrrha: &PyrrhaParams,
+    router: &mut Router,
+    dead: &BTreeSet<PortId>,
+    cx: &Context<'_>,
+    intact: &Ahead,
+    order: &[Wait],
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Option<Failures>, String> {
+    let mut spread = Spread::new(plan, &crate::all::lanes(plan));
+    let touched = touched(plan, router, cx.places, &mut spread);
+    // Static routes stay when the distances change beneath them.
+    let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
+    let apart: Vec<usize> = (0..cx.places.len()).filter(|&i| fixed(&cx.places[i])).collect();
+    let rank: BTreeMap<Wait, usize> = order.iter().zip(0..).map(|(&w, n)| (w, n)).collect();
+    let links = links(plan, router);
+    let mut found = Failures {
+        examined: links.len(),
+        changing: 0,
+        cyclic: Vec::new(),
+        worst: None,
+        orders: vec![(None, order.to_vec())],
+    };
+    for (done, &link) in links.iter().enumerate() {
+        if !watch(Progress { what: "failing links", done, of: links.len() }) {
+            return Ok(None);
+        }
+        let around = touched.get(&link);
+        if around.is_none() && apart.is_empty() {
+            continue;
+        }
+        let mut failed = router.without(&with(plan, dead, link));
+        let mut whole = intact.clone();
+        for &place in around.into_iter().flatten().chain(&apart).collect::<BTreeSet<_>>() {
+            let place = &cx.places[place];
+            let old = steps_to(&mut spread, router, place, &[]);
+            let gone = [link, plan.topology.ports[link as usize].peer];
+            let under_way: Vec<At> = spread.found.iter().copied().filter(|f| !gone.contains(&f.0)).collect();
+            whole.spread(&steps_to(&mut spread, &mut failed, place, &under_way), &old);
+        }
+        whole.count(pyrrha, true);
+        found.changing += usize::from(around.is_some() || whole != *intact);
+        if whole == *intact {
+            continue;
+        }
+        let graph = whole.graph()?;
+        let forwards = |(n, wait): (u32, &Wait)| {
+            let after = |&on: &u32| match (rank.get(wait), rank.get(&graph.waits[on as usize])) {
+                (Some(a), Some(b)) => a < b,
+                _ => false,
+            };
+            graph.next(n).iter().all(after)
+        };
+        if (0..).zip(&graph.waits).all(forwards) {
+            continue;
+        }
+        match graph.order() {
+            Some(order) => found.orders.push((Some(link), order)),
+            None => {
+                found.cyclic.push(link);
+                let lasts = found.worst.as_ref().is_some_and(|w| w.lasting);
+                if !lasts && found.cyclic.len() <= SEARCHED {
+                    let steady = of_all(plan, pyrrha, &mut failed, cx.places, cx.explicit, &mut |_, _| true)?;
+                    let steady = steady.expect("nobody ended it").graph()?;
+                    let lasting = steady.order().is_none();
+                    if lasting || found.worst.is_none() {
+                        let graph = if lasting { steady } else { graph };
+                        found.worst = Some(Worst { link, graph, lasting });
+                    }
+                }
+            }
+        }
+    }
+    if !found.cyclic.is_empty() {
+        found.orders.clear();
+    }
+    Ok(Some(found))
 }
 
 /// Whether `route`, the ports of a route in order, leads from the wait `from` to the
