@@ -425,7 +425,10 @@ pub fn notes(plan: &Plan, pyrrha: &PyrrhaParams, ahead: &Ahead, all: bool) -> Ve
                 let of = if single { "sets of roots" } else { "roots" };
                 let needed = ahead.needed.map_or_else(
                     || format!("more than {} {of} may be ahead", 1 << SETS),
-                    |n| format!("up to {n} {of} may be ahead of a port, and queues = {n} would do"),
+                    |n| {
+                        let enough = if n <= 1_024 { format!(", and queues = {n} would do") } else { String::new() };
+                        format!("up to {n} {of} may be ahead of a port{enough}")
+                    },
                 );
                 format!(
                     "{ports} ({} first) may need more isolation queues than the {} that they have: {needed}. \
