@@ -442,7 +442,8 @@ fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
         );
         let plan = xoff_plan::load("t.toml", text.as_bytes(), &[], &files).expect("a good scenario").plan;
         let outcome = xoff_sim::run(&plan, &mut |_| true);
-        let note = "1 queue paused at the end, some perhaps for good: Pyrrha sends each frame once, and a link loses some.";
+        // Of a host that are the queue of its pairs and that of its packets.
+        let note = "2 queues paused at the end, some perhaps for good: Pyrrha sends each frame once, and a link loses some.";
         (outcome.flows[0].completed.is_some(), says(&plan, &outcome, note))
     };
     assert_eq!(said(0, ""), (true, false));
