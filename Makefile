@@ -11,6 +11,8 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV := $(TARGET)/python
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 60
+SOAK_CASES ?= 400
+PROPTEST_RNG_SEED ?= 1
 
 # Coverage counters for libFuzzer, in flags that a stable compiler takes. With
 # an explicit --target they leave build scripts and macros alone.
@@ -20,7 +22,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test format lint docs unit same-bytes read-run bench repro repro-sweep fuzz clean-fuzz
+.PHONY: help run test format lint docs unit same-bytes read-run bench repro repro-sweep soak fuzz clean-fuzz
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
@@ -28,6 +30,7 @@ help:
 	@echo 'make bench       packet-hops per second on one core'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
+	@echo 'make soak        the properties on SOAK_CASES=$(SOAK_CASES) new random cases each'
 	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make format lint docs unit same-bytes read-run    the steps of make test'
 
@@ -50,8 +53,13 @@ lint:
 docs:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps --quiet
 
+# Properties see the same random cases each time: a change is judged by what it changes.
+# `make soak` looks for new ones.
 unit:
-	$(CARGO) test --locked --workspace
+	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
+
+soak:
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --locked --workspace
 
 # Debug and release builds, and repeats, give the same bytes.
 same-bytes:

@@ -75,9 +75,16 @@ fn memory_peak() -> Option<u64> {
 }
 
 fn cases(criterion: &mut Criterion) {
-    for (name, text, whole) in
-        [("leaf-spine 160, websearch 0.5", LEAF_SPINE, true), ("fat-tree 1024, permutation", FAT_TREE, false)]
-    {
+    // The same under PFC and under Pyrrha, at a load at which many wait.
+    let busy =
+        LEAF_SPINE.replace("load = 0.5", "load = 0.8").replace("[run]", "[switch]\nbuffer = \"20MB\"\n[run]");
+    let pyrrha = busy.replace("\"pfc\"", "\"pyrrha\"");
+    for (name, text, whole) in [
+        ("leaf-spine 160, websearch 0.5", LEAF_SPINE, true),
+        ("fat-tree 1024, permutation", FAT_TREE, false),
+        ("leaf-spine 160, websearch 0.8", &busy, false),
+        ("the same under Pyrrha", &pyrrha, false),
+    ] {
         let plan = plan(text, whole);
         let mut best = f64::INFINITY;
         let mut counters = xoff_sim::outcome::Counters::default();

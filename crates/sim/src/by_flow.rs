@@ -59,9 +59,6 @@ impl Core<'_> {
 #[cold]
 #[inline(never)]
 pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
-    if core.leaves.pulls {
-        return pull::enqueue(core, flow_control, port, id);
-    }
     core.packets[id].set_counted(false);
     if !waits(core, id) {
         let packet = &mut core.packets[id];
@@ -94,8 +91,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
 /// Whether a packet waits in the scheme's queues, rather than in that of ACKs.
 #[inline]
 pub fn waits(core: &Core, id: u32) -> bool {
-    core.packets[id].kind == Kind::Data
-        || matches!(core.leaves.queueing, Queueing::Numbered { acks: true, .. })
+    core.packets[id].kind == Kind::Data || !core.leaves.apart()
 }
 
 /// Takes the packet to send from a group that is ready; [`NONE`] if there is none
@@ -103,9 +99,6 @@ pub fn waits(core: &Core, id: u32) -> bool {
 #[cold]
 #[inline(never)]
 pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
-    if core.leaves.pulls {
-        return pull::serve(core, flow_control, port, queue);
-    }
     let lanes = core.lanes;
     if queue > lanes {
         return serve_own(core, flow_control, port, queue);
@@ -183,7 +176,10 @@ pub fn settle_newcomer(core: &mut Core, flow_control: &mut FlowControl) {
         Newcomer::Gone(flow) => own_left(core, flow_control, flow),
         Newcomer::Answer(id) => {
             let port = core.hops[core.packets[id].hop as usize];
-            enqueue(core, flow_control, port, id);
+            match core.leaves.pulls {
+                true => pull::enqueue(core, flow_control, port, id),
+                false => enqueue(core, flow_control, port, id),
+            }
         }
         Newcomer::Flow(flow) => {
             let mut passing = core.passing_flow(flow);

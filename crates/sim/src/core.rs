@@ -656,7 +656,7 @@ impl Device for Core<'_> {
     }
 
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
-        self.queues[self.leaves.list(self.leaves.numbered(port, lane, queue))].bytes
+        self.pulled_bytes(port, lane, queue)
     }
 
     fn device_of(&self, port: u32) -> u32 {

@@ -55,8 +55,7 @@ fn pyrrha<'w>(world: &World<'w, '_>, port: u32) -> &'w Pyrrha {
 
 /// Bytes in numbered queue `queue` of a port.
 fn bytes(world: &World, port: u32, lane: u8, queue: u16) -> u64 {
-    let core = world.home_of_port(port);
-    core.queues[core.leaves.list(core.leaves.numbered(port, lane, queue))].bytes
+    world.home_of_port(port).pulled_bytes(port, lane, queue)
 }
 
 /// Everything that wants `(port, lane, root)` stopped and may want it for ever.

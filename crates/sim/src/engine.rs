@@ -10,6 +10,7 @@ use crate::outcome::{DropReason, Drops};
 use crate::packet::{Kind, NONE};
 use crate::partition::Partition;
 use crate::port::{Port, Queue, Wire};
+use crate::pull;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
@@ -201,6 +202,9 @@ impl<'a> Engine<'a> {
         let queue = core.discipline.select(eligible, port, &mut core.rounds, |q| {
             let queue = &core.queues[first_queue + q as usize];
             if core.leaves.used() && queue.head == NONE {
+                if core.leaves.pulls && q as usize <= lanes {
+                    return core.packets[core.queues[core.leaves.serving(port, q as usize)].head].size;
+                }
                 let size = |list: &Queue| match q as usize > lanes {
                     true => core.senders[list.head as usize].next_size(),
                     false => core.packets[list.head].size,
@@ -336,6 +340,8 @@ impl<'a> Engine<'a> {
         }
         if core.plain_queues {
             core.append(egress, 1 + lane, id);
+        } else if core.leaves.pulls {
+            pull::enqueue(core, &mut self.flow_control, egress, id);
         } else if core.leaves.used() {
             by_flow::enqueue(core, &mut self.flow_control, egress, id);
         } else {
@@ -354,7 +360,10 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
     let id = if core.leaves.used() && queue > 0 {
         // Whatever the scheme sends meanwhile waits for what is being chosen.
         core.ports[port as usize].pending = true;
-        by_flow::serve(core, flow_control, port, queue)
+        match core.leaves.pulls {
+            true => pull::serve(core, flow_control, port, queue),
+            false => by_flow::serve(core, flow_control, port, queue),
+        }
     } else if queue > core.lanes {
         core.serve_ring(port, queue)
     } else {

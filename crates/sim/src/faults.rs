@@ -241,7 +241,7 @@ pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
 /// leaves: none of those is paused.
 fn waiting(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
     let at = core.ports[port as usize].first_queue as usize + queue;
-    if core.queues[at].head != NONE {
+    if core.queues[at].head != NONE && !core.leaves.pulls {
         return Some(core.dequeue(port, queue));
     }
     let next = if core.leaves.used() { by_flow::drain(core, flow_control, port, queue) } else { None };

@@ -7,7 +7,8 @@
 //! leaf stands in no ring and costs nothing. A leaf's list is a [`Queue`] behind
 //! those of the ports; its state besides is here. The group's own queue keeps
 //! the totals of the group, and ACKs that are not queued by flow: they go first
-//! and are never paused.
+//! and are never paused. Where queues are pulled it is the output queue, queue 0 of
+//! the scheme, and takes its turn as leaves do: see [`crate::pull`].
 //!
 //! Leaves belong to the device of their port. Nothing here is touched, or takes
 //! room, under a scheme that does not queue by flow.
@@ -43,10 +44,24 @@ pub struct Leaf {
 /// The ring of a group.
 #[derive(Clone, Copy, Debug)]
 struct Ring {
-    /// Whose turn it is.
+    /// Whose turn it is among leaves.
     head: u32,
     /// Leaves in it.
     active: u32,
+    /// Where queues are pulled: bytes in the lists of leaves, in the ring or not.
+    bytes: u64,
+    /// Turns that leaves have had since the group's own list had one.
+    turns: u32,
+    /// Bytes that the group's own list may still send in its turn, if it is its turn.
+    own: Option<u32>,
+}
+
+/// Who is to send of a group whose queues are pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The group's own list.
+    Own,
+    Leaf(u32),
 }
 
 /// All leaves and groups of a run; all empty without a scheme that wants them.
@@ -142,7 +157,7 @@ impl Leaves {
             quantum: plan.packet.largest(),
             first,
             leaves,
-            rings: vec![Ring { head: NONE, active: 0 }; groups],
+            rings: vec![Ring { head: NONE, active: 0, bytes: 0, turns: 0, own: None }; groups],
             bases,
             of_flow,
             by_flow,
@@ -153,6 +168,12 @@ impl Leaves {
     #[inline]
     pub fn used(&self) -> bool {
         !self.rings.is_empty()
+    }
+
+    /// Whether ACKs do not wait as data do.
+    #[inline]
+    pub fn apart(&self) -> bool {
+        !matches!(self.queueing, Queueing::Numbered { acks: true, .. })
     }
 
     /// Number of leaves.
@@ -219,6 +240,11 @@ impl Leaves {
         (ring.active > 0).then_some(ring.head)
     }
 
+    /// Bytes in the group's own list, which holds `all` with its leaves.
+    pub fn own_bytes(&self, port: u32, queue: usize, all: u64) -> u64 {
+        all - self.ring(port, queue).bytes
+    }
+
     /// The list of the leaf whose turn it is.
     #[cold]
     pub fn serving(&self, port: u32, queue: usize) -> usize {
@@ -241,6 +267,10 @@ impl Leaves {
         &self.rings[port as usize * 2 * self.lanes + queue - 1]
     }
 
+    fn ring_mut(&mut self, port: u32, queue: usize) -> &mut Ring {
+        &mut self.rings[port as usize * 2 * self.lanes + queue - 1]
+    }
+
     /// The scheme's number of a leaf of `lane`; 0 where leaves have none.
     pub fn number(&self, leaf: u32, lane: u8) -> u16 {
         match self.queueing {
@@ -256,11 +286,11 @@ impl Leaves {
     fn link(&mut self, leaf: u32) -> (u32, u64) {
         let quantum = self.quantum;
         let (port, queue) = (self.leaves[leaf as usize].port, self.leaves[leaf as usize].queue);
-        let ring = &mut self.rings[port as usize * 2 * self.lanes + usize::from(queue) - 1];
+        let ring = self.ring_mut(port, usize::from(queue));
         ring.active += 1;
         let (next, previous) = match ring.head {
             NONE => {
-                ring.head = leaf;
+                (ring.head, ring.turns, ring.own) = (leaf, 0, Some(quantum));
                 (leaf, leaf)
             }
             head => (head, self.leaves[head as usize].previous),
@@ -279,14 +309,55 @@ impl Leaves {
         let (next, previous, port, queue) = (l.next, l.previous, l.port, l.queue);
         self.leaves[previous as usize].next = next;
         self.leaves[next as usize].previous = previous;
-        let ring = &mut self.rings[port as usize * 2 * self.lanes + usize::from(queue) - 1];
+        let quantum = self.quantum;
+        let ring = self.ring_mut(port, usize::from(queue));
         ring.active -= 1;
         if ring.active == 0 {
             ring.head = NONE;
         } else if ring.head == leaf {
             ring.head = next;
+            ring.turn_ends(quantum);
         }
         ring.active == 0
+    }
+
+    /// Who is to send of a group that has a leaf in its ring. The first packets are of
+    /// these sizes: `own` of the group's own list, if it has any, and what `size` tells of a
+    /// list. The own list has a turn whenever each leaf has had one.
+    pub fn turn(
+        &mut self,
+        port: u32,
+        queue: usize,
+        own: Option<u32>,
+        queues: &[Queue],
+        size: impl Fn(&Queue) -> u32,
+    ) -> Turn {
+        let quantum = self.quantum;
+        loop {
+            let ring = self.ring_mut(port, queue);
+            if let Some(deficit) = &mut ring.own {
+                match own {
+                    Some(size) if *deficit >= size => {
+                        *deficit -= size;
+                        return Turn::Own;
+                    }
+                    // What its turns leave is little, and not kept from round to round.
+                    _ => (ring.own, ring.turns) = (None, 0),
+                }
+            }
+            let leaf = ring.head;
+            // What a leaf sends is the own list's first packet, if there is any.
+            let size = own.unwrap_or_else(|| size(&queues[self.first + leaf as usize]));
+            let l = &mut self.leaves[leaf as usize];
+            if l.deficit >= size {
+                return Turn::Leaf(leaf);
+            }
+            l.deficit += quantum;
+            let next = l.next;
+            let ring = self.ring_mut(port, queue);
+            ring.head = next;
+            ring.turn_ends(quantum);
+        }
     }
 
     /// The leaf to serve in a ring that is not empty, and the size of its first
@@ -315,7 +386,27 @@ impl Leaves {
     }
 }
 
+impl Ring {
+    /// A leaf's turn has ended; maybe the next one is that of the group's own list.
+    fn turn_ends(&mut self, quantum: u32) {
+        self.turns += 1;
+        if self.turns >= self.active {
+            self.own = Some(quantum);
+        }
+    }
+}
+
 impl Core<'_> {
+    /// Bytes in queue `number` of a scheme that pulls.
+    pub fn pulled_bytes(&self, port: u32, lane: u8, number: u16) -> u64 {
+        if number > 0 {
+            return self.queues[self.leaves.list(self.leaves.numbered(port, lane, number))].bytes;
+        }
+        let queue = 1 + usize::from(lane);
+        let all = self.queues[self.ports[port as usize].first_queue as usize + queue].bytes;
+        self.leaves.own_bytes(port, queue, all)
+    }
+
     /// A leaf got its first packet or queue pair.
     fn leaf_filled(&mut self, leaf: u32) {
         if !self.leaves.get(leaf).paused {
@@ -356,6 +447,9 @@ impl Core<'_> {
         let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
         group.bytes += size;
         group.peak = group.peak.max(group.bytes);
+        if self.leaves.pulls {
+            self.leaves.ring_mut(port, usize::from(queue)).bytes += size;
+        }
         let list = &mut self.queues[self.leaves.first + leaf as usize];
         list.bytes += size;
         list.peak = list.peak.max(list.bytes);
@@ -383,6 +477,9 @@ impl Core<'_> {
         }
         let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
         group.bytes -= size;
+        if self.leaves.pulls {
+            self.leaves.ring_mut(port, usize::from(queue)).bytes -= size;
+        }
         group.data_packets += u64::from(packet.kind == Kind::Data);
         if let Some(oracle) = &mut self.blocking {
             oracle.packet_leaves(self.leaves.list(leaf), id, packet, self.plan);

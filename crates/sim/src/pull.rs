@@ -1,12 +1,14 @@
-//! Queues that are pulled (Pyrrha): a packet joins an isolation queue, and when its turn
-//! comes there it goes on to a further one, or behind the packets of queue 0, whose
-//! first one is sent in its place. A turn that leads into a paused queue sends nothing
+//! Queues that are pulled (Pyrrha): a packet joins an isolation queue, a leaf, and when
+//! its turn comes there it goes on to a further one, or behind the packets of queue 0,
+//! the group's own list, whose first one is sent in its place. A turn that leads into a paused queue sends nothing
 //! and takes no time on the wire. A host's queue pairs move alike, until they stand in
 //! the queue that is theirs by what is paused now.
 
 use crate::by_flow::{own_left, waits};
 use crate::core::Core;
+use crate::leaves::{Leaf, Turn};
 use crate::packet::{Kind, NONE};
+use xoff_schemes::flow_control::pyrrha::Pyrrha;
 use xoff_schemes::flow_control::{FlowControl, Passing};
 
 /// Puts a packet into its queue of `port`; it is charged to its ingress already. The
@@ -17,37 +19,48 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     packet.set_upstream(0);
     let lane = packet.lane;
     if !waits(core, id) {
-        return core.enqueue(port, 1 + usize::from(lane), id);
+        // ACKs that go apart stand where the output queue would be a leaf.
+        return core.leaf_append(core.leaves.numbered(port, lane, 0), id);
     }
-    let FlowControl::Pyrrha(pyrrha) = flow_control else { unreachable!("whoever pulls is Pyrrha") };
-    if pyrrha.is_quiet(port, lane) {
-        // It can only join queue 0, and nobody cares while that is short.
-        let leaf = core.leaves.numbered(port, lane, 0);
-        core.leaf_append(leaf, id);
-        if core.queues[core.leaves.list(leaf)].bytes <= pyrrha.k_pause(port) {
+    let quiet = pyrrha(flow_control).quiet_up_to(port, lane);
+    if quiet > 0 {
+        // It can only join the output queue, and nobody cares while that is short.
+        let queue = 1 + usize::from(lane);
+        core.enqueue(port, queue, id);
+        let all = core.queues[core.ports[port as usize].first_queue as usize + queue].bytes;
+        if all <= quiet || core.pulled_bytes(port, lane, 0) <= quiet {
             return;
         }
         let mut passing = core.passing(port, id);
-        return told(core, flow_control, leaf, &mut passing);
+        return told(core, flow_control, &mut passing);
     }
     let mut passing = core.passing(port, id);
     passing.queue = flow_control.classify(core, &mut passing);
     join(core, flow_control, id, &mut passing);
 }
 
+fn pyrrha(flow_control: &mut FlowControl) -> &mut Pyrrha {
+    match flow_control {
+        FlowControl::Pyrrha(pyrrha) => pyrrha,
+        _ => unreachable!("whoever pulls is Pyrrha"),
+    }
+}
+
 /// A packet joins the queue that the scheme has chosen.
 fn join(core: &mut Core, flow_control: &mut FlowControl, id: u32, passing: &mut Passing) {
     core.packets[id].set_upstream(passing.passed);
-    let leaf = core.leaves.numbered(passing.port, passing.lane, passing.queue);
-    core.leaf_append(leaf, id);
-    told(core, flow_control, leaf, passing);
+    match passing.queue {
+        0 => core.enqueue(passing.port, 1 + usize::from(passing.lane), id),
+        number => core.leaf_append(core.leaves.numbered(passing.port, passing.lane, number), id),
+    }
+    told(core, flow_control, passing);
 }
 
-/// Tells the scheme that a packet has joined `leaf`.
-fn told(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, passing: &mut Passing) {
-    passing.queued = core.queues[core.leaves.list(leaf)].bytes;
+/// Tells the scheme that a packet has joined its queue.
+fn told(core: &mut Core, flow_control: &mut FlowControl, passing: &mut Passing) {
+    passing.queued = core.pulled_bytes(passing.port, passing.lane, passing.queue);
     if let Some(oracle) = &mut core.blocking {
-        oracle.grows(leaf);
+        oracle.grows(core.leaves.numbered(passing.port, passing.lane, passing.queue));
     }
     flow_control.enqueued(core, passing);
     if let Some(oracle) = &mut core.blocking {
@@ -55,26 +68,44 @@ fn told(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, passing: &mu
     }
 }
 
-/// Takes the first packet of a leaf.
-fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
-    let port = core.leaves.get(leaf).port;
-    let id = core.leaf_take(leaf);
-    let lane = core.packets[id].lane;
-    let number = core.leaves.number(leaf, lane);
-    let FlowControl::Pyrrha(pyrrha) = flow_control else { unreachable!("whoever pulls is Pyrrha") };
-    if number > 0 || !pyrrha.is_quiet(port, lane) {
-        let mut passing = core.passing(port, id);
-        passing.queue = number;
-        passing.queued = core.queues[core.leaves.list(leaf)].bytes;
-        flow_control.left(core, &mut passing);
+/// Takes the first packet of the output queue.
+fn take_first(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    let id = core.dequeue(port, queue);
+    if core.leaves.active(port, queue) > 0 {
+        core.ports[port as usize].ready |= 1 << queue;
+    }
+    if pyrrha(flow_control).quiet_up_to(port, (queue - 1) as u8) == 0 {
+        left(core, flow_control, port, id, 0);
     }
     id
 }
 
-/// Takes the first packet that waits in a group's leaves, in whatever order; those of
-/// its own list excepted.
+/// Takes the first packet of a leaf.
+fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
+    let port = core.leaves.get(leaf).port;
+    let id = core.leaf_take(leaf);
+    match core.leaves.number(leaf, core.packets[id].lane) {
+        // An ACK that goes apart.
+        0 => {}
+        number => left(core, flow_control, port, id, number),
+    }
+    id
+}
+
+/// Tells the scheme that a packet has left a queue.
+fn left(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, number: u16) {
+    let mut passing = core.passing(port, id);
+    passing.queue = number;
+    passing.queued = core.pulled_bytes(port, passing.lane, number);
+    flow_control.left(core, &mut passing);
+}
+
+/// Takes the first packet that waits in a group, in whatever order of its queues.
 #[cold]
 pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
+    if core.queues[core.ports[port as usize].first_queue as usize + queue].head != NONE {
+        return Some(take_first(core, flow_control, port, queue));
+    }
     let leaf = core.leaves.first(port, queue)?;
     Some(take(core, flow_control, leaf))
 }
@@ -86,25 +117,37 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     if queue > core.lanes {
         return serve_own(core, flow_control, port, queue);
     }
-    let first = core.queues[core.ports[port as usize].first_queue as usize + queue].head;
-    if first != NONE {
-        let id = core.dequeue(port, queue);
-        if core.leaves.active(port, queue) > 0 {
-            core.ports[port as usize].ready |= 1 << queue;
-        }
-        return id;
+    let quiet = pyrrha(flow_control).quiet_up_to(port, (queue - 1) as u8) > 0;
+    if quiet && !core.leaves.apart() {
+        debug_assert_eq!(core.leaves.active(port, queue), 0, "what waits apart waits for a root");
+        return core.dequeue(port, queue);
     }
-    if matches!(flow_control, FlowControl::Pyrrha(pyrrha) if pyrrha.pushes()) {
+    if core.leaves.active(port, queue) == 0 {
+        return take_first(core, flow_control, port, queue);
+    }
+    serve_in_turn(core, flow_control, port, queue)
+}
+
+/// The same, where leaves stand in the ring.
+fn serve_in_turn(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    let lane = (queue - 1) as u8;
+    let apart = core.leaves.numbered(port, lane, 0);
+    if core.leaves.apart() && core.queues[core.leaves.list(apart)].head != NONE {
+        return take(core, flow_control, apart);
+    }
+    if pyrrha(flow_control).pushes() {
         push(core, flow_control, port, queue);
     }
+    let at = core.ports[port as usize].first_queue as usize + queue;
     while core.leaves.active(port, queue) > 0 {
         let packets = &core.packets;
-        let (leaf, _) = core.leaves.settle(port, queue, &core.queues, |q| packets[q.head].size);
-        let lane = (queue - 1) as u8;
-        let id = match core.leaves.number(leaf, lane) {
-            0 => take(core, flow_control, leaf),
-            _ => pull(core, flow_control, leaf, lane),
+        let first = core.queues[at].head;
+        let own = (first != NONE).then(|| packets[first].size);
+        let leaf = match core.leaves.turn(port, queue, own, &core.queues, |q| packets[q.head].size) {
+            Turn::Own => return take_first(core, flow_control, port, queue),
+            Turn::Leaf(leaf) => leaf,
         };
+        let id = pull(core, flow_control, leaf, lane);
         if id != NONE {
             let size = core.packets[id].size;
             let leaf = core.leaves.get_mut(leaf);
@@ -112,7 +155,10 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
             return id;
         }
     }
-    NONE
+    match core.queues[at].head {
+        NONE => NONE,
+        _ => take_first(core, flow_control, port, queue),
+    }
 }
 
 /// Every isolation queue that may send gives its first packet to the one that it goes on
@@ -121,13 +167,12 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) {
     let lane = (queue - 1) as u8;
     for leaf in core.leaves.ring_of(port, queue) {
-        let number = core.leaves.number(leaf, lane);
-        if number == 0 || core.queues[core.leaves.list(leaf)].head == NONE {
+        if core.queues[core.leaves.list(leaf)].head == NONE {
             continue;
         }
         let id = take(core, flow_control, leaf);
         let mut passing = core.passing(port, id);
-        passing.queue = number;
+        passing.queue = core.leaves.number(leaf, lane);
         passing.passed = core.packets[id].upstream();
         passing.queue = flow_control.onward(core, &mut passing);
         core.moved(leaf, id);
@@ -139,30 +184,29 @@ fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize
 /// It is the turn of an isolation queue: its first packet goes on, and so does what it
 /// pushes ahead. Answers the packet to send, or [`NONE`].
 fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8) -> u32 {
-    let port = core.leaves.get(leaf).port;
+    let &Leaf { port, queue, .. } = core.leaves.get(leaf);
+    let queue = usize::from(queue);
     loop {
-        let number = core.leaves.number(leaf, lane);
         let id = take(core, flow_control, leaf);
         let mut passing = core.passing(port, id);
-        passing.queue = number;
+        passing.queue = core.leaves.number(leaf, lane);
         passing.passed = core.packets[id].upstream();
         let next = flow_control.onward(core, &mut passing);
-        let to = core.leaves.numbered(port, lane, next);
         if next == 0 {
-            if core.queues[core.leaves.list(to)].head == NONE {
+            if core.queues[core.ports[port as usize].first_queue as usize + queue].head == NONE {
                 return id;
             }
-            core.leaf_append(to, id);
+            core.enqueue(port, queue, id);
             core.moved(leaf, id);
-            return take(core, flow_control, to);
+            return take_first(core, flow_control, port, queue);
         }
         core.moved(leaf, id);
         passing.queue = next;
         join(core, flow_control, id, &mut passing);
-        if core.leaves.get(to).paused {
+        leaf = core.leaves.numbered(port, lane, next);
+        if core.leaves.get(leaf).paused {
             return NONE;
         }
-        leaf = to;
     }
 }
 
@@ -173,8 +217,14 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         let (leaf, size) =
             core.leaves.settle(port, queue, &core.queues, |q| senders[q.head as usize].next_size());
         let flow = core.queues[core.leaves.list(leaf)].head;
+        let lane = (queue - 1 - core.lanes) as u8;
+        let scheme = pyrrha(flow_control);
+        let free = core.leaves.numbered(port, lane, scheme.free_pairs());
+        if scheme.quiet_up_to(port, lane) > 0 && leaf == free {
+            return make(core, flow_control, leaf, size);
+        }
         let mut passing = core.passing_flow(flow);
-        passing.queue = core.leaves.number(leaf, passing.lane);
+        passing.queue = core.leaves.number(leaf, lane);
         let now = flow_control.onward(core, &mut passing);
         let to = core.leaves.numbered(port, passing.lane, now);
         if to != leaf {
@@ -190,16 +240,24 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
             // By a root that has come to share its queue just now.
             continue;
         }
-        core.leaves.get_mut(leaf).deficit -= size;
-        let id = core.serve_ring(port, queue);
-        let at = core.ports[port as usize].first_queue as usize + queue;
-        core.queues[at].data_packets += 1;
-        if !core.senders[flow as usize].ready() {
-            own_left(core, flow_control, flow);
-        }
-        return id;
+        return make(core, flow_control, leaf, size);
     }
     NONE
+}
+
+/// The first queue pair of a leaf makes its packet.
+fn make(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, size: u32) -> u32 {
+    let l = core.leaves.get_mut(leaf);
+    l.deficit -= size;
+    let (port, queue) = (l.port, usize::from(l.queue));
+    let flow = core.queues[core.leaves.list(leaf)].head;
+    let id = core.serve_ring(port, queue);
+    let at = core.ports[port as usize].first_queue as usize + queue;
+    core.queues[at].data_packets += 1;
+    if !core.senders[flow as usize].ready() {
+        own_left(core, flow_control, flow);
+    }
+    id
 }
 
 impl Core<'_> {

@@ -12,9 +12,13 @@
 //! Which isolation queue's turn it is, and which of two links is faster, is open: every
 //! choice is made. So this covers what any scheduler and any delays could do.
 
+use super::port::State;
 use super::*;
+use crate::flow_control::{ControlFrame, Onward};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use xoff_wire::queue_pause::Target;
+use xoff_wire::root_pause::RootPauseFrame;
 
 const SIZE: u64 = 1_000;
 /// By port: its device, and the port at the other end of its link.
@@ -185,8 +189,8 @@ impl World {
     /// one in ten million.
     fn key(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        let Pyrrha { ports, trees, flows, .. } = &self.pyrrha;
-        (ports, trees, flows, &self.net).hash(&mut hasher);
+        let Pyrrha { ports, quiet_up_to, trees, flows, .. } = &self.pyrrha;
+        (ports, quiet_up_to, trees, flows, &self.net).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -364,13 +368,11 @@ impl World {
 
     /// Nothing is left of anything.
     fn is_at_rest(&self) -> bool {
-        let Pyrrha { ports, trees, flows, .. } = &self.pyrrha;
-        let idle = |p: &PortState| {
-            p.quiet && !p.claimed && p.unarmed.is_none() && p.holding.is_empty() && p.entries.is_empty()
-        };
+        let Pyrrha { ports, quiet_up_to, trees, flows, .. } = &self.pyrrha;
         self.net.queues.is_empty()
             && self.net.paused.is_empty()
-            && ports.iter().all(idle)
+            && ports.iter().all(PortState::is_quiet)
+            && *quiet_up_to == self.pyrrha.params.k_pause
             && *trees == Trees::default()
             && flows.is_empty()
             && self.net.out == self.net.sent

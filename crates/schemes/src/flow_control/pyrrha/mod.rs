@@ -95,18 +95,19 @@
 //! **Lost frames.** The paper sends each word once. What a link loses is lost.
 
 mod port;
+mod queues;
 mod seen;
 mod trees;
+mod words;
 
 use super::pfc::{Pfc, PfcParams};
-use super::{ControlFrame, Device, Onward, Passing};
-use port::{Entry, FlowPlaces, PortState, State, later};
+use super::{Device, Passing};
+use port::{FlowPlaces, PortState};
 pub use seen::Ahead;
 use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
-use xoff_wire::queue_pause::Target;
-use xoff_wire::root_pause::{RootId, RootPauseFrame, Word};
+use xoff_wire::root_pause::RootId;
 
 /// How isolation queues are organised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -257,6 +258,8 @@ pub struct Pyrrha {
     priorities: Vec<u8>,
     /// By port and lane.
     ports: Vec<PortState>,
+    /// The same: see [`Pyrrha::quiet_up_to`].
+    quiet_up_to: Vec<u64>,
     trees: Trees,
     /// Single tier: where the last packets of flows wait.
     flows: FlowPlaces,
@@ -271,6 +274,7 @@ impl Pyrrha {
             params: params.clone(),
             priorities: priorities.to_vec(),
             ports: vec![PortState::default(); ports * priorities.len()],
+            quiet_up_to: params.k_pause.iter().flat_map(|&k| priorities.iter().map(move |_| k)).collect(),
             trees: Trees::default(),
             flows: FlowPlaces::default(),
             pfc: params.pfc.map(|pfc| Pfc::new(pfc, ports, priorities)),
@@ -287,17 +291,24 @@ impl Pyrrha {
         At { port, lane, index: port as usize * self.priorities.len() + usize::from(lane) }
     }
 
-    /// Whether an arriving packet can only join the OQ of a port, and be of no interest
-    /// there while the OQ holds no more than K_pause.
+    /// Bytes that the OQ of a port may hold while nothing but its length matters there:
+    /// packets only join and leave the OQ, and nobody need be told of them. 0 while more
+    /// matters.
     #[inline]
-    pub fn is_quiet(&self, port: u32, lane: u8) -> bool {
-        self.ports[port as usize * self.priorities.len() + usize::from(lane)].quiet
+    pub fn quiet_up_to(&self, port: u32, lane: u8) -> u64 {
+        self.quiet_up_to[port as usize * self.priorities.len() + usize::from(lane)]
     }
 
-    /// K_pause of a port.
+    /// Queue pairs that wait for nobody stand in this queue of their host's.
     #[inline]
-    pub fn k_pause(&self, port: u32) -> u64 {
-        self.params.k_pause[port as usize]
+    pub fn free_pairs(&self) -> u16 {
+        self.own()
+    }
+
+    /// Something may have begun or ended to matter at a port.
+    fn settle_quiet(&mut self, at: At) {
+        let quiet = self.ports[at.index].is_quiet();
+        self.quiet_up_to[at.index] = if quiet { self.params.k_pause[at.port as usize] } else { 0 };
     }
 
     /// As [`Variant::push`].
@@ -339,596 +350,6 @@ impl Pyrrha {
         };
         self.tally.moves += u64::from(next > 0);
         next
-    }
-
-    /// Single tier: the queue that a packet whose turn has come goes on to.
-    fn next_set(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
-        packet.passed = 1;
-        if let Some(queue) = self.flows.before(packet) {
-            return queue;
-        }
-        let mut roots = self.matched(device, at, packet.hop);
-        let own = self.ports[at.index].queue_roots(packet.queue).to_vec();
-        if roots.iter().all(|root| own.contains(root)) {
-            return 0;
-        }
-        let queue = self.assign(device, at, &roots);
-        if !self.flows.is_behind(packet, queue) {
-            return queue;
-        }
-        // Later ones of its flow wait there: it needs a queue of its own before it.
-        roots.extend(own);
-        roots.sort_unstable();
-        roots.dedup();
-        let queue = self.assign(device, at, &roots);
-        if self.flows.is_behind(packet, queue) { 0 } else { queue }
-    }
-
-    /// Hierarchical: the IQ of the next root on the packet's way.
-    fn next_level(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
-        let mut distance = u32::from(packet.passed);
-        loop {
-            distance += 1;
-            let root = match device.onward(packet.hop, distance) {
-                Onward::Port(root) => root,
-                Onward::Unknown => continue,
-                Onward::End => return 0,
-            };
-            let hard = self.params.merging == Merging::Hard;
-            let Some(entry) = self.ports[at.index].entry(root).filter(|e| e.takes_packets(hard)) else {
-                continue;
-            };
-            packet.passed = distance as u16;
-            return match entry.queue {
-                Some(queue) => queue,
-                None => {
-                    let queue = self.assign(device, at, &[root]);
-                    self.ports[at.index].entry_mut(root).expect("found above").queue = Some(queue);
-                    queue
-                }
-            };
-        }
-    }
-
-    /// Single tier: the queue of an arriving packet.
-    fn set_queue(&mut self, device: &mut impl Device, at: At, packet: &Passing) -> u16 {
-        let state = &self.ports[at.index];
-        let merges = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
-        let hard = self.params.merging == Merging::Hard;
-        let last = self.flows.last(packet);
-        if let Some(queue) = last.filter(|&queue| !(hard && state.queue_roots(queue).iter().any(merges))) {
-            return queue;
-        }
-        let roots = self.matched(device, at, packet.hop);
-        if roots.is_empty() { 0 } else { self.assign(device, at, &roots) }
-    }
-
-    /// The paused roots on the way behind `hop`, in order of their number.
-    fn matched(&self, device: &impl Device, at: At, hop: u32) -> Vec<u32> {
-        let mut roots = Vec::new();
-        for distance in 1.. {
-            match device.onward(hop, distance) {
-                Onward::End => break,
-                Onward::Unknown => {}
-                Onward::Port(root) => {
-                    if self.ports[at.index].entry(root).is_some_and(|e| e.state == State::Paused) {
-                        roots.push(root);
-                    }
-                }
-            }
-        }
-        roots.sort_unstable();
-        // A loop crosses it again and again.
-        roots.dedup();
-        roots
-    }
-
-    /// A host's queue pair waits in the IQ of the nearest root on its way that is paused.
-    fn gate(&mut self, device: &mut impl Device, at: At, pair: &Passing) -> u16 {
-        for distance in 1.. {
-            let root = match device.onward(pair.hop, distance) {
-                Onward::Port(root) => root,
-                Onward::Unknown => continue,
-                Onward::End => break,
-            };
-            let Some(entry) = self.ports[at.index].entry(root).filter(|e| e.state == State::Paused) else {
-                continue;
-            };
-            return match entry.queue {
-                Some(queue) => queue,
-                None => {
-                    let queue = self.assign(device, at, &[root]);
-                    self.ports[at.index].entry_mut(root).expect("found above").queue = Some(queue);
-                    queue
-                }
-            };
-        }
-        0
-    }
-
-    /// The queue of a set of roots, a new one if need be.
-    fn assign(&mut self, device: &mut impl Device, at: At, roots: &[u32]) -> u16 {
-        let state = &mut self.ports[at.index];
-        if let Some(queue) = state.queue_of(roots) {
-            return queue;
-        }
-        let (queue, shared) = state.assign(roots, self.params.queues);
-        self.tally.shared += u64::from(shared);
-        let lanes = self.priorities.len();
-        let of_port = &self.ports[at.port as usize * lanes..][..lanes];
-        let in_use = of_port.iter().map(PortState::queues_in_use).sum();
-        let peak = &mut self.tally.peak_queues[at.port as usize];
-        *peak = (*peak).max(in_use);
-        self.settle(device, at, queue);
-        queue
-    }
-
-    /// Pauses or resumes a queue as its roots are.
-    fn settle(&mut self, device: &mut impl Device, at: At, queue: u16) {
-        let state = &mut self.ports[at.index];
-        let mut cause = state.paused_root(queue);
-        let was = state.iq(queue).paused;
-        if let Some(root) = was.filter(|&root| state.entry(root).is_some_and(|e| e.state == State::Paused)) {
-            // It goes on for the root that it has been paused for.
-            cause = Some(root);
-        }
-        if was == cause {
-            return;
-        }
-        state.iq_mut(queue).paused = cause;
-        let own = self.params.places.host[at.port as usize].then_some(self.own() + queue);
-        for number in [Some(queue), own].into_iter().flatten() {
-            if was.is_some() {
-                device.resume_queue(at.port, at.lane, Target::Queue(number));
-            }
-            if let Some(root) = cause {
-                device.pause_queue_for(at.port, at.lane, number, root);
-            }
-        }
-    }
-
-    /// The same of all queues of a root.
-    fn settle_all(&mut self, device: &mut impl Device, at: At, root: u32) {
-        for queue in self.ports[at.index].queues_of(root) {
-            self.settle(device, at, queue);
-        }
-    }
-
-    /// A packet (or queue pair) joined a queue; it arrived, or moved to an IQ.
-    pub(super) fn enqueued(&mut self, device: &mut impl Device, packet: &Passing) {
-        let at = self.at(packet.port, packet.lane);
-        if packet.own {
-            let queue = packet.queue - self.own();
-            if queue > 0 {
-                self.ports[at.index].iq_mut(queue).members += 1;
-            }
-            return;
-        }
-        if packet.queue == 0 {
-            return self.joined_oq(device, at, packet);
-        }
-        let state = &mut self.ports[at.index];
-        let iq = state.iq_mut(packet.queue);
-        iq.members += 1;
-        iq.bytes = packet.queued;
-        let single = self.params.organisation == Organisation::SingleTier;
-        if single {
-            self.flows.joined(packet, packet.passed > 0);
-        }
-        let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
-        let counted = ingress.filter(|_| self.params.variant.count_by_ingress);
-        let counted = counted.map(|i| iq.count(i, u64::from(packet.size), true));
-        let k_pause = self.params.k_pause[at.port as usize];
-        if packet.queued > k_pause && state.merges_away(packet.queue) {
-            return self.joined_oq(device, at, packet);
-        }
-        let Some(ingress) = ingress else { return };
-        let length = counted.unwrap_or(packet.queued);
-        if length <= k_pause {
-            return;
-        }
-        if !single {
-            if let Onward::Port(root) = device.onward(packet.hop, packet.passed.into()) {
-                self.hold(device, at, root, ingress);
-            }
-            return;
-        }
-        let roots = state.queue_roots(packet.queue).to_vec();
-        let paused = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::Paused);
-        let some = roots.iter().any(paused);
-        let causes: Vec<u32> = roots.iter().copied().filter(|root| !some || paused(root)).collect();
-        for root in causes {
-            self.hold(device, at, root, ingress);
-        }
-    }
-
-    /// A packet arrived at the OQ.
-    fn joined_oq(&mut self, device: &mut impl Device, at: At, packet: &Passing) {
-        let k_pause = self.params.k_pause[at.port as usize];
-        let state = &mut self.ports[at.index];
-        if let Some(since) = &mut state.unarmed {
-            *since += u64::from(packet.size);
-        }
-        if packet.queued <= k_pause {
-            return;
-        }
-        if state.claimed {
-            let Some(ingress) = packet.ingress.filter(|&i| !is_deaf(&self.params, i)) else { return };
-            if !state.holding.contains(&ingress) {
-                state.holding.push(ingress);
-                let id = self.params.places.id(at.port, state.epoch);
-                self.ask(device, at, at.port, id, ingress);
-            }
-        } else if self.params.variant.reclaim_at_once || state.unarmed.is_none_or(|since| since > k_pause) {
-            state.claimed = true;
-            state.unarmed = None;
-            state.epoch = state.epoch.wrapping_add(1);
-            state.quiet = false;
-            self.tally.claims += 1;
-        }
-    }
-
-    /// The queue of `root` at a port wants `ingress` paused.
-    fn hold(&mut self, device: &mut impl Device, at: At, root: u32, ingress: u32) {
-        let Some(entry) = self.ports[at.index].entry_mut(root) else { return };
-        if entry.state == State::SoftMerging || entry.holding.contains(&ingress) {
-            return;
-        }
-        entry.holding.push(ingress);
-        let id = self.params.places.id(root, entry.epoch);
-        self.ask(device, at, root, id, ingress);
-    }
-
-    /// One more queue of the device wants the neighbour at `ingress` to stop for `root`.
-    fn ask(&mut self, device: &mut impl Device, at: At, root: u32, id: RootId, ingress: u32) {
-        let key = (device.device_of(at.port), at.lane, root);
-        if let Some(sequence) = self.trees.hold(key, ingress) {
-            self.send(device, ingress, at.lane, Word::Pause, id, sequence);
-        }
-    }
-
-    /// Queues of `at` let all go that they have stopped for `root`.
-    fn let_go(&mut self, device: &mut impl Device, at: At, root: u32, epoch: u16, holding: Vec<u32>) {
-        let key = (device.device_of(at.port), at.lane, root);
-        let id = self.params.places.id(root, epoch);
-        for ingress in holding {
-            if let Some(sequence) = self.trees.let_go(key, ingress) {
-                self.send(device, ingress, at.lane, Word::Resume, id, sequence);
-            }
-        }
-    }
-
-    fn send(
-        &mut self,
-        device: &mut impl Device,
-        port: u32,
-        lane: u8,
-        word: Word,
-        root: RootId,
-        sequence: u16,
-    ) {
-        match word {
-            Word::Merge { .. } => self.tally.merges += 1,
-            Word::Release => {
-                let host = self.params.places.host[port as usize];
-                if host && self.params.variant.hosts_are_no_leaves {
-                    return;
-                }
-                self.tally.releases += 1;
-                self.tally.host_releases += u64::from(host);
-            }
-            Word::Pause | Word::Resume => {}
-        }
-        let priority = self.priorities[usize::from(lane)];
-        device.send_control(port, ControlFrame::RootPause(RootPauseFrame { word, root, priority, sequence }));
-    }
-
-    /// A packet (or queue pair) left a queue: for the wire, or for another queue.
-    pub(super) fn left(&mut self, device: &mut impl Device, packet: &Passing) {
-        let at = self.at(packet.port, packet.lane);
-        let k_resume = self.params.k_resume[at.port as usize];
-        let queue = if packet.own { packet.queue - self.own() } else { packet.queue };
-        if queue == 0 {
-            if !packet.own && packet.queued <= k_resume {
-                self.drained_oq(device, at);
-            }
-            return;
-        }
-        let iq = self.ports[at.index].iq_mut(queue);
-        iq.members -= 1;
-        if !packet.own {
-            iq.bytes = packet.queued;
-            if self.params.organisation == Organisation::SingleTier {
-                self.flows.left(packet);
-            }
-        }
-        let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
-        if let Some(ingress) = ingress.filter(|_| self.params.variant.count_by_ingress)
-            && self.ports[at.index].iq_mut(queue).count(ingress, u64::from(packet.size), false) <= k_resume
-        {
-            self.drained_of(device, at, queue, ingress);
-        }
-        let state = &self.ports[at.index];
-        let empty = state.iq(queue).members == 0;
-        if state.claimed
-            && state.iq(queue).bytes <= k_resume
-            && state.merges_away(queue)
-            && device.queue_bytes(at.port, at.lane, 0) <= k_resume
-        {
-            self.drained_oq(device, at);
-        }
-        let state = &self.ports[at.index];
-        if empty || state.iq(queue).bytes <= k_resume && state.holds_for(queue) {
-            for root in state.queue_roots(queue).to_vec() {
-                self.drained(device, at, root);
-                if empty {
-                    self.try_release(device, at, root);
-                }
-            }
-        }
-    }
-
-    /// The OQ is down to K_resume: nobody waits for it, unless a queue that is emptied
-    /// into it is longer.
-    fn drained_oq(&mut self, device: &mut impl Device, at: At) {
-        let state = &mut self.ports[at.index];
-        if state.quiet {
-            return;
-        }
-        state.unarmed = None;
-        if state.long_merging(self.params.k_resume[at.port as usize]) {
-            return;
-        }
-        let (epoch, holding) = (state.epoch, std::mem::take(&mut state.holding));
-        self.let_go(device, at, at.port, epoch, holding);
-        self.try_unroot(device, at);
-    }
-
-    /// Those whom the queues of `root` have stopped may go on, if these are short now.
-    fn drained(&mut self, device: &mut impl Device, at: At, root: u32) {
-        let k_resume = self.params.k_resume[at.port as usize];
-        let state = &mut self.ports[at.index];
-        if state.queues_of(root).iter().any(|&queue| state.iq(queue).bytes > k_resume) {
-            return;
-        }
-        let Some(entry) = state.entry_mut(root) else { return };
-        let (epoch, holding) = (entry.epoch, std::mem::take(&mut entry.holding));
-        self.let_go(device, at, root, epoch, holding);
-    }
-
-    /// What has come from `ingress` to `queue` is little now.
-    fn drained_of(&mut self, device: &mut impl Device, at: At, queue: u16, ingress: u32) {
-        for root in self.ports[at.index].queue_roots(queue).to_vec() {
-            let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
-            if let Some(held) = entry.holding.iter().position(|&i| i == ingress) {
-                entry.holding.swap_remove(held);
-                let epoch = entry.epoch;
-                self.let_go(device, at, root, epoch, vec![ingress]);
-            }
-        }
-    }
-
-    /// A root disappears when its OQ is down to K_resume and nobody upstream has an IQ
-    /// for it. Told when the former is so.
-    fn try_unroot(&mut self, device: &mut impl Device, at: At) {
-        let claimed = self.ports[at.index].claimed;
-        if claimed && !self.any((device.device_of(at.port), at.lane, at.port)) {
-            self.ports[at.index].claimed = false;
-        }
-        self.ports[at.index].set_quiet();
-    }
-
-    /// Whether anybody upstream has something assigned to a root.
-    fn any(&self, key: trees::Key) -> bool {
-        let all = !self.params.variant.hosts_are_no_leaves;
-        self.trees.any(key, |ingress| all || !self.params.places.to_host[ingress as usize])
-    }
-
-    /// An IQ is given back: Figure 6.
-    fn try_release(&mut self, device: &mut impl Device, at: At, root: u32) {
-        let key = (device.device_of(at.port), at.lane, root);
-        let state = &self.ports[at.index];
-        let Some(entry) = state.entry(root) else { return };
-        let empty = state.queues_of(root).iter().all(|&queue| state.iq(queue).members == 0);
-        if entry.state == State::Paused || !empty || self.any(key) {
-            return;
-        }
-        let Entry { epoch, sequence, holding, .. } = self.ports[at.index].remove(root);
-        self.let_go(device, at, root, epoch, holding);
-        let id = self.params.places.id(root, epoch);
-        self.send(device, at.port, at.lane, Word::Release, id, sequence);
-        self.ports[at.index].set_quiet();
-    }
-
-    /// `frame` arrived at `port` and has taken effect.
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &RootPauseFrame) {
-        let lane = self.priorities.iter().position(|&p| p == frame.priority);
-        let (Some(lane), Some(root)) = (lane, self.params.places.port(frame.root)) else { return };
-        let at = self.at(port, lane as u8);
-        if frame.word == Word::Release {
-            return self.released(device, at, root, frame.sequence);
-        }
-        let deaf = !self.params.hosts_obey && self.params.places.host[port as usize];
-        match frame.word {
-            Word::Release => {}
-            Word::Pause if deaf => self.refuse(device, at, frame.root, frame.sequence),
-            Word::Merge { .. } if deaf => {}
-            Word::Pause => {
-                let later = |e: &Entry| e.state == State::SoftMerging && e.epoch != frame.root.epoch;
-                let is_new = self.ports[at.index].entry(root).is_none_or(later);
-                if !self.stop(device, at, root, frame.root, frame.sequence) {
-                    return;
-                }
-                // A packet of this port has caused it. What a MERGE says need not concern
-                // any: who is a root stays one.
-                if is_new && self.ports[at.index].claimed && self.params.merging != Merging::Off {
-                    self.abdicate(device, at, frame.root);
-                }
-                if self.params.organisation == Organisation::Hiq
-                    && self.ports[at.index].entry(root).is_some_and(|e| e.queue.is_none())
-                {
-                    // The frame was caused by what goes through this port, and more will come.
-                    let queue = self.assign(device, at, &[root]);
-                    self.ports[at.index].entry_mut(root).expect("it is paused").queue = Some(queue);
-                }
-            }
-            Word::Resume => self.go(device, at, root),
-            Word::Merge { into } => self.merge(device, at, root, frame.root.epoch, into),
-        }
-    }
-
-    /// Says that nothing is assigned to a root.
-    fn refuse(&mut self, device: &mut impl Device, at: At, root: RootId, sequence: u16) {
-        self.send(device, at.port, at.lane, Word::Release, root, sequence);
-    }
-
-    /// What goes through `root` stops. Answers whether it has.
-    fn stop(&mut self, device: &mut impl Device, at: At, root: u32, id: RootId, sequence: u16) -> bool {
-        if root == at.port {
-            self.tally.own_roots += 1;
-            self.refuse(device, at, id, sequence);
-            return false;
-        }
-        let state = &mut self.ports[at.index];
-        state.quiet = false;
-        match state.entry_mut(root) {
-            None => state.insert(Entry::new(root, id.epoch, sequence)),
-            Some(entry) => {
-                entry.sequence = sequence;
-                let anew = later(id.epoch, entry.epoch);
-                if entry.state == State::SoftMerging && !anew {
-                    return false;
-                }
-                entry.state = State::Paused;
-                if anew {
-                    entry.epoch = id.epoch;
-                }
-            }
-        }
-        self.settle_all(device, at, root);
-        let claimed = self.ports[at.index].claimed;
-        if claimed && device.queue_bytes(at.port, at.lane, 0) <= self.params.k_resume[at.port as usize] {
-            // It was one for a queue that merged away, and waits for its root again.
-            self.drained_oq(device, at);
-        }
-        true
-    }
-
-    /// The port is no root: part of what congests it goes through `into`.
-    fn abdicate(&mut self, device: &mut impl Device, at: At, into: RootId) {
-        let long = device.queue_bytes(at.port, at.lane, 0) > self.params.k_resume[at.port as usize];
-        let state = &mut self.ports[at.index];
-        state.claimed = false;
-        state.unarmed = long.then_some(0);
-        let (epoch, holding) = (state.epoch, std::mem::take(&mut state.holding));
-        self.tally.abdications += 1;
-        self.merge_tree(device, at, at.port, epoch, holding, into);
-    }
-
-    /// What goes through `root` may go on.
-    fn go(&mut self, device: &mut impl Device, at: At, root: u32) {
-        let Some(entry) = self.ports[at.index].entry_mut(root) else { return };
-        if entry.state == State::Paused {
-            entry.state = State::Resumed;
-            self.settle_all(device, at, root);
-            self.drained(device, at, root);
-            self.try_release(device, at, root);
-        }
-    }
-
-    /// MERGE(`old` → `into`) arrived.
-    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, epoch: u16, into: RootId) {
-        let state = &mut self.ports[at.index];
-        let merged = match state.entry_mut(old) {
-            Some(entry) => {
-                // Of a later epoch nobody there asks for anything; whoever does so says it.
-                (entry.state, entry.epoch) = (State::SoftMerging, epoch);
-                Some(std::mem::take(&mut entry.holding))
-            }
-            None => None,
-        };
-        if let Some(holding) = merged {
-            self.settle_all(device, at, old);
-            self.merge_tree(device, at, old, epoch, holding, into);
-            self.try_release(device, at, old);
-        }
-    }
-
-    /// The tree of `old`, of which a queue of this port was part that was `holding` some,
-    /// becomes part of that of `into`. Nobody upstream is stopped for `into` by this: what
-    /// it sends to here need not go through it. It is when a packet that does joins a
-    /// queue that is too long. (Else ports would wait for ports that none of their packets
-    /// come to, in circles where routes have none.)
-    fn merge_tree(
-        &mut self,
-        device: &mut impl Device,
-        at: At,
-        old: u32,
-        epoch: u16,
-        holding: Vec<u32>,
-        into: RootId,
-    ) {
-        let key = (device.device_of(at.port), at.lane, old);
-        for ingress in holding {
-            self.trees.forget(key, ingress);
-        }
-        let id = self.params.places.id(old, epoch);
-        for ingress in self.trees.assigned(key) {
-            // Whom another port still stops for the old one waits for what that one hears.
-            if !self.trees.is_held(key, ingress) {
-                self.send(device, ingress, at.lane, Word::Merge { into }, id, 0);
-            }
-        }
-    }
-
-    /// The neighbour at `at.port` has nothing assigned to `root` any more.
-    fn released(&mut self, device: &mut impl Device, at: At, root: u32, sequence: u16) {
-        let key = (device.device_of(at.port), at.lane, root);
-        if self.trees.released(key, at.port, sequence) {
-            self.after_release(device, at, root);
-        }
-    }
-
-    /// Somebody upstream is no part of the tree of `root` any more.
-    fn after_release(&mut self, device: &mut impl Device, at: At, root: u32) {
-        for port in ports_of(device, at.port) {
-            let other = self.at(port, at.lane);
-            if port == root {
-                let state = &self.ports[other.index];
-                let k_resume = self.params.k_resume[port as usize];
-                let short = device.queue_bytes(port, at.lane, 0) <= k_resume && !state.long_merging(k_resume);
-                if state.claimed && short {
-                    self.try_unroot(device, other);
-                }
-            } else {
-                self.try_release(device, other, root);
-            }
-        }
-    }
-
-    /// The link of `port` has failed. Who paused here is gone, and who was paused
-    /// through it.
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
-        let at = self.at(port, lane);
-        let roots: Vec<u32> = self.ports[at.index].entries.iter().map(|e| e.root).collect();
-        for &root in &roots {
-            let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
-            entry.state = State::Resumed;
-            let (epoch, holding) = (entry.epoch, std::mem::take(&mut entry.holding));
-            self.settle_all(device, at, root);
-            self.let_go(device, at, root, epoch, holding);
-        }
-        for root in roots {
-            self.try_release(device, at, root);
-        }
-        let device_of = device.device_of(port);
-        for root in self.trees.remove_child(device_of, lane, port) {
-            for other in ports_of(device, port) {
-                let index = self.at(other, lane).index;
-                self.ports[index].forget(root, port, other == root);
-            }
-            self.after_release(device, at, root);
-        }
     }
 }
 

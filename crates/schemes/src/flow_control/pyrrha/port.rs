@@ -77,10 +77,8 @@ impl Iq {
 }
 
 /// A port, of one lane.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortState {
-    /// Nothing but the length of the OQ matters here.
-    pub quiet: bool,
     /// It says that it is a root.
     pub claimed: bool,
     /// How many times it has, modulo 2^16.
@@ -94,20 +92,6 @@ pub struct PortState {
     pub entries: Vec<Entry>,
     /// Isolation queues, from number 1 on, as far as any has been used.
     queues: Vec<Iq>,
-}
-
-impl Default for PortState {
-    fn default() -> Self {
-        Self {
-            quiet: true,
-            claimed: false,
-            epoch: 0,
-            unarmed: None,
-            holding: Vec::new(),
-            entries: Vec::new(),
-            queues: Vec::new(),
-        }
-    }
 }
 
 impl PortState {
@@ -226,10 +210,14 @@ impl PortState {
         }
     }
 
-    /// Whether nothing but the length of the OQ matters from now on.
-    pub fn set_quiet(&mut self) {
-        self.quiet =
-            !self.claimed && self.unarmed.is_none() && self.holding.is_empty() && self.entries.is_empty();
+    /// Whether nothing but the length of the OQ matters here.
+    pub fn is_quiet(&self) -> bool {
+        !self.has_asked() && self.unarmed.is_none() && self.entries.is_empty()
+    }
+
+    /// Whether it is a root, or has stopped somebody as one.
+    pub fn has_asked(&self) -> bool {
+        self.claimed || !self.holding.is_empty()
     }
 }
 

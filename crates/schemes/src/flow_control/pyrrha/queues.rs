@@ -1,0 +1,322 @@
+//! Queues: which one a packet joins, and what the length of one asks for.
+
+use super::port::{PortState, State};
+use super::{At, Merging, Organisation, Pyrrha, is_deaf};
+use crate::flow_control::{Device, Onward, Passing};
+use xoff_wire::queue_pause::Target;
+
+impl Pyrrha {
+    /// Single tier: the queue that a packet whose turn has come goes on to.
+    pub(super) fn next_set(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
+        packet.passed = 1;
+        if let Some(queue) = self.flows.before(packet) {
+            return queue;
+        }
+        let mut roots = self.matched(device, at, packet.hop);
+        let own = self.ports[at.index].queue_roots(packet.queue).to_vec();
+        if roots.iter().all(|root| own.contains(root)) {
+            return 0;
+        }
+        let queue = self.assign(device, at, &roots);
+        if !self.flows.is_behind(packet, queue) {
+            return queue;
+        }
+        // Later ones of its flow wait there: it needs a queue of its own before it.
+        roots.extend(own);
+        roots.sort_unstable();
+        roots.dedup();
+        let queue = self.assign(device, at, &roots);
+        if self.flows.is_behind(packet, queue) { 0 } else { queue }
+    }
+
+    /// Hierarchical: the IQ of the next root on the packet's way.
+    pub(super) fn next_level(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
+        let mut distance = u32::from(packet.passed);
+        loop {
+            distance += 1;
+            let root = match device.onward(packet.hop, distance) {
+                Onward::Port(root) => root,
+                Onward::Unknown => continue,
+                Onward::End => return 0,
+            };
+            let hard = self.params.merging == Merging::Hard;
+            let Some(entry) = self.ports[at.index].entry(root).filter(|e| e.takes_packets(hard)) else {
+                continue;
+            };
+            packet.passed = distance as u16;
+            let known = entry.queue;
+            return known.unwrap_or_else(|| self.assign_to(device, at, root));
+        }
+    }
+
+    /// Single tier: the queue of an arriving packet.
+    pub(super) fn set_queue(&mut self, device: &mut impl Device, at: At, packet: &Passing) -> u16 {
+        let state = &self.ports[at.index];
+        let merges = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
+        let hard = self.params.merging == Merging::Hard;
+        let last = self.flows.last(packet);
+        if let Some(queue) = last.filter(|&queue| !(hard && state.queue_roots(queue).iter().any(merges))) {
+            return queue;
+        }
+        let roots = self.matched(device, at, packet.hop);
+        if roots.is_empty() { 0 } else { self.assign(device, at, &roots) }
+    }
+
+    /// The paused roots on the way behind `hop`, in order of their number.
+    fn matched(&self, device: &impl Device, at: At, hop: u32) -> Vec<u32> {
+        let mut roots = Vec::new();
+        for distance in 1.. {
+            match device.onward(hop, distance) {
+                Onward::End => break,
+                Onward::Unknown => {}
+                Onward::Port(root) => {
+                    if self.ports[at.index].entry(root).is_some_and(|e| e.state == State::Paused) {
+                        roots.push(root);
+                    }
+                }
+            }
+        }
+        roots.sort_unstable();
+        // A loop crosses it again and again.
+        roots.dedup();
+        roots
+    }
+
+    /// A host's queue pair waits in the IQ of the nearest root on its way that is paused.
+    pub(super) fn gate(&mut self, device: &mut impl Device, at: At, pair: &Passing) -> u16 {
+        for distance in 1.. {
+            let root = match device.onward(pair.hop, distance) {
+                Onward::Port(root) => root,
+                Onward::Unknown => continue,
+                Onward::End => break,
+            };
+            let Some(entry) = self.ports[at.index].entry(root).filter(|e| e.state == State::Paused) else {
+                continue;
+            };
+            let known = entry.queue;
+            return known.unwrap_or_else(|| self.assign_to(device, at, root));
+        }
+        0
+    }
+
+    /// Hierarchical: a queue for the entry of a root that has none.
+    pub(super) fn assign_to(&mut self, device: &mut impl Device, at: At, root: u32) -> u16 {
+        let queue = self.assign(device, at, &[root]);
+        self.ports[at.index].entry_mut(root).expect("the caller has found it").queue = Some(queue);
+        queue
+    }
+
+    /// The queue of a set of roots, a new one if need be.
+    fn assign(&mut self, device: &mut impl Device, at: At, roots: &[u32]) -> u16 {
+        let state = &mut self.ports[at.index];
+        if let Some(queue) = state.queue_of(roots) {
+            return queue;
+        }
+        let (queue, shared) = state.assign(roots, self.params.queues);
+        self.tally.shared += u64::from(shared);
+        let lanes = self.priorities.len();
+        let of_port = &self.ports[at.port as usize * lanes..][..lanes];
+        let in_use = of_port.iter().map(PortState::queues_in_use).sum();
+        let peak = &mut self.tally.peak_queues[at.port as usize];
+        *peak = (*peak).max(in_use);
+        self.settle(device, at, queue);
+        queue
+    }
+
+    /// Pauses or resumes a queue as its roots are.
+    fn settle(&mut self, device: &mut impl Device, at: At, queue: u16) {
+        let state = &mut self.ports[at.index];
+        let mut cause = state.paused_root(queue);
+        let was = state.iq(queue).paused;
+        if let Some(root) = was.filter(|&root| state.entry(root).is_some_and(|e| e.state == State::Paused)) {
+            // It goes on for the root that it has been paused for.
+            cause = Some(root);
+        }
+        if was == cause {
+            return;
+        }
+        state.iq_mut(queue).paused = cause;
+        let own = self.params.places.host[at.port as usize].then_some(self.own() + queue);
+        for number in [Some(queue), own].into_iter().flatten() {
+            if was.is_some() {
+                device.resume_queue(at.port, at.lane, Target::Queue(number));
+            }
+            if let Some(root) = cause {
+                device.pause_queue_for(at.port, at.lane, number, root);
+            }
+        }
+    }
+
+    /// The same of all queues of a root.
+    pub(super) fn settle_all(&mut self, device: &mut impl Device, at: At, root: u32) {
+        for queue in self.ports[at.index].queues_of(root) {
+            self.settle(device, at, queue);
+        }
+    }
+
+    /// A packet (or queue pair) joined a queue; it arrived, or moved to an IQ.
+    pub(in super::super) fn enqueued(&mut self, device: &mut impl Device, packet: &Passing) {
+        let at = self.at(packet.port, packet.lane);
+        if packet.own {
+            let queue = packet.queue - self.own();
+            if queue > 0 {
+                self.ports[at.index].iq_mut(queue).members += 1;
+            }
+            return;
+        }
+        if packet.queue == 0 {
+            return self.joined_oq(device, at, packet);
+        }
+        let state = &mut self.ports[at.index];
+        let iq = state.iq_mut(packet.queue);
+        iq.members += 1;
+        iq.bytes = packet.queued;
+        let single = self.params.organisation == Organisation::SingleTier;
+        if single {
+            self.flows.joined(packet, packet.passed > 0);
+        }
+        let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
+        let counted = ingress.filter(|_| self.params.variant.count_by_ingress);
+        let counted = counted.map(|i| iq.count(i, u64::from(packet.size), true));
+        let k_pause = self.params.k_pause[at.port as usize];
+        if packet.queued > k_pause && state.merges_away(packet.queue) {
+            return self.joined_oq(device, at, packet);
+        }
+        let Some(ingress) = ingress else { return };
+        let length = counted.unwrap_or(packet.queued);
+        if length <= k_pause {
+            return;
+        }
+        if !single {
+            if let Onward::Port(root) = device.onward(packet.hop, packet.passed.into()) {
+                self.hold(device, at, root, ingress);
+            }
+            return;
+        }
+        let roots = state.queue_roots(packet.queue).to_vec();
+        let paused = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::Paused);
+        let some = roots.iter().any(paused);
+        let causes: Vec<u32> = roots.iter().copied().filter(|root| !some || paused(root)).collect();
+        for root in causes {
+            self.hold(device, at, root, ingress);
+        }
+    }
+
+    /// A packet arrived at the OQ.
+    fn joined_oq(&mut self, device: &mut impl Device, at: At, packet: &Passing) {
+        let k_pause = self.params.k_pause[at.port as usize];
+        let state = &mut self.ports[at.index];
+        if let Some(since) = &mut state.unarmed {
+            *since += u64::from(packet.size);
+        }
+        if packet.queued <= k_pause {
+            return;
+        }
+        if state.claimed {
+            let Some(ingress) = packet.ingress.filter(|&i| !is_deaf(&self.params, i)) else { return };
+            if !state.holding.contains(&ingress) {
+                state.holding.push(ingress);
+                let id = self.params.places.id(at.port, state.epoch);
+                self.ask(device, at, at.port, id, ingress);
+            }
+        } else if self.params.variant.reclaim_at_once || state.unarmed.is_none_or(|since| since > k_pause) {
+            state.claimed = true;
+            state.unarmed = None;
+            state.epoch = state.epoch.wrapping_add(1);
+            self.tally.claims += 1;
+            self.settle_quiet(at);
+        }
+    }
+
+    /// A packet (or queue pair) left a queue: for the wire, or for another queue.
+    pub(in super::super) fn left(&mut self, device: &mut impl Device, packet: &Passing) {
+        let at = self.at(packet.port, packet.lane);
+        let k_resume = self.params.k_resume[at.port as usize];
+        let queue = if packet.own { packet.queue - self.own() } else { packet.queue };
+        if queue == 0 {
+            if !packet.own && packet.queued <= k_resume {
+                self.drained_oq(device, at);
+            }
+            return;
+        }
+        let iq = self.ports[at.index].iq_mut(queue);
+        iq.members -= 1;
+        if !packet.own {
+            iq.bytes = packet.queued;
+            if self.params.organisation == Organisation::SingleTier {
+                self.flows.left(packet);
+            }
+        }
+        let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
+        if let Some(ingress) = ingress.filter(|_| self.params.variant.count_by_ingress)
+            && self.ports[at.index].iq_mut(queue).count(ingress, u64::from(packet.size), false) <= k_resume
+        {
+            self.drained_of(device, at, queue, ingress);
+        }
+        let state = &self.ports[at.index];
+        let empty = state.iq(queue).members == 0;
+        if state.claimed
+            && state.iq(queue).bytes <= k_resume
+            && state.merges_away(queue)
+            && device.queue_bytes(at.port, at.lane, 0) <= k_resume
+        {
+            self.drained_oq(device, at);
+        }
+        let state = &self.ports[at.index];
+        if empty || state.iq(queue).bytes <= k_resume && state.holds_for(queue) {
+            for root in state.queue_roots(queue).to_vec() {
+                self.drained(device, at, root);
+                if empty {
+                    self.try_release(device, at, root);
+                }
+            }
+        }
+    }
+
+    /// The OQ is down to K_resume: nobody waits for it, unless a queue that is emptied
+    /// into it is longer.
+    pub(super) fn drained_oq(&mut self, device: &mut impl Device, at: At) {
+        if self.quiet_up_to[at.index] > 0 {
+            return;
+        }
+        let state = &mut self.ports[at.index];
+        if !state.has_asked() && state.unarmed.is_none() {
+            // What its OQ holds was nobody's business, as nearly always.
+            if state.is_quiet() {
+                self.settle_quiet(at);
+            }
+            return;
+        }
+        state.unarmed = None;
+        if state.long_merging(self.params.k_resume[at.port as usize]) {
+            return;
+        }
+        let (epoch, holding) = (state.epoch, std::mem::take(&mut state.holding));
+        self.let_go(device, at, at.port, epoch, holding);
+        self.try_unroot(device, at);
+    }
+
+    /// Those whom the queues of `root` have stopped may go on, if these are short now.
+    pub(super) fn drained(&mut self, device: &mut impl Device, at: At, root: u32) {
+        let k_resume = self.params.k_resume[at.port as usize];
+        let state = &mut self.ports[at.index];
+        if state.queues_of(root).iter().any(|&queue| state.iq(queue).bytes > k_resume) {
+            return;
+        }
+        let Some(entry) = state.entry_mut(root) else { return };
+        let (epoch, holding) = (entry.epoch, std::mem::take(&mut entry.holding));
+        self.let_go(device, at, root, epoch, holding);
+    }
+
+    /// What has come from `ingress` to `queue` is little now.
+    fn drained_of(&mut self, device: &mut impl Device, at: At, queue: u16, ingress: u32) {
+        for root in self.ports[at.index].queue_roots(queue).to_vec() {
+            let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
+            if let Some(held) = entry.holding.iter().position(|&i| i == ingress) {
+                entry.holding.swap_remove(held);
+                let epoch = entry.epoch;
+                self.let_go(device, at, root, epoch, vec![ingress]);
+            }
+        }
+    }
+}
