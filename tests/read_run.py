@@ -77,7 +77,8 @@ def check(run):
     assert summary["pauses"]["count"] == len(tables["pauses"])
     assert summary["pauses"]["pause_frames"] == ports.pause_frames.sum()
     assert summary["counters"]["sent"] == flows.packets_sent.sum()
-    waits = ["own_ps", "innocent_ps", "source_own_ps", "source_innocent_ps"]
+    waits = ["own_ps", "innocent_ps", "named_innocent_ps"]
+    waits += ["source_own_ps", "source_innocent_ps", "source_named_innocent_ps"]
     blocking = tables["blocking"]
     if summary["blocking"] is None:
         assert flows[waits].isna().all().all() and blocking.empty and tables["pauses"].root.isna().all()

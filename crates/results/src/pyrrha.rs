@@ -31,6 +31,8 @@ pub struct PyrrhaSummary {
     pub most_queues: u64,
     /// The first port that had so many; null if none had any.
     pub most_queues_port: Option<String>,
+    /// Ports that are roots at the end, in order; each once, whatever its priorities.
+    pub standing_roots: Vec<String>,
 }
 
 /// Sums up, if the run was under Pyrrha.
@@ -38,6 +40,8 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<PyrrhaSummary> {
     let tally = outcome.pyrrha.as_ref()?;
     let most = tally.peak_queues.iter().copied().max().unwrap_or(0);
     let port = tally.peak_queues.iter().position(|&q| q == most && q > 0);
+    let mut standing: Vec<PortId> = outcome.roots.iter().filter(|r| r.is_root).map(|r| r.port).collect();
+    standing.dedup();
     Some(PyrrhaSummary {
         claims: tally.claims,
         abdications: tally.abdications,
@@ -49,6 +53,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<PyrrhaSummary> {
         moves: tally.moves,
         most_queues: most.into(),
         most_queues_port: port.map(|p| names::port(plan, p as PortId)),
+        standing_roots: standing.into_iter().map(|p| names::port(plan, p)).collect(),
     })
 }
 
@@ -61,18 +66,18 @@ pub fn queues(outcome: &Outcome, port: usize) -> Option<u64> {
 /// The row of the answer's totals.
 pub fn row(s: &PyrrhaSummary) -> String {
     let Some(port) = &s.most_queues_port else {
-        return format!("{} claims, no isolation queue in use", human::count(s.claims));
+        return format!("{}, no isolation queue in use", human::counted(s.claims, "claim"));
     };
     let shared = match s.shared {
         0 => String::new(),
         n => format!(", {} times one for several roots", human::count(n)),
     };
     format!(
-        "{} claims, {} abdicated, {} merges, {} releases; at most {} isolation queues in use ({port}){shared}",
-        human::count(s.claims),
+        "{}, {} abdicated, {}, {}; at most {} in use ({port}){shared}",
+        human::counted(s.claims, "claim"),
         human::count(s.abdications),
-        human::count(s.merges),
-        human::count(s.releases),
-        s.most_queues,
+        human::counted(s.merges, "merge"),
+        human::counted(s.releases, "release"),
+        human::counted(s.most_queues, "isolation queue"),
     )
 }
