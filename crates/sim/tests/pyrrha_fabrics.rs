@@ -8,7 +8,7 @@ use std::fmt::Write;
 use xoff_kernel::random::Stream;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pyrrha::Tally;
-use xoff_sim::outcome::{Merged, Outcome, Stop};
+use xoff_sim::outcome::{FlowBlame, Merged, Outcome, Stop};
 
 /// A random leaf-spine or fat-tree under bursts, background and slow receivers; the flow
 /// control is left out.
@@ -172,6 +172,8 @@ fn theorem(organisation: &str, cases: std::ops::Range<u64>) {
         let (named, longest) = (blocking.named, blocking.merged.longest);
         assert!(longest <= merges_at_most(&it), "{organisation}, case {case}: a merge took {longest} ps");
         assert_eq!(named.1, 0, "{organisation}, case {case}: {} of {} waits", named.1, named.0);
+        let by_name = |f: &FlowBlame| f.named_innocent + f.source_named_innocent;
+        assert_eq!(blocking.flows.iter().map(by_name).sum::<u64>(), 0, "{organisation}, case {case}: ps");
         sums.add(&outcome);
         let control = |scheme: &str| plan(&(text.clone() + "[flow_control]\n" + scheme));
         pfc += innocent(&run(&control("scheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\n")));
