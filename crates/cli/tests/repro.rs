@@ -231,3 +231,101 @@ fn every_plan_is_worked_out_before_anything_runs() {
     let list = list.args(["repro", "--experiments", dir, "--list"]).output().unwrap();
     assert!(String::from_utf8(list.stdout).unwrap().contains("p/fig14"));
 }
+
+/// What Pyrrha records, by hand: four senders to each of two hosts, two of whom send to
+/// both; and one incast through a rack's uplink that is too narrow for it, too.
+#[test]
+fn what_pyrrha_records_can_be_measured() {
+    let (out, dir) = (place("pyrrha"), place("pyrrha-experiments"));
+    fs::create_dir_all(dir.join("p")).unwrap();
+    let metrics = [
+        ("most", "isolation-queues", "H*"),
+        ("mean", "isolation-queues-mean", "H*"),
+        ("roots", "standing-roots", ""),
+        ("of-h0", "standing-roots", "S0.0:0"),
+        ("of-uplinks", "standing-roots", "S0.1:*"),
+        ("merge-time", "merge-time", ""),
+        ("merged-pauses", "merged-pauses", ""),
+        ("merged-innocents", "merged-innocents", ""),
+        ("moves", "queue-moves", ""),
+    ];
+    let mut text = String::from(
+        r#"paper = "p"
+id = "e"
+title = "t"
+section = "1"
+kind = "simulation"
+
+[scenario.topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 1
+hosts_per_leaf = 18
+host_link = { rate = "100Gbps", delay = "600ns" }
+fabric_link = { rate = "1Tbps", delay = "600ns" }
+
+[scenario.switch]
+buffer = "20MB"
+
+[scenario.flow_control]
+scheme = "pyrrha"
+
+[[scenario.traffic]]
+kind = "burst"
+flows = 1
+size = "1MB"
+from = ["H18..H21"]
+to = ["H0"]
+
+[[scenario.traffic]]
+kind = "burst"
+flows = 1
+size = "1MB"
+from = ["H20..H23"]
+to = ["H1"]
+
+[scenario.run]
+duration = "100us"
+
+[scenario.measure]
+blocking = true
+
+[[run]]
+name = "two"
+
+[[run]]
+name = "tree"
+set = { "topology.fabric_link.rate" = "200Gbps", "traffic.0.from" = ["H18..H33"], "traffic.1.to" = ["H0"] }
+"#,
+    );
+    for (name, of, port) in metrics {
+        text += &format!("\n[[metric]]\nname = \"{name}\"\nof = \"{of}\"\n");
+        if !port.is_empty() {
+            text += &format!("port = \"{port}\"\n");
+        }
+    }
+    text += "\n[[claim]]\nid = \"e.c\"\nstatement = \"s\"\nsubject = \"a\"\nagainst = \"none\"\nmetric = \"m\"\n\
+             relation = \"shape\"\n";
+    for run in ["two", "tree"] {
+        for (name, ..) in metrics {
+            text += &format!(
+                "\n[[claim.measure]]\nrun = \"{run}\"\nmetric = \"{name}\"\nsays = \"s\"\nlow = 0\n"
+            );
+        }
+    }
+    fs::write(dir.join("p/e.toml"), text).unwrap();
+    let done = xoff(&out, &["p/e", "--experiments", dir.to_str().unwrap(), "--quiet", "--json"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let results: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let measures = results["experiments"][0]["claims"][0]["measures"].as_array().unwrap().clone();
+    let found: Vec<f64> = measures.iter().map(|m| m["mean"].as_f64().unwrap()).collect();
+    // H18, H19, H22 and H23 have a queue for one root, H20 and H21 for two; the 1 Tbit/s
+    // between racks are no root, so that nobody claims in vain.
+    assert_eq!(found[..5], [2.0, 8.0 / 6.0, 2.0, 1.0, 0.0]);
+    assert_eq!(found[5..9], [0.0; 4], "no merge, and each packet has one root ahead");
+    // Both claim, and the uplink abdicates once it hears of H0's port, three links from the hosts:
+    // a MERGE crosses one of them.
+    assert_eq!(found[11..14], [1.0, 1.0, 0.0]);
+    let (time, pauses) = (found[14], found[15]);
+    assert!((0.6..2.0).contains(&time) && pauses >= 16.0, "a merge took {time} us and ended {pauses} pauses");
+}

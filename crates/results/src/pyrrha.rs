@@ -31,6 +31,8 @@ pub struct PyrrhaSummary {
     pub most_queues: u64,
     /// The first port that had so many; null if none had any.
     pub most_queues_port: Option<String>,
+    /// Ports that are roots at the end, in order; each once, whatever its priorities.
+    pub standing_roots: Vec<String>,
 }
 
 /// Sums up, if the run was under Pyrrha.
@@ -38,6 +40,8 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<PyrrhaSummary> {
     let tally = outcome.pyrrha.as_ref()?;
     let most = tally.peak_queues.iter().copied().max().unwrap_or(0);
     let port = tally.peak_queues.iter().position(|&q| q == most && q > 0);
+    let mut standing: Vec<PortId> = outcome.roots.iter().filter(|r| r.is_root).map(|r| r.port).collect();
+    standing.dedup();
     Some(PyrrhaSummary {
         claims: tally.claims,
         abdications: tally.abdications,
@@ -49,6 +53,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<PyrrhaSummary> {
         moves: tally.moves,
         most_queues: most.into(),
         most_queues_port: port.map(|p| names::port(plan, p as PortId)),
+        standing_roots: standing.into_iter().map(|p| names::port(plan, p)).collect(),
     })
 }
 

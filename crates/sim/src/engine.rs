@@ -68,9 +68,10 @@ impl<'a> Engine<'a> {
                         self.core.named = self.core.named_by(element, &frame);
                         if let (Some(oracle), ControlFrame::RootPause(frame)) =
                             (&mut self.core.blocking, &frame)
-                            && frame.word == Word::Pause
                         {
-                            oracle.told(element, frame.priority, self.core.named);
+                            if frame.word == Word::Pause {
+                                oracle.told(element, frame.priority, self.core.named);
+                            }
                             if let Word::Merge { .. } = frame.word {
                                 let old = self.core.plan.topology.nodes.get(frame.root.switch as usize);
                                 let old = old.and_then(|n| n.ports.get(usize::from(frame.root.port)));

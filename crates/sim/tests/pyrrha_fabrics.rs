@@ -179,6 +179,8 @@ fn theorem(organisation: &str, cases: std::ops::Range<u64>) {
     }
     println!("{organisation}: {sums:?}, innocent under PFC {pfc} ps, under BFC {bfc} ps");
     assert!(sums.pauses > 2_000 && sums.waits > 10_000 && sums.tally.merges > 300, "{sums:?}");
+    // What is asserted of the longest merge is of merges that were seen.
+    assert!(sums.merged.frames > 300 && sums.merged.longest > 0, "{sums:?}");
     assert!(pfc > 0 && bfc > 0, "{pfc} {bfc}");
 }
 

@@ -260,7 +260,7 @@ pub fn keys(what: &Measurable) -> &'static [&'static str] {
         Place::Pauses => &["port", "queue", "cause", "root", "from", "to"],
         Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to"],
         Place::Peak(DataFile::Nodes, ..) => &["node"],
-        Place::Peak(..) => &["port"],
+        Place::Peak(..) | Place::MeanInUse(..) | Place::Ports(_) => &["port"],
     }
 }
 

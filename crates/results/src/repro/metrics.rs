@@ -49,6 +49,8 @@ impl Dimension {
 pub enum Place {
     /// In `summary.json`: one number, at this pointer.
     Summary(&'static str),
+    /// In `summary.json`: how many ports a list at this pointer names.
+    Ports(&'static str),
     /// In `summary.json`: 1 if there is anything at this pointer, else 0.
     Present(&'static str),
     /// One number of each flow, of which there is a statistic.
@@ -61,6 +63,8 @@ pub enum Place {
     Series,
     /// The greatest of this column of a file, with the column of names.
     Peak(DataFile, &'static str, &'static str),
+    /// The mean of such a column, over those where it is not 0.
+    MeanInUse(DataFile, &'static str, &'static str),
     /// In `nodes.parquet`: how many are of this kind.
     Nodes(&'static str),
 }
@@ -81,9 +85,9 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 52] = {
+pub const MEASURABLE: [Measurable; 58] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
-    use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
+    use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
@@ -101,6 +105,11 @@ pub const MEASURABLE: [Measurable; 52] = {
         m("releases", Count, Summary("/pyrrha/releases")),
         m("own-roots", Count, Summary("/pyrrha/own_roots")),
         m("roots-sharing", Count, Summary("/pyrrha/shared")),
+        m("queue-moves", Count, Summary("/pyrrha/moves")),
+        m("standing-roots", Count, Ports("/pyrrha/standing_roots")),
+        m("merge-time", Time, Summary("/blocking/merged_longest_ps")),
+        m("merged-pauses", Count, Summary("/blocking/merged_pauses")),
+        m("merged-innocents", Time, Summary("/blocking/merged_innocent_ps")),
         m("ate-threshold", Rate, Summary("/ate/threshold_bps")),
         m("ate-excess", Rate, Summary("/ate/excess_bps")),
         m("ate-high", Rate, Summary("/ate/high_bps")),
@@ -134,6 +143,7 @@ pub const MEASURABLE: [Measurable; 52] = {
         m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
         m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
         m("isolation-queues", Count, Peak(DataFile::Ports, "port", "isolation_queues")),
+        m("isolation-queues-mean", Count, MeanInUse(DataFile::Ports, "port", "isolation_queues")),
         m("headroom-peak", Size, Peak(DataFile::Accounts, "port", "headroom_peak")),
         m("hosts", Count, Nodes("host")),
         m("switches", Count, Nodes("switch")),
@@ -263,6 +273,18 @@ impl Run {
         let what = measurable(&metric.of).expect("a metric was checked");
         let mut found = match what.place {
             Place::Summary(pointer) => self.in_summary(pointer)?,
+            Place::Ports(pointer) => match self.summary()?.pointer(pointer) {
+                Some(Json::Array(list)) => {
+                    let named = |v: &&Json| {
+                        metric
+                            .port
+                            .as_ref()
+                            .is_none_or(|names| v.as_str().is_some_and(|port| names.has(port)))
+                    };
+                    Value::of(list.iter().filter(named).count() as f64)
+                }
+                _ => Value::none("the run has no such thing"),
+            },
             Place::Present(pointer) => {
                 let found = self.summary()?.pointer(pointer).is_some_and(|v| !v.is_null());
                 Value::of(f64::from(u8::from(found)))
@@ -271,7 +293,19 @@ impl Run {
             Place::Sum => self.sum(metric)?,
             Place::Pauses => self.of_pauses(metric)?,
             Place::Series => self.of_series(metric)?,
-            Place::Peak(file, name, column) => self.peak(metric, file, name, column)?,
+            Place::Peak(file, name, column) => {
+                let all = self.column(metric, file, name, column)?;
+                let most = all.into_iter().max();
+                most.map_or_else(|| Value::none("nothing of that name"), |v| Value::of(v as f64))
+            }
+            Place::MeanInUse(file, name, column) => {
+                let mut all = self.column(metric, file, name, column)?;
+                all.retain(|&v| v > 0);
+                match all.len() {
+                    0 => Value::none("none is in use"),
+                    n => Value::of(all.iter().sum::<i64>() as f64 / n as f64),
+                }
+            }
             Place::Nodes(kind) => {
                 let t = Table::read(&self.path.join(DataFile::Nodes.name()), &["kind"])?;
                 Value::of((0..t.rows()).filter(|&i| t.texts("kind").get(i) == Some(kind)).count() as f64)
@@ -503,12 +537,12 @@ impl Run {
         Ok(Value::of(time as f64))
     }
 
-    fn peak(&self, metric: &Metric, file: DataFile, name: &str, column: &str) -> Result<Value, String> {
+    /// What a column of a file has for the nodes or ports that a metric is about.
+    fn column(&self, metric: &Metric, file: DataFile, name: &str, column: &str) -> Result<Vec<i64>, String> {
         let t = Table::read(&self.path.join(file.name()), &[name, column])?;
         let names = if file == DataFile::Nodes { &metric.node } else { &metric.port };
         let fits = t.texts(name).named(names.as_ref());
-        let most = (0..t.rows()).filter(|&i| fits(i)).filter_map(|i| t.ints(column)[i]).max();
-        Ok(most.map_or_else(|| Value::none("nothing of that name"), |v| Value::of(v as f64)))
+        Ok((0..t.rows()).filter(|&i| fits(i)).filter_map(|i| t.ints(column)[i]).collect())
     }
 
     /// One number of each flow that a metric is about, in its unit, in order of size.
