@@ -437,7 +437,7 @@ fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
         let text = format!(
             "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"S\"]\nlinks = [\
              {{a=\"A\", b=\"S\", rate=\"100Gbps\", delay=\"1us\"}}, {{a=\"S\", b=\"B\", rate=\"50Gbps\", delay=\"1us\"}}]\n\
-             [flow_control]\nscheme = \"pyrrha\"\n[switch]\nbuffer = \"64MB\"\n[run]\nseed = {seed}\nduration = \"3ms\"\n\
+             [flow_control]\nscheme = \"pyrrha\"\n[switch]\nbuffer = \"64MB\"\n[transport]\nrto = \"200us\"\n[run]\nseed = {seed}\nduration = \"3ms\"\n\
              [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"3MB\"\n{loss}"
         );
         let plan = xoff_plan::load("t.toml", text.as_bytes(), &[], &files).expect("a good scenario").plan;
