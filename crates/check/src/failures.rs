@@ -60,7 +60,7 @@ pub struct Context<'a> {
 }
 
 /// Most failures with a cycle that are searched for one that lasts.
-const SEARCHED: usize = 16;
+pub const SEARCHED: usize = 16;
 
 /// The links that are up, by the lower of their ports, that a failure can take
 /// without cutting a host off.

@@ -39,6 +39,7 @@ use xoff_net::topology::PortId;
 use xoff_plan::Loaded;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
+use xoff_schemes::flow_control::pyrrha::Organisation;
 
 /// Most flows that are named for each edge of a cycle.
 const NAMED: usize = 8;
@@ -234,7 +235,9 @@ pub fn check(
         }
     }
     let walks = walks::Walks::new(plan);
-    let found = blocking::blocking(plan, &walks, ahead.as_ref());
+    let pyrrha = roots::pyrrha(plan).zip(ahead.as_ref());
+    let own_queues = pyrrha.filter(|(pyrrha, ahead)| roots::apart(pyrrha, ahead)).map(|both| both.1);
+    let found = blocking::blocking(plan, &walks, own_queues);
     let (blocking, worst) = blocking::told(plan, &walks, &found);
     let worst = worst.map(|(port, tree)| {
         let walks = blocking::view(&walks, &found, port.port);
@@ -269,17 +272,10 @@ pub fn check(
             let pyrrha = roots::pyrrha(plan).expect("the scope is Pyrrha's alone");
             match routes {
                 Routes::Scenario => {}
-                Routes::All => {
+                Routes::All | Routes::AllUnderSingleFailures => {
                     let mut watch =
                         |done, of| watch(Progress { what: "spreading over all routes", done, of });
                     ahead = roots::of_all(plan, pyrrha, &mut router, &places, &explicit, &mut watch)?;
-                }
-                Routes::AllUnderSingleFailures => {
-                    return Err(
-                        "under pyrrha single failures are not examined one by one: check all routes \
-                                (--failures 0), or write the failure into the scenario (`[[failure]]`)"
-                            .to_string(),
-                    );
                 }
             }
             let Some(ahead) = &ahead else { return Ok(None) };
@@ -334,8 +330,16 @@ pub fn check(
         report.failures = Some(failures_report(plan, &found));
         orders = found.orders;
     }
-    if let (Routes::AllUnderSingleFailures, Some(matrix), Some(order)) = (routes, &matrix, &order) {
-        let found = failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?;
+    let examined = match (routes, &order, &matrix, roots::pyrrha(plan).zip(ahead.as_ref())) {
+        (Routes::AllUnderSingleFailures, Some(order), Some(matrix), _) => {
+            Some(failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?)
+        }
+        (Routes::AllUnderSingleFailures, Some(order), _, Some((pyrrha, ahead))) => {
+            Some(roots::examine(plan, pyrrha, &mut router, &down, &context, ahead, order, watch)?)
+        }
+        _ => None,
+    };
+    if let Some(found) = examined {
         let Some(found) = found else { return Ok(None) };
         report.failures = Some(failures_report(plan, &found));
         if let Some(worst) = found.worst {
@@ -386,6 +390,13 @@ pub fn check(
         _ => closing::by_all(plan, &mut router, &places, &all::lanes(plan), &cycle),
     };
     pictures.push(("cycle.svg", picture::cycle(plan, &edges)));
+    if let Some(pyrrha) = roots::pyrrha(plan).filter(|p| p.organisation == Organisation::SingleTier) {
+        let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
+        let Some(why) = roots::unproved(plan, pyrrha, routes != Routes::Scenario, &mut watch)? else {
+            return Ok(None);
+        };
+        report.notes.push(why);
+    }
     let candidates = witness::candidates(loaded, &edges, failed)?;
     report.verdict =
         Verdict::CycleWithoutWitness { cycle: cycle_report(plan, &cycle, &edges), tried: Vec::new() };

@@ -28,7 +28,9 @@
 //! port is short of queues if more sets can occur than it has queues; and along all
 //! routes, where sets are not counted, every port is taken to be.
 
+use crate::Progress;
 use crate::all::{MEMORY, Place, Spread};
+use crate::failures::{Context, Failures, SEARCHED, Worst, links, touched, with};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::Ways;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +38,7 @@ use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::flow_control::pyrrha::{Organisation, PyrrhaParams};
+use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
 
 /// Most roots ahead of which all sets are counted; 2^12 sets are more than there are queues.
 const SETS: usize = 12;
@@ -64,6 +66,8 @@ pub struct Ahead {
     sets: BTreeSet<(At, Vec<PortId>)>,
     /// Ports with fewer queues than they may need.
     short: BTreeSet<At>,
+    /// Most queues that a port may need, if that was counted.
+    needed: Option<usize>,
     /// So many of `roots` and `steps` are known to be different.
     distinct: [usize; 2],
 }
@@ -95,6 +99,7 @@ impl Ahead {
         self.tidy();
         let queues = usize::from(pyrrha.queues);
         let single = pyrrha.organisation == Organisation::SingleTier;
+        self.needed = (!single).then_some(self.roots().0);
         for roots in self.roots.chunk_by(|a, b| a.0 == b.0) {
             let more = if single { all } else { roots.len() > queues };
             if more || pyrrha.pfc.is_some() {
@@ -113,6 +118,9 @@ impl Ahead {
         }
         let mut counts: BTreeMap<At, usize> = BTreeMap::new();
         known.iter().for_each(|(at, _)| *counts.entry(*at).or_default() += 1);
+        if single && !all && self.sets.iter().all(|(_, set)| set.len() <= SETS) {
+            self.needed = Some(counts.values().copied().max().unwrap_or(0));
+        }
         self.short.extend(counts.into_iter().filter(|&(_, sets)| sets > queues).map(|(at, _)| at));
     }
 
@@ -202,19 +210,23 @@ impl Ahead {
         self.add(at, next, beyond);
     }
 
-    /// What packets to a place meet, which take these steps. Goes back from each root.
-    fn spread(&mut self, steps: &BTreeSet<(At, At)>) {
-        let mut before: BTreeMap<At, Vec<At>> = BTreeMap::new();
-        for &(from, to) in steps {
-            before.entry(to).or_default().push(from);
+    /// What packets to a place meet, which take the steps `on`, and may have come to where
+    /// they begin by one of `before`. Goes back from each root.
+    fn spread(&mut self, on: &Steps, before: &Steps) {
+        let mut last: BTreeMap<At, Vec<(At, bool)>> = BTreeMap::new();
+        for (steps, goes_on) in [(on, true), (before, false)] {
+            for &(from, to) in steps {
+                last.entry(to).or_default().push((from, goes_on));
+            }
         }
-        for &root in before.keys() {
+        let roots: BTreeSet<At> = on.iter().map(|step| step.1).collect();
+        for &root in &roots {
             let (mut seen, mut queue) = (BTreeSet::from([root]), vec![root]);
             while let Some(next) = queue.pop() {
-                for &at in before.get(&next).into_iter().flatten().filter(|at| **at != root) {
+                for &(at, goes_on) in last.get(&next).into_iter().flatten().filter(|at| at.0 != root) {
                     let beyond = (next != root).then_some(root.0);
                     self.add(at, next.0, beyond.into_iter());
-                    if seen.insert(at) {
+                    if goes_on && seen.insert(at) {
                         queue.push(at);
                     }
                 }
@@ -222,6 +234,9 @@ impl Ahead {
         }
     }
 }
+
+/// Steps of packets to one place: from a port to the next one.
+type Steps = BTreeSet<(At, At)>;
 
 /// What the plan's flows meet on all their routes; `None` if `watch`, which is told how
 /// many flows have been followed, does not want to wait for it.
@@ -258,11 +273,7 @@ pub fn of_all(
         if !watch(done, places.len()) {
             return Ok(None);
         }
-        let mut steps: BTreeSet<(At, At)> = BTreeSet::new();
-        spread.spread(router, place, &[], &mut |from, to| {
-            steps.insert((from, to));
-        });
-        ahead.spread(&steps);
+        ahead.spread(&steps_to(&mut spread, router, place, &[]), &Steps::new());
         let bytes = (ahead.roots.len() * 16 + ahead.steps.len() * 16) as u64;
         if bytes > MEMORY {
             let most = MEMORY >> 30;
@@ -275,6 +286,104 @@ pub fn of_all(
     Ok(Some(ahead))
 }
 
+/// The steps of packets to a place, from all hosts and from behind the ports in `under_way`.
+fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_way: &[At]) -> Steps {
+    let mut steps = Steps::new();
+    spread.spread(router, place, under_way, &mut |from, to| {
+        steps.insert((from, to));
+    });
+    steps
+}
+
+/// Examines every single failure on top of an intact network, whose packets meet `intact`
+/// and whose waits have an `order`, like [`crate::failures::examine`]. Packets that are
+/// under way when a link fails have come by the old routes to where they are, and go on by
+/// the new ones; what waits by either is taken together. `None` if `watch` does not want
+/// to wait.
+///
+/// # Errors
+/// The network is too large.
+#[expect(clippy::too_many_arguments, reason = "as its counterpart for lanes, and the parameters")]
+pub fn examine(
+    plan: &Plan,
+    pyrrha: &PyrrhaParams,
+    router: &mut Router,
+    dead: &BTreeSet<PortId>,
+    cx: &Context<'_>,
+    intact: &Ahead,
+    order: &[Wait],
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Option<Failures>, String> {
+    let mut spread = Spread::new(plan, &crate::all::lanes(plan));
+    let touched = touched(plan, router, cx.places, &mut spread);
+    // Static routes stay when the distances change beneath them.
+    let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
+    let apart: Vec<usize> = (0..cx.places.len()).filter(|&i| fixed(&cx.places[i])).collect();
+    let rank: BTreeMap<Wait, usize> = order.iter().zip(0..).map(|(&w, n)| (w, n)).collect();
+    let links = links(plan, router);
+    let mut found = Failures {
+        examined: links.len(),
+        changing: 0,
+        cyclic: Vec::new(),
+        worst: None,
+        orders: vec![(None, order.to_vec())],
+    };
+    for (done, &link) in links.iter().enumerate() {
+        if !watch(Progress { what: "failing links", done, of: links.len() }) {
+            return Ok(None);
+        }
+        let around = touched.get(&link);
+        if around.is_none() && apart.is_empty() {
+            continue;
+        }
+        let mut failed = router.without(&with(plan, dead, link));
+        let mut whole = intact.clone();
+        for &place in around.into_iter().flatten().chain(&apart).collect::<BTreeSet<_>>() {
+            let place = &cx.places[place];
+            let old = steps_to(&mut spread, router, place, &[]);
+            let gone = [link, plan.topology.ports[link as usize].peer];
+            let under_way: Vec<At> = spread.found.iter().copied().filter(|f| !gone.contains(&f.0)).collect();
+            whole.spread(&steps_to(&mut spread, &mut failed, place, &under_way), &old);
+        }
+        whole.count(pyrrha, true);
+        found.changing += usize::from(around.is_some() || whole != *intact);
+        if whole == *intact {
+            continue;
+        }
+        let graph = whole.graph()?;
+        let forwards = |(n, wait): (u32, &Wait)| {
+            let after = |&on: &u32| match (rank.get(wait), rank.get(&graph.waits[on as usize])) {
+                (Some(a), Some(b)) => a < b,
+                _ => false,
+            };
+            graph.next(n).iter().all(after)
+        };
+        if (0..).zip(&graph.waits).all(forwards) {
+            continue;
+        }
+        match graph.order() {
+            Some(order) => found.orders.push((Some(link), order)),
+            None => {
+                found.cyclic.push(link);
+                let lasts = found.worst.as_ref().is_some_and(|w| w.lasting);
+                if !lasts && found.cyclic.len() <= SEARCHED {
+                    let steady = of_all(plan, pyrrha, &mut failed, cx.places, cx.explicit, &mut |_, _| true)?;
+                    let steady = steady.expect("nobody ended it").graph()?;
+                    let lasting = steady.order().is_none();
+                    if lasting || found.worst.is_none() {
+                        let graph = if lasting { steady } else { graph };
+                        found.worst = Some(Worst { link, graph, lasting });
+                    }
+                }
+            }
+        }
+    }
+    if !found.cyclic.is_empty() {
+        found.orders.clear();
+    }
+    Ok(Some(found))
+}
+
 /// Whether `route`, the ports of a route in order, leads from the wait `from` to the
 /// port of the wait `to`, and on through the root that they wait for.
 pub fn closes(route: &[PortId], from: Wait, to: Wait) -> bool {
@@ -285,33 +394,95 @@ pub fn closes(route: &[PortId], from: Wait, to: Wait) -> bool {
     (2..=route.len()).any(|i| route[i - 2..i] == [from.port, to.port] && ahead(&route[i..]))
 }
 
+/// Whether nobody can wait for a port off its way, by the root that frames name: each has
+/// queues of its own everywhere, and ports that are no roots do not stay such.
+pub fn apart(pyrrha: &PyrrhaParams, ahead: &Ahead) -> bool {
+    ahead.short.is_empty() && pyrrha.merging != Merging::Off
+}
+
 /// What limits a verdict, in sentences.
 pub fn notes(plan: &Plan, pyrrha: &PyrrhaParams, ahead: &Ahead, all: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let (most, _) = ahead.roots();
     let single = pyrrha.organisation == Organisation::SingleTier;
     if let Some(&(port, _)) = ahead.short().first() {
-        let many = ahead.short().len();
+        let ports = match ahead.short().len() {
+            1 => "One port".to_string(),
+            many => format!("{many} ports"),
+        };
         notes.push(match (single, all) {
             _ if pyrrha.pfc.is_some() => {
-                "Switches that know PFC alone pause whole priorities: so any two roots \
-                                          may wait for each other, throughout."
+                "Switches that know PFC alone pause whole priorities: so any two roots may wait for each \
+                 other, throughout."
                     .to_string()
             }
             (true, true) => {
                 "Which sets of roots have a queue of their own is settled while flows run: along all \
-                             routes the worst case is taken, that any two roots share one."
+                 routes the worst case is taken, that any two roots share one. Without --failures the \
+                 sets of the scenario's own routes are counted."
                     .to_string()
             }
-            _ => format!(
-                "{} ({} first) may need more isolation queues than the {} that they have{}: if they run out, \
-                 roots share one, and the worst case is taken there, that any two do.",
-                if many == 1 { "One port".to_string() } else { format!("{many} ports") },
-                plan.topology.port_name(port),
-                pyrrha.queues,
-                if single { String::new() } else { format!(" (up to {most} roots are ahead of a port)") },
-            ),
+            _ => {
+                let of = if single { "sets of roots" } else { "roots" };
+                let needed = ahead.needed.map_or_else(
+                    || format!("more than {} {of} may be ahead", 1 << SETS),
+                    |n| {
+                        let enough = if n <= 1_024 { format!(", and queues = {n} would do") } else { String::new() };
+                        format!("up to {n} {of} may be ahead of a port{enough}")
+                    },
+                );
+                format!(
+                    "{ports} ({} first) may need more isolation queues than the {} that they have: {needed}. \
+                     If they run out, roots share one, and the worst case is taken there, that any two do. \
+                     While they do not (in a run's answer no queue is one for several roots), nothing waits for \
+                     a port that a frame names and that is off its way.",
+                    plan.topology.port_name(port),
+                    pyrrha.queues,
+                )
+            }
         });
     }
+    if pyrrha.merging == Merging::Off {
+        notes.push(
+            "With merging = \"off\" a port that turns out to be no root stays one, and holds what goes \
+             through it and not through the root behind it: for who can block whom the worst case is \
+             taken, that every port on the way to a congested one does so."
+                .to_string(),
+        );
+    } else if ahead.short().is_empty() {
+        notes.push(
+            "Who blocks whom is told by the root that frames name. A run also charges waits to the root \
+             that survives: until a MERGE has come, flows wait for a port on their way that was none."
+                .to_string(),
+        );
+    }
     notes
+}
+
+/// Why a circle of a single tier's queues proves nothing, and what queues for each root
+/// would do on the same routes of the flows; nothing of other schemes. `None` if `watch`
+/// does not want to wait.
+///
+/// # Errors
+/// The network is too large.
+pub fn unproved(
+    plan: &Plan,
+    pyrrha: &PyrrhaParams,
+    all: bool,
+    watch: &mut dyn FnMut(usize) -> bool,
+) -> Result<Option<String>, String> {
+    let mut text = "Not proved, and not refuted: queues are for sets of roots here, and one waits for each \
+                    root of its set. The circle needs sets that might stand at the same time; whether they \
+                    ever do is settled while flows run."
+        .to_string();
+    if !all {
+        let hiq = PyrrhaParams { organisation: Organisation::Hiq, ..pyrrha.clone() };
+        let Some(ahead) = of_flows(plan, &hiq, watch) else { return Ok(None) };
+        text += match ahead.graph()?.order() {
+            Some(_) => {
+                " With organisation = \"hiq\", a queue for each root, the same routes are proved safe."
+            }
+            None => " With organisation = \"hiq\", a queue for each root, a circle remains.",
+        };
+    }
+    Ok(Some(text))
 }

@@ -58,11 +58,19 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             )?;
         }
         Verdict::CycleWithoutWitness { cycle, tried } => {
-            writeln!(
-                out,
-                "{name} may deadlock: {} can wait for each other in a circle, but no run has shown it.",
-                counted(cycle.edges.len() as u64, "queue")
-            )?;
+            let queues = counted(cycle.edges.len() as u64, "queue");
+            if report.pause_stops == "root" {
+                writeln!(
+                    out,
+                    "{name} is not proved free of deadlock: {queues} might wait for each other in a circle, \
+                     and no run has shown one."
+                )?;
+            } else {
+                writeln!(
+                    out,
+                    "{name} may deadlock: {queues} can wait for each other in a circle, but no run has shown it."
+                )?;
+            }
             write_cycle(out, cycle)?;
             let unsteady =
                 cycle.edges.iter().any(|e| !e.passed_on && e.closed_by.iter().all(|c| c.path.is_empty()));

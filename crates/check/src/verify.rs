@@ -2,7 +2,7 @@
 //! makes them: it walks along routes and asks at each device whether the wait of
 //! the link in is listed before the wait of the link out.
 
-use crate::certificate::{Certificate, Entry, Routes, port};
+use crate::certificate::{Certificate, Entry, Routes, Under, port};
 use crate::{verify_onward, verify_roots};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
@@ -96,12 +96,7 @@ fn onward(
     filled.extend(verify_onward::all(plan, portfc, router, None));
     let mut compared = verify_onward::compare(plan, portfc, places, &filled)?;
     if certificate.routes == Routes::AllUnderSingleFailures {
-        let mut under = BTreeMap::new();
-        for failure in &certificate.under {
-            let link = port(&plan.topology, &plan.topology.names(), &failure.link);
-            let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
-            under.insert(link, listed(plan, &failure.order)?);
-        }
+        let under = under(plan, certificate)?;
         compared += verify_onward::single_failures(plan, portfc, router, &filled, places, &under)?;
     }
     Ok(compared)
@@ -118,18 +113,28 @@ fn by_root(
     let plan = &loaded.plan;
     let traffic = &loaded.scenario.traffic;
     let explicit = |class: u16| matches!(&traffic[usize::from(class)], Traffic::Flow(f) if f.path.is_some());
-    let seen = match certificate.routes {
-        Routes::Scenario => verify_roots::flows(plan, pyrrha, &|_| true),
-        Routes::All => {
-            let mut seen = verify_roots::flows(plan, pyrrha, &explicit);
-            verify_roots::all(plan, router, &mut seen)?;
-            seen
-        }
-        Routes::AllUnderSingleFailures => {
-            return Err("under pyrrha there are no certificates for single failures".to_string());
-        }
+    if certificate.routes == Routes::Scenario {
+        return verify_roots::compare(plan, pyrrha, places, &verify_roots::flows(plan, pyrrha, &|_| true));
+    }
+    let mut seen = verify_roots::flows(plan, pyrrha, &explicit);
+    verify_roots::all(plan, router, None, &mut seen)?;
+    let mut compared = verify_roots::compare(plan, pyrrha, places, &seen)?;
+    if certificate.routes == Routes::AllUnderSingleFailures {
+        let under = under(plan, certificate)?;
+        compared += verify_roots::single_failures(plan, pyrrha, router, &seen, places, &under)?;
+    }
+    Ok(compared)
+}
+
+/// The orders under failures, by a port of the link.
+fn under(plan: &Plan, certificate: &Certificate) -> Result<BTreeMap<u32, Places>, String> {
+    let names = plan.topology.names();
+    let order = |failure: &Under| {
+        let link = port(&plan.topology, &names, &failure.link);
+        let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
+        Ok((link, listed(plan, &failure.order)?))
     };
-    verify_roots::compare(plan, pyrrha, places, &seen)
+    certificate.under.iter().map(order).collect()
 }
 
 /// The places of the waits in an order.

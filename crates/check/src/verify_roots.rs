@@ -16,7 +16,7 @@ type Queue = (u32, u8);
 
 /// What packets do: where they go from each port, and which ports they cross after
 /// that; and for each route of a packet from a port on the ports that are left.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Seen {
     /// A port, the next one, and one that is crossed behind that.
     beyond: BTreeSet<(Queue, u32, u32)>,
@@ -99,28 +99,75 @@ pub fn flows(plan: &Plan, pyrrha: &PyrrhaParams, of: &dyn Fn(u16) -> bool) -> Se
     seen
 }
 
-/// Follows packets from every host to every other one, along every next hop.
-pub fn all(plan: &Plan, router: &mut Router, seen: &mut Seen) -> Result<(), String> {
+/// Follows packets from every host to every other one, along every next hop. Where a link
+/// has just failed (`after`: its port, and the router from before), packets go on from
+/// wherever the old routes have brought them.
+pub fn all(
+    plan: &Plan,
+    router: &mut Router,
+    mut after: Option<(u32, &mut Router)>,
+    seen: &mut Seen,
+) -> Result<(), String> {
     seen.no_sets = true;
     let hosts: Vec<NodeId> = plan.topology.hosts().collect();
     for to in hosts {
+        if !plan.topology.nodes[to as usize].ports.iter().any(|&port| router.alive(port)) {
+            continue;
+        }
+        let mut steps: BTreeSet<(Queue, u32)> = BTreeSet::new();
+        let mut begun = Vec::new();
+        if let Some((link, before)) = &mut after {
+            begun = reached(plan, before, to, Vec::new(), &mut |from, out| {
+                steps.insert((from, out.0));
+                Ok(())
+            })?;
+            let gone = [*link, plan.topology.ports[*link as usize].peer];
+            begun.retain(|queue| !gone.contains(&queue.0));
+        }
         let mut next: BTreeMap<Queue, BTreeSet<u32>> = BTreeMap::new();
-        reached(plan, router, to, Vec::new(), &mut |from, out| {
+        reached(plan, router, to, begun, &mut |from, out| {
             next.entry(from).or_default().insert(out.0);
+            steps.insert((from, out.0));
             Ok(())
         })?;
-        for (&from, outs) in &next {
-            for &out in outs {
-                let (mut known, mut open) = (BTreeSet::new(), vec![out]);
-                while let Some(port) = open.pop() {
-                    let on = next.get(&(port, from.1)).into_iter().flatten();
-                    open.extend(on.copied().filter(|&port| known.insert(port)));
-                }
-                seen.step(from, out, &known);
+        for (from, out) in steps {
+            let (mut known, mut open) = (BTreeSet::new(), vec![out]);
+            while let Some(port) = open.pop() {
+                let on = next.get(&(port, from.1)).into_iter().flatten();
+                open.extend(on.copied().filter(|&port| known.insert(port)));
             }
+            seen.step(from, out, &known);
         }
     }
     Ok(())
+}
+
+/// Compares the waits under each single failure of a link between nodes, by the order that
+/// is given for it, or else the common one.
+pub fn single_failures(
+    plan: &Plan,
+    pyrrha: &PyrrhaParams,
+    router: &mut Router,
+    intact: &Seen,
+    common: &Places,
+    under: &BTreeMap<u32, Places>,
+) -> Result<u64, String> {
+    let topology = &plan.topology;
+    let mut compared = 0;
+    for (link, port) in (0u32..).zip(&topology.ports) {
+        if link < port.peer && router.alive(link) && topology.neighbour(link) != port.node {
+            let places = under.get(&link).or_else(|| under.get(&port.peer)).unwrap_or(common);
+            let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
+            let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
+            let mut failed = router.without(&down);
+            let mut seen = intact.clone();
+            all(plan, &mut failed, Some((link, &mut *router)), &mut seen)?;
+            let said = compare(plan, pyrrha, places, &seen);
+            compared +=
+                said.map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
+        }
+    }
+    Ok(compared)
 }
 
 /// Compares all waits that may depend on each other. Answers how many pairs.

@@ -6,8 +6,9 @@ use common::{check, cycle, example, load, run, safe, shown};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use xoff_check::certificate::{Certificate, Routes};
+use xoff_check::text::render;
 use xoff_check::verify::verify;
-use xoff_check::{Verdict, router};
+use xoff_check::{Analysis, Verdict, router};
 use xoff_kernel::random::Stream;
 use xoff_plan::Loaded;
 
@@ -161,11 +162,95 @@ fn all_shortest_routes_are_safe_while_queues_suffice() {
         // Along all routes sets are not counted.
         let single = load(&text, &[("flow_control.organisation", "single-tier")]);
         assert_eq!(safe(&single, Routes::All), safe(&pfc, Routes::All), "{topology}");
-        let refused = xoff_check::check(&loaded, "t", Routes::AllUnderSingleFailures, &mut |_| true);
-        assert!(refused.unwrap_err().contains("single failures"));
+        let report = check(&loaded, Routes::AllUnderSingleFailures).report;
+        assert!(matches!(report.verdict, Verdict::Safe { compared: Some(1..) }), "{topology}");
+        let failures = report.failures.expect("they were asked for");
+        assert!(failures.changing > 0 && failures.cyclic.is_empty(), "{topology}: {failures:?}");
     }
     let bcube = example("bcube-deadlock", &[("flow_control.scheme", "pyrrha")]);
     assert_eq!(proved_and_deadlocks(&bcube), (true, false));
+}
+
+/// Single failures of a fat-tree that has lost a link already: some close a circle where one
+/// queue has to do for all roots, the same as under PFC, and none with a queue for each.
+#[test]
+fn single_failures_are_examined_root_by_root() {
+    let down = ("failure", "[{link = \"S0.0-S1.1\", at = \"0us\"}]");
+    let of = |more: &[(&str, &str)]| {
+        let loaded = example("fat-tree-failed-links", &[&[down], more].concat());
+        let analysis = check(&loaded, Routes::AllUnderSingleFailures);
+        (loaded, analysis)
+    };
+    let (_, pfc) = of(&[]);
+    let scheme = ("flow_control.scheme", "pyrrha");
+    let (_, one) = of(&[scheme, ("flow_control.queues", "1")]);
+    let cyclic = |analysis: &Analysis| analysis.report.failures.clone().expect("they were asked for");
+    assert_eq!((cyclic(&one).cyclic, cyclic(&one).lasting), (cyclic(&pfc).cyclic, true));
+    assert_eq!(cyclic(&one).cyclic.len(), 7);
+    let (loaded, analysis) = of(&[scheme]);
+    assert!(matches!(analysis.report.verdict, Verdict::Safe { compared: Some(1..) }));
+    assert_eq!(cyclic(&analysis).cyclic, Vec::<String>::new());
+    // Each failure has waits that the intact network has not. Without their order it
+    // proves nothing, nor with that of another failure.
+    let good = analysis.certificate.expect("it is safe");
+    assert!(good.under.len() > 10 && good.under.iter().any(|u| u.order.len() > good.order.len()));
+    let refused = |change: &dyn Fn(&mut Certificate)| {
+        let mut bad = good.clone();
+        change(&mut bad);
+        verify(&loaded, &mut router(&loaded), &bad).expect_err("it does not hold")
+    };
+    verify(&loaded, &mut router(&loaded), &good).expect("it holds");
+    let said = refused(&|c| c.under.clear());
+    assert!(said.starts_with("if the link of ") && said.contains("not listed"), "{said}");
+    assert!(refused(&|c| c.under[3].order.reverse()).contains("not listed behind it"));
+    assert!(refused(&|c| c.under[0].order.truncate(900)).contains("not listed"));
+    let other = good.under[1].order.clone();
+    assert!(refused(&|c| c.under[0].order.clone_from(&other)).contains("not listed"));
+}
+
+/// What is said where nothing is proved, where ports that are no roots stay such, and where
+/// queues may run out.
+#[test]
+fn what_is_not_proved_is_said() {
+    let single = [("flow_control.organisation", "single-tier")];
+    let analysis = check(&experiment("fig12", "pyrrha", &single), Routes::Scenario);
+    let text = render(&analysis.report);
+    assert!(text.starts_with("test is not proved free of deadlock: 3 queues might wait"), "{text}");
+    assert!(text.contains("Not proved, and not refuted"), "{text}");
+    // The other organisation is proved, on the same routes, as is said.
+    assert!(text.contains("the same routes are proved safe"), "{text}");
+    assert!(safe(&experiment("fig12", "pyrrha", &[]), Routes::Scenario));
+    // Not of routes on which it is not.
+    let ring = load(&one_root(), &single);
+    let text = render(&check(&ring, Routes::Scenario).report);
+    assert!(text.contains("a circle remains") && !text.contains("are proved safe"), "{text}");
+
+    let victims = |key: &str, value: &str| {
+        let keys = [("flow_control.scheme", "pyrrha"), (key, value)];
+        let report = check(&example("incast-victims", &keys), Routes::Scenario).report;
+        (render(&report), report)
+    };
+    let (text, soft) = victims("flow_control.merging", "soft");
+    assert!(text.contains("Blocking: none by the roots that frames name."), "{text}");
+    assert!(text.contains("A run also charges waits to the root that survives"), "{text}");
+    assert_eq!((soft.blocking.by_named_root, soft.blocking.innocent_flows), (Some(true), 0));
+    let (text, off) = victims("flow_control.merging", "off");
+    assert!(text.contains("Blocking, in the worst case: "), "{text}");
+    assert!(text.contains("a port that turns out to be no root stays one"), "{text}");
+    assert_eq!(off.blocking.by_named_root, Some(false));
+    assert!(off.blocking.innocent_flows > 0 && off.verdict == soft.verdict);
+    let (text, few) = victims("flow_control.organisation", "single-tier");
+    assert!(text.contains("sets of roots may be ahead of a port, and queues = "), "{text}");
+    assert!(few.blocking.innocent_flows > 0);
+    // With as many as it says nobody is innocent.
+    let enough = text.split("queues = ").nth(1).and_then(|t| t.split(' ').next()).expect("a number");
+    let keys = [
+        ("flow_control.scheme", "pyrrha"),
+        ("flow_control.organisation", "single-tier"),
+        ("flow_control.queues", enough),
+    ];
+    let many = check(&example("incast-victims", &keys), Routes::Scenario).report.blocking;
+    assert_eq!((many.by_named_root, many.innocent_flows), (Some(true), 0), "{enough}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! came from: the file, or which override.
 
 use crate::error::{Error, suggest};
+use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -276,6 +277,27 @@ impl<'t> Document<'t> {
     /// # Errors
     /// The value is no `T`, with its place.
     pub fn read<T: DeserializeOwned>(&self, path: &str, without: &[&str]) -> Result<Option<T>, Error> {
+        self.read_as(path, without, &|_| None)
+    }
+
+    /// The same of a type whose schema documents what its whole numbers may be.
+    ///
+    /// # Errors
+    /// The value is no `T`, with its place.
+    pub fn read_documented<T: DeserializeOwned + JsonSchema>(
+        &self,
+        path: &str,
+        without: &[&str],
+    ) -> Result<Option<T>, Error> {
+        self.read_as(path, without, &whole_numbers::<T>)
+    }
+
+    fn read_as<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        without: &[&str],
+        narrower: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<T>, Error> {
         let Some(value) = self.get(path) else { return Ok(None) };
         let mut value = value.clone();
         if let DeValue::Table(table) = value.get_mut() {
@@ -283,7 +305,9 @@ impl<'t> Document<'t> {
                 table.remove(*key);
             }
         }
-        T::deserialize(ValueDeserializer::from(value)).map(Some).map_err(|e| self.interpret(path, &e))
+        T::deserialize(ValueDeserializer::from(value))
+            .map(Some)
+            .map_err(|e| self.interpret(path, &e, narrower))
     }
 
     /// Refuses a list where a table of keys belongs, and more than two ends of a
@@ -331,8 +355,9 @@ impl<'t> Document<'t> {
         Ok(())
     }
 
-    /// Turns a deserialiser's error into one that says what is allowed.
-    fn interpret(&self, base: &str, e: &toml::de::Error) -> Error {
+    /// Turns a deserialiser's error into one that says what is allowed; `narrower` tells
+    /// the range of a key at `base` that takes whole numbers, if it is documented.
+    fn interpret(&self, base: &str, e: &toml::de::Error, narrower: &dyn Fn(&str) -> Option<String>) -> Error {
         let span = e.span();
         let mut path = span.as_ref().map_or_else(|| base.to_string(), |s| self.path_of(base, s));
         let message = e.message();
@@ -359,7 +384,11 @@ impl<'t> Document<'t> {
                 ("map" | "sequence", Some(kind)) => with_article(kind),
                 _ => found.to_string(),
             };
-            (format!("{found} does not belong here"), format!("write {}", readable(expected)))
+            let whole = matches!(expected, "u8" | "u16" | "u32" | "u64" | "usize");
+            let key = path.strip_prefix(base).and_then(|rest| rest.strip_prefix('.'));
+            let range = key.filter(|_| whole).and_then(narrower);
+            let allowed = range.unwrap_or_else(|| readable(expected).to_string());
+            (format!("{found} does not belong here"), format!("write {allowed}"))
         } else if let Some((_, expected)) =
             message.strip_prefix("invalid length ").and_then(|m| m.split_once(", expected "))
         {
@@ -415,6 +444,18 @@ impl<'t> Document<'t> {
 pub(crate) fn with_article(kind: &str) -> String {
     let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {kind}")
+}
+
+/// The range of whole numbers that the schema of `T` documents for one of its keys.
+fn whole_numbers<T: JsonSchema>(key: &str) -> Option<String> {
+    let schema = schema_for!(T);
+    let key = schema.get("properties")?.get(key)?;
+    let end = |name: &str| key.get(name).and_then(serde_json::Value::as_u64);
+    match (end("minimum").unwrap_or(0), end("maximum")) {
+        (least, Some(most)) => Some(format!("a whole number from {least} to {most}")),
+        (0, None) => None,
+        (least, None) => Some(format!("a whole number, {least} or more")),
+    }
 }
 
 /// What serde expected, in words.

@@ -221,6 +221,15 @@ impl fmt::Display for Warning {
     }
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed<S: AsRef<str>>(items: &[S]) -> String {
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    match items.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => items.concat(),
+    }
+}
+
 /// The one of `candidates` that `word` was most likely meant to be.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates

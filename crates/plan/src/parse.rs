@@ -1,8 +1,9 @@
 //! From a document to a [`Scenario`]: which table is read as which type.
 
 use crate::document::{Document, with_article};
-use crate::error::{Error, Warning, suggest};
+use crate::error::{Error, Warning, listed, suggest};
 use crate::scenario::{FlowControl, Pfc, Scenario, Tagger, Traffic};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
@@ -162,22 +163,22 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         failure: table(doc, "failure")?,
         loss: table(doc, "loss")?,
         priority: table(doc, "priority")?,
-        ecn: doc.read("ecn", &[])?,
+        ecn: doc.read_documented("ecn", &[])?,
         flow_control,
         transport: table(doc, "transport")?,
-        irn: doc.read("irn", &[])?,
-        dcqcn: doc.read("dcqcn", &[])?,
-        timely: doc.read("timely", &[])?,
-        hpcc: doc.read("hpcc", &[])?,
-        dctcp: doc.read("dctcp", &[])?,
+        irn: doc.read_documented("irn", &[])?,
+        dcqcn: doc.read_documented("dcqcn", &[])?,
+        timely: doc.read_documented("timely", &[])?,
+        hpcc: doc.read_documented("hpcc", &[])?,
+        dctcp: doc.read_documented("dctcp", &[])?,
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,
     })
 }
 
-fn table<T: DeserializeOwned + Default>(doc: &Document<'_>, key: &str) -> Result<T, Error> {
-    Ok(doc.read(key, &[])?.unwrap_or_default())
+fn table<T: DeserializeOwned + JsonSchema + Default>(doc: &Document<'_>, key: &str) -> Result<T, Error> {
+    Ok(doc.read_documented(key, &[])?.unwrap_or_default())
 }
 
 /// The text of `table.key`, which must be one of `allowed`.
@@ -208,8 +209,8 @@ fn kind<'d>(doc: &'d Document<'_>, table: &str, allowed: &[&str]) -> Result<&'d 
 }
 
 /// Reads a table whose `kind` has been read before.
-fn rest<T: DeserializeOwned>(doc: &Document<'_>, path: &str, kind: &str) -> Result<T, Error> {
-    let read = doc.read(path, &["kind"]).map_err(|e| e.of_kind(path, kind))?;
+fn rest<T: DeserializeOwned + JsonSchema>(doc: &Document<'_>, path: &str, kind: &str) -> Result<T, Error> {
+    let read = doc.read_documented(path, &["kind"]).map_err(|e| e.of_kind(path, kind))?;
     Ok(read.expect("a table that has a kind is there"))
 }
 
@@ -263,11 +264,11 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         let Some(known) = known.filter(|k| !has(own, k)) else { continue };
         passed.push(known);
         let message =
-            format!("had no effect: it belongs to {}, and this run has `{scheme}`", owners.join(" and "));
+            format!("had no effect: it belongs to {}, and this run has `{scheme}`", listed(&owners));
         warnings.push(Warning { key: format!("flow_control.{key}"), message });
     }
     Ok(match scheme {
-        "pfc" => FlowControl::Pfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
+        "pfc" => FlowControl::Pfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "tagger" => {
             // Read in two parts, neither of which knows what else is allowed.
             let known = |key: &str| has(own, key) || passed.contains(&key);
@@ -282,18 +283,20 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
                 passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
             };
             FlowControl::Tagger(Tagger {
-                pfc: doc.read("flow_control", &but(&mut tags.clone()))?.unwrap_or_default(),
-                tags: doc.read("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
+                pfc: doc.read_documented("flow_control", &but(&mut tags.clone()))?.unwrap_or_default(),
+                tags: doc.read_documented("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
             })
         }
-        "bfc" => FlowControl::Bfc(doc.read("flow_control", &passed)?.unwrap_or_default()),
-        "per-flow-queue" => FlowControl::PerFlowQueue(doc.read("flow_control", &passed)?.unwrap_or_default()),
-        "portfc" => FlowControl::PortFc(doc.read("flow_control", &passed)?.unwrap_or_default()),
-        "pyrrha" => FlowControl::Pyrrha(doc.read("flow_control", &passed)?.unwrap_or_default()),
+        "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
+        "per-flow-queue" => {
+            FlowControl::PerFlowQueue(doc.read_documented("flow_control", &passed)?.unwrap_or_default())
+        }
+        "portfc" => FlowControl::PortFc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
+        "pyrrha" => FlowControl::Pyrrha(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         _ => {
             // The keys of PFC, the default, are checked even where they do nothing.
             passed.retain(|key| !has(KEYS[0].1, key));
-            doc.read::<Pfc>("flow_control", &passed)?;
+            doc.read_documented::<Pfc>("flow_control", &passed)?;
             FlowControl::None
         }
     })

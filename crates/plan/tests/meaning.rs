@@ -727,3 +727,40 @@ fn pauses_last_until_they_can_be_repeated() {
     // Twice a packet of 1,062 B and a frame of 64 B, at 0.1 Gbit/s.
     assert_eq!(pause_time(&[("topology.link.rate", "100Mbps")]), 2 * 1_126 * 80 * 1_000);
 }
+
+/// What of Pyrrha's keys cannot have an effect is named.
+#[test]
+fn what_cannot_have_an_effect_under_pyrrha_is_named() {
+    let warned = |rest: &str| -> Vec<String> {
+        let all = loaded(&[LINE, FLOW, "[flow_control]\nscheme = \"pyrrha\"\n", rest]).warnings;
+        all.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(warned(""), Vec::<String>::new());
+    let never = warned("k_pause = \"64MB\"\n[switch]\nbuffer = \"1MB\"\n");
+    assert_eq!(never.len(), 1, "{never:?}");
+    assert!(
+        never[0].starts_with(
+            "`flow_control.k_pause`: is more than a buffer holds: no port of a switch can become a root, such as S"
+        ) && never[0].ends_with("(K_pause 64 MB, buffer 1 MB)"),
+        "{never:?}"
+    );
+    assert_eq!(warned("k_pause = \"1MB\"\n[switch]\nbuffer = \"1001kB\"\n"), Vec::<String>::new());
+    let late = warned("response_time = \"2ms\"\n[run]\nduration = \"2ms\"\n");
+    assert_eq!(
+        late,
+        ["`flow_control.response_time`: is longer than the run, which ends at 2ms: no frame takes effect"]
+    );
+    assert_eq!(warned("response_time = \"1999us\"\n[run]\nduration = \"2ms\"\n"), Vec::<String>::new());
+    let twice = warned("variants = [\"push\", \"count-by-ingress\", \"push\"]\n");
+    assert_eq!(twice, ["`flow_control.variants[2]`: had no effect: it is listed already"]);
+    let off = warned("merging = \"off\"\nvariants = [\"reclaim-at-once\"]\n");
+    assert_eq!(off, ["`flow_control.variants[0]`: had no effect: with merging = \"off\" no port abdicates"]);
+    let all = warned("[flow_control.legacy]\nswitches = [\"S0.0\", \"S0.1\"]\n");
+    assert_eq!(
+        all,
+        [
+            "`flow_control.legacy.switches`: name every switch: all links run PFC, and nothing of Pyrrha has an effect"
+        ]
+    );
+    assert_eq!(warned("[flow_control.legacy]\nswitches = [\"S0.0\"]\n"), Vec::<String>::new());
+}

@@ -66,18 +66,18 @@ pub fn queues(outcome: &Outcome, port: usize) -> Option<u64> {
 /// The row of the answer's totals.
 pub fn row(s: &PyrrhaSummary) -> String {
     let Some(port) = &s.most_queues_port else {
-        return format!("{} claims, no isolation queue in use", human::count(s.claims));
+        return format!("{}, no isolation queue in use", human::counted(s.claims, "claim"));
     };
     let shared = match s.shared {
         0 => String::new(),
         n => format!(", {} times one for several roots", human::count(n)),
     };
     format!(
-        "{} claims, {} abdicated, {} merges, {} releases; at most {} isolation queues in use ({port}){shared}",
-        human::count(s.claims),
+        "{}, {} abdicated, {}, {}; at most {} in use ({port}){shared}",
+        human::counted(s.claims, "claim"),
         human::count(s.abdications),
-        human::count(s.merges),
-        human::count(s.releases),
-        s.most_queues,
+        human::counted(s.merges, "merge"),
+        human::counted(s.releases, "release"),
+        human::counted(s.most_queues, "isolation queue"),
     )
 }

@@ -427,3 +427,28 @@ fn too_few_tags_are_said() {
     outcome.drops = vec![drops(DropReason::QueueLimit, LOSSY)];
     assert!(says(&plan, &outcome, "(dropped there: 12 packets)"));
 }
+
+/// A flow that waits for good, for a frame of Pyrrha's that was lost, is told of: in runs,
+/// of which some lose a RESUME.
+#[test]
+fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
+    let files = |path: &std::path::Path| Err(std::io::Error::other(format!("{path:?} in a test")));
+    let said = |seed: u64, loss: &str| {
+        let text = format!(
+            "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"S\"]\nlinks = [\
+             {{a=\"A\", b=\"S\", rate=\"100Gbps\", delay=\"1us\"}}, {{a=\"S\", b=\"B\", rate=\"50Gbps\", delay=\"1us\"}}]\n\
+             [flow_control]\nscheme = \"pyrrha\"\n[switch]\nbuffer = \"64MB\"\n[run]\nseed = {seed}\nduration = \"3ms\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"3MB\"\n{loss}"
+        );
+        let plan = xoff_plan::load("t.toml", text.as_bytes(), &[], &files).expect("a good scenario").plan;
+        let outcome = xoff_sim::run(&plan, &mut |_| true);
+        // Of a host that are the queue of its pairs and that of its packets.
+        let note = "2 queues paused at the end, some perhaps for good: Pyrrha sends each frame once, and a link loses some.";
+        (outcome.flows[0].completed.is_some(), says(&plan, &outcome, note))
+    };
+    assert_eq!(said(0, ""), (true, false));
+    let lossy = "[[loss]]\nlink = \"A-S\"\nfrom = \"S\"\nrate = 0.02\n";
+    let all: Vec<(bool, bool)> = (0..20).map(|seed| said(seed, lossy)).collect();
+    assert!(all.iter().all(|&(completed, said)| completed != said), "{all:?}");
+    assert!(all.contains(&(true, false)) && all.contains(&(false, true)), "{all:?}");
+}

@@ -145,7 +145,8 @@ impl Core<'_> {
     }
 
     /// The flow gets one of its other labels, and goes over to that one's route, which
-    /// begins at the same port.
+    /// begins at the same port. The caller then kicks that port if the flow stands in no
+    /// ring.
     fn relabel(&mut self, flow: u32) {
         let LoadBalancing::Plb(plan) = &self.plan.load_balancing else { return };
         let labelled = &mut self.labelled[flow as usize];
@@ -154,6 +155,9 @@ impl Core<'_> {
         let path = plan.routes(flow)[labelled.label as usize];
         if path != self.senders[flow as usize].path() {
             labelled.changes.moves += 1;
+            if self.senders[flow as usize].ready() && self.queues_by_route() {
+                self.step_aside(flow);
+            }
             self.set_data_route(flow, path);
         }
     }

@@ -265,7 +265,8 @@ fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
     for route in &table.flows {
         let flow = route.flow;
         let (port, sender) = (core.hops[route.path as usize], &core.senders[flow as usize]);
-        if sender.port() == port || !sender.ready() {
+        let stays = sender.port() == port && (sender.path() == route.path || !core.queues_by_route());
+        if stays || !sender.ready() {
             core.set_route(route);
             continue;
         }

@@ -14,6 +14,7 @@ use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{Flow, FlowRoute, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
 
 /// The sending end of a flow: one cache line.
@@ -509,6 +510,22 @@ impl Core<'_> {
         self.post(deadline, kind::TIMEOUT, flow, 0);
         self.join_ring(flow);
         Some(port)
+    }
+
+    /// Whether a queue pair waits in a queue that its route has chosen, so that one whose
+    /// route changes has to join anew: what it waits for need not be ahead of it any more.
+    pub fn queues_by_route(&self) -> bool {
+        matches!(self.plan.flow_control, FlowControlParams::Pyrrha(_) | FlowControlParams::PortFc(_))
+    }
+
+    /// Takes a flow that may send out of its ring for a moment: the flow control hears
+    /// that it has left with the next kick of its port, and it joins again by an event of
+    /// its own, at the same time.
+    #[cold]
+    pub fn step_aside(&mut self, flow: u32) {
+        self.leave_ring(flow);
+        self.senders[flow as usize].held = true;
+        self.post(self.now, kind::PACE, flow, 0);
     }
 
     /// A flow and its ACKs go over to other routes. If it then waits at another

@@ -17,7 +17,8 @@
 //! Under Pyrrha with enough isolation queues everything is asked root by root: the
 //! queues that a port can pause are those that hold nothing but what goes through it
 //! ([`Walks::toward`]), so that nobody is innocent there. Where ports may run short of
-//! queues, any two roots may share one, and the worst case is taken, as under BFC.
+//! queues, any two roots may share one, and the worst case is taken, as under BFC; and so
+//! it is where ports that are no roots stay such (`merging = "off"`).
 //!
 //! Everything here is about what can happen, not what does: all flows count,
 //! whenever they send, and on all routes that they ever take.
@@ -140,11 +141,11 @@ fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
     }
 }
 
-/// Who can block whom under a plan; `ahead`: under Pyrrha, which roots are ahead of
-/// which ports on the walks.
+/// Who can block whom under a plan; `ahead`: under Pyrrha, if each root has queues of its
+/// own ([`crate::roots::apart`]), which roots are ahead of which ports on the walks.
 pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     let scope = plan.flow_control.pause_scope();
-    if let Some(ahead) = ahead.filter(|ahead| ahead.short().is_empty()) {
+    if let Some(ahead) = ahead {
         return by_root(plan, walks, ahead.roots().1 as u64);
     }
     let mut congested = candidates(plan, walks);

@@ -8,6 +8,7 @@ use crate::walks::{Queue, Walks};
 use serde::Serialize;
 use std::fmt::Write;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::PauseScope;
 
 /// Most congested ports that are listed.
 pub const PORTS: usize = 5;
@@ -21,6 +22,10 @@ const SHOWN: [usize; 2] = [6, 2];
 pub struct BlockingReport {
     /// Flows of the scenario.
     pub flows: u64,
+    /// Under Pyrrha: whether it is told by the roots that frames name, each of which has
+    /// queues of its own; else the worst case is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_named_root: Option<bool>,
     /// Queues that flows come through and a pause can stop. Under BFC the queues
     /// of a port and priority count as one.
     pub pausable_queues: u64,
@@ -136,6 +141,7 @@ pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport,
     let listed = lasting.iter().take(PORTS).filter(blocks).count();
     let report = BlockingReport {
         flows: blocking.flows,
+        by_named_root: (blocking.scope == PauseScope::Root).then_some(blocking.by_root),
         pausable_queues: blocking.all_queues,
         congested_ports: lasting.len() as u64,
         blocking_ports: blocking_ports as u64,
@@ -221,18 +227,23 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
         () => {}
     }
     let mut text = String::new();
+    let how = match r.by_named_root {
+        Some(true) => " by the roots that frames name",
+        Some(false) => ", in the worst case",
+        None => "",
+    };
     let (are, all) = if r.innocent_flows == 1 { ("waits", "its") } else { ("wait", "their") };
     if r.innocent_flows == 0 {
         let _ = write!(
             text,
-            "Blocking: none. {} can stay congested and pause {}, and no flow waits for one that it does not cross",
+            "Blocking: none{how}. {} can stay congested and pause {}, and no flow waits for one that it does not cross",
             counted(r.congested_ports, "port"),
             counted(r.queues, "queue"),
         );
     } else {
         let _ = write!(
             text,
-            "Blocking: {} of {} {are} for congestion that is not on {all} way, as far as pauses can spread. \
+            "Blocking{how}: {} of {} {are} for congestion that is not on {all} way, as far as pauses can spread. \
              {} can stay congested, {} of them at the cost of innocents; {} of {} can be paused",
             r.innocent_flows,
             counted(r.flows, "flow"),

@@ -4,7 +4,9 @@ use super::{Context, Slow};
 use crate::plan::{Buffer, Lane};
 use crate::scenario::{Host, Traffic};
 use std::collections::BTreeMap;
+use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, Topology};
+use xoff_net::units::Span;
 
 /// Names them.
 pub(super) fn warn(
@@ -85,6 +87,14 @@ fn oracles(cx: &mut Context<'_>) {
     if m.explain && !m.blocking && cx.doc.get("measure.blocking").is_some() {
         let message = "had no effect: measure.explain needs the oracle, and switches it on";
         cx.warn("measure.blocking".into(), message.into());
+    }
+}
+
+/// Frames of the flow control that take effect when the run is over.
+pub(super) fn late_frames(cx: &mut Context<'_>, response_time: Time, end: Option<Time>) {
+    if let Some(end) = end.filter(|&end| response_time >= end) {
+        let message = format!("is longer than the run, which ends at {}: no frame takes effect", Span(end));
+        cx.warn("flow_control.response_time".into(), message);
     }
 }
 

@@ -2,7 +2,7 @@
 //! How routes follow is in `reroute.rs`.
 
 use super::{Context, LAST, LONGEST, measure, node};
-use crate::error::Error;
+use crate::error::{Error, listed};
 use crate::plan::{Down, Loss, PacketFormat};
 use crate::scenario::LossKind;
 use std::collections::BTreeMap;
@@ -268,7 +268,7 @@ fn check_together(
         }
         let message = format!(
             "with {} together next to nothing gets through from {}, in a run without an end",
-            names.join(" and "),
+            listed(&names),
             topology.port_name(port)
         );
         let key = format!("loss[{last}].{key}");

@@ -157,7 +157,9 @@ pub(crate) fn plan(
     buffers.shrink_to_fit();
     let flow_control = match &scenario.flow_control {
         FlowControl::Pyrrha(keys) => {
-            FlowControlParams::Pyrrha(pyrrha::params(&cx, keys, &topology, &receivers)?)
+            let params = pyrrha::params(&cx, keys, &topology, &receivers)?;
+            pyrrha::warn(&mut cx, keys, &params, &topology, &buffers);
+            FlowControlParams::Pyrrha(params)
         }
         FlowControl::PortFc(keys) => {
             let whole = portfc::Whole {
@@ -173,6 +175,7 @@ pub(crate) fn plan(
         }
         _ => flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?,
     };
+    effects::late_frames(&mut cx, flow_control.response_time(), end);
     let plan = Plan {
         seed: scenario.run.seed,
         topology,

@@ -3,7 +3,7 @@
 use super::flow_control::time;
 use super::{Context, alpha_q16, bytes, memory, node};
 use crate::error::Error;
-use crate::plan::Receiver;
+use crate::plan::{Buffer, Receiver};
 use crate::scenario::{
     FlowControl, Pfc, Pyrrha, PyrrhaAcks, PyrrhaHosts, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant,
 };
@@ -141,4 +141,57 @@ pub(super) fn params(
         places: Arc::new(places),
         response_time: pyrrha.response_time.0,
     })
+}
+
+/// Names what is written and cannot have an effect.
+pub(super) fn warn(
+    cx: &mut Context<'_>,
+    pyrrha: &Pyrrha,
+    params: &PyrrhaParams,
+    topology: &Topology,
+    buffers: &[Buffer],
+) {
+    for (i, variant) in pyrrha.variants.iter().enumerate() {
+        let key = format!("flow_control.variants[{i}]");
+        if pyrrha.variants[..i].contains(variant) {
+            cx.warn(key, "had no effect: it is listed already".into());
+        } else if *variant == PyrrhaVariant::ReclaimAtOnce && pyrrha.merging == PyrrhaMerging::Off {
+            cx.warn(key, "had no effect: with merging = \"off\" no port abdicates".into());
+        }
+    }
+    if !params.deaf.is_empty() && params.deaf.iter().take(topology.ports.len()).all(|&deaf| deaf) {
+        let message = "name every switch: all links run PFC, and nothing of Pyrrha has an effect";
+        cx.warn("flow_control.legacy.switches".into(), message.into());
+        return;
+    }
+    unreachable_thresholds(cx, params, topology, buffers);
+}
+
+/// Ports of switches whose buffer cannot hold what would make them roots.
+fn unreachable_thresholds(
+    cx: &mut Context<'_>,
+    params: &PyrrhaParams,
+    topology: &Topology,
+    buffers: &[Buffer],
+) {
+    let of_switches: Vec<PortId> = (0..topology.ports.len() as PortId)
+        .filter(|&p| topology.nodes[topology.ports[p as usize].node as usize].kind == NodeKind::Switch)
+        .filter(|&p| params.k_pause[p as usize] < u64::MAX)
+        .collect();
+    let buffer = |p: PortId| buffers[topology.ports[p as usize].node as usize].total;
+    let never: Vec<PortId> =
+        of_switches.iter().copied().filter(|&p| params.k_pause[p as usize] >= buffer(p)).collect();
+    let Some(&first) = never.first() else { return };
+    let which = match (never.len(), of_switches.len()) {
+        (never, all) if never == all => "no port of a switch can become a root, such as".to_string(),
+        (1, _) => "one port of a switch cannot become a root:".to_string(),
+        (never, all) => format!("{never} of {all} ports of switches cannot become roots, first"),
+    };
+    let message = format!(
+        "is more than a buffer holds: {which} {} (K_pause {}, buffer {})",
+        topology.port_name(first),
+        bytes(params.k_pause[first as usize]),
+        bytes(buffer(first))
+    );
+    cx.warn("flow_control.k_pause".into(), message);
 }

@@ -65,6 +65,10 @@ struct Net {
     left: [u8; WAYS.len()],
     sent: [u8; WAYS.len()],
     out: [u8; WAYS.len()],
+    /// By flow: the number behind the last one of those that have come out.
+    next: [u8; WAYS.len()],
+    /// Some packet has come out behind a later one of its flow.
+    reordered: bool,
 }
 
 impl Net {
@@ -274,9 +278,13 @@ impl World {
     }
 
     fn ends(&mut self, packet: Packet) {
-        let next = &mut self.net.out[usize::from(packet.flow)];
-        assert_eq!(*next, packet.number, "in order");
-        *next += 1;
+        let flow = usize::from(packet.flow);
+        self.net.out[flow] += 1;
+        if packet.number != self.net.next[flow] {
+            assert_eq!(self.pyrrha.params.merging, Merging::Hard, "out of order: {packet:?}");
+            self.net.reordered = true;
+        }
+        self.net.next[flow] = self.net.next[flow].max(packet.number + 1);
     }
 
     fn comes(&mut self, mut packet: Packet) {
@@ -407,6 +415,13 @@ struct Seen {
     abdications: u64,
     merges: u64,
     moves: u64,
+    releases: u64,
+    shared: u64,
+    /// Steps by which a port claims that has abdicated, while its output queue has not
+    /// been short since.
+    reclaims: usize,
+    /// States in which some packet has been overtaken by a later one of its flow.
+    reordered: usize,
     /// States in which so many ports claim to be roots.
     roots: [usize; 4],
 }
@@ -441,6 +456,9 @@ fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> See
         seen.abdications = seen.abdications.max(tally.abdications);
         seen.merges = seen.merges.max(tally.merges);
         seen.moves = seen.moves.max(tally.moves);
+        seen.releases = seen.releases.max(tally.releases);
+        seen.shared = seen.shared.max(tally.shared);
+        seen.reordered += usize::from(world.net.reordered);
         let steps = world.steps();
         if steps.iter().all(|step| matches!(step, Step::Comes(_))) {
             assert!(world.is_at_rest(), "stuck after {}", told(&from, key, None, &world));
@@ -450,6 +468,11 @@ fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> See
             let mut after = world.clone();
             let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| after.take(step)));
             assert!(taken.is_ok(), "after {}", told(&from, key, Some(step), &world));
+            let reclaims = |&&root: &&u32| {
+                let [before, after] = [&world, &after].map(|w| &w.pyrrha.ports[root as usize]);
+                before.unarmed.is_some() && after.claimed
+            };
+            seen.reclaims += ROOTS.iter().filter(reclaims).count();
             let new = after.key();
             if let std::collections::hash_map::Entry::Vacant(place) = from.entry(new) {
                 place.insert(Some((key, step)));
@@ -465,27 +488,59 @@ fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> See
     seen
 }
 
-/// Thresholds and packets of each flow, and what they lead to.
-fn everything(organisation: Organisation, queues: u16) {
-    let mut all = Seen::default();
-    for (k, packets) in [
-        (0, [1, 1, 1, 0, 0]),
-        (0, [1, 0, 1, 1, 0]),
-        (0, [2, 1, 0, 0, 0]),
-        (0, [3, 0, 1, 0, 0]),
-        (0, [2, 0, 1, 1, 0]),
-        (SIZE, [3, 1, 1, 0, 0]),
-        (SIZE, [3, 0, 2, 0, 0]),
-    ] {
-        let seen = explore(&params(organisation, Merging::Soft, k, queues), packets, 2_000_000);
-        println!("{organisation:?}, K_pause {k}, {packets:?}: {seen:?}");
-        all.states += seen.states;
-        all.merges += seen.merges;
-        all.moves += seen.moves;
-        all.roots[3] += seen.roots[3];
+impl Seen {
+    fn add(&mut self, other: &Self) {
+        self.states += other.states;
+        self.at_rest += other.at_rest;
+        self.claims += other.claims;
+        self.abdications += other.abdications;
+        self.merges += other.merges;
+        self.moves += other.moves;
+        self.releases += other.releases;
+        self.shared += other.shared;
+        self.reclaims += other.reclaims;
+        self.reordered += other.reordered;
+        self.roots.iter_mut().zip(other.roots).for_each(|(mine, theirs)| *mine += theirs);
     }
-    println!("{organisation:?}: {} states", all.states);
-    assert!(all.merges > 0 && all.moves > 0 && all.roots[3] > 0, "{all:?}");
+}
+
+/// Thresholds and packets of each flow.
+const CASES: [(u64, [u8; WAYS.len()]); 7] = [
+    (0, [1, 1, 1, 0, 0]),
+    (0, [1, 0, 1, 1, 0]),
+    (0, [2, 1, 0, 0, 0]),
+    (0, [3, 0, 1, 0, 0]),
+    (0, [2, 0, 1, 1, 0]),
+    (SIZE, [3, 1, 1, 0, 0]),
+    (SIZE, [3, 0, 2, 0, 0]),
+];
+
+/// What some cases lead to.
+fn all(organisation: Organisation, merging: Merging, queues: u16, cases: &[(u64, [u8; WAYS.len()])]) -> Seen {
+    let mut all = Seen::default();
+    for &(k, packets) in cases {
+        let seen = explore(&params(organisation, merging, k, queues), packets, 2_000_000);
+        println!("{organisation:?}, {merging:?}, {queues} queues, K_pause {k}, {packets:?}: {seen:?}");
+        all.add(&seen);
+    }
+    println!("{organisation:?}: {all:?}");
+    all
+}
+
+/// What must have happened for the absence of faults to mean something; that a port claims
+/// again after it has abdicated is part of it.
+fn much_happens(seen: &Seen) {
+    let counts = [seen.claims, seen.abdications, seen.merges, seen.moves, seen.releases];
+    assert!(counts.iter().all(|&n| n > 0) && seen.reclaims > 0 && seen.at_rest > 0, "{seen:?}");
+    assert!(seen.roots.iter().all(|&states| states > 0), "{seen:?}");
+}
+
+/// Every order of events keeps each flow's packets in order and ends at rest, and no
+/// queue is short.
+fn everything(organisation: Organisation, queues: u16) {
+    let seen = all(organisation, Merging::Soft, queues, &CASES);
+    much_happens(&seen);
+    assert_eq!((seen.shared, seen.reordered), (0, 0), "{seen:?}");
 }
 
 #[test]
@@ -496,4 +551,23 @@ fn every_order_of_events_ends_at_rest_with_hierarchical_queues() {
 #[test]
 fn every_order_of_events_ends_at_rest_with_a_single_tier() {
     everything(Organisation::SingleTier, 6);
+}
+
+/// The same where one queue has to do for all roots.
+#[test]
+fn one_queue_for_all_roots_keeps_order_and_comes_to_rest() {
+    for organisation in [Organisation::Hiq, Organisation::SingleTier] {
+        let seen = all(organisation, Merging::Soft, 1, &CASES[1..4]);
+        assert!(seen.shared > 0 && seen.reclaims > 0 && seen.reordered == 0, "{seen:?}");
+    }
+}
+
+/// Without soft merging later packets of a flow overtake those that wait in the queue
+/// of what was no root; all else holds.
+#[test]
+fn hard_merging_reorders_and_comes_to_rest() {
+    for organisation in [Organisation::Hiq, Organisation::SingleTier] {
+        let seen = all(organisation, Merging::Hard, 6, &CASES[3..4]);
+        assert!(seen.reordered > 0 && seen.merges > 0, "{seen:?}");
+    }
 }
