@@ -82,6 +82,8 @@ fn the_testbed_s_flows_share_by_thirds_under_pyrrha() {
     let claims = repro("pyrrha/fig10");
     assert_eq!(claims["fig10.vulnerable"].0, "reproduced");
     assert_eq!(claims["fig10.incast"].0, "reproduced");
+    // Two packets more in the thresholds, and the receiver's link is never idle.
+    assert_eq!(claims["fig10.own-packets"].0, "reproduced");
     // Within 0.5% where the thresholds are long, under both organisations.
     assert_eq!(claims["fig10.own-split"].0, "reproduced");
     assert_eq!(claims["fig10.own-split"].1.len(), 2);
@@ -94,6 +96,11 @@ fn an_incast_leaves_what_pyrrha_s_paper_says_at_the_receiver() {
     for id in ["incast-buffer", "in-order", "oq-free", "own-merges", "own-pauses"] {
         assert_eq!(claims[&format!("design-properties.{id}")].0, "reproduced", "{id}");
     }
+    // A tree over two tiers ends with one root, and false ones are gone within a way.
+    for id in ["merge-time", "own-merged", "most-downstream", "own-false-roots", "own-levels"] {
+        assert_eq!(claims[&format!("design-properties.{id}")].0, "reproduced", "{id}");
+    }
+    assert_eq!(claims["design-properties.most-downstream"].1, [1.0, 1.0]);
 }
 
 #[test]
