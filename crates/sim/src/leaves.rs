@@ -52,8 +52,10 @@ struct Ring {
     bytes: u64,
     /// Turns that leaves have had since the group's own list had one.
     turns: u32,
-    /// Bytes that the group's own list may still send in its turn, if it is its turn.
-    own: Option<u32>,
+    /// Bytes that the group's own list may still send in its turns.
+    own: u32,
+    /// It is its turn.
+    own_turn: bool,
 }
 
 /// Who is to send of a group whose queues are pulled.
@@ -157,7 +159,7 @@ impl Leaves {
             quantum: plan.packet.largest(),
             first,
             leaves,
-            rings: vec![Ring { head: NONE, active: 0, bytes: 0, turns: 0, own: None }; groups],
+            rings: vec![Ring { head: NONE, active: 0, bytes: 0, turns: 0, own: 0, own_turn: false }; groups],
             bases,
             of_flow,
             by_flow,
@@ -290,7 +292,8 @@ impl Leaves {
         ring.active += 1;
         let (next, previous) = match ring.head {
             NONE => {
-                (ring.head, ring.turns, ring.own) = (leaf, 0, Some(quantum));
+                // The own list has had all turns so far.
+                (ring.head, ring.turns, ring.own, ring.own_turn) = (leaf, 0, 0, false);
                 (leaf, leaf)
             }
             head => (head, self.leaves[head as usize].previous),
@@ -335,15 +338,17 @@ impl Leaves {
         let quantum = self.quantum;
         loop {
             let ring = self.ring_mut(port, queue);
-            if let Some(deficit) = &mut ring.own {
+            if ring.own_turn {
                 match own {
-                    Some(size) if *deficit >= size => {
-                        *deficit -= size;
+                    Some(size) if ring.own >= size => {
+                        ring.own -= size;
                         return Turn::Own;
                     }
-                    // What its turns leave is little, and not kept from round to round.
-                    _ => (ring.own, ring.turns) = (None, 0),
+                    Some(_) => {}
+                    // A list without anything to send does not save up.
+                    None => ring.own = 0,
                 }
+                (ring.own_turn, ring.turns) = (false, 0);
             }
             let leaf = ring.head;
             // What a leaf sends is the own list's first packet, if there is any.
@@ -390,8 +395,9 @@ impl Ring {
     /// A leaf's turn has ended; maybe the next one is that of the group's own list.
     fn turn_ends(&mut self, quantum: u32) {
         self.turns += 1;
-        if self.turns >= self.active {
-            self.own = Some(quantum);
+        if self.turns >= self.active && !self.own_turn {
+            self.own_turn = true;
+            self.own += quantum;
         }
     }
 }
