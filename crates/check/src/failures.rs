@@ -36,6 +36,39 @@ pub struct Failures {
     pub orders: Vec<(Option<PortId>, Vec<Wait>)>,
 }
 
+impl Failures {
+    /// None of `links` has been examined yet; `order` is that of the intact network.
+    pub fn none_yet(links: usize, order: &[Wait]) -> Self {
+        let orders = vec![(None, order.to_vec())];
+        Self { examined: links, changing: 0, cyclic: Vec::new(), worst: None, orders }
+    }
+}
+
+/// Which places the failure of a link can change routes to.
+pub struct Reach {
+    touched: BTreeMap<PortId, BTreeSet<usize>>,
+    /// Places of hosts with static routes. These stay when the distances change beneath
+    /// them, so that a failure may change next hops anywhere, also where none is lost.
+    apart: Vec<usize>,
+}
+
+impl Reach {
+    /// That of every link.
+    pub fn new(plan: &Plan, router: &mut Router, cx: &Context<'_>, spread: &mut Spread) -> Self {
+        let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
+        let apart = (0..cx.places.len()).filter(|&i| fixed(&cx.places[i])).collect();
+        Self { touched: touched(plan, router, cx.places, spread), apart }
+    }
+
+    /// Whether `link` is some device's last next hop to a place, and the places to look at
+    /// when it fails; `None` if there is none.
+    pub fn of(&self, link: PortId) -> Option<(bool, BTreeSet<usize>)> {
+        let around = self.touched.get(&link);
+        let places = around.into_iter().flatten().chain(&self.apart).copied();
+        (around.is_some() || !self.apart.is_empty()).then(|| (around.is_some(), places.collect()))
+    }
+}
+
 /// A failure under which waits may form a cycle.
 #[derive(Clone, Debug)]
 pub struct Worst {
@@ -94,34 +127,21 @@ pub fn examine(
 ) -> Result<Option<Failures>, String> {
     let places = cx.places;
     let mut spread = Spread::new(plan, &lanes(plan));
-    let touched = touched(plan, router, places, &mut spread);
-    // Static routes stay when the distances change beneath them, so that a failure
-    // may change next hops anywhere, also where none is lost.
-    let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
-    let apart: Vec<usize> = (0..places.len()).filter(|&i| fixed(&places[i])).collect();
+    let reach = Reach::new(plan, router, cx, &mut spread);
     let rank: BTreeMap<Wait, usize> = order.iter().zip(0..).map(|(&w, n)| (w, n)).collect();
     let links = links(plan, router);
-    let mut found = Failures {
-        examined: links.len(),
-        changing: 0,
-        cyclic: Vec::new(),
-        worst: None,
-        orders: vec![(None, order.to_vec())],
-    };
+    let mut found = Failures::none_yet(links.len(), order);
     for (done, &link) in links.iter().enumerate() {
         if !watch(Progress { what: "failing links", done, of: links.len() }) {
             return Ok(None);
         }
-        let around = touched.get(&link);
-        if around.is_none() && apart.is_empty() {
-            continue;
-        }
+        let Some((touches, others)) = reach.of(link) else { continue };
         let mut failed = router.without(&with(plan, dead, link));
         let mut new: BTreeSet<Step> = BTreeSet::new();
-        for &place in around.into_iter().flatten().chain(&apart).collect::<BTreeSet<_>>() {
+        for place in others {
             new.extend(steps(plan, router, &mut failed, &places[place], link, &mut spread, intact));
         }
-        found.changing += usize::from(around.is_some() || !new.is_empty());
+        found.changing += usize::from(touches || !new.is_empty());
         let rank = |(port, lane): (PortId, u8)| rank.get(&Wait { port, lane, part: Part::Whole });
         let forwards = |step: &Step| matches!((rank(step.0), rank(step.1)), (Some(a), Some(b)) if a < b);
         if new.iter().all(forwards) {
@@ -161,7 +181,7 @@ pub fn with(plan: &Plan, dead: &BTreeSet<PortId>, link: PortId) -> BTreeSet<Port
 }
 
 /// The links that are some device's last next hop to a place, with these places.
-pub fn touched(
+fn touched(
     plan: &Plan,
     router: &mut Router,
     places: &[Place],

@@ -19,7 +19,7 @@
 
 use crate::Progress;
 use crate::all::{MEMORY, Place, Spread};
-use crate::failures::{Context, Failures, links, touched, with};
+use crate::failures::{Context, Failures, Reach, links, with};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::Ways;
 use std::collections::BTreeSet;
@@ -230,30 +230,18 @@ pub fn examine(
 ) -> Result<Option<(Failures, bool)>, String> {
     let places = cx.places;
     let mut spread = Spread::new(plan, &[portfc.lane]);
-    let touched = touched(plan, router, places, &mut spread);
-    // Static routes stay when the distances change beneath them.
-    let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
-    let apart: Vec<usize> = (0..places.len()).filter(|&i| fixed(&places[i])).collect();
+    let reach = Reach::new(plan, router, cx, &mut spread);
     let links = links(plan, router);
-    let mut found = Failures {
-        examined: links.len(),
-        changing: 0,
-        cyclic: Vec::new(),
-        worst: None,
-        orders: vec![(None, order.to_vec())],
-    };
+    let mut found = Failures::none_yet(links.len(), order);
     let mut second_relay = false;
     for (done, &link) in links.iter().enumerate() {
         if !watch(Progress { what: "failing links", done, of: links.len() }) {
             return Ok(None);
         }
-        let around = touched.get(&link);
-        if around.is_none() && apart.is_empty() {
-            continue;
-        }
+        let Some((touches, others)) = reach.of(link) else { continue };
         let mut failed = router.without(&with(plan, dead, link));
         let mut whole = intact.clone();
-        for &place in around.into_iter().flatten().chain(&apart).collect::<BTreeSet<_>>() {
+        for place in others {
             let place = &places[place];
             spread.spread(router, place, &[], &mut |_, _| {});
             let gone = [link, plan.topology.ports[link as usize].peer];
@@ -262,7 +250,7 @@ pub fn examine(
             whole.spread(portfc, plan, &mut spread, &mut failed, place);
         }
         second_relay |= whole.second_relay;
-        found.changing += usize::from(around.is_some() || whole.bits != intact.bits);
+        found.changing += usize::from(touches || whole.bits != intact.bits);
         if whole.bits != intact.bits {
             found.orders.push((Some(link), whole.graph(portfc)?.order().ok_or_else(fault)?));
         }

@@ -30,7 +30,7 @@
 
 use crate::Progress;
 use crate::all::{MEMORY, Place, Spread};
-use crate::failures::{Context, Failures, SEARCHED, Worst, links, touched, with};
+use crate::failures::{Context, Failures, Reach, SEARCHED, Worst, links, with};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::Ways;
 use std::collections::{BTreeMap, BTreeSet};
@@ -315,30 +315,18 @@ pub fn examine(
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Failures>, String> {
     let mut spread = Spread::new(plan, &crate::all::lanes(plan));
-    let touched = touched(plan, router, cx.places, &mut spread);
-    // Static routes stay when the distances change beneath them.
-    let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
-    let apart: Vec<usize> = (0..cx.places.len()).filter(|&i| fixed(&cx.places[i])).collect();
+    let reach = Reach::new(plan, router, cx, &mut spread);
     let rank: BTreeMap<Wait, usize> = order.iter().zip(0..).map(|(&w, n)| (w, n)).collect();
     let links = links(plan, router);
-    let mut found = Failures {
-        examined: links.len(),
-        changing: 0,
-        cyclic: Vec::new(),
-        worst: None,
-        orders: vec![(None, order.to_vec())],
-    };
+    let mut found = Failures::none_yet(links.len(), order);
     for (done, &link) in links.iter().enumerate() {
         if !watch(Progress { what: "failing links", done, of: links.len() }) {
             return Ok(None);
         }
-        let around = touched.get(&link);
-        if around.is_none() && apart.is_empty() {
-            continue;
-        }
+        let Some((touches, others)) = reach.of(link) else { continue };
         let mut failed = router.without(&with(plan, dead, link));
         let mut whole = intact.clone();
-        for &place in around.into_iter().flatten().chain(&apart).collect::<BTreeSet<_>>() {
+        for place in others {
             let place = &cx.places[place];
             let old = steps_to(&mut spread, router, place, &[]);
             let gone = [link, plan.topology.ports[link as usize].peer];
@@ -346,7 +334,7 @@ pub fn examine(
             whole.spread(&steps_to(&mut spread, &mut failed, place, &under_way), &old);
         }
         whole.count(pyrrha, true);
-        found.changing += usize::from(around.is_some() || whole != *intact);
+        found.changing += usize::from(touches || whole != *intact);
         if whole == *intact {
             continue;
         }

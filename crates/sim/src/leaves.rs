@@ -172,7 +172,8 @@ impl Leaves {
         !self.rings.is_empty()
     }
 
-    /// Whether ACKs do not wait as data do.
+    /// Whether ACKs do not wait as data do. Where queues are pulled they stand in leaf 0
+    /// then, which no data joins, and go first.
     #[inline]
     pub fn apart(&self) -> bool {
         !matches!(self.queueing, Queueing::Numbered { acks: true, .. })

@@ -1,8 +1,8 @@
 //! Queues that are pulled (Pyrrha): a packet joins an isolation queue, a leaf, and when
 //! its turn comes there it goes on to a further one, or behind the packets of queue 0,
-//! the group's own list, whose first one is sent in its place. A turn that leads into a paused queue sends nothing
-//! and takes no time on the wire. A host's queue pairs move alike, until they stand in
-//! the queue that is theirs by what is paused now.
+//! the group's own list, whose first one is sent in its place. A turn that leads into a
+//! paused queue sends nothing and takes no time on the wire. A host's queue pairs move
+//! alike, until they stand in the queue that is theirs by what is paused now.
 
 use crate::by_flow::{own_left, waits};
 use crate::core::Core;
