@@ -8,6 +8,7 @@
 //! dense index of a priority in use.
 
 pub mod bfc;
+pub mod bifrost;
 mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;

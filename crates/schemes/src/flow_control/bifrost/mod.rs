@@ -1,0 +1,3 @@
+//! Bifrost.
+
+pub mod slots;

@@ -1,0 +1,276 @@
+//! What the downstream port of a long link grants, slot by slot: Algorithm 1.
+//!
+//! In the paper's notation, at the end of slot n of length T, where R_s is the link's
+//! rate, Δ = R_s · RTT its bandwidth-delay product and H the bytes reserved:
+//!
+//! ```text
+//! L   bytes stored that came through this port           (line 3)
+//! r   bytes received in the slot                         (line 4)
+//! c = clamp(H − L − F, 0, R_s T), in whole packets       (line 10)
+//! ĉ = max(0, c − max(0, L + F − H)) in every k-th slot   (lines 11–13)
+//! p = T − ĉ / R_s, in whole quanta, rounded up           (line 14)
+//! F ← what was granted for the last RTT + T              (line 15, section IV-A)
+//! ```
+//!
+//! *Readings.* A negative c cannot be enforced (`bifrost.c-clamp`), and a negative excess
+//! is none (`bifrost.leak-sign`). c is worked out with the F of the slot before, as
+//! printed: its constants are those of Theorem 1 (`bifrost.order-of-L-and-F`). Where RTT is
+//! no multiple of T, the oldest grant counts as far as its bytes can still arrive.
+//!
+//! *F.* Section IV-A has the downstream port keep the history of its grants; line 15 has
+//! F ← F − r + c, bounded by Δ + R_s T ([`History::Recurrence`]). They differ in what
+//! is granted and not sent: where the upstream can never send its whole grant, since
+//! packets cannot be cut, the recurrence keeps the rest as still to come, and its bound
+//! forgets it too late or too early; a history forgets it as it expires.
+
+use std::collections::VecDeque;
+use xoff_kernel::time::{SECOND, Time};
+use xoff_wire::pfc::QUANTUM_BITS;
+
+/// How F is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum History {
+    /// The grants of the last RTT + T.
+    #[default]
+    Grants,
+    /// Line 15, with 0 as its floor (`bifrost.F-update`).
+    Recurrence,
+}
+
+/// What a port is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotParams {
+    /// R_s, in bits per second.
+    pub rate: u64,
+    /// T.
+    pub slot: Time,
+    /// From the sending of a frame until what it lets go has arrived.
+    pub round_trip: Time,
+    /// H, in bytes.
+    pub buffer: u64,
+    /// k: leaks are looked for in every so many slots, at least 1.
+    pub repair_every: u32,
+    /// Grants are rounded down to multiples of this, in bytes: the largest packet; 1 to
+    /// leave them as they are.
+    pub unit: u64,
+    /// How F is kept.
+    pub history: History,
+}
+
+/// What a slot ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// c: bytes that F counts.
+    pub granted: u64,
+    /// ĉ: bytes that the upstream port is let send, at most c.
+    pub let_go: u64,
+}
+
+/// The downstream half of one port and lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slots {
+    params: SlotParams,
+    /// R_s T, in bytes, rounded down to whole packets: the most that is granted.
+    most: u64,
+    /// How much of the oldest grant can still arrive, in bytes.
+    rest: u64,
+    /// Grants, the latest one last: as many as RTT + T has slots, the oldest in part.
+    grants: VecDeque<u64>,
+    /// F by line 15.
+    outstanding: u64,
+    /// Slots so far.
+    slots: u64,
+}
+
+/// Bytes that pass at `rate` in `time`, rounded down.
+pub fn bytes_in(rate: u64, time: Time) -> u64 {
+    (u128::from(rate) * u128::from(time) / (8 * u128::from(SECOND))) as u64
+}
+
+impl SlotParams {
+    /// R_s T, in bytes.
+    pub fn of_slot(&self) -> u64 {
+        bytes_in(self.rate, self.slot)
+    }
+
+    /// Δ, in bytes.
+    pub fn bdp(&self) -> u64 {
+        bytes_in(self.rate, self.round_trip)
+    }
+
+    /// The least H with which Theorem 1 holds: Δ + 2 R_s T (section IV-C.1).
+    pub fn least_buffer(&self) -> u64 {
+        self.bdp() + 2 * self.of_slot()
+    }
+
+    /// Quanta of 512 bits that stop the upstream port for the part of a slot in which it
+    /// is not `let_go`, rounded up.
+    pub fn quanta(&self, let_go: u64) -> u64 {
+        (8 * (self.of_slot() - let_go)).div_ceil(QUANTUM_BITS)
+    }
+}
+
+impl Slots {
+    /// Before the first slot the upstream port is free to send (`bifrost.F-initial`).
+    pub fn new(params: SlotParams) -> Self {
+        let slot = params.of_slot();
+        let whole = (params.round_trip / params.slot) as usize + 1;
+        let rest = bytes_in(params.rate, params.round_trip % params.slot);
+        Self {
+            params,
+            most: slot - slot % params.unit,
+            rest,
+            grants: std::iter::repeat_n(slot, whole + 1).collect(),
+            outstanding: params.bdp() + slot,
+            slots: 0,
+        }
+    }
+
+    /// F: most bytes that can still arrive in the next RTT + T.
+    pub fn virtual_incoming(&self) -> u64 {
+        match self.params.history {
+            History::Recurrence => self.outstanding,
+            History::Grants => {
+                let oldest = self.grants.front().copied().unwrap_or(0).min(self.rest);
+                oldest + self.grants.iter().skip(1).sum::<u64>()
+            }
+        }
+    }
+
+    /// A slot ends in which `received` bytes came, and `stored` are here.
+    pub fn ends(&mut self, stored: u64, received: u64) -> Grant {
+        let (params, before) = (&self.params, self.virtual_incoming());
+        let room = params.buffer.saturating_sub(stored + before);
+        let granted = room.min(self.most);
+        let granted = granted - granted % params.unit;
+        let excess = (stored + before).saturating_sub(params.buffer);
+        let repairs = self.slots.is_multiple_of(u64::from(params.repair_every));
+        let let_go = if repairs { granted.saturating_sub(excess) } else { granted };
+        self.slots += 1;
+        self.outstanding =
+            (self.outstanding + granted).saturating_sub(received).min(params.bdp() + params.of_slot());
+        self.grants.pop_front();
+        self.grants.push_back(granted);
+        Grant { granted, let_go }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A byte is a tick of the upstream port's wire at line rate.
+    #[derive(Clone, Copy, Debug)]
+    enum Drain {
+        Full,
+        None,
+        /// So many of a thousand bytes.
+        Share(u64),
+        /// On for so many slots, then off as long.
+        OnOff(u64),
+        /// Off until the buffer is nearly full, on until it is empty.
+        Adversarial,
+    }
+
+    /// A link of one byte per tick: a byte let go `d` ticks after a frame was sent
+    /// arrives `2d` ticks after. Answers (least L + F, most L + F, most L, idle ticks of a
+    /// drain that had to wait for bytes that stood upstream).
+    struct Line {
+        slots: Slots,
+        d: u64,
+        t: u64,
+    }
+
+    impl Line {
+        fn new(d: u64, t: u64, more: u64, history: History) -> Self {
+            // 8 bit per picosecond: a byte per picosecond.
+            let params = SlotParams {
+                rate: 8 * SECOND,
+                slot: t,
+                round_trip: 2 * d,
+                buffer: 2 * d + 2 * t + more,
+                repair_every: 1,
+                unit: 1,
+                history,
+            };
+            Self { slots: Slots::new(params), d, t }
+        }
+
+        fn run(mut self, slots: u64, drain: Drain, demand: impl Fn(u64) -> bool) -> Result<(), TestCaseError> {
+            let (d, t, buffer) = (self.d, self.t, self.slots.params.buffer);
+            let bound = 2 * d + t;
+            // By tick of the upstream port: it may send.
+            let mut open: VecDeque<bool> = std::iter::repeat_n(true, (d + t) as usize).collect();
+            let mut wire: VecDeque<bool> = std::iter::repeat_n(false, d as usize).collect();
+            let (mut stored, mut received, mut filling) = (0u64, 0u64, true);
+            for tick in 0..slots * t {
+                // The upstream port.
+                let may = open.pop_front().expect("slots follow one another");
+                wire.push_back(may && demand(tick));
+                // The downstream one.
+                if wire.pop_front() == Some(true) {
+                    stored += 1;
+                    received += 1;
+                }
+                prop_assert!(stored <= buffer, "{stored} of {buffer} at {tick}");
+                let drains = match drain {
+                    Drain::Full => true,
+                    Drain::None => false,
+                    Drain::Share(share) => (tick * share) / 1000 != ((tick + 1) * share) / 1000,
+                    Drain::OnOff(slots) => (tick / (slots * t)).is_multiple_of(2),
+                    Drain::Adversarial => {
+                        filling = if filling { stored + t / 2 < buffer } else { stored == 0 };
+                        !filling
+                    }
+                };
+                stored -= u64::from(drains && stored > 0);
+                if (tick + 1).is_multiple_of(t) {
+                    let grant = self.slots.ends(stored, received);
+                    received = 0;
+                    prop_assert_eq!(grant.granted, grant.let_go, "where bytes can be cut nothing leaks");
+                    // Paused first, then let go.
+                    let pause = t - grant.let_go;
+                    open.extend((0..t).map(|i| i >= pause));
+                    let sum = stored + self.slots.virtual_incoming();
+                    prop_assert!(sum <= buffer, "L + F = {sum} > H = {buffer} at {tick}");
+                    prop_assert!(sum >= bound, "L + F = {sum} < Δ + RsT = {bound} at {tick}");
+                    prop_assert!(self.slots.virtual_incoming() <= bound);
+                }
+            }
+            Ok(())
+        }
+    }
+
+    fn drain() -> impl Strategy<Value = Drain> {
+        prop_oneof![
+            Just(Drain::Full),
+            Just(Drain::None),
+            Just(Drain::Adversarial),
+            (0u64..1000).prop_map(Drain::Share),
+            (1u64..40).prop_map(Drain::OnOff),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Theorem 1, to the byte: Δ + R_s T ≤ L + F ≤ H after every slot.
+        #[test]
+        fn theorem_1_holds_for_sources_that_always_send(
+            (d, t) in (1u64..400, 1u64..60), more in 0u64..200, drain in drain(),
+        ) {
+            for history in [History::Grants, History::Recurrence] {
+                Line::new(d, t, more, history).run(120, drain, |_| true)?;
+            }
+        }
+
+        #[test]
+        fn theorem_1_holds_for_sources_that_pause(
+            (d, t) in (1u64..400, 1u64..60), more in 0u64..200, drain in drain(),
+            (on, off) in (1u64..300, 1u64..300),
+        ) {
+            Line::new(d, t, more, History::Recurrence).run(120, drain, |tick| tick % (on + off) < on)?;
+        }
+    }
+}
