@@ -2,7 +2,7 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{FlowControl, Pfc, Scenario, Tagger, Traffic};
+use crate::scenario::{Bifrost, FlowControl, Pfc, Scenario, Tagger, Traffic};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
@@ -42,10 +42,10 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 7] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "none"];
+const SCHEMES: [&str; 8] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "bifrost", "none"];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 7] = [
+const KEYS: [(&str, &[&str]); 8] = [
     (
         "pfc",
         &[
@@ -60,6 +60,8 @@ const KEYS: [(&str, &[&str]); 7] = [
             "quanta",
             "priorities",
             "relay",
+            "long",
+            "gateway",
         ],
     ),
     (
@@ -79,6 +81,8 @@ const KEYS: [(&str, &[&str]); 7] = [
             "quanta",
             "priorities",
             "relay",
+            "long",
+            "gateway",
         ],
     ),
     (
@@ -113,6 +117,34 @@ const KEYS: [(&str, &[&str]); 7] = [
             "variants",
             "legacy",
             "response_time",
+        ],
+    ),
+    (
+        "bifrost",
+        &[
+            "slot",
+            "buffer",
+            "repair_every",
+            "margin",
+            "spare",
+            "processing",
+            "jitter",
+            "history",
+            "links",
+            "undersized",
+            "xoff",
+            "xon",
+            "alpha",
+            "xon_offset",
+            "cap",
+            "reserve",
+            "headroom",
+            "response_time",
+            "quanta",
+            "priorities",
+            "relay",
+            "long",
+            "gateway",
         ],
     ),
     ("none", &[]),
@@ -270,22 +302,12 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
     Ok(match scheme {
         "pfc" => FlowControl::Pfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "tagger" => {
-            // Read in two parts, neither of which knows what else is allowed.
-            let known = |key: &str| has(own, key) || passed.contains(&key);
-            if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
-                let help = suggest(key, "allowed here", own);
-                let path = format!("flow_control.{key}");
-                return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
-            }
-            let pfc = KEYS[0].1;
-            let tags = KEYS[1].1.iter().filter(|key| !has(pfc, key));
-            let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
-                passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
-            };
-            FlowControl::Tagger(Tagger {
-                pfc: doc.read_documented("flow_control", &but(&mut tags.clone()))?.unwrap_or_default(),
-                tags: doc.read_documented("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
-            })
+            let (tags, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Tagger(Tagger { tags, pfc })
+        }
+        "bifrost" => {
+            let (keys, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Bifrost(Bifrost { keys, pfc })
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {
@@ -300,6 +322,30 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
             FlowControl::None
         }
     })
+}
+
+/// A scheme's own keys and those of PFC, which `own` lists together: read in two parts,
+/// neither of which knows what else is allowed.
+fn with_pfc<T: DeserializeOwned + Default + JsonSchema>(
+    doc: &Document<'_>,
+    own: &[&'static str],
+    passed: &[&'static str],
+) -> Result<(T, Pfc), Error> {
+    let known = |key: &str| own.contains(&key) || passed.contains(&key);
+    if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
+        let help = suggest(key, "allowed here", own);
+        let path = format!("flow_control.{key}");
+        return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
+    }
+    let pfc = KEYS[0].1;
+    let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
+        passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
+    };
+    let mut others = own.iter().filter(|key| !pfc.contains(key));
+    Ok((
+        doc.read_documented("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
+        doc.read_documented("flow_control", &but(&mut others))?.unwrap_or_default(),
+    ))
 }
 
 #[cfg(test)]

@@ -113,6 +113,8 @@ pub struct Core<'a> {
     pub accounts: Vec<Account>,
     pub profiles: Vec<Profile>,
     pub memories: Vec<Memory>,
+    /// Bytes that have arrived, by account; empty unless the flow control asks.
+    pub arrived: Vec<u64>,
     /// By port; empty without ECN.
     pub marking: Vec<Stream>,
     /// By port and lane, where marking goes with the port's rate; else empty.
@@ -273,6 +275,7 @@ impl<'a> Core<'a> {
             accounts,
             profiles,
             memories: plan.buffers.iter().map(Memory::new).collect(),
+            arrived: vec![0; if plan.flow_control.counts_arrivals() { plan.accounts.len() } else { 0 }],
             marking: if marks {
                 (0..ports.len() as u64).map(|p| Stream::new(plan.seed, "ECN", p)).collect()
             } else {
@@ -657,6 +660,14 @@ impl Device for Core<'_> {
 
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
         self.pulled_bytes(port, lane, queue)
+    }
+
+    fn stored(&self, port: u32, lane: u8) -> u64 {
+        self.accounts[port as usize * self.lanes + usize::from(lane)].held()
+    }
+
+    fn received(&self, port: u32, lane: u8) -> u64 {
+        self.arrived[port as usize * self.lanes + usize::from(lane)]
     }
 
     fn device_of(&self, port: u32) -> u32 {

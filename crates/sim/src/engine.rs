@@ -40,6 +40,11 @@ impl<'a> Engine<'a> {
             }
         }
         let mut engine = Self { core, flow_control, next_flow: 0 };
+        for port in 0..plan.topology.ports.len() as u32 {
+            if engine.core.owns(plan.topology.ports[port as usize].node) {
+                engine.flow_control.begin(&mut engine.core, port);
+            }
+        }
         engine.await_flows();
         engine
     }
@@ -274,6 +279,9 @@ impl<'a> Engine<'a> {
     fn arrive(&mut self, port: u32, id: u32) {
         let core = &mut self.core;
         let packet = &mut core.packets[id];
+        if let Some(bytes) = core.arrived.get_mut(port as usize * core.lanes + usize::from(packet.lane)) {
+            *bytes += u64::from(packet.size);
+        }
         packet.hop += 1;
         let mut next = core.hops[packet.hop as usize];
         loop {
