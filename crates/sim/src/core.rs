@@ -231,7 +231,7 @@ impl<'a> Core<'a> {
                     profiles.len() - 1
                 });
                 let kind = u16::try_from(at).expect("at most 65536 kinds of accounts");
-                Account::new(topology.ports[i / lanes].node, kind)
+                Account::new(a.pool.unwrap_or(topology.ports[i / lanes].node), kind)
             })
             .collect();
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);

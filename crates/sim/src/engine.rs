@@ -318,7 +318,7 @@ impl<'a> Engine<'a> {
         let lane = usize::from(core.tags.map_or(arrived, |tags| tags.onward(arrived, port, egress)));
         let at = port as usize * core.lanes + usize::from(arrived);
         let a = &mut core.accounts[at];
-        let memory = &mut core.memories[a.node as usize];
+        let memory = &mut core.memories[a.memory as usize];
         let rule = &core.egress[lane];
         let queued = core.queues[first_queue + 1 + lane].bytes;
         if rule.limit != xoff_plan::plan::Limit::Unlimited {
@@ -444,7 +444,7 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
     }
     let a = &mut core.accounts[account as usize];
     let profile = &core.profiles[usize::from(a.profile)];
-    let memory = &mut core.memories[a.node as usize];
+    let memory = &mut core.memories[a.memory as usize];
     if let Some(crossing) = a.release(u64::from(size), memory, profile) {
         crossed(core, flow_control, account, crossing);
     }

@@ -77,6 +77,7 @@ fn without_buffer(keys: &BifrostKeys, response_time: Time, link: &LinkFacts) -> 
             || bytes_in(link.rate, late).saturating_add(link.largest.into()),
             |margin| bytes_in(link.rate, margin.0),
         ),
+        counted: false,
         history: match keys.history {
             BifrostHistory::Grants => History::Grants,
             BifrostHistory::Recurrence => History::Recurrence,
@@ -172,6 +173,7 @@ pub(super) fn account(
         resume: params.buffer - params.unit,
         resume_offset: 0,
         headroom: Some(headroom),
+        pool: None,
     })
 }
 

@@ -20,7 +20,7 @@ const ALPHA: f64 = 0.125;
 
 /// An account that nothing is ever charged to, or that is bounded by egress queues only.
 pub(super) const UNBOUNDED: Account =
-    Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None };
+    Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None, pool: None };
 
 /// Refuses keys of PFC that contradict each other.
 pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> Result<(), Error> {
@@ -265,6 +265,7 @@ fn account(
             resume: 0,
             resume_offset: xon_offset,
             headroom: Some(headroom),
+            pool: None,
         });
     };
     let link =
@@ -312,6 +313,7 @@ fn account(
         resume,
         resume_offset: 0,
         headroom: Some(headroom),
+        pool: None,
     })
 }
 

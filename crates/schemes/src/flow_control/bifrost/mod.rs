@@ -23,6 +23,7 @@
 //! frame, is that of the cable and of the switch (section IV-D).
 
 pub mod slots;
+pub mod tokens;
 
 use super::pfc::{Pfc, PfcParams};
 use super::{ControlFrame, Crossing, Device};
@@ -152,11 +153,11 @@ impl Bifrost {
             let received = device.received(granter.port, lane);
             let before = std::mem::replace(&mut granter.received[usize::from(lane)], received);
             let grant = slots.ends(device.stored(granter.port, lane), received - before);
-            if grant.stopped > 0 {
+            if !grant.whole {
                 let priority = usize::from(self.priorities[usize::from(lane)]);
                 frame.enabled |= 1 << priority;
-                frame.quanta[priority] =
-                    u16::try_from(quanta(grant.stopped)).expect("the plan refuses longer slots");
+                frame.quanta[priority] = u16::try_from(quanta(slots.params().stopped(grant)))
+                    .expect("the plan refuses longer slots");
             }
         }
         device.arm(self.slot_timer(i), device.now() + self.granters[i].params.slot);
