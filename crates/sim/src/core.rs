@@ -566,7 +566,7 @@ impl<'a> Core<'a> {
                 let ports = topology.nodes.get(root.switch as usize).map(|switch| &switch.ports);
                 return ports.and_then(|p| p.get(usize::from(root.port))).copied().unwrap_or(NONE);
             }
-            ControlFrame::Pfc(_) | ControlFrame::QueuePause(_) => return NONE,
+            ControlFrame::Pfc(_) | ControlFrame::QueuePause(_) | ControlFrame::Feedback(_) => return NONE,
         };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
@@ -668,6 +668,14 @@ impl Device for Core<'_> {
 
     fn received(&self, port: u32, lane: u8) -> u64 {
         self.arrived[port as usize * self.lanes + usize::from(lane)]
+    }
+
+    fn backlog(&self, port: u32, lane: u8) -> u64 {
+        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        match self.queues[first + self.lanes].head {
+            NONE => self.queues[first].bytes,
+            _ => u64::MAX,
+        }
     }
 
     fn device_of(&self, port: u32) -> u32 {

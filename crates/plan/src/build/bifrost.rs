@@ -199,6 +199,7 @@ pub(super) fn params(
         processing: bifrost.keys.processing.0,
         jitter: bifrost.keys.jitter.0,
         seed: cx.scenario.run.seed,
+        tokens: None,
     })
 }
 

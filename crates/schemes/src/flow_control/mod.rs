@@ -24,6 +24,7 @@ use portfc::{PortFc, PortFcParams, RelayOrder};
 use pyrrha::{Pyrrha, PyrrhaParams};
 use tagger::TaggerParams;
 use xoff_kernel::time::Time;
+use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
@@ -266,6 +267,8 @@ pub enum ControlFrame {
     PortPause(PortPauseFrame),
     /// Names the root of a congestion tree.
     RootPause(RootPauseFrame),
+    /// Grants a slot.
+    Feedback(FeedbackFrame),
 }
 
 impl ControlFrame {
@@ -276,6 +279,7 @@ impl ControlFrame {
             Self::QueuePause(_) => QueuePauseFrame::LENGTH,
             Self::PortPause(_) => PortPauseFrame::LENGTH,
             Self::RootPause(_) => RootPauseFrame::LENGTH,
+            Self::Feedback(_) => FeedbackFrame::LENGTH,
         }
     }
 
@@ -292,7 +296,19 @@ impl ControlFrame {
                 }
                 true
             }
-            (Self::Pfc(_) | Self::QueuePause(_) | Self::PortPause(_) | Self::RootPause(_), _) => false,
+            // A later slot's takes the place of an earlier one's.
+            (Self::Feedback(waiting), Self::Feedback(later)) => {
+                *waiting = *later;
+                true
+            }
+            (
+                Self::Pfc(_)
+                | Self::QueuePause(_)
+                | Self::PortPause(_)
+                | Self::RootPause(_)
+                | Self::Feedback(_),
+                _,
+            ) => false,
         }
     }
 
@@ -308,6 +324,7 @@ impl ControlFrame {
                 Word::Resume => Some(false),
                 Word::Merge { .. } | Word::Release => None,
             },
+            Self::Feedback(_) => None,
         }
     }
 }
@@ -342,6 +359,9 @@ pub trait Device {
     /// Bytes of packets of `lane` that have ever arrived through `port`; only where
     /// [`FlowControlParams::counts_arrivals`].
     fn received(&self, port: u32, lane: u8) -> u64;
+    /// Bytes that wait in `lane` of `port` to be sent; as good as without end where the
+    /// host has more to send of its own.
+    fn backlog(&self, port: u32, lane: u8) -> u64;
     /// The device that `port` belongs to.
     fn device_of(&self, port: u32) -> u32;
     /// The `distance`-th port behind the one that a packet stands at, or a queue pair's
@@ -520,6 +540,7 @@ impl FlowControl {
             }
             (Self::PortFc(portfc), ControlFrame::PortPause(frame)) => portfc.received(device, port, frame),
             (Self::Pyrrha(pyrrha), ControlFrame::RootPause(frame)) => pyrrha.received(device, port, frame),
+            (Self::Bifrost(bifrost), ControlFrame::Feedback(frame)) => bifrost.fed_back(device, port, frame),
             (Self::Pyrrha(Pyrrha { pfc: Some(pfc), .. }), ControlFrame::Pfc(frame)) => {
                 pfc.received(device, port, frame);
             }
@@ -659,6 +680,9 @@ mod notes {
         fn received(&self, port: u32, _: u8) -> u64 {
             self.arrived.get(&port).copied().unwrap_or(0)
         }
+        fn backlog(&self, _: u32, _: u8) -> u64 {
+            0
+        }
         fn device_of(&self, _: u32) -> u32 {
             0
         }
@@ -681,6 +705,9 @@ mod notes {
         fn send_control(&mut self, port: u32, frame: ControlFrame) {
             self.log.push(match frame {
                 ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
+                ControlFrame::Feedback(f) => {
+                    format!("feed {port} {} of {:?}", f.total, f.entries().collect::<Vec<_>>())
+                }
                 ControlFrame::QueuePause(f) => {
                     format!("{} {port} {:?}", if f.pause { "stop" } else { "go" }, f.target)
                 }

@@ -133,6 +133,9 @@ impl Device for Net {
     fn received(&self, _: u32, _: u8) -> u64 {
         0
     }
+    fn backlog(&self, _: u32, _: u8) -> u64 {
+        0
+    }
     fn device_of(&self, port: u32) -> u32 {
         PORTS[port as usize].0
     }
