@@ -11,6 +11,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::cbfc::CbfcParams;
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
@@ -19,6 +20,7 @@ use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::transport::TransportKind;
+use xoff_wire::credit::{BLOCK, Form};
 
 /// Names that are shown of a list before it is cut.
 const SAMPLE: usize = 6;
@@ -272,6 +274,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         ),
         FlowControlParams::PortFc(p) => portfc(p, own),
         FlowControlParams::Pyrrha(p) => pyrrha(p, own),
+        FlowControlParams::Cbfc(p) => cbfc(p),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;
@@ -304,6 +307,20 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// Buffers and periods of credit-based flow control.
+fn cbfc(p: &CbfcParams) -> String {
+    let bits = match p.form {
+        Form::Narrow => "12-bit",
+        Form::Wide => "64-bit",
+    };
+    format!(
+        "cbfc ({bits} credits, buffer of a port and priority {}, update every {}, response time {})",
+        range(&p.buffer, |&blocks| Bytes(blocks * u64::from(BLOCK)).to_string()),
+        range(&p.update, |&t| Span(t).to_string()),
+        Span(p.response_time)
+    )
 }
 
 /// Pyrrha's thresholds and queues.
@@ -405,6 +422,10 @@ fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
 
 /// Each distinct account, with the headroom's terms.
 fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
+    // Under credit-based flow control they are parts of a buffer, and no thresholds.
+    if matches!(plan.flow_control, FlowControlParams::Cbfc(_)) {
+        return Ok(());
+    }
     let lanes = plan.lanes.len();
     let mut seen: Vec<(u64, u64, Headroom)> = Vec::new();
     for (id, port) in plan.topology.ports.iter().enumerate() {

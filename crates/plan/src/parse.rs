@@ -42,10 +42,11 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 7] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "none"];
+const SCHEMES: [&str; 8] =
+    ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "cbfc", "none"];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 7] = [
+const KEYS: [(&str, &[&str]); 8] = [
     (
         "pfc",
         &[
@@ -115,6 +116,7 @@ const KEYS: [(&str, &[&str]); 7] = [
             "response_time",
         ],
     ),
+    ("cbfc", &["buffer", "update", "unlimited", "long", "gateway", "response_time"]),
     ("none", &[]),
 ];
 
@@ -293,6 +295,7 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         }
         "portfc" => FlowControl::PortFc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "pyrrha" => FlowControl::Pyrrha(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
+        "cbfc" => FlowControl::Cbfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         _ => {
             // The keys of PFC, the default, are checked even where they do nothing.
             passed.retain(|key| !has(KEYS[0].1, key));

@@ -84,6 +84,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::Tagger(_) => "tagger",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",
+        FlowControlParams::Cbfc(_) => "cbfc",
         FlowControlParams::Bfc(_) => "bfc",
         FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
     }

@@ -28,6 +28,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
         }
         FlowControl::PortFc(portfc) => super::portfc::check(cx, portfc),
         FlowControl::Pyrrha(pyrrha) => super::pyrrha::check(cx, pyrrha),
+        FlowControl::Cbfc(keys) => super::cbfc::check(cx, keys),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -98,6 +99,7 @@ pub(super) fn check_pauses(
         | FlowControl::Tagger(_)
         | FlowControl::PortFc(_)
         | FlowControl::Pyrrha(_)
+        | FlowControl::Cbfc(_)
         | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
@@ -243,6 +245,9 @@ pub(super) fn params(
         FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology, packet, faulty)),
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)
+        }
+        FlowControl::Cbfc(keys) => {
+            FlowControlParams::Cbfc(super::cbfc::params(cx, keys, topology, lanes, packet)?)
         }
         FlowControl::PortFc(_) | FlowControl::Pyrrha(_) => {
             unreachable!("have parameters of the whole plan")

@@ -3,6 +3,7 @@
 
 mod ate;
 mod balancing;
+mod cbfc;
 mod collective;
 mod congestion;
 mod faults;
@@ -13,6 +14,7 @@ mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
+pub use cbfc::{Cbfc, CbfcBuffer};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
@@ -268,6 +270,9 @@ pub enum FlowControl {
     /// queues of its own at every hop before it, which that port pauses. Nothing is
     /// reserved: what does not fit is dropped.
     Pyrrha(Pyrrha),
+    /// Credit-based flow control as InfiniBand has it: nothing is sent that the receiver has
+    /// not said it has room for.
+    Cbfc(Cbfc),
     /// None: what does not fit is dropped.
     None,
 }
@@ -278,7 +283,12 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
-            Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) | Self::None => None,
+            Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_)
+            | Self::Cbfc(_)
+            | Self::None => None,
         }
     }
 }

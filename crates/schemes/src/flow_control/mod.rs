@@ -9,6 +9,7 @@
 
 pub mod bfc;
 pub mod bifrost;
+pub mod cbfc;
 mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;
@@ -17,12 +18,14 @@ pub mod pyrrha;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
+use cbfc::{Cbfc, CbfcParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
 use pyrrha::{Pyrrha, PyrrhaParams};
 use tagger::TaggerParams;
 use xoff_kernel::time::Time;
+use xoff_wire::credit::{BLOCK, CreditPacket};
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
@@ -47,6 +50,8 @@ pub enum FlowControlParams {
     PortFc(PortFcParams),
     /// Congestion-root flow control.
     Pyrrha(PyrrhaParams),
+    /// InfiniBand's credits.
+    Cbfc(CbfcParams),
 }
 
 impl FlowControlParams {
@@ -60,6 +65,7 @@ impl FlowControlParams {
             Self::PerFlowQueue(p) => p.response_time,
             Self::PortFc(p) => p.response_time,
             Self::Pyrrha(p) => p.response_time,
+            Self::Cbfc(p) => p.response_time,
         }
     }
 
@@ -68,7 +74,31 @@ impl FlowControlParams {
         match self {
             Self::Pfc(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => None,
+            Self::None
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_)
+            | Self::Cbfc(_) => None,
+        }
+    }
+
+    /// Whether [`FlowControl::may_leave`] is asked before a packet leaves.
+    pub fn asks_to_leave(&self) -> bool {
+        matches!(self, Self::Cbfc(_))
+    }
+
+    /// Whether [`Device::received`] is counted.
+    pub fn counts_arrivals(&self) -> bool {
+        matches!(self, Self::Cbfc(_))
+    }
+
+    /// Bytes of the cells in which accounts count packets, a power of two: a packet is
+    /// charged whole ones.
+    pub fn cell(&self) -> u32 {
+        match self {
+            Self::Cbfc(_) => BLOCK,
+            _ => 1,
         }
     }
 
@@ -84,7 +114,8 @@ impl FlowControlParams {
     pub fn pause_scope(&self) -> PauseScope {
         match self {
             Self::None => PauseScope::Nothing,
-            Self::Pfc(_) | Self::Tagger(_) => PauseScope::Lane,
+            // Credit that is withheld stops a lane as a pause does.
+            Self::Pfc(_) | Self::Tagger(_) | Self::Cbfc(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -96,7 +127,7 @@ impl FlowControlParams {
     /// How the packets of a lane lie in the queues of a port.
     pub fn queueing(&self) -> Queueing {
         match self {
-            Self::None | Self::Pfc(_) | Self::Tagger(_) => Queueing::PerLane,
+            Self::None | Self::Pfc(_) | Self::Tagger(_) | Self::Cbfc(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -256,6 +287,8 @@ pub enum ControlFrame {
     PortPause(PortPauseFrame),
     /// Names the root of a congestion tree.
     RootPause(RootPauseFrame),
+    /// Says how much credit a lane has.
+    Credit(CreditPacket),
 }
 
 impl ControlFrame {
@@ -266,6 +299,7 @@ impl ControlFrame {
             Self::QueuePause(_) => QueuePauseFrame::LENGTH,
             Self::PortPause(_) => PortPauseFrame::LENGTH,
             Self::RootPause(_) => RootPauseFrame::LENGTH,
+            Self::Credit(packet) => packet.length(),
         }
     }
 
@@ -282,7 +316,19 @@ impl ControlFrame {
                 }
                 true
             }
-            (Self::Pfc(_) | Self::QueuePause(_) | Self::PortPause(_) | Self::RootPause(_), _) => false,
+            // Counters: what was true later holds for both.
+            (Self::Credit(waiting), Self::Credit(later)) if waiting.lane == later.lane => {
+                *waiting = *later;
+                true
+            }
+            (
+                Self::Pfc(_)
+                | Self::QueuePause(_)
+                | Self::PortPause(_)
+                | Self::RootPause(_)
+                | Self::Credit(_),
+                _,
+            ) => false,
         }
     }
 
@@ -298,6 +344,7 @@ impl ControlFrame {
                 Word::Resume => Some(false),
                 Word::Merge { .. } | Word::Release => None,
             },
+            Self::Credit(_) => None,
         }
     }
 }
@@ -343,6 +390,13 @@ pub trait Device {
     /// How many queues of forwarded packets of `lane` on `port` hold something
     /// and are not stopped.
     fn active_queues(&self, port: u32, lane: u8) -> u32;
+    /// Bytes stored of what came in `lane` through `port`, as its account is charged:
+    /// each packet in whole cells ([`FlowControlParams::cell`]).
+    fn stored(&self, port: u32, lane: u8) -> u64;
+    /// Bytes that have ever arrived in `lane` through `port`, each packet in whole
+    /// cells; what was lost on the link is not among them. Kept only where
+    /// [`FlowControlParams::counts_arrivals`] says so.
+    fn received(&self, port: u32, lane: u8) -> u64;
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     /// Over a link that is down nothing is sent.
@@ -379,6 +433,8 @@ pub enum FlowControl {
     PortFc(PortFc),
     /// Congestion-root flow control.
     Pyrrha(Pyrrha),
+    /// InfiniBand's credits.
+    Cbfc(Cbfc),
 }
 
 impl FlowControl {
@@ -395,6 +451,7 @@ impl FlowControl {
             }
             FlowControlParams::PortFc(params) => Self::PortFc(PortFc::new(params, ports)),
             FlowControlParams::Pyrrha(params) => Self::Pyrrha(Pyrrha::new(params, ports, priorities)),
+            FlowControlParams::Cbfc(params) => Self::Cbfc(Cbfc::new(params, priorities)),
         }
     }
 
@@ -406,6 +463,38 @@ impl FlowControl {
             Self::Pfc(pfc) => pfc.timers(),
             Self::Bfc(bfc) => bfc.timers(),
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
+            Self::Cbfc(cbfc) => cbfc.timers(),
+        }
+    }
+
+    /// Both halves: the run begins. Told once for each port of a link, before anything
+    /// has happened.
+    pub fn begins(&mut self, device: &mut impl Device, port: u32) {
+        match self {
+            Self::Cbfc(cbfc) => cbfc.begins(device, port),
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_) => {}
+        }
+    }
+
+    /// Egress half: the turn of a packet of `size` bytes has come in `lane` of `port`;
+    /// whether it goes now. If not, the scheme has stopped the lane ([`Device::pause`]), and
+    /// will resume it when it may be asked again. If it goes, its transmission begins at
+    /// once. Asked only where [`FlowControlParams::asks_to_leave`] says so, and not of control
+    /// frames.
+    pub fn may_leave(&mut self, device: &mut impl Device, port: u32, lane: u8, size: u32) -> bool {
+        match self {
+            Self::Cbfc(cbfc) => cbfc.may_leave(device, port, lane, size),
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_) => true,
         }
     }
 
@@ -413,7 +502,8 @@ impl FlowControl {
     /// admission or a release.
     pub fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
         match self {
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => {}
+            // Credit follows what is stored, and needs no threshold: accounts have one for oracles.
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Cbfc(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
                 if let Some(pfc) = &mut pyrrha.pfc {
@@ -431,7 +521,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.classify(device, packet),
             Self::PortFc(portfc) => portfc.classify(packet),
             Self::Pyrrha(pyrrha) => pyrrha.classify(device, packet),
-            Self::None | Self::Pfc(_) | Self::PerFlowQueue(_) => 0,
+            Self::None | Self::Pfc(_) | Self::PerFlowQueue(_) | Self::Cbfc(_) => 0,
         }
     }
 
@@ -442,7 +532,12 @@ impl FlowControl {
     pub fn onward(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
         match self {
             Self::Pyrrha(pyrrha) => pyrrha.onward(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => 0,
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Cbfc(_) => 0,
         }
     }
 
@@ -454,7 +549,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
             Self::PortFc(portfc) => portfc.enqueued(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.enqueued(device, packet),
-            Self::None | Self::Pfc(_) => {}
+            Self::None | Self::Pfc(_) | Self::Cbfc(_) => {}
         }
     }
 
@@ -466,7 +561,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.left(device, packet),
             Self::PortFc(portfc) => portfc.left(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.left(device, packet),
-            Self::None | Self::Pfc(_) => {}
+            Self::None | Self::Pfc(_) | Self::Cbfc(_) => {}
         }
     }
 
@@ -483,6 +578,7 @@ impl FlowControl {
             (Self::Pyrrha(Pyrrha { pfc: Some(pfc), .. }), ControlFrame::Pfc(frame)) => {
                 pfc.received(device, port, frame);
             }
+            (Self::Cbfc(cbfc), ControlFrame::Credit(packet)) => cbfc.received(device, port, packet),
             // A scheme understands its own frames alone.
             (
                 Self::None
@@ -490,7 +586,8 @@ impl FlowControl {
                 | Self::Bfc(_)
                 | Self::PerFlowQueue(_)
                 | Self::PortFc(_)
-                | Self::Pyrrha(_),
+                | Self::Pyrrha(_)
+                | Self::Cbfc(_),
                 _,
             ) => {}
         }
@@ -507,6 +604,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.lasting.link_failed(device, port, lane),
             Self::PortFc(portfc) => portfc.link_failed(device, port, lane),
             Self::Pyrrha(pyrrha) => pyrrha.link_failed(device, port, lane),
+            Self::Cbfc(cbfc) => cbfc.link_failed(device, port, lane),
         }
     }
 
@@ -526,6 +624,7 @@ impl FlowControl {
         match self {
             Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => {}
             Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
+            Self::Cbfc(cbfc) => cbfc.link_recovered(device, port, lane),
         }
     }
 
@@ -534,7 +633,7 @@ impl FlowControl {
     pub fn link_reset(&mut self, device: &mut impl Device, port: u32) {
         match self {
             // Both ends of a link forget what went over it when it fails.
-            Self::None | Self::Pfc(_) | Self::Pyrrha(_) => {}
+            Self::None | Self::Pfc(_) | Self::Pyrrha(_) | Self::Cbfc(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
             Self::PortFc(portfc) => portfc.link_reset(device, port),
@@ -553,6 +652,7 @@ impl FlowControl {
             Self::Pfc(pfc) => pfc.timer(device, timer),
             Self::Bfc(bfc) => bfc.timer(device, timer),
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
+            Self::Cbfc(cbfc) => cbfc.timer(device, timer),
         }
     }
 }
@@ -577,6 +677,9 @@ mod notes {
         /// Answers of `onward`, by hop, and of `queue_bytes`, by port.
         pub ways: Vec<Vec<u32>>,
         pub bytes: std::collections::BTreeMap<u32, u64>,
+        /// Answers of `stored` and `received`, by port and lane.
+        pub stored: std::collections::BTreeMap<(u32, u8), u64>,
+        pub received: std::collections::BTreeMap<(u32, u8), u64>,
     }
 
     impl Device for Notes {
@@ -626,6 +729,12 @@ mod notes {
         fn active_queues(&self, _: u32, _: u8) -> u32 {
             self.active
         }
+        fn stored(&self, port: u32, lane: u8) -> u64 {
+            self.stored.get(&(port, lane)).copied().unwrap_or(0)
+        }
+        fn received(&self, port: u32, lane: u8) -> u64 {
+            self.received.get(&(port, lane)).copied().unwrap_or(0)
+        }
         fn send_control(&mut self, port: u32, frame: ControlFrame) {
             self.log.push(match frame {
                 ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
@@ -635,6 +744,7 @@ mod notes {
                 ControlFrame::PortPause(f) => {
                     format!("{} {port} q{} p{}", if f.pause { "stop" } else { "go" }, f.queue, f.port)
                 }
+                ControlFrame::Credit(f) => format!("credit {port} v{} {} {}", f.lane, f.sent, f.limit),
                 ControlFrame::RootPause(f) => {
                     let root =
                         |r: xoff_wire::root_pause::RootId| format!("{}:{}#{}", r.switch, r.port, r.epoch);

@@ -65,6 +65,15 @@ impl Core<'_> {
                     Word::Resume | Word::Release => {}
                 }
             }
+            // Why there is too little room for the largest packet, if there is.
+            ControlFrame::Credit(packet) => {
+                let lane = self.plan.lanes.iter().position(|l| l.priority == packet.lane);
+                if let Some(lane) = lane
+                    && self.accounts[port as usize * self.lanes + lane].over
+                {
+                    roots[usize::from(packet.lane)] = self.root_of_account(port, lane);
+                }
+            }
         }
         roots
     }

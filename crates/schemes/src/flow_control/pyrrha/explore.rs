@@ -147,6 +147,12 @@ impl Device for Net {
     fn active_queues(&self, _: u32, _: u8) -> u32 {
         unreachable!()
     }
+    fn stored(&self, _: u32, _: u8) -> u64 {
+        unreachable!()
+    }
+    fn received(&self, _: u32, _: u8) -> u64 {
+        unreachable!()
+    }
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
         let ControlFrame::RootPause(frame) = frame else { unreachable!() };
         let peer = PORTS[port as usize].1.expect("nobody is behind a port without a link");
