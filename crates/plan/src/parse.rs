@@ -2,7 +2,7 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{FlowControl, Pfc, Scenario, Tagger, Traffic};
+use crate::scenario::{FlowControl, Pfc, Scenario, Swing, Tagger, Traffic};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
@@ -42,10 +42,10 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 7] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "none"];
+const SCHEMES: [&str; 8] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "swing", "none"];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 7] = [
+const KEYS: [(&str, &[&str]); 8] = [
     (
         "pfc",
         &[
@@ -113,6 +113,27 @@ const KEYS: [(&str, &[&str]); 7] = [
             "variants",
             "legacy",
             "response_time",
+        ],
+    ),
+    (
+        "swing",
+        &[
+            "relay_buffer",
+            "relay_limit",
+            "relay_xoff",
+            "relay_xon",
+            "relay_delay",
+            "xoff",
+            "xon",
+            "alpha",
+            "xon_offset",
+            "cap",
+            "reserve",
+            "headroom",
+            "response_time",
+            "quanta",
+            "priorities",
+            "relay",
         ],
     ),
     ("none", &[]),
@@ -269,7 +290,7 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
     }
     Ok(match scheme {
         "pfc" => FlowControl::Pfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
-        "tagger" => {
+        "tagger" | "swing" => {
             // Read in two parts, neither of which knows what else is allowed.
             let known = |key: &str| has(own, key) || passed.contains(&key);
             if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
@@ -278,14 +299,22 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
                 return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
             }
             let pfc = KEYS[0].1;
-            let tags = KEYS[1].1.iter().filter(|key| !has(pfc, key));
+            let others = own.iter().filter(|key| !has(pfc, key));
             let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
                 passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
             };
-            FlowControl::Tagger(Tagger {
-                pfc: doc.read_documented("flow_control", &but(&mut tags.clone()))?.unwrap_or_default(),
-                tags: doc.read_documented("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
-            })
+            let rest = but(&mut pfc.iter());
+            let pfc = doc.read_documented("flow_control", &but(&mut others.clone()))?.unwrap_or_default();
+            match scheme {
+                "tagger" => {
+                    let tags = doc.read_documented("flow_control", &rest)?.unwrap_or_default();
+                    FlowControl::Tagger(Tagger { tags, pfc })
+                }
+                _ => {
+                    let relays = doc.read_documented("flow_control", &rest)?.unwrap_or_default();
+                    FlowControl::Swing(Swing { relays, pfc })
+                }
+            }
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {

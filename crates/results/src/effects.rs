@@ -86,7 +86,10 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         FlowControlParams::Pyrrha(_) => {
             ("Pyrrha", "To see it act: more load, a larger fan-in or a lower flow_control.k_pause.")
         }
-        FlowControlParams::Pfc(_) | FlowControlParams::Tagger(_) | FlowControlParams::None => return,
+        FlowControlParams::Pfc(_)
+        | FlowControlParams::Tagger(_)
+        | FlowControlParams::Swing(_)
+        | FlowControlParams::None => return,
     };
     if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {
         return;

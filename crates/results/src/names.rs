@@ -82,6 +82,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::None => "none",
         FlowControlParams::Pfc(_) => "pfc",
         FlowControlParams::Tagger(_) => "tagger",
+        FlowControlParams::Swing(_) => "swing",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",
         FlowControlParams::Bfc(_) => "bfc",

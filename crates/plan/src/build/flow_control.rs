@@ -28,6 +28,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
         }
         FlowControl::PortFc(portfc) => super::portfc::check(cx, portfc),
         FlowControl::Pyrrha(pyrrha) => super::pyrrha::check(cx, pyrrha),
+        FlowControl::Swing(keys) => super::swing::check(cx, keys),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -98,6 +99,7 @@ pub(super) fn check_pauses(
         | FlowControl::Tagger(_)
         | FlowControl::PortFc(_)
         | FlowControl::Pyrrha(_)
+        | FlowControl::Swing(_)
         | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
@@ -246,6 +248,9 @@ pub(super) fn params(
         }
         FlowControl::PortFc(_) | FlowControl::Pyrrha(_) => {
             unreachable!("have parameters of the whole plan")
+        }
+        FlowControl::Swing(keys) => {
+            FlowControlParams::Swing(super::swing::params(&keys.pfc, topology, packet))
         }
         FlowControl::None => FlowControlParams::None,
     })

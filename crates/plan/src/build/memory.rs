@@ -1,6 +1,6 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, LONGEST, alpha_q16, bytes, pyrrha};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bytes, pyrrha, swing};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{self, HeadroomRule, Pfc};
@@ -95,6 +95,7 @@ pub(super) fn build(
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
+    relays: Option<&swing::Relays>,
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
     let legacy = pyrrha::legacy(cx, topology)?;
     let pfc = legacy.as_ref().map(|l| &l.pfc).or(cx.scenario.flow_control.pfc());
@@ -107,6 +108,12 @@ pub(super) fn build(
     let mut accounts = Vec::with_capacity(topology.ports.len() * lanes.len());
     for (id, port) in topology.ports.iter().enumerate() {
         for lane in lanes {
+            if let Some(relays) = relays.filter(|_| lane.lossless)
+                && let Some(account) = relays.account(cx, topology, id as PortId, lanes, packet)?
+            {
+                accounts.push(account);
+                continue;
+            }
             accounts.push(match pfc {
                 Some(pfc) if runs_pfc(id, lane) => match kinds.get(&(port.rate, port.delay)) {
                     Some(account) => account.clone(),
@@ -122,7 +129,10 @@ pub(super) fn build(
     }
     let mut buffers = Vec::with_capacity(topology.nodes.len());
     for node in 0..topology.nodes.len() as NodeId {
-        buffers.push(buffer(cx, topology, node, lanes, &accounts, packet)?);
+        buffers.push(match swing::buffer(cx, topology, node, lanes, &accounts, packet) {
+            Some(buffer) => buffer,
+            None => buffer(cx, topology, node, lanes, &accounts, packet)?,
+        });
     }
     Ok((buffers, accounts))
 }

@@ -18,7 +18,8 @@ pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
     Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
-    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, TagRule, Tagger, TaggerKeys,
+    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys, TagRule, Tagger,
+    TaggerKeys,
 };
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
@@ -268,6 +269,9 @@ pub enum FlowControl {
     /// queues of its own at every hop before it, which that port pauses. Nothing is
     /// reserved: what does not fit is dropped.
     Pyrrha(Pyrrha),
+    /// PFC, and in each end of each long link a relay with memory for a round trip,
+    /// which passes pauses on (SWING, TPDS 2023).
+    Swing(Swing),
     /// None: what does not fit is dropped.
     None,
 }
@@ -278,6 +282,7 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
+            Self::Swing(swing) => Some(&swing.pfc),
             Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) | Self::None => None,
         }
     }

@@ -14,6 +14,7 @@ pub mod per_flow_queue;
 pub mod pfc;
 pub mod portfc;
 pub mod pyrrha;
+pub mod swing;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
@@ -47,6 +48,8 @@ pub enum FlowControlParams {
     PortFc(PortFcParams),
     /// Congestion-root flow control.
     Pyrrha(PyrrhaParams),
+    /// PFC, and relays in the ends of long links: [`swing`].
+    Swing(PfcParams),
 }
 
 impl FlowControlParams {
@@ -60,13 +63,14 @@ impl FlowControlParams {
             Self::PerFlowQueue(p) => p.response_time,
             Self::PortFc(p) => p.response_time,
             Self::Pyrrha(p) => p.response_time,
+            Self::Swing(p) => p.response_time,
         }
     }
 
     /// The parameters of PFC, where it (or what rests on it) runs.
     pub fn pfc(&self) -> Option<&PfcParams> {
         match self {
-            Self::Pfc(p) => Some(p),
+            Self::Pfc(p) | Self::Swing(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
             Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => None,
         }
@@ -84,7 +88,7 @@ impl FlowControlParams {
     pub fn pause_scope(&self) -> PauseScope {
         match self {
             Self::None => PauseScope::Nothing,
-            Self::Pfc(_) | Self::Tagger(_) => PauseScope::Lane,
+            Self::Pfc(_) | Self::Tagger(_) | Self::Swing(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -96,7 +100,7 @@ impl FlowControlParams {
     /// How the packets of a lane lie in the queues of a port.
     pub fn queueing(&self) -> Queueing {
         match self {
-            Self::None | Self::Pfc(_) | Self::Tagger(_) => Queueing::PerLane,
+            Self::None | Self::Pfc(_) | Self::Tagger(_) | Self::Swing(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -337,8 +341,9 @@ pub trait Device {
     /// The `index`-th port of the device of `port`, in their order, `port` included;
     /// `None` behind the last one.
     fn port_of(&self, port: u32, index: usize) -> Option<u32>;
-    /// The `index`-th port of the device of `port` if that is a host that relays,
-    /// in their order, `port` included; `None` behind the last one, and if it is not.
+    /// The `index`-th port of the device of `port` if that is a relay, or a host that
+    /// relays, in their order, `port` included; `None` behind the last one, and if it
+    /// is neither.
     fn relay_port(&self, port: u32, index: usize) -> Option<u32>;
     /// How many queues of forwarded packets of `lane` on `port` hold something
     /// and are not stopped.
@@ -386,7 +391,9 @@ impl FlowControl {
     pub fn new(params: &FlowControlParams, ports: usize, priorities: &[u8]) -> Self {
         match params {
             FlowControlParams::None => Self::None,
-            FlowControlParams::Pfc(params) => Self::Pfc(Pfc::new(*params, ports, priorities)),
+            FlowControlParams::Pfc(params) | FlowControlParams::Swing(params) => {
+                Self::Pfc(Pfc::new(*params, ports, priorities))
+            }
             // The device itself rewrites tags: what is left is PFC on each.
             FlowControlParams::Tagger(params) => Self::Pfc(Pfc::new(params.pfc, ports, priorities)),
             FlowControlParams::Bfc(params) => Self::Bfc(Bfc::new(params, ports, priorities)),
