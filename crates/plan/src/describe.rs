@@ -11,6 +11,8 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::bifrost::BifrostParams;
+use xoff_schemes::flow_control::bifrost::slots::SlotParams;
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
@@ -237,6 +239,34 @@ fn pause_time(time: Time) -> String {
     if time == 0 { String::new() } else { format!(", pauses last {}", Span(time)) }
 }
 
+fn bifrost(p: &BifrostParams) -> String {
+    let mut kinds: Vec<SlotParams> = Vec::new();
+    for &slots in p.ports.iter().flatten() {
+        if !kinds.contains(&slots) {
+            kinds.push(slots);
+        }
+    }
+    let mut text = format!(
+        "bifrost (processing {}, jitter {}, response time {}; pfc with {} quanta on other links)",
+        Span(p.processing),
+        Span(p.jitter),
+        Span(p.pfc.response_time),
+        p.pfc.quanta
+    );
+    for slots in kinds {
+        text += &format!(
+            "\n  links of {}: slot {}, round trip {}, H {} B of which {} B are a round trip's, margin {} B",
+            Bandwidth(slots.rate),
+            Span(slots.slot),
+            Span(slots.round_trip),
+            slots.buffer,
+            slots.bdp(),
+            slots.margin
+        );
+    }
+    text
+}
+
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
     // The inner ports of slow hosts come behind the scenario's own.
@@ -292,6 +322,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         ),
         FlowControlParams::PortFc(p) => portfc(p, own),
         FlowControlParams::Pyrrha(p) => pyrrha(p, own),
+        FlowControlParams::Bifrost(p) => bifrost(p),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;

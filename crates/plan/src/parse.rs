@@ -2,7 +2,7 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{FlowControl, Pfc, Scenario, Swing, Tagger, Traffic};
+use crate::scenario::{Bifrost, FlowControl, Pfc, Scenario, Swing, Tagger, Traffic};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
@@ -42,10 +42,11 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 8] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "swing", "none"];
+const SCHEMES: [&str; 9] =
+    ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "bifrost", "swing", "none"];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 8] = [
+const KEYS: [(&str, &[&str]); 9] = [
     (
         "pfc",
         &[
@@ -60,6 +61,8 @@ const KEYS: [(&str, &[&str]); 8] = [
             "quanta",
             "priorities",
             "relay",
+            "long",
+            "gateway",
         ],
     ),
     (
@@ -79,6 +82,8 @@ const KEYS: [(&str, &[&str]); 8] = [
             "quanta",
             "priorities",
             "relay",
+            "long",
+            "gateway",
         ],
     ),
     (
@@ -116,6 +121,34 @@ const KEYS: [(&str, &[&str]); 8] = [
         ],
     ),
     (
+        "bifrost",
+        &[
+            "slot",
+            "buffer",
+            "repair_every",
+            "margin",
+            "spare",
+            "processing",
+            "jitter",
+            "history",
+            "links",
+            "undersized",
+            "xoff",
+            "xon",
+            "alpha",
+            "xon_offset",
+            "cap",
+            "reserve",
+            "headroom",
+            "response_time",
+            "quanta",
+            "priorities",
+            "relay",
+            "long",
+            "gateway",
+        ],
+    ),
+    (
         "swing",
         &[
             "relay_buffer",
@@ -134,6 +167,8 @@ const KEYS: [(&str, &[&str]); 8] = [
             "quanta",
             "priorities",
             "relay",
+            "long",
+            "gateway",
         ],
     ),
     ("none", &[]),
@@ -290,31 +325,17 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
     }
     Ok(match scheme {
         "pfc" => FlowControl::Pfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
-        "tagger" | "swing" => {
-            // Read in two parts, neither of which knows what else is allowed.
-            let known = |key: &str| has(own, key) || passed.contains(&key);
-            if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
-                let help = suggest(key, "allowed here", own);
-                let path = format!("flow_control.{key}");
-                return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
-            }
-            let pfc = KEYS[0].1;
-            let others = own.iter().filter(|key| !has(pfc, key));
-            let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
-                passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
-            };
-            let rest = but(&mut pfc.iter());
-            let pfc = doc.read_documented("flow_control", &but(&mut others.clone()))?.unwrap_or_default();
-            match scheme {
-                "tagger" => {
-                    let tags = doc.read_documented("flow_control", &rest)?.unwrap_or_default();
-                    FlowControl::Tagger(Tagger { tags, pfc })
-                }
-                _ => {
-                    let relays = doc.read_documented("flow_control", &rest)?.unwrap_or_default();
-                    FlowControl::Swing(Swing { relays, pfc })
-                }
-            }
+        "tagger" => {
+            let (tags, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Tagger(Tagger { tags, pfc })
+        }
+        "bifrost" => {
+            let (keys, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Bifrost(Bifrost { keys, pfc })
+        }
+        "swing" => {
+            let (relays, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Swing(Swing { relays, pfc })
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {
@@ -329,6 +350,30 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
             FlowControl::None
         }
     })
+}
+
+/// A scheme's own keys and those of PFC, which `own` lists together: read in two parts,
+/// neither of which knows what else is allowed.
+fn with_pfc<T: DeserializeOwned + Default + JsonSchema>(
+    doc: &Document<'_>,
+    own: &[&'static str],
+    passed: &[&'static str],
+) -> Result<(T, Pfc), Error> {
+    let known = |key: &str| own.contains(&key) || passed.contains(&key);
+    if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
+        let help = suggest(key, "allowed here", own);
+        let path = format!("flow_control.{key}");
+        return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
+    }
+    let pfc = KEYS[0].1;
+    let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
+        passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
+    };
+    let mut others = own.iter().filter(|key| !pfc.contains(key));
+    Ok((
+        doc.read_documented("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
+        doc.read_documented("flow_control", &but(&mut others))?.unwrap_or_default(),
+    ))
 }
 
 #[cfg(test)]

@@ -88,6 +88,7 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         }
         FlowControlParams::Pfc(_)
         | FlowControlParams::Tagger(_)
+        | FlowControlParams::Bifrost(_)
         | FlowControlParams::Swing(_)
         | FlowControlParams::None => return,
     };

@@ -87,6 +87,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::Swing(_) => "swing",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",
+        FlowControlParams::Bifrost(_) => "bifrost",
         FlowControlParams::Bfc(_) => "bfc",
         FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
     }

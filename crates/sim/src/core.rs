@@ -113,6 +113,8 @@ pub struct Core<'a> {
     pub accounts: Vec<Account>,
     pub profiles: Vec<Profile>,
     pub memories: Vec<Memory>,
+    /// Bytes that have arrived, by account; empty unless the flow control asks.
+    pub arrived: Vec<u64>,
     /// By port; empty without ECN.
     pub marking: Vec<Stream>,
     /// By port and lane, where marking goes with the port's rate; else empty.
@@ -229,7 +231,7 @@ impl<'a> Core<'a> {
                     profiles.len() - 1
                 });
                 let kind = u16::try_from(at).expect("at most 65536 kinds of accounts");
-                Account::new(topology.ports[i / lanes].node, kind)
+                Account::new(a.pool.unwrap_or(topology.ports[i / lanes].node), kind)
             })
             .collect();
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
@@ -273,6 +275,7 @@ impl<'a> Core<'a> {
             accounts,
             profiles,
             memories: plan.buffers.iter().map(Memory::new).collect(),
+            arrived: vec![0; if plan.flow_control.counts_arrivals() { plan.accounts.len() } else { 0 }],
             marking: if marks {
                 (0..ports.len() as u64).map(|p| Stream::new(plan.seed, "ECN", p)).collect()
             } else {
@@ -564,7 +567,7 @@ impl<'a> Core<'a> {
                 let ports = topology.nodes.get(root.switch as usize).map(|switch| &switch.ports);
                 return ports.and_then(|p| p.get(usize::from(root.port))).copied().unwrap_or(NONE);
             }
-            ControlFrame::Pfc(_) | ControlFrame::QueuePause(_) => return NONE,
+            ControlFrame::Pfc(_) | ControlFrame::QueuePause(_) | ControlFrame::Feedback(_) => return NONE,
         };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
@@ -658,6 +661,22 @@ impl Device for Core<'_> {
 
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
         self.pulled_bytes(port, lane, queue)
+    }
+
+    fn stored(&self, port: u32, lane: u8) -> u64 {
+        self.accounts[port as usize * self.lanes + usize::from(lane)].held()
+    }
+
+    fn received(&self, port: u32, lane: u8) -> u64 {
+        self.arrived[port as usize * self.lanes + usize::from(lane)]
+    }
+
+    fn backlog(&self, port: u32, lane: u8) -> u64 {
+        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        match self.queues[first + self.lanes].head {
+            NONE => self.queues[first].bytes,
+            _ => u64::MAX,
+        }
     }
 
     fn device_of(&self, port: u32) -> u32 {

@@ -40,6 +40,11 @@ impl<'a> Engine<'a> {
             }
         }
         let mut engine = Self { core, flow_control, next_flow: 0 };
+        for port in 0..plan.topology.ports.len() as u32 {
+            if engine.core.owns(plan.topology.ports[port as usize].node) {
+                engine.flow_control.begin(&mut engine.core, port);
+            }
+        }
         engine.await_flows();
         engine
     }
@@ -274,6 +279,9 @@ impl<'a> Engine<'a> {
     fn arrive(&mut self, port: u32, id: u32) {
         let core = &mut self.core;
         let packet = &mut core.packets[id];
+        if let Some(bytes) = core.arrived.get_mut(port as usize * core.lanes + usize::from(packet.lane)) {
+            *bytes += u64::from(packet.size);
+        }
         packet.hop += 1;
         let mut next = core.hops[packet.hop as usize];
         loop {
@@ -310,7 +318,7 @@ impl<'a> Engine<'a> {
         let lane = usize::from(core.tags.map_or(arrived, |tags| tags.onward(arrived, port, egress)));
         let at = port as usize * core.lanes + usize::from(arrived);
         let a = &mut core.accounts[at];
-        let memory = &mut core.memories[a.node as usize];
+        let memory = &mut core.memories[a.memory as usize];
         let rule = &core.egress[lane];
         let queued = core.queues[first_queue + 1 + lane].bytes;
         if rule.limit != xoff_plan::plan::Limit::Unlimited {
@@ -436,7 +444,7 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
     }
     let a = &mut core.accounts[account as usize];
     let profile = &core.profiles[usize::from(a.profile)];
-    let memory = &mut core.memories[a.node as usize];
+    let memory = &mut core.memories[a.memory as usize];
     if let Some(crossing) = a.release(u64::from(size), memory, profile) {
         crossed(core, flow_control, account, crossing);
     }

@@ -70,7 +70,7 @@ impl<'w, 'a> World<'w, 'a> {
     pub fn could_resume(&self, account: u32, kept: u64) -> bool {
         let core = self.home_of_port(account / self.lanes());
         let a = &core.accounts[account as usize];
-        a.could_resume(kept, &core.memories[a.node as usize], &core.profiles[usize::from(a.profile)])
+        a.could_resume(kept, &core.memories[a.memory as usize], &core.profiles[usize::from(a.profile)])
     }
 
     /// The accounts that are over, with the time of their XOFF.

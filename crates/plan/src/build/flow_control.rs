@@ -28,6 +28,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
         }
         FlowControl::PortFc(portfc) => super::portfc::check(cx, portfc),
         FlowControl::Pyrrha(pyrrha) => super::pyrrha::check(cx, pyrrha),
+        FlowControl::Bifrost(bifrost) => super::bifrost::check(cx, &bifrost.keys),
         FlowControl::Swing(keys) => super::swing::check(cx, keys),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
@@ -99,6 +100,7 @@ pub(super) fn check_pauses(
         | FlowControl::Tagger(_)
         | FlowControl::PortFc(_)
         | FlowControl::Pyrrha(_)
+        | FlowControl::Bifrost(_)
         | FlowControl::Swing(_)
         | FlowControl::None => return Ok(()),
     };
@@ -245,6 +247,9 @@ pub(super) fn params(
         FlowControl::Bfc(b) => FlowControlParams::Bfc(bfc(b, topology, packet, faulty)),
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)
+        }
+        FlowControl::Bifrost(bifrost) => {
+            FlowControlParams::Bifrost(super::bifrost::params(cx, bifrost, topology, packet, lanes)?)
         }
         FlowControl::PortFc(_) | FlowControl::Pyrrha(_) => {
             unreachable!("have parameters of the whole plan")

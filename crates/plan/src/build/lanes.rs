@@ -172,6 +172,7 @@ fn lossless(
     let Some((i, p)) = table else { return Ok(covered) };
     let pfc = match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => pfc,
+        FlowControl::Bifrost(bifrost) => &bifrost.pfc,
         FlowControl::Tagger(tagger) => {
             if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {
                 let (is, not) = if wanted { ("lossy", "lossless") } else { ("lossless", "lossy") };

@@ -3,6 +3,7 @@
 
 mod ate;
 mod balancing;
+mod bifrost;
 mod congestion;
 mod effects;
 mod faults;
@@ -122,6 +123,7 @@ pub(crate) fn plan(
         relays.warn(&mut cx, &topology, &lanes, &packet)?;
     }
     flow_control::check_pauses(&cx, &topology, &packet)?;
+    memory::warn_of_unused(&mut cx, &topology);
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
     portfc::check_tiers(&cx, &lanes)?;
     let mut measure = measure::ports_and_interval(&cx, &topology)?;

@@ -235,15 +235,16 @@ struct Depth {
     least: u64,
 }
 
-/// An account with memory of its own: it is over at `xoff` bytes and under again
-/// at `xon`, whatever others hold.
+/// An account that is over at `xoff` bytes and under again at `xon`. (A relay has
+/// memory for the thresholds of all its accounts.)
 fn dedicated(xoff: u64, xon: u64, headroom: Headroom) -> Account {
     Account {
-        reserve: xon,
-        limit: Limit::Static(xoff - xon),
-        resume: 0,
+        reserve: 0,
+        limit: Limit::Static(xoff),
+        resume: xon,
         resume_offset: 0,
         headroom: Some(headroom),
+        pool: None,
     }
 }
 
@@ -261,12 +262,14 @@ pub(super) fn buffer(
     let (mut total, mut shared) = (0u64, 0u64);
     for &port in &topology.nodes[node as usize].ports {
         for account in &accounts[port as usize * lanes.len()..][..lanes.len()] {
-            let (pool, own) = match (&account.headroom, account.limit) {
-                (Some(headroom), Limit::Static(pool)) => (pool, account.reserve.saturating_add(headroom.total)),
+            let (xoff, headroom) = match (&account.headroom, account.limit) {
+                (Some(headroom), Limit::Static(xoff)) => (xoff, headroom.total),
                 _ => (thresholds(swing).0, 0),
             };
+            // The packet that crosses a threshold.
+            let pool = xoff.saturating_add(packet.largest().into());
             shared = shared.saturating_add(pool);
-            total = total.saturating_add(pool).saturating_add(own).saturating_add(packet.largest().into());
+            total = total.saturating_add(pool).saturating_add(headroom);
         }
     }
     Some(Buffer { total, shared })

@@ -7,6 +7,7 @@ mod collective;
 mod congestion;
 mod faults;
 mod flow_control;
+mod long_haul;
 mod text;
 mod traffic;
 mod transport;
@@ -21,6 +22,7 @@ pub use flow_control::{
     PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys, TagRule, Tagger,
     TaggerKeys,
 };
+pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLinks, LinkThresholds};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
@@ -269,6 +271,10 @@ pub enum FlowControl {
     /// queues of its own at every hop before it, which that port pauses. Nothing is
     /// reserved: what does not fit is dropped.
     Pyrrha(Pyrrha),
+    /// Pauses of long links slot by slot, by what is stored and what can still arrive
+    /// (2024): lossless and at full throughput with little more than one BDP of buffer.
+    /// All other links run PFC.
+    Bifrost(Bifrost),
     /// PFC, and in each end of each long link a relay with memory for a round trip,
     /// which passes pauses on (SWING, TPDS 2023).
     Swing(Swing),
@@ -282,6 +288,7 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
+            Self::Bifrost(bifrost) => Some(&bifrost.pfc),
             Self::Swing(swing) => Some(&swing.pfc),
             Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) | Self::None => None,
         }
@@ -335,6 +342,13 @@ pub struct Pfc {
     /// When hosts that relay pause their neighbours.
     #[serde(default, skip_serializing_if = "Relay::is_accounts")]
     pub relay: Relay,
+    /// On long links, at both ends. With this table or `gateway`, a device with a long
+    /// link shares no buffer: each of its ingresses and priorities has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long: Option<LinkThresholds>,
+    /// On the other links of devices with a long link, at that end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<LinkThresholds>,
 }
 
 /// How much headroom.
@@ -536,6 +550,8 @@ impl Default for Pfc {
             quanta: defaults::quanta(),
             priorities: None,
             relay: Relay::Accounts,
+            long: None,
+            gateway: None,
         }
     }
 }

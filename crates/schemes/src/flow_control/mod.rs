@@ -18,12 +18,14 @@ pub mod swing;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
+use bifrost::{Bifrost, BifrostParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
 use pyrrha::{Pyrrha, PyrrhaParams};
 use tagger::TaggerParams;
 use xoff_kernel::time::Time;
+use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
@@ -48,6 +50,8 @@ pub enum FlowControlParams {
     PortFc(PortFcParams),
     /// Congestion-root flow control.
     Pyrrha(PyrrhaParams),
+    /// Pauses by slots on long links, and PFC on all others.
+    Bifrost(BifrostParams),
     /// PFC, and relays in the ends of long links: [`swing`].
     Swing(PfcParams),
 }
@@ -63,6 +67,7 @@ impl FlowControlParams {
             Self::PerFlowQueue(p) => p.response_time,
             Self::PortFc(p) => p.response_time,
             Self::Pyrrha(p) => p.response_time,
+            Self::Bifrost(p) => p.pfc.response_time,
             Self::Swing(p) => p.response_time,
         }
     }
@@ -72,6 +77,7 @@ impl FlowControlParams {
         match self {
             Self::Pfc(p) | Self::Swing(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
+            Self::Bifrost(p) => Some(&p.pfc),
             Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => None,
         }
     }
@@ -88,7 +94,7 @@ impl FlowControlParams {
     pub fn pause_scope(&self) -> PauseScope {
         match self {
             Self::None => PauseScope::Nothing,
-            Self::Pfc(_) | Self::Tagger(_) | Self::Swing(_) => PauseScope::Lane,
+            Self::Pfc(_) | Self::Tagger(_) | Self::Bifrost(_) | Self::Swing(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -100,7 +106,9 @@ impl FlowControlParams {
     /// How the packets of a lane lie in the queues of a port.
     pub fn queueing(&self) -> Queueing {
         match self {
-            Self::None | Self::Pfc(_) | Self::Tagger(_) | Self::Swing(_) => Queueing::PerLane,
+            Self::None | Self::Pfc(_) | Self::Tagger(_) | Self::Bifrost(_) | Self::Swing(_) => {
+                Queueing::PerLane
+            }
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -118,6 +126,11 @@ impl FlowControlParams {
             }
             Self::PerFlowQueue(_) => Queueing::PerFlow,
         }
+    }
+
+    /// Whether it asks how much each ingress has received ([`Device::received`]).
+    pub fn counts_arrivals(&self) -> bool {
+        matches!(self, Self::Bifrost(_))
     }
 }
 
@@ -260,6 +273,8 @@ pub enum ControlFrame {
     PortPause(PortPauseFrame),
     /// Names the root of a congestion tree.
     RootPause(RootPauseFrame),
+    /// Grants a slot.
+    Feedback(FeedbackFrame),
 }
 
 impl ControlFrame {
@@ -270,6 +285,7 @@ impl ControlFrame {
             Self::QueuePause(_) => QueuePauseFrame::LENGTH,
             Self::PortPause(_) => PortPauseFrame::LENGTH,
             Self::RootPause(_) => RootPauseFrame::LENGTH,
+            Self::Feedback(_) => FeedbackFrame::LENGTH,
         }
     }
 
@@ -286,7 +302,19 @@ impl ControlFrame {
                 }
                 true
             }
-            (Self::Pfc(_) | Self::QueuePause(_) | Self::PortPause(_) | Self::RootPause(_), _) => false,
+            // A later slot's takes the place of an earlier one's.
+            (Self::Feedback(waiting), Self::Feedback(later)) => {
+                *waiting = *later;
+                true
+            }
+            (
+                Self::Pfc(_)
+                | Self::QueuePause(_)
+                | Self::PortPause(_)
+                | Self::RootPause(_)
+                | Self::Feedback(_),
+                _,
+            ) => false,
         }
     }
 
@@ -302,6 +330,7 @@ impl ControlFrame {
                 Word::Resume => Some(false),
                 Word::Merge { .. } | Word::Release => None,
             },
+            Self::Feedback(_) => None,
         }
     }
 }
@@ -331,6 +360,14 @@ pub trait Device {
     fn pause_queue_for(&mut self, port: u32, lane: u8, queue: u16, root: u32);
     /// Bytes of packets in queue `queue` of `lane` on `port`.
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64;
+    /// Bytes of packets of `lane` that came through `port` and are stored in the device.
+    fn stored(&self, port: u32, lane: u8) -> u64;
+    /// Bytes of packets of `lane` that have ever arrived through `port`; only where
+    /// [`FlowControlParams::counts_arrivals`].
+    fn received(&self, port: u32, lane: u8) -> u64;
+    /// Bytes that wait in `lane` of `port` to be sent; as good as without end where the
+    /// host has more to send of its own.
+    fn backlog(&self, port: u32, lane: u8) -> u64;
     /// The device that `port` belongs to.
     fn device_of(&self, port: u32) -> u32;
     /// The `distance`-th port behind the one that a packet stands at, or a queue pair's
@@ -384,6 +421,8 @@ pub enum FlowControl {
     PortFc(PortFc),
     /// Congestion-root flow control.
     Pyrrha(Pyrrha),
+    /// Pauses by slots on long links.
+    Bifrost(Bifrost),
 }
 
 impl FlowControl {
@@ -402,6 +441,7 @@ impl FlowControl {
             }
             FlowControlParams::PortFc(params) => Self::PortFc(PortFc::new(params, ports)),
             FlowControlParams::Pyrrha(params) => Self::Pyrrha(Pyrrha::new(params, ports, priorities)),
+            FlowControlParams::Bifrost(params) => Self::Bifrost(Bifrost::new(params, ports, priorities)),
         }
     }
 
@@ -411,8 +451,22 @@ impl FlowControl {
             Self::None | Self::PortFc(_) => 0,
             Self::Pyrrha(pyrrha) => pyrrha.pfc.as_ref().map_or(0, Pfc::timers),
             Self::Pfc(pfc) => pfc.timers(),
+            Self::Bifrost(bifrost) => bifrost.timers(),
             Self::Bfc(bfc) => bfc.timers(),
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
+        }
+    }
+
+    /// Both halves, once for each port: the run begins.
+    pub fn begin(&mut self, device: &mut impl Device, port: u32) {
+        match self {
+            Self::Bifrost(bifrost) => bifrost.begin(device, port),
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_) => {}
         }
     }
 
@@ -422,6 +476,7 @@ impl FlowControl {
         match self {
             Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
+            Self::Bifrost(bifrost) => bifrost.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
                 if let Some(pfc) = &mut pyrrha.pfc {
                     pfc.crossed(device, port, lane, crossing);
@@ -438,7 +493,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.classify(device, packet),
             Self::PortFc(portfc) => portfc.classify(packet),
             Self::Pyrrha(pyrrha) => pyrrha.classify(device, packet),
-            Self::None | Self::Pfc(_) | Self::PerFlowQueue(_) => 0,
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::PerFlowQueue(_) => 0,
         }
     }
 
@@ -449,7 +504,12 @@ impl FlowControl {
     pub fn onward(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
         match self {
             Self::Pyrrha(pyrrha) => pyrrha.onward(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => 0,
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bifrost(_)
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_) => 0,
         }
     }
 
@@ -461,7 +521,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
             Self::PortFc(portfc) => portfc.enqueued(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.enqueued(device, packet),
-            Self::None | Self::Pfc(_) => {}
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) => {}
         }
     }
 
@@ -473,20 +533,23 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.left(device, packet),
             Self::PortFc(portfc) => portfc.left(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.left(device, packet),
-            Self::None | Self::Pfc(_) => {}
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) => {}
         }
     }
 
     /// Both halves: `frame` arrived at `port` and has taken effect.
     pub fn received(&mut self, device: &mut impl Device, port: u32, frame: &ControlFrame) {
         match (self, frame) {
-            (Self::Pfc(pfc), ControlFrame::Pfc(frame)) => pfc.received(device, port, frame),
+            (Self::Pfc(pfc) | Self::Bifrost(Bifrost { pfc, .. }), ControlFrame::Pfc(frame)) => {
+                pfc.received(device, port, frame);
+            }
             (Self::Bfc(bfc), ControlFrame::QueuePause(frame)) => bfc.lasting.received(device, port, frame),
             (Self::PerFlowQueue(pfq), ControlFrame::QueuePause(frame)) => {
                 pfq.lasting.received(device, port, frame);
             }
             (Self::PortFc(portfc), ControlFrame::PortPause(frame)) => portfc.received(device, port, frame),
             (Self::Pyrrha(pyrrha), ControlFrame::RootPause(frame)) => pyrrha.received(device, port, frame),
+            (Self::Bifrost(bifrost), ControlFrame::Feedback(frame)) => bifrost.fed_back(device, port, frame),
             (Self::Pyrrha(Pyrrha { pfc: Some(pfc), .. }), ControlFrame::Pfc(frame)) => {
                 pfc.received(device, port, frame);
             }
@@ -494,6 +557,7 @@ impl FlowControl {
             (
                 Self::None
                 | Self::Pfc(_)
+                | Self::Bifrost(_)
                 | Self::Bfc(_)
                 | Self::PerFlowQueue(_)
                 | Self::PortFc(_)
@@ -510,6 +574,7 @@ impl FlowControl {
         match self {
             Self::None => {}
             Self::Pfc(pfc) => pfc.link_failed(device, port, lane),
+            Self::Bifrost(bifrost) => bifrost.link_failed(device, port, lane),
             Self::Bfc(bfc) => bfc.lasting.link_failed(device, port, lane),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_failed(device, port, lane),
             Self::PortFc(portfc) => portfc.link_failed(device, port, lane),
@@ -533,6 +598,7 @@ impl FlowControl {
         match self {
             Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => {}
             Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
+            Self::Bifrost(bifrost) => bifrost.link_recovered(device, port, lane, over, settled),
         }
     }
 
@@ -541,7 +607,7 @@ impl FlowControl {
     pub fn link_reset(&mut self, device: &mut impl Device, port: u32) {
         match self {
             // Both ends of a link forget what went over it when it fails.
-            Self::None | Self::Pfc(_) | Self::Pyrrha(_) => {}
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Pyrrha(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
             Self::PortFc(portfc) => portfc.link_reset(device, port),
@@ -558,6 +624,7 @@ impl FlowControl {
                 }
             }
             Self::Pfc(pfc) => pfc.timer(device, timer),
+            Self::Bifrost(bifrost) => bifrost.timer(device, timer),
             Self::Bfc(bfc) => bfc.timer(device, timer),
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
         }
@@ -581,9 +648,11 @@ mod notes {
         /// Answers of `port_of` and `relay_port`.
         pub ports: Vec<u32>,
         pub relays: Vec<u32>,
-        /// Answers of `onward`, by hop, and of `queue_bytes`, by port.
+        /// Answers of `onward`, by hop, and of `queue_bytes` and `stored`, by port.
         pub ways: Vec<Vec<u32>>,
         pub bytes: std::collections::BTreeMap<u32, u64>,
+        /// Answers of `received`, by port.
+        pub arrived: std::collections::BTreeMap<u32, u64>,
     }
 
     impl Device for Notes {
@@ -614,6 +683,15 @@ mod notes {
         fn queue_bytes(&self, port: u32, _: u8, _: u16) -> u64 {
             self.bytes.get(&port).copied().unwrap_or(0)
         }
+        fn stored(&self, port: u32, _: u8) -> u64 {
+            self.bytes.get(&port).copied().unwrap_or(0)
+        }
+        fn received(&self, port: u32, _: u8) -> u64 {
+            self.arrived.get(&port).copied().unwrap_or(0)
+        }
+        fn backlog(&self, _: u32, _: u8) -> u64 {
+            0
+        }
         fn device_of(&self, _: u32) -> u32 {
             0
         }
@@ -636,6 +714,9 @@ mod notes {
         fn send_control(&mut self, port: u32, frame: ControlFrame) {
             self.log.push(match frame {
                 ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
+                ControlFrame::Feedback(f) => {
+                    format!("feed {port} {} of {:?}", f.total, f.entries().collect::<Vec<_>>())
+                }
                 ControlFrame::QueuePause(f) => {
                     format!("{} {port} {:?}", if f.pause { "stop" } else { "go" }, f.target)
                 }

@@ -285,7 +285,12 @@ impl Pfc {
             self.pause_upstream(device, port, lane);
         }
         let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
-        device.arm(self.timer_of(port, lane, Role::Expiry), settled + frame);
+        self.hold_until(device, port, lane, settled + frame);
+    }
+
+    /// Sends nothing until `until`, or a word of the peer.
+    pub(super) fn hold_until(&self, device: &mut impl Device, port: u32, lane: u8, until: Time) {
+        device.arm(self.timer_of(port, lane, Role::Expiry), until);
         device.hold(port, lane);
     }
 

@@ -127,6 +127,15 @@ impl Device for Net {
     fn queue_bytes(&self, port: u32, _: u8, queue: u16) -> u64 {
         self.bytes(port, queue)
     }
+    fn stored(&self, _: u32, _: u8) -> u64 {
+        0
+    }
+    fn received(&self, _: u32, _: u8) -> u64 {
+        0
+    }
+    fn backlog(&self, _: u32, _: u8) -> u64 {
+        0
+    }
     fn device_of(&self, port: u32) -> u32 {
         PORTS[port as usize].0
     }
