@@ -42,11 +42,50 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 9] =
-    ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "bifrost", "swing", "none"];
+const SCHEMES: [&str; 11] = [
+    "pfc",
+    "tagger",
+    "bfc",
+    "per-flow-queue",
+    "portfc",
+    "pyrrha",
+    "bifrost",
+    "bifrostx",
+    "cbfc",
+    "swing",
+    "none",
+];
+
+/// Those of Bifrost and of BifrostX.
+const BIFROST: [&str; 24] = [
+    "slot",
+    "buffer",
+    "repair_every",
+    "margin",
+    "spare",
+    "processing",
+    "jitter",
+    "history",
+    "links",
+    "leftover",
+    "undersized",
+    "xoff",
+    "xon",
+    "alpha",
+    "xon_offset",
+    "cap",
+    "reserve",
+    "headroom",
+    "response_time",
+    "quanta",
+    "priorities",
+    "relay",
+    "long",
+    "gateway",
+];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 9] = [
+const KEYS: [(&str, &[&str]); 11] = [
     (
         "pfc",
         &[
@@ -120,34 +159,9 @@ const KEYS: [(&str, &[&str]); 9] = [
             "response_time",
         ],
     ),
-    (
-        "bifrost",
-        &[
-            "slot",
-            "buffer",
-            "repair_every",
-            "margin",
-            "spare",
-            "processing",
-            "jitter",
-            "history",
-            "links",
-            "undersized",
-            "xoff",
-            "xon",
-            "alpha",
-            "xon_offset",
-            "cap",
-            "reserve",
-            "headroom",
-            "response_time",
-            "quanta",
-            "priorities",
-            "relay",
-            "long",
-            "gateway",
-        ],
-    ),
+    ("bifrost", &BIFROST),
+    ("bifrostx", &BIFROST),
+    ("cbfc", &["buffer", "update", "unlimited", "long", "gateway", "response_time"]),
     (
         "swing",
         &[
@@ -329,9 +343,10 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
             let (tags, pfc) = with_pfc(doc, own, &passed)?;
             FlowControl::Tagger(Tagger { tags, pfc })
         }
-        "bifrost" => {
+        "bifrost" | "bifrostx" => {
             let (keys, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::Bifrost(Bifrost { keys, pfc })
+            let both = Bifrost { keys, pfc };
+            if scheme == "bifrost" { FlowControl::Bifrost(both) } else { FlowControl::BifrostX(both) }
         }
         "swing" => {
             let (relays, pfc) = with_pfc(doc, own, &passed)?;
@@ -343,6 +358,7 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         }
         "portfc" => FlowControl::PortFc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "pyrrha" => FlowControl::Pyrrha(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
+        "cbfc" => FlowControl::Cbfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         _ => {
             // The keys of PFC, the default, are checked even where they do nothing.
             passed.retain(|key| !has(KEYS[0].1, key));

@@ -3,13 +3,14 @@
 use super::flow_control::time;
 use super::{Context, LARGEST, bytes};
 use crate::error::Error;
-use crate::plan::{Account, Lane, Limit, PacketFormat};
-use crate::scenario::{Bifrost, BifrostHistory, BifrostKeys, BifrostLinks, FlowControl};
+use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
+use crate::scenario::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, FlowControl};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::flow_control::bifrost::BifrostParams;
 use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams, bytes_in, quanta};
+use xoff_schemes::flow_control::bifrost::tokens::Leftover;
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
 use xoff_wire::pfc::PfcFrame;
 
@@ -19,7 +20,7 @@ const MOST_QUANTA: u64 = 65_535;
 const SLOTS_PER_DELAY: u64 = 4;
 
 /// Refuses values out of range.
-pub(super) fn check(cx: &Context<'_>, keys: &BifrostKeys) -> Result<(), Error> {
+pub(super) fn check(cx: &mut Context<'_>, keys: &BifrostKeys) -> Result<(), Error> {
     for (key, value) in [("slot", keys.slot), ("processing", keys.processing), ("jitter", keys.jitter)] {
         time(cx, key, value)?;
     }
@@ -48,7 +49,16 @@ pub(super) fn check(cx: &Context<'_>, keys: &BifrostKeys) -> Result<(), Error> {
         let help = "choose a slot longer than `processing` and `jitter` together";
         return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
     }
+    if !counted(cx) && cx.doc.get("flow_control.leftover").is_some() {
+        let message = "had no effect: it belongs to `bifrostx`, and this run has `bifrost`".to_string();
+        cx.warn("flow_control.leftover".to_string(), message);
+    }
     Ok(())
+}
+
+/// Whether grants are counted as tokens: BifrostX.
+pub(super) fn counted(cx: &Context<'_>) -> bool {
+    matches!(cx.scenario.flow_control, FlowControl::BifrostX(_))
 }
 
 /// Whether the ingress of `port` grants its peer.
@@ -61,7 +71,7 @@ pub(super) fn grants(keys: &BifrostKeys, topology: &Topology, port: PortId) -> b
 }
 
 /// What the downstream port of a link is set to, without its buffer.
-fn without_buffer(keys: &BifrostKeys, response_time: Time, link: &LinkFacts) -> SlotParams {
+fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: &LinkFacts) -> SlotParams {
     let packet = serialisation(link.largest.into(), link.rate);
     let frame = serialisation(PfcFrame::LENGTH.into(), link.rate);
     // The frame may find a packet just begun on its own wire.
@@ -72,12 +82,13 @@ fn without_buffer(keys: &BifrostKeys, response_time: Time, link: &LinkFacts) -> 
         round_trip: keys.processing.0 + frame + 2 * link.delay + response_time + packet + late,
         buffer: 0,
         repair_every: keys.repair_every,
-        unit: link.largest.into(),
+        // Tokens are counted in bytes.
+        unit: if counted { 1 } else { link.largest.into() },
         margin: keys.margin.map_or_else(
             || bytes_in(link.rate, late).saturating_add(link.largest.into()),
             |margin| bytes_in(link.rate, margin.0),
         ),
-        counted: false,
+        counted,
         history: match keys.history {
             BifrostHistory::Grants => History::Grants,
             BifrostHistory::Recurrence => History::Recurrence,
@@ -103,7 +114,7 @@ fn slots(
         let help = format!("write {} or less: a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
         return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
     }
-    let params = without_buffer(keys, bifrost.pfc.response_time.0, &link);
+    let params = without_buffer(keys, counted(cx), bifrost.pfc.response_time.0, &link);
     let longest = quanta(params.of_slot() + params.margin);
     if longest > MOST_QUANTA {
         let message = format!(
@@ -120,7 +131,7 @@ fn slots(
     let Some(given) = keys.buffer else { return Ok(SlotParams { buffer: least, ..params }) };
     let buffer = given.resolve(p.rate, p.delay);
     // With less an idle link is never let go (`bifrost.min-H`).
-    let dead = params.bdp() + params.of_slot() + params.margin + 2 * params.unit;
+    let dead = params.bdp() + params.of_slot() + params.margin + 2 * u64::from(link.largest);
     let (short, help) = if buffer > LARGEST {
         let help = format!("{} are the most", Bytes(LARGEST));
         return Err(cx.doc.error("flow_control.buffer", format!("buffer = {given} is out of range"), help));
@@ -156,12 +167,13 @@ pub(super) fn account(
     let params = slots(cx, bifrost, topology, port, packet)?;
     let keys = &bifrost.keys;
     let p = &topology.ports[port as usize];
-    let late = serialisation(packet.largest().into(), p.rate) + keys.jitter.0;
+    let largest = u64::from(packet.largest());
+    let late = serialisation(largest, p.rate) + keys.jitter.0;
     let headroom = match keys.spare {
         Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
         None => {
             let terms = vec![
-                ("packets just begun", u64::from(keys.repair_every) * params.unit),
+                ("packets just begun", u64::from(keys.repair_every) * largest),
                 ("a frame that is late", bytes_in(p.rate, late)),
             ];
             Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
@@ -169,12 +181,42 @@ pub(super) fn account(
     };
     Ok(Account {
         reserve: 0,
-        limit: Limit::Static(params.buffer - params.unit + 1),
-        resume: params.buffer - params.unit,
+        limit: Limit::Static(params.buffer - largest + 1),
+        resume: params.buffer - largest,
         resume_offset: 0,
         headroom: Some(headroom),
         pool: None,
     })
+}
+
+/// Makes the lossless accounts of each port that grants share one buffer, which is that
+/// of a single one; answers those buffers.
+pub(super) fn pool(
+    keys: &BifrostKeys,
+    topology: &Topology,
+    accounts: &mut [Account],
+    lanes: usize,
+    largest: u64,
+) -> Vec<Buffer> {
+    let mut pools = Vec::new();
+    for port in (0..topology.ports.len() as PortId).filter(|&p| grants(keys, topology, p)) {
+        let index = (topology.nodes.len() + pools.len()) as u32;
+        let mut pool = None;
+        for account in &mut accounts[port as usize * lanes..][..lanes] {
+            let (Some(headroom), Limit::Static(xoff)) = (&mut account.headroom, account.limit) else {
+                continue;
+            };
+            let total = account.resume + largest + headroom.total;
+            pool = Some(Buffer { total, shared: xoff });
+            headroom.total = total - xoff;
+            headroom.terms.clear();
+            account.limit = Limit::Unlimited;
+            account.resume = u64::MAX;
+            account.pool = Some(index);
+        }
+        pools.extend(pool);
+    }
+    pools
 }
 
 /// The parameters on the ports of `topology`.
@@ -199,14 +241,17 @@ pub(super) fn params(
         processing: bifrost.keys.processing.0,
         jitter: bifrost.keys.jitter.0,
         seed: cx.scenario.run.seed,
-        tokens: None,
+        tokens: counted(cx).then_some(match bifrost.keys.leftover {
+            BifrostLeftover::Pooled => Leftover::Pooled,
+            BifrostLeftover::Reserved => Leftover::Reserved,
+        }),
     })
 }
 
 /// The keys of Bifrost, where it is chosen.
 pub(super) fn chosen<'s>(cx: &Context<'s>) -> Option<&'s Bifrost> {
     match &cx.scenario.flow_control {
-        FlowControl::Bifrost(bifrost) => Some(bifrost),
+        FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => Some(bifrost),
         _ => None,
     }
 }

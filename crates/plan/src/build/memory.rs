@@ -1,9 +1,9 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, pyrrha, swing};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha, swing};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
-use crate::scenario::{self, HeadroomRule, LinkThresholds, Pfc};
+use crate::scenario::{self, FlowControl, HeadroomRule, LinkThresholds, Pfc};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
@@ -124,12 +124,15 @@ pub(super) fn params(pfc: &Pfc) -> PfcParams {
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
 pub(super) fn build(
-    cx: &Context<'_>,
+    cx: &mut Context<'_>,
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
     relays: Option<&swing::Relays>,
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
+    if let FlowControl::Cbfc(keys) = &cx.scenario.flow_control {
+        return cbfc::memory(cx, keys, topology, lanes, packet);
+    }
     let legacy = pyrrha::legacy(cx, topology)?;
     let pfc = legacy.as_ref().map(|l| &l.pfc).or(cx.scenario.flow_control.pfc());
     let runs_pfc = |id: usize, lane: &Lane| match &legacy {
@@ -172,7 +175,11 @@ pub(super) fn build(
             });
         }
     }
-    let mut buffers = Vec::with_capacity(topology.nodes.len());
+    let pools = match bifrost::chosen(cx).filter(|_| bifrost::counted(cx)) {
+        Some(b) => bifrost::pool(&b.keys, topology, &mut accounts, lanes.len(), packet.largest().into()),
+        None => Vec::new(),
+    };
+    let mut buffers = Vec::with_capacity(topology.nodes.len() + pools.len());
     for node in 0..topology.nodes.len() as NodeId {
         let apart = apart[node as usize];
         buffers.push(match swing::buffer(cx, topology, node, lanes, &accounts, packet) {
@@ -180,6 +187,7 @@ pub(super) fn build(
             None => buffer(cx, topology, node, lanes, &accounts, packet, apart)?,
         });
     }
+    buffers.extend(pools);
     Ok((buffers, accounts))
 }
 
@@ -333,15 +341,20 @@ fn account(
 
 /// Memory of a switch whose size is not given: 32 MB per 100 Gbit/s of its
 /// fastest port.
-fn default_switch(topology: &Topology, node: NodeId) -> u64 {
+pub(super) fn default_switch(topology: &Topology, node: NodeId) -> u64 {
     let ports = &topology.nodes[node as usize].ports;
     ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
 }
 
 /// An error about a buffer; where its size is not written, what was written of its
 /// use is shown, or else the topology.
-fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
-    let taking = ["flow_control.headroom", "flow_control.response_time", "flow_control.reserve"];
+pub(super) fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
+    let taking = [
+        "flow_control.headroom",
+        "flow_control.response_time",
+        "flow_control.reserve",
+        "flow_control.buffer",
+    ];
     let written = |key: &&str| cx.doc.get(key).is_some();
     let shown = [key].into_iter().chain(taking).find(written).unwrap_or("topology");
     cx.doc.error(shown, message, help).with_key(key)
@@ -376,7 +389,7 @@ fn buffer(
     }
     let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
     let lossless: Vec<(&Account, &Headroom)> =
-        mine.filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
+        mine.filter(|a| a.pool.is_none()).filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
     if lossless.is_empty() {
         return Ok(Buffer { total, shared: total });
     }

@@ -4,6 +4,7 @@
 mod ate;
 mod balancing;
 mod bifrost;
+mod cbfc;
 mod congestion;
 mod effects;
 mod faults;
@@ -118,7 +119,7 @@ pub(crate) fn plan(
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
     let relays = swing::Relays::new(&cx, &listed)?;
-    let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet, relays.as_ref())?;
+    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes, &packet, relays.as_ref())?;
     if let Some(relays) = &relays {
         relays.warn(&mut cx, &topology, &lanes, &packet)?;
     }

@@ -1,7 +1,9 @@
 //! Routes of flows and, from them, the flows' ideal completion times.
 
 use super::ate::{self, Choices};
-use super::{Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key, swing};
+use super::{
+    Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key, swing,
+};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};

@@ -45,7 +45,11 @@ pub(super) fn check(cx: &Context<'_>, swing: &Swing) -> Result<(), Error> {
     }
     if xon > xoff {
         let message = format!("relay_xon = {} is above relay_xoff = {}", Bytes(xon), Bytes(xoff));
-        return Err(cx.doc.error(&at("relay_xon"), message, "choose `relay_xon` no larger than `relay_xoff`"));
+        return Err(cx.doc.error(
+            &at("relay_xon"),
+            message,
+            "choose `relay_xon` no larger than `relay_xoff`",
+        ));
     }
     if swing.pfc.relay == RelayKey::Blind {
         let message = "`swing` passes pauses on at its relays, not at hosts";
@@ -175,11 +179,16 @@ impl Relays {
                 ),
                 None => ("relay_buffer", format!("relays of {} hold no packet", bytes(buffer))),
             };
-            let help = format!("write {} or more; without the key it is {}", bytes(largest + room.total), bytes(default));
+            let help = format!(
+                "write {} or more; without the key it is {}",
+                bytes(largest + room.total),
+                bytes(default)
+            );
             return Err(cx.doc.error(&at(key), what, help));
         }
         if limit > buffer {
-            let message = format!("relay_limit = {} is above the relays' memory of {}", bytes(limit), bytes(buffer));
+            let message =
+                format!("relay_limit = {} is above the relays' memory of {}", bytes(limit), bytes(buffer));
             return Err(cx.doc.error(&at("relay_limit"), message, "choose it no larger than `relay_buffer`"));
         }
         Ok(Depth { buffer, limit, several, room: room.total, least: least.total })

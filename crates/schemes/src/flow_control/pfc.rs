@@ -382,7 +382,8 @@ mod tests {
         assert_eq!((pfc.timers(), hold), (24, 5));
         let mut said = |pfc: &mut Pfc, act: &dyn Fn(&mut Pfc, &mut Notes)| {
             act(pfc, &mut device);
-            let mine = |line: &String| line.starts_with("send") || line.ends_with(" 5") || line.contains(" 5 ");
+            let mine =
+                |line: &String| line.starts_with("send") || line.ends_with(" 5") || line.contains(" 5 ");
             device.log.drain(..).filter(mine).collect::<Vec<_>>()
         };
         let pause = |quanta: u16| {

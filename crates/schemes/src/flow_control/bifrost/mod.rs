@@ -226,7 +226,7 @@ impl Bifrost {
     }
 
     /// The first slot of each port ends at another time, within a slot from the start.
-    pub(super) fn begin(&mut self, device: &mut impl Device, port: u32) {
+    pub(super) fn begins(&mut self, device: &mut impl Device, port: u32) {
         let Some(i) = self.granter(port) else { return };
         let slot = self.granters[i].params.slot;
         device.arm(self.slot_timer(i), slot - slot / 64 * Time::from(port % 64));
