@@ -47,8 +47,17 @@ pub fn describe(loaded: &Loaded) -> String {
 
 fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "nodes")?;
-    for (kind, what) in [(NodeKind::Host, ["host", "hosts"]), (NodeKind::Switch, ["switch", "switches"])] {
-        let of: Vec<&Node> = plan.topology.nodes.iter().filter(|n| n.kind == kind).collect();
+    let (others, relays) =
+        plan.topology.nodes.split_at(plan.topology.nodes.len() - plan.topology.relays as usize);
+    for (nodes, kind, what) in [
+        (others, NodeKind::Host, ["host", "hosts"]),
+        (others, NodeKind::Switch, ["switch", "switches"]),
+        (relays, NodeKind::Switch, ["relay", "relays"]),
+    ] {
+        if what[0] == "relay" && nodes.is_empty() {
+            continue;
+        }
+        let of: Vec<&Node> = nodes.iter().filter(|n| n.kind == kind).collect();
         let names: Vec<&str> = of.iter().map(|n| n.name.as_str()).collect();
         let mut ports: Vec<usize> = of.iter().map(|n| outer_ports(plan, n).count()).collect();
         ports.sort_unstable();
@@ -270,10 +279,22 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         FlowControlParams::None => "none".to_string(),
         FlowControlParams::Pfc(p) => {
             let relay = match p.relay {
-                Relay::Accounts => "",
+                Relay::Accounts | Relay::Mirror { .. } => "",
                 Relay::Blind => ", hosts pass pauses on",
             };
             format!("pfc ({} quanta, response time {}{relay})", p.quanta, Span(p.response_time))
+        }
+        FlowControlParams::Swing(p) => {
+            let hold = match p.relay {
+                Relay::Mirror { hold } => hold,
+                Relay::Accounts | Relay::Blind => 0,
+            };
+            format!(
+                "swing (relays pass pauses on at once, and their ends {} later; {} quanta, response time {})",
+                Span(hold),
+                p.quanta,
+                Span(p.response_time)
+            )
         }
         FlowControlParams::Tagger(p) => {
             let shown = |n: u8| if n < 8 { n.to_string() } else { "8 or more".to_string() };

@@ -519,10 +519,11 @@ impl<'a> Core<'a> {
     }
 
     /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes.
+    /// A relay in a long link is no switch, and marks nothing.
     pub fn marks(&mut self, port: u32, lane: usize, queued: u64) -> bool {
         let by_port = self.reds.get(port as usize * self.lanes + lane).copied().flatten();
         let Some(red) = by_port.or(self.egress[lane].ecn) else { return false };
-        if queued <= red.k_min {
+        if queued <= red.k_min || self.plan.topology.is_relay(self.ports[port as usize].node) {
             false
         } else if queued >= red.k_max {
             true

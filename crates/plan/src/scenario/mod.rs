@@ -21,7 +21,8 @@ pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
     Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
-    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, TagRule, Tagger, TaggerKeys,
+    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys, TagRule, Tagger,
+    TaggerKeys,
 };
 pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use traffic::{
@@ -283,6 +284,9 @@ pub enum FlowControl {
     /// Credit-based flow control as InfiniBand has it: nothing is sent that the receiver has
     /// not said it has room for.
     Cbfc(Cbfc),
+    /// PFC, and in each end of each long link a relay with memory for a round trip,
+    /// which passes pauses on (SWING, TPDS 2023).
+    Swing(Swing),
     /// None: what does not fit is dropped.
     None,
 }
@@ -293,6 +297,7 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
+            Self::Swing(swing) => Some(&swing.pfc),
             Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
             Self::Bfc(_)
             | Self::PerFlowQueue(_)
