@@ -215,8 +215,11 @@ fn each_part_of_the_upper_bound_is_needed() {
     let (over, lost) = overflow("scheme=\"bifrost\"\nmargin=\"0s\"\nhistory=\"recurrence\"", late);
     assert!(over >= 0 && lost > 0, "by the recurrence: {over} B over H, {lost} lost");
     // k packets beyond H hold what leaks in k slots; a stop that is longer leaks on.
-    for (k, stall, enough) in [(10, soon, false), (100, soon, true), (100, (1_500, 60_000), false)] {
-        let (over, lost) = overflow(&format!("scheme=\"bifrost\"\nmargin=\"0s\"\nrepair_every={k}"), stall);
+    for (k, stall, enough) in [(10, soon, false), (400, soon, true), (400, (1_500, 30_000), false)] {
+        let (over, lost) = overflow(
+            &format!("scheme=\"bifrost\"\nmargin=\"0s\"\njitter=\"300ns\"\nrepair_every={k}"),
+            stall,
+        );
         assert_eq!(lost == 0, enough, "{k} packets beyond H, stop {stall:?}: {over} B over H, {lost} lost");
     }
 }
