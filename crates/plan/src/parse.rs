@@ -150,7 +150,7 @@ const KEYS: [(&str, &[&str]); 10] = [
     ),
     ("bifrost", &BIFROST),
     ("bifrostx", &BIFROST),
-    ("cbfc", &["buffer", "update", "unlimited", "long", "gateway", "response_time"]),
+    ("cbfc", &["buffer", "long_buffer", "gateway_buffer", "update", "unlimited", "response_time"]),
     ("none", &[]),
 ];
 
