@@ -42,7 +42,7 @@ fn waited(plan: &Plan, outcome: &Outcome) -> bool {
 fn the_least_buffer_for_full_throughput_is_the_closed_form() {
     // Of 20 km, with updates much shorter and longer than the round trip, and a response time.
     for (delay, update, response) in
-        [(100_000_000, 500_000, 0), (2_000_000, 50_000_000, 0), (5_000_000, 3_000_000, 777_000)]
+        [(100_000_000, 5_000_000, 0), (2_000_000, 50_000_000, 0), (5_000_000, 3_000_000, 777_000)]
     {
         let facts = LinkFacts { rate: 100_000_000_000, delay, largest: PACKET as u32 };
         let formula = full_throughput(&facts, update, response, Form::Wide);
@@ -105,7 +105,7 @@ fn with_less_the_throughput_falls_in_proportion() {
 /// A claim of the Bifrost paper (section III-A): 12 bits reach about 1 km at 100 Gbit/s.
 #[test]
 fn twelve_bits_reach_a_kilometre_at_100_gbps() {
-    let keys = |more: &str| format!("update = \"20ns\"\nbuffer = \"10MB\"\n{more}");
+    let keys = |more: &str| format!("update = \"200ns\"\nbuffer = \"10MB\"\n{more}");
     let runs = |delay: u64, more: &str| {
         let plan = plan(&link(delay, "1ms", &keys(more), ""));
         let outcome = run(&plan);
@@ -121,13 +121,15 @@ fn twelve_bits_reach_a_kilometre_at_100_gbps() {
     let reach = full as f64 / 5_000.0;
     println!("12-bit credits keep {reach:.0} m of cable busy at 100 Gbit/s");
     // Less than the 1,048.6 m of 2,048 blocks by what a packet, an update and the edges take.
+    // (Flow-control packets back take a part of the wire, so that data come more slowly.)
     let limit = 2_048.0 * 64.0 * 8.0 / 100.0 / 2.0 / 5.0;
-    assert!((limit - 30.0..limit).contains(&reach), "{reach} m of {limit} m");
+    assert!((limit - 40.0..limit).contains(&reach), "{reach} m of {limit} m");
     // At four times the distance a quarter is left, and all of it without the limit.
     let (all, far) = ((1_000_000_000 - 21_000_000) / 81_920, runs(20_971_520, "").1);
     assert!((all / 4 - all / 50..all / 4 + all / 50).contains(&far), "{far} of {all}");
     let (waits, without) = runs(20_971_520, "unlimited = true\n");
-    assert!(!waits && without + 3 >= all, "{without} of {all}");
+    // But for the 24 B of each flow-control packet.
+    assert!(!waits && without >= all - all / 100, "{without} of {all}");
 }
 
 #[test]
