@@ -116,14 +116,14 @@ fn warn(cx: &mut Context<'_>, keys: &Cbfc, topology: &Topology, buffers: &[u64],
     }
     if let Some((key, id)) = unused {
         let port = &topology.ports[id as usize];
-        // The longest cable whose round trip takes no more than that, at 5 ps per mm.
+        // The longest cable whose round trip takes no more than that, at 5 us per km.
         let time = u128::from(room) * 8 * u128::from(SECOND) / u128::from(port.rate) / 2;
         let message = format!(
             "12-bit credits grant {room} B at most, of {} B here: on {} they keep a cable of up to {:.2} km busy, \
              if updates take no time; unlimited = true lifts the limit",
             buffers[id as usize] * u64::from(BLOCK),
             link(topology, id),
-            time as f64 / 5e9
+            time as f64 / 5e6
         );
         cx.warn(key.to_string(), message);
         return;
