@@ -16,7 +16,8 @@ const FLOW: &str = "[[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize
 
 fn loaded(parts: &[&str]) -> Loaded {
     let no_files = |_: &Path| Err(io::Error::other("no files here"));
-    load("test.toml", parts.concat().as_bytes(), &[], &no_files).unwrap_or_else(|e| panic!("{}", e.one_line()))
+    load("test.toml", parts.concat().as_bytes(), &[], &no_files)
+        .unwrap_or_else(|e| panic!("{}", e.one_line()))
 }
 
 /// Headroom of the long link: a round trip at 400 Gbit/s, two packets and a frame.
@@ -45,7 +46,8 @@ fn a_relay_stands_in_each_end_of_a_long_link() {
     assert_eq!(route, ["A:0", "M:1", "RELAY.0:1", "RELAY.1:0", "N:1"]);
     assert!(l.warnings.is_empty(), "{:?}", l.warnings);
     let text = describe(&l);
-    for part in ["2 relays, with 2 ports each", "RELAY - RELAY: 400Gbps, 3ms", "swing (relays pass pauses on"] {
+    for part in ["2 relays, with 2 ports each", "RELAY - RELAY: 400Gbps, 3ms", "swing (relays pass pauses on"]
+    {
         assert!(text.contains(part), "{part}\n{text}");
     }
 }
@@ -113,11 +115,8 @@ fn links_and_paths_need_not_name_relays() {
 /// Tables for long links and their switches: the first has nothing to rule.
 #[test]
 fn switches_beside_relays_are_gateways() {
-    let l = loaded(&[
-        SITES,
-        "long = { xoff = \"1MB\" }\ngateway = { xoff = \"100kB\", xon = \"90kB\" }\n",
-        FLOW,
-    ]);
+    let l =
+        loaded(&[SITES, "long = { xoff = \"1MB\" }\ngateway = { xoff = \"100kB\", xon = \"90kB\" }\n", FLOW]);
     let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
     assert_eq!(keys, ["flow_control.long"]);
     let t = &l.plan.topology;

@@ -139,7 +139,8 @@ impl Sites {
         );
         for host in 0..6 {
             let switch = if host < 3 { "M" } else { "N" };
-            text += &format!("{{a=\"{}\", b=\"{switch}\", rate=\"100Gbps\", delay=\"500ns\"}},\n", name(host));
+            text +=
+                &format!("{{a=\"{}\", b=\"{switch}\", rate=\"100Gbps\", delay=\"500ns\"}},\n", name(host));
         }
         for (rate, delay) in &self.long {
             text += &format!("{{a=\"M\", b=\"N\", rate=\"{rate}Gbps\", delay=\"{delay}ns\", long=true}},\n");
@@ -253,7 +254,8 @@ fn the_oracle_sees_through_relays() {
     let outcome = run(&plan);
     let deadlock = outcome.deadlock.as_ref().expect("a circle closes");
     assert_ne!(outcome.stop, Stop::AllDone);
-    let relays = deadlock.cycle.iter().filter(|h| plan.topology.is_relay(plan.topology.ports[h.port as usize].node));
+    let relays =
+        deadlock.cycle.iter().filter(|h| plan.topology.is_relay(plan.topology.ports[h.port as usize].node));
     assert!(relays.count() > 0 && deadlock.cycle.len() >= 9, "{deadlock:?}");
     for (i, held) in deadlock.cycle.iter().enumerate() {
         let next = &deadlock.cycle[(i + 1) % deadlock.cycle.len()];
