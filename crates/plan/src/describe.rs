@@ -205,7 +205,7 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     }
 }
 
-/// What is not the default: IRN's windows and timeouts, and the congestion control.
+/// What is not the default: windows and timeouts of IRN and TCP, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     if let TransportKind::Irn { intra, inter } = &plan.transport.kind {
         writeln!(out, "transport: irn (selective repeat)")?;
@@ -224,6 +224,21 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
                 Span(timeouts.high)
             )?;
         }
+    }
+    if let TransportKind::TcpNewReno(tcp) = &plan.transport.kind {
+        let receive = match tcp.receive_window {
+            u32::MAX => "unlimited".to_string(),
+            packets => format!("{} at most", count(packets.into(), "packet")),
+        };
+        writeln!(
+            out,
+            "transport: tcp-newreno (initial window {}, receive window {receive};\n  \
+             timeout {} at first, then {} to {})",
+            count(tcp.initial_window.into(), "packet"),
+            Span(tcp.initial_rto),
+            Span(tcp.min_rto),
+            Span(tcp.max_rto)
+        )?;
     }
     congestion::describe(out, plan)?;
     Ok(())

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     "topology",
     "routing",
     "switch",
@@ -20,6 +20,7 @@ const TABLES: [&str; 19] = [
     "flow_control",
     "transport",
     "irn",
+    "tcp-newreno",
     "dcqcn",
     "timely",
     "hpcc",
@@ -237,6 +238,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         flow_control,
         transport: table(doc, "transport")?,
         irn: doc.read_documented("irn", &[])?,
+        tcp_newreno: doc.read_documented("tcp-newreno", &[])?,
         dcqcn: doc.read_documented("dcqcn", &[])?,
         timely: doc.read_documented("timely", &[])?,
         hpcc: doc.read_documented("hpcc", &[])?,

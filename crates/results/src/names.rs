@@ -100,6 +100,7 @@ pub fn transport(plan: &Plan) -> &'static str {
     match plan.transport.kind {
         TransportKind::GoBackN => "go-back-n",
         TransportKind::Irn { .. } => "irn",
+        TransportKind::TcpNewReno(_) => "tcp-newreno",
     }
 }
 

@@ -29,7 +29,7 @@ pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
-pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter};
+pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpNewReno};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,9 @@ pub struct Scenario {
     /// The transport `irn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irn: Option<Irn>,
+    /// The transport `tcp-newreno`.
+    #[serde(rename = "tcp-newreno", skip_serializing_if = "Option::is_none")]
+    pub tcp_newreno: Option<TcpNewReno>,
     /// The congestion control `dcqcn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcqcn: Option<Dcqcn>,
@@ -395,12 +398,13 @@ pub struct Transport {
     /// An ACK or NACK on the wire. The default is a header with AETH (4).
     #[serde(default = "defaults::ack")]
     pub ack: Bytes,
-    /// The receiver acknowledges every so many packets, and the last one.
+    /// The receiver acknowledges every so many packets, and the last one. With
+    /// `tcp-newreno`, which has no timer for ACKs that are put off, each.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub ack_every: u32,
-    /// Time without progress after which a go-back-N sender goes back (`irn` has
-    /// its own table). The default is
+    /// Time without progress after which a go-back-N sender goes back (`irn` and
+    /// `tcp-newreno` have their own tables). The default is
     /// longer than the 2.6 ms that 32 MB of buffer need to drain at 100 Gbit/s:
     /// a packet that only waits is not taken for lost.
     #[serde(default = "defaults::rto")]
@@ -410,7 +414,7 @@ pub struct Transport {
     /// the flows), as in `"1bdp"`. No bound if not given. With `irn` the BDP is
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
-    /// packets, and the default is `"1bdp"`.
+    /// packets, and the default is `"1bdp"`. With `tcp-newreno` it is the receive window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Threshold>,
     /// A window of its own that follows a flow's rate R: no packet is begun while R
@@ -438,6 +442,10 @@ pub enum TransportKind {
     GoBackN,
     /// Selective repeat with a window of a BDP (IRN, SIGCOMM 2018).
     Irn,
+    /// TCP NewReno (RFCs 5681, 6582 and 6298): losses halve the window, which else
+    /// grows. It is its own congestion control.
+    #[serde(rename = "tcp-newreno")]
+    TcpNewReno,
 }
 
 /// Duration and seed.
