@@ -14,6 +14,7 @@ pub mod per_flow_queue;
 pub mod pfc;
 pub mod portfc;
 pub mod pyrrha;
+pub mod sizing;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};

@@ -1,0 +1,77 @@
+//! SWING: a relay with deep memory at the end of the long link, and a switch behind it that
+//! runs PFC with shallow thresholds.
+
+use super::{Promise, Sizing, Term, bytes_of, pfc};
+use crate::flow_control::LinkFacts;
+use crate::flow_control::pfc::headroom;
+use xoff_kernel::time::Time;
+
+/// XOFF and XON of the switch towards its relay, as Bifrost's paper has them (section VI-B,
+/// "SWING settings"): 198 KiB.
+pub const SWITCH: u64 = 198 << 10;
+
+/// What SWING is asked with, beside the long link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// XOFF = XON of the switch, in bytes.
+    pub xoff: u64,
+    /// One-way delay of the cable between relay and switch.
+    pub relay_delay: Time,
+    /// From the arrival of a pause frame's last bit until it takes effect.
+    pub response_time: Time,
+    /// Pause quanta of a frame.
+    pub quanta: u16,
+    /// Lossless priorities.
+    pub priorities: u64,
+}
+
+/// What the relay must hold: from the pause of its switch on, which it obeys and passes on
+/// at once, all that the long link still brings (the same as PFC's headroom of that link),
+/// and the packet that it was sending.
+pub fn relay_memory(link: &LinkFacts, response_time: Time) -> Vec<Term> {
+    let mut terms = vec![("relay: packet that it sends", u64::from(link.largest))];
+    let names = [
+        "relay: cable, both ways",
+        "relay: peer's response time",
+        "relay: our packet just begun",
+        "relay: pause frame",
+        "relay: peer's packet just begun",
+    ];
+    let room = headroom(link, response_time);
+    terms.extend(names.into_iter().zip(room.terms.iter().map(|t| t.1)));
+    terms
+}
+
+/// What SWING needs, relay and switch together, for each priority.
+pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
+    let mut terms = relay_memory(link, ask.response_time);
+    let relay: u64 = terms.iter().map(|t| t.1).sum();
+    let near = headroom(&LinkFacts { delay: ask.relay_delay, ..*link }, ask.response_time).total;
+    terms.push(("switch: XOFF", ask.xoff));
+    terms.push(("switch: packet that crosses XOFF", u64::from(link.largest)));
+    terms.push(("switch: headroom towards its relay", near));
+    let notes = vec![
+        "the relay's part is the memory of a device of its own, off the switch's chip".into(),
+        "a pause stops the sender a delay later, whether or not the relay has stored anything meanwhile: an \
+         egress may idle for as long (Table I of Bifrost's paper says the same)"
+            .into(),
+    ];
+    Sizing {
+        scheme: "swing",
+        terms,
+        shares: ask.priorities,
+        headroom: relay + near,
+        thresholds: vec![
+            bytes_of("relay memory", relay),
+            bytes_of("switch XOFF", ask.xoff),
+            bytes_of("switch XON", ask.xoff),
+        ],
+        control: pfc::refresh(link, ask.quanta, ask.priorities),
+        promise: Promise { lossless: true, full_throughput: false },
+        expressible: None,
+        formula: "relay: packet + Rs·(2D + response) + packet + 64 B + packet; switch: XOFF + packet + headroom of the short cable",
+        source: "Bifrost, sections II-B and VI-B (relay of 287 MiB at a BDP of 286 MiB; XON = XOFF = 198 KiB); how the \
+                 relay signals is a reading",
+        notes,
+    }
+}
