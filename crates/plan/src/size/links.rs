@@ -151,7 +151,8 @@ fn roots(plan: &Plan, params: &PyrrhaParams, report: &mut Report) {
                 ("what all other ports still bring", all.saturating_sub(after(p))),
             ]
         });
-        if let Some(terms) = worst.max_by_key(|terms| terms.iter().fold(0u64, |sum, t| sum.saturating_add(t.1)))
+        if let Some(terms) =
+            worst.max_by_key(|terms| terms.iter().fold(0u64, |sum, t| sum.saturating_add(t.1)))
         {
             report.add(device(&node.name, buffer.total, &terms));
         }

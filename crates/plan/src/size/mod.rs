@@ -142,7 +142,11 @@ impl Question {
         }
         let zero = Some(Span(0)).filter(|zero| self.update == Some(*zero));
         if zero.is_some() {
-            return refuse("update", "credits cannot be updated all the time".into(), "write a time above 0, such as 5us".into());
+            return refuse(
+                "update",
+                "credits cannot be updated all the time".into(),
+                "write a time above 0, such as 5us".into(),
+            );
         }
         let times = [
             ("response-time", Some(self.response_time)),
@@ -206,9 +210,7 @@ impl Question {
                 let xoff = (scheme == "pfc").then_some(self.xoff.0);
                 pfc::sizing(&link, &pfc::Ask { xoff, response_time, quanta, priorities })
             }
-            "bifrost" | "bifrostx" => {
-                bifrost::sizing(&link, &self.slots(), priorities, scheme == "bifrostx")
-            }
+            "bifrost" | "bifrostx" => bifrost::sizing(&link, &self.slots(), priorities, scheme == "bifrostx"),
             "cbfc" => {
                 let update = self.update.map(|t| t.0);
                 cbfc::sizing(&link, &cbfc::Ask { update, response_time, priorities, unlimited: false })

@@ -77,7 +77,8 @@ fn described(label: &str, group: &[&Need]) -> String {
     );
     text += &wrapped("            ", "            ", &have);
     if first.terms.len() > 1 {
-        let terms: Vec<String> = first.terms.iter().map(|(name, bytes)| format!("{name} {bytes} B")).collect();
+        let terms: Vec<String> =
+            first.terms.iter().map(|(name, bytes)| format!("{name} {bytes} B")).collect();
         text += &wrapped("            = ", "              ", &terms.join(", "));
     }
     text

@@ -44,11 +44,10 @@ fn yes(it: bool) -> String {
 
 /// A share of the link as a percentage, down to what matters of it.
 fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    match percent {
-        p if p >= 0.01 => format!("{p:.4}%"),
-        p if p >= 0.000_000_1 => format!("{p:.8}%"),
-        p => format!("{p:e}%"),
+    match 100.0 * share {
+        p if p >= 0.001 => format!("{p:.4}%"),
+        p if p >= 0.000_001 => format!("{p:.6}%"),
+        p => format!("{p:.1e}%"),
     }
 }
 
@@ -56,10 +55,10 @@ fn table(question: &Question, rows: &[Row], buffer: Option<Bytes>) -> String {
     use Align::{Left, Right};
     let mut align = vec![Left, Right, Right, Right, Right, Right, Right, Left, Left];
     let deep = rows.iter().find(|r| r.sizing.scheme == "pfc-deep").map(|r| r.sizing.buffer());
-    let heads = ["scheme", "buffer", "", "of pfc-deep", "headroom", "control", "of link", "lossless", "full rate"];
+    let heads = ["scheme", "buffer", "", "/ deep", "headroom", "control", "of link", "lossless", "full rate"];
     let mut head: Vec<String> = heads.map(String::from).into();
     if let Some(buffer) = buffer {
-        head.push(format!("{buffer} reach"));
+        head.push(format!("{buffer}:"));
         align.push(Right);
     }
     let mut lines = vec![head];
@@ -120,12 +119,11 @@ fn details(question: &Question, row: &Row) -> String {
     );
     text += &wrapped(indent, indent, &control);
     if let (Some(most), Some(reach)) = (s.expressible, row.format_reach) {
-        let limit = format!("frames speak of {} at most: {}", size(most), reached(reach));
-        text += &wrapped(indent, indent, &limit);
-        if let Some(metres) = bare_reach(question, most) {
-            let bare = format!("(with the cable alone, which is what the paper counts: {})", distance(metres));
-            text += &wrapped(indent, indent, &bare);
-        }
+        let limit = format!("its frames speak of {} at most, which reaches {}", size(most), reached(reach));
+        let bare = bare_reach(question, most).map_or(String::new(), |metres| {
+            format!("; of the cable alone, as the paper counts, {}", distance(metres))
+        });
+        text += &wrapped(indent, indent, &format!("{limit}{bare}"));
     }
     for note in &s.notes {
         text += &wrapped(indent, indent, &format!("note: {note}"));

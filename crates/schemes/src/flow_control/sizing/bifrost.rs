@@ -153,7 +153,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64, budgets: bool) -> Si
         headroom: spare.total,
         thresholds: vec![
             bytes_of("H", params.least_buffer()),
-            bytes_of("BDP", params.bdp()),
+            bytes_of("BDP with all delays", params.bdp()),
             bytes_of("a slot", params.of_slot()),
             Figure { name: "a slot", value: quanta(params.of_slot()), unit: Unit::Quanta },
             Figure { name: "longest pause", value: longest_pause(&params), unit: Unit::Quanta },

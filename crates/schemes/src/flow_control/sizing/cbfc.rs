@@ -3,7 +3,7 @@
 
 use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_in};
 use crate::flow_control::LinkFacts;
-use xoff_kernel::time::Time;
+use xoff_kernel::time::{Time, serialisation};
 
 /// Bytes of a block of credit (InfiniBand vol. 1, section 7.9).
 pub const BLOCK: u64 = 64;
@@ -12,19 +12,20 @@ pub const BLOCK: u64 = 64;
 /// more and less can be told apart modulo 4096.
 pub const MOST_BLOCKS: u64 = 2048;
 
-/// Bytes of a flow-control packet: operand, FCTBS, virtual lane and FCCL in 4 bytes, a
-/// checksum of 2, and a symbol of 8 bits at each end.
+/// Bytes of a flow-control packet on the wire: operand, FCTBS, virtual lane and FCCL in 4
+/// bytes, a checksum of 2, and a delimiter of a byte at each end.
 pub const FRAME: u64 = 8;
 
-/// Byte times of the link within which a port repeats its credits, where no period is given:
-/// InfiniBand's 65,536 symbol times, a symbol being a byte.
-pub const UPDATE: u64 = 65_536;
+/// Bytes of line rate between two updates of credit, where no period is given: InfiniBand's
+/// longest, 65,536 symbol times (section 7.9.4), a symbol being a byte on each of the four
+/// lanes that nearly all its links have.
+pub const UPDATE: u64 = 4 * 65_536;
 
 /// What CBFC is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// A flow-control packet is sent for each priority in every such span; `None`: in
-    /// [`UPDATE`] byte times.
+    /// A flow-control packet is sent for each priority in every such span; `None`: in the
+    /// time of [`UPDATE`] bytes.
     pub update: Option<Time>,
     /// From the arrival of a flow-control packet's last bit until it takes effect.
     pub response_time: Time,
@@ -34,44 +35,66 @@ pub struct Ask {
     pub unlimited: bool,
 }
 
-/// The period of updates on `link`.
+/// The period of updates on `link`, above zero.
 pub fn update(link: &LinkFacts, given: Option<Time>) -> Time {
-    given.unwrap_or_else(|| xoff_kernel::time::serialisation(UPDATE, link.rate))
+    given.unwrap_or_else(|| serialisation(UPDATE, link.rate)).max(1)
+}
+
+/// Most blocks that can be granted at a time in 12 bits: one less where credit takes effect
+/// late, so that back can be told from forth.
+pub fn most(response_time: Time) -> u64 {
+    MOST_BLOCKS - u64::from(response_time > 0)
 }
 
 /// What CBFC needs so that its sender never waits for credit while the receiver drains.
 ///
-/// A block that is freed waits for the next update, which finds a largest packet on its own
-/// wire, crosses and takes effect; the packet that it lets go crosses, and leaves when it is
-/// there whole. Meanwhile the sender goes on with other credit:
-///
-/// `rate·(2·delay + update + response) + largest + frame + largest + largest`
-///
-/// where the last packet is credit that is too little to be used; and all of it is held in
-/// packets that fill blocks of 64 bytes. Nothing is lost with less.
+/// A block is away from the moment its packet begins until a flow-control packet that counts
+/// it free has taken effect: the packet's own time and the cable, up to the period of updates,
+/// a largest packet just begun on the way back, the flow-control packet, the cable and the
+/// response time. All of that at line rate is filled with largest packets of whole blocks; one
+/// more may be cut by the window's edge, and one more must fit behind what is left. With less
+/// the throughput falls in proportion, and nothing is lost.
 pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let (period, largest) = (update(link, ask.update), u64::from(link.largest));
-    let mut terms: Vec<Term> = vec![
-        ("cable, both ways", bytes_in(link.rate, 2 * link.delay)),
-        ("update period", bytes_in(link.rate, period)),
-        ("sender's response time", bytes_in(link.rate, ask.response_time)),
-        ("our packet just begun", largest),
-        ("flow-control packet", FRAME),
-        ("first packet arrives whole", largest),
-        ("credit too small for a packet", largest),
+    // Rounded as one product.
+    let spans = [
+        ("cable, both ways", 2 * link.delay),
+        ("update period", period),
+        ("sender's response time", ask.response_time),
     ];
+    let (mut time, mut so_far) = (0, 0);
+    let mut terms: Vec<Term> = Vec::new();
+    for (name, span) in spans {
+        time += span;
+        let bytes = bytes_in(link.rate, time);
+        terms.push((name, bytes - so_far));
+        so_far = bytes;
+    }
+    terms.push(("packet that is sent", largest));
+    terms.push(("our packet just begun", largest));
+    terms.push(("flow-control packet", FRAME));
     let bytes = terms.iter().fold(0u64, |sum, t| sum.saturating_add(t.1));
-    let held = bytes.div_ceil(largest).saturating_mul(largest.div_ceil(BLOCK) * BLOCK);
-    terms.push(("blocks that packets do not fill", held - bytes));
-    let blocks = held / BLOCK;
+    let packets = bytes.div_ceil(largest) + 2;
+    let blocks = packets.saturating_mul(largest.div_ceil(BLOCK));
+    terms.push(("in whole packets, one cut and one to come", packets * largest - bytes));
+    terms.push(("blocks that packets do not fill", blocks * BLOCK - packets * largest));
+    let most = most(ask.response_time);
+    let said = ask.unlimited || blocks <= most;
     let mut notes = Vec::new();
-    if !ask.unlimited && blocks > MOST_BLOCKS {
+    if !said {
         notes.push(format!(
-            "12 bits of credit speak of {MOST_BLOCKS} blocks = {} B at most: on this link that is {:.1}% of the \
-             rate; `unlimited` credits (CBFC-ideal) have room for all of it",
-            MOST_BLOCKS * BLOCK,
-            100.0 * MOST_BLOCKS as f64 / blocks as f64
+            "12 bits of credit speak of {most} blocks = {} B at most, {:.2}% of these; `unlimited` credits \
+             (CBFC-ideal) have room for all of them",
+            most * BLOCK,
+            100.0 * most as f64 / blocks as f64
         ));
+    }
+    if ask.update.is_none() {
+        notes.push(
+            "credits are updated as seldom as InfiniBand allows, which weighs more than 12 bits can say; \
+             `--update` sets a shorter period"
+                .into(),
+        );
     }
     Sizing {
         scheme: "cbfc",
@@ -82,10 +105,10 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
             Figure { name: "credit", value: blocks, unit: Unit::Blocks },
             Figure { name: "update period", value: period, unit: Unit::Time },
         ],
-        control: Control { frame: FRAME, frames: ask.priorities, every: period.max(1), when: "always" },
-        promise: Promise { lossless: true, full_throughput: ask.unlimited || blocks <= MOST_BLOCKS },
-        expressible: (!ask.unlimited).then_some(MOST_BLOCKS * BLOCK),
-        formula: "Rs·(2D + update + response) + 3 packets + frame, in packets of whole 64-byte blocks",
+        control: Control { frame: FRAME, frames: ask.priorities, every: period, when: "always" },
+        promise: Promise { lossless: true, full_throughput: said },
+        expressible: (!ask.unlimited).then_some(most * BLOCK),
+        formula: "Rs·(2D + update + response) + 2 packets + frame, and 2 packets more, in packets of whole 64-byte blocks",
         source: "InfiniBand vol. 1, section 7.9 (blocks, 12 bits, an update within 65,536 symbol times); Bifrost, \
                  section III-A (credit for one BDP; at most 1 km at 100 Gbps)",
         notes,

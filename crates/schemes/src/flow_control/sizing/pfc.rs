@@ -54,7 +54,7 @@ pub fn refresh(link: &LinkFacts, quanta: u16, priorities: u64) -> Control {
 /// Says that what resumes below `busy` bytes can run dry.
 pub(super) fn may_idle(busy: u64) -> String {
     format!(
-        "an egress may idle after a pause: what resumes at {busy} B or more has something to send until the \
+        "an egress may idle after a pause: only what resumes at {busy} B or more has something to send until the \
          sender's packets are there again"
     )
 }
@@ -89,7 +89,9 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
             Some(_) => {
                 "802.1Q-2018 Annex N; Bifrost, section III-B (headroom of one BDP) and VI-B (XOFF of 1 MiB)"
             }
-            None => "802.1Q-2018 Annex N; Bifrost, section III-B: two BDP, for losslessness and for throughput",
+            None => {
+                "802.1Q-2018 Annex N; Bifrost, section III-B: two BDP, for losslessness and for throughput"
+            }
         },
         notes,
     }

@@ -37,12 +37,14 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     ];
     let room = headroom(link, ask.response_time);
     let after = room.terms.iter().map(|t| t.1.saturating_mul(ask.fan_in));
-    let mut terms: Vec<Term> = vec![("K_pause", ask.k_pause), ("packet that exceeds it", link.largest.into())];
+    let mut terms: Vec<Term> =
+        vec![("K_pause", ask.k_pause), ("packet that exceeds it", link.largest.into())];
     terms.extend(names.into_iter().zip(after));
     let resume = k_resume(ask.k_pause);
     let busy = pfc::busy(link, ask.response_time).total;
     let mut notes = vec![
-        "not strictly lossless: nothing is reserved, and several roots fed over one link need this each".into(),
+        "not strictly lossless: nothing is reserved, and several roots fed over one link need this each"
+            .into(),
     ];
     if resume < busy {
         notes.push(pfc::may_idle(busy));

@@ -25,11 +25,13 @@ pub struct Ask {
     pub priorities: u64,
 }
 
-/// What the relay must hold: from the pause of its switch on, which it obeys and passes on
-/// at once, all that the long link still brings (the same as PFC's headroom of that link),
-/// and the packet that it was sending.
-pub fn relay_memory(link: &LinkFacts, response_time: Time) -> Vec<Term> {
-    let mut terms = vec![("relay: packet that it sends", u64::from(link.largest))];
+/// What the relay must hold for one priority: from the pause of its switch on, which it
+/// obeys and passes on at once, all that the long link still brings (the same as PFC's
+/// headroom of that link), and two packets that pass through. Where it serves `several`
+/// priorities, one can hold another back without a pause that could be passed on: then the
+/// relay pauses the far one by a threshold of its own, with that headroom once more.
+fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Term> {
+    let room = headroom(link, response_time);
     let names = [
         "relay: cable, both ways",
         "relay: peer's response time",
@@ -37,14 +39,17 @@ pub fn relay_memory(link: &LinkFacts, response_time: Time) -> Vec<Term> {
         "relay: pause frame",
         "relay: peer's packet just begun",
     ];
-    let room = headroom(link, response_time);
-    terms.extend(names.into_iter().zip(room.terms.iter().map(|t| t.1)));
+    let mut terms: Vec<Term> = names.into_iter().zip(room.terms.iter().map(|t| t.1)).collect();
+    terms.push(("relay: packets that pass through", 2 * u64::from(link.largest)));
+    if several {
+        terms.push(("relay: headroom above its own threshold", room.total));
+    }
     terms
 }
 
 /// What SWING needs, relay and switch together, for each priority.
 pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
-    let mut terms = relay_memory(link, ask.response_time);
+    let mut terms = relay_memory(link, ask.response_time, ask.priorities > 1);
     let relay: u64 = terms.iter().map(|t| t.1).sum();
     let near = headroom(&LinkFacts { delay: ask.relay_delay, ..*link }, ask.response_time).total;
     terms.push(("switch: XOFF", ask.xoff));
@@ -69,7 +74,8 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         control: pfc::refresh(link, ask.quanta, ask.priorities),
         promise: Promise { lossless: true, full_throughput: false },
         expressible: None,
-        formula: "relay: packet + Rs·(2D + response) + packet + 64 B + packet; switch: XOFF + packet + headroom of the short cable",
+        formula: "relay: Rs·(2D + response) + packet + 64 B + packet + 2 packets, and all but these two again if there are several \
+                  priorities; switch: XOFF + packet + headroom of the short cable",
         source: "Bifrost, sections II-B and VI-B (relay of 287 MiB at a BDP of 286 MiB; XON = XOFF = 198 KiB); how the \
                  relay signals is a reading",
         notes,
