@@ -13,6 +13,7 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::bifrost::BifrostParams;
 use xoff_schemes::flow_control::bifrost::slots::SlotParams;
+use xoff_schemes::flow_control::cbfc::CbfcParams;
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
@@ -21,6 +22,7 @@ use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::transport::TransportKind;
+use xoff_wire::credit::{BLOCK, Form};
 
 /// Names that are shown of a list before it is cut.
 const SAMPLE: usize = 6;
@@ -239,7 +241,8 @@ fn bifrost(p: &BifrostParams) -> String {
         }
     }
     let mut text = format!(
-        "bifrost (processing {}, jitter {}, response time {}; pfc with {} quanta on other links)",
+        "{} (processing {}, jitter {}, response time {}; pfc with {} quanta on other links)",
+        if p.tokens.is_some() { "bifrostx" } else { "bifrost" },
         Span(p.processing),
         Span(p.jitter),
         Span(p.pfc.response_time),
@@ -303,6 +306,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         FlowControlParams::PortFc(p) => portfc(p, own),
         FlowControlParams::Pyrrha(p) => pyrrha(p, own),
         FlowControlParams::Bifrost(p) => bifrost(p),
+        FlowControlParams::Cbfc(p) => cbfc(p),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;
@@ -335,6 +339,20 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// Buffers and periods of credit-based flow control.
+fn cbfc(p: &CbfcParams) -> String {
+    let bits = match p.form {
+        Form::Narrow => "12-bit",
+        Form::Wide => "64-bit",
+    };
+    format!(
+        "cbfc ({bits} credits, buffer of a port and priority {}, update every {}, response time {})",
+        range(&p.buffer, |&blocks| Bytes(blocks * u64::from(BLOCK)).to_string()),
+        range(&p.update, |&t| Span(t).to_string()),
+        Span(p.response_time)
+    )
 }
 
 /// Pyrrha's thresholds and queues.
@@ -436,6 +454,10 @@ fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
 
 /// Each distinct account, with the headroom's terms.
 fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
+    // Under credit-based flow control they are parts of a buffer, and no thresholds.
+    if matches!(plan.flow_control, FlowControlParams::Cbfc(_)) {
+        return Ok(());
+    }
     let lanes = plan.lanes.len();
     let mut seen: Vec<(u64, u64, Headroom)> = Vec::new();
     for (id, port) in plan.topology.ports.iter().enumerate() {

@@ -42,10 +42,39 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 8] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "bifrost", "none"];
+const SCHEMES: [&str; 10] =
+    ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "bifrost", "bifrostx", "cbfc", "none"];
+
+/// Those of Bifrost and of BifrostX.
+const BIFROST: [&str; 24] = [
+    "slot",
+    "buffer",
+    "repair_every",
+    "margin",
+    "spare",
+    "processing",
+    "jitter",
+    "history",
+    "links",
+    "leftover",
+    "undersized",
+    "xoff",
+    "xon",
+    "alpha",
+    "xon_offset",
+    "cap",
+    "reserve",
+    "headroom",
+    "response_time",
+    "quanta",
+    "priorities",
+    "relay",
+    "long",
+    "gateway",
+];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 8] = [
+const KEYS: [(&str, &[&str]); 10] = [
     (
         "pfc",
         &[
@@ -119,34 +148,9 @@ const KEYS: [(&str, &[&str]); 8] = [
             "response_time",
         ],
     ),
-    (
-        "bifrost",
-        &[
-            "slot",
-            "buffer",
-            "repair_every",
-            "margin",
-            "spare",
-            "processing",
-            "jitter",
-            "history",
-            "links",
-            "undersized",
-            "xoff",
-            "xon",
-            "alpha",
-            "xon_offset",
-            "cap",
-            "reserve",
-            "headroom",
-            "response_time",
-            "quanta",
-            "priorities",
-            "relay",
-            "long",
-            "gateway",
-        ],
-    ),
+    ("bifrost", &BIFROST),
+    ("bifrostx", &BIFROST),
+    ("cbfc", &["buffer", "update", "unlimited", "long", "gateway", "response_time"]),
     ("none", &[]),
 ];
 
@@ -305,9 +309,10 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
             let (tags, pfc) = with_pfc(doc, own, &passed)?;
             FlowControl::Tagger(Tagger { tags, pfc })
         }
-        "bifrost" => {
+        "bifrost" | "bifrostx" => {
             let (keys, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::Bifrost(Bifrost { keys, pfc })
+            let both = Bifrost { keys, pfc };
+            if scheme == "bifrost" { FlowControl::Bifrost(both) } else { FlowControl::BifrostX(both) }
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {
@@ -315,6 +320,7 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         }
         "portfc" => FlowControl::PortFc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "pyrrha" => FlowControl::Pyrrha(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
+        "cbfc" => FlowControl::Cbfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         _ => {
             // The keys of PFC, the default, are checked even where they do nothing.
             passed.retain(|key| !has(KEYS[0].1, key));

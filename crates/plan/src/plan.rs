@@ -43,7 +43,8 @@ pub struct Plan {
     /// The priorities in use, served in this order: by tier, strictly; within a
     /// tier by deficit round robin.
     pub lanes: Vec<Lane>,
-    /// Buffer of each node, by node.
+    /// Buffer of each node, by node; behind them those of accounts that have one of
+    /// their own ([`Account::pool`]).
     pub buffers: Vec<Buffer>,
     /// Ingress accounts: `accounts[port * lanes + lane]` for packets that arrive at `port`.
     pub accounts: Vec<Account>,
@@ -207,6 +208,9 @@ pub struct Account {
     pub resume_offset: u64,
     /// Room for what arrives after XOFF; `None` on lossy lanes.
     pub headroom: Option<Headroom>,
+    /// The buffer that it is charged to, an index into [`Plan::buffers`], which it may
+    /// share with the other lanes of its port; the node's if `None`.
+    pub pool: Option<u32>,
 }
 
 /// A flow (a message of one queue pair).

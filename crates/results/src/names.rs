@@ -78,13 +78,15 @@ pub fn network(plan: &Plan) -> String {
 
 /// The flow control as scenarios call it.
 pub fn flow_control(plan: &Plan) -> &'static str {
-    match plan.flow_control {
+    match &plan.flow_control {
         FlowControlParams::None => "none",
         FlowControlParams::Pfc(_) => "pfc",
         FlowControlParams::Tagger(_) => "tagger",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",
+        FlowControlParams::Bifrost(p) if p.tokens.is_some() => "bifrostx",
         FlowControlParams::Bifrost(_) => "bifrost",
+        FlowControlParams::Cbfc(_) => "cbfc",
         FlowControlParams::Bfc(_) => "bfc",
         FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
     }

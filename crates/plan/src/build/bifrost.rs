@@ -3,18 +3,19 @@
 use super::flow_control::time;
 use super::{Context, LARGEST, bytes};
 use crate::error::Error;
-use crate::plan::{Account, Lane, Limit, PacketFormat};
-use crate::scenario::{Bifrost, BifrostHistory, BifrostKeys, BifrostLinks, FlowControl};
+use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
+use crate::scenario::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, FlowControl};
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::flow_control::bifrost::BifrostParams;
 use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams};
+use xoff_schemes::flow_control::bifrost::tokens::Leftover;
 use xoff_schemes::flow_control::sizing::bifrost::{self as sizing, MOST_QUANTA, SLOTS_PER_DELAY};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
 
 /// Refuses values out of range.
-pub(super) fn check(cx: &Context<'_>, keys: &BifrostKeys) -> Result<(), Error> {
+pub(super) fn check(cx: &mut Context<'_>, keys: &BifrostKeys) -> Result<(), Error> {
     for (key, value) in [("slot", keys.slot), ("processing", keys.processing), ("jitter", keys.jitter)] {
         time(cx, key, value)?;
     }
@@ -43,7 +44,16 @@ pub(super) fn check(cx: &Context<'_>, keys: &BifrostKeys) -> Result<(), Error> {
         let help = "choose a slot longer than `processing` and `jitter` together";
         return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
     }
+    if !counted(cx) && cx.doc.get("flow_control.leftover").is_some() {
+        let message = "had no effect: it belongs to `bifrostx`, and this run has `bifrost`".to_string();
+        cx.warn("flow_control.leftover".to_string(), message);
+    }
     Ok(())
+}
+
+/// Whether grants are counted as tokens: BifrostX.
+pub(super) fn counted(cx: &Context<'_>) -> bool {
+    matches!(cx.scenario.flow_control, FlowControl::BifrostX(_))
 }
 
 /// Whether the ingress of `port` grants its peer.
@@ -56,7 +66,7 @@ pub(super) fn grants(keys: &BifrostKeys, topology: &Topology, port: PortId) -> b
 }
 
 /// What the downstream port of a link is set to, without its buffer.
-fn without_buffer(keys: &BifrostKeys, response_time: Time, link: &LinkFacts) -> SlotParams {
+fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: &LinkFacts) -> SlotParams {
     let ask = sizing::Ask {
         slot: keys.slot.0,
         processing: keys.processing.0,
@@ -64,6 +74,7 @@ fn without_buffer(keys: &BifrostKeys, response_time: Time, link: &LinkFacts) -> 
         margin: keys.margin.map(|margin| margin.0),
         response_time,
         repair_every: keys.repair_every,
+        counted,
         history: match keys.history {
             BifrostHistory::Grants => History::Grants,
             BifrostHistory::Recurrence => History::Recurrence,
@@ -90,7 +101,7 @@ fn slots(
         let help = format!("write {} or less: a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
         return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
     }
-    let params = without_buffer(keys, bifrost.pfc.response_time.0, &link);
+    let params = without_buffer(keys, counted(cx), bifrost.pfc.response_time.0, &link);
     let longest = sizing::longest_pause(&params);
     if longest > MOST_QUANTA {
         let message = format!(
@@ -107,7 +118,7 @@ fn slots(
     let Some(given) = keys.buffer else { return Ok(SlotParams { buffer: least, ..params }) };
     let buffer = given.resolve(p.rate, p.delay);
     // With less an idle link is never let go (`bifrost.min-H`).
-    let dead = params.bdp() + params.of_slot() + params.margin + 2 * params.unit;
+    let dead = params.bdp() + params.of_slot() + params.margin + 2 * u64::from(link.largest);
     let (short, help) = if buffer > LARGEST {
         let help = format!("{} are the most", Bytes(LARGEST));
         return Err(cx.doc.error("flow_control.buffer", format!("buffer = {given} is out of range"), help));
@@ -143,6 +154,7 @@ pub(super) fn account(
     let params = slots(cx, bifrost, topology, port, packet)?;
     let keys = &bifrost.keys;
     let p = &topology.ports[port as usize];
+    let largest = u64::from(packet.largest());
     let headroom = match keys.spare {
         Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
         None => {
@@ -152,11 +164,42 @@ pub(super) fn account(
     };
     Ok(Account {
         reserve: 0,
-        limit: Limit::Static(params.buffer - params.unit + 1),
-        resume: params.buffer - params.unit,
+        limit: Limit::Static(params.buffer - largest + 1),
+        resume: params.buffer - largest,
         resume_offset: 0,
         headroom: Some(headroom),
+        pool: None,
     })
+}
+
+/// Makes the lossless accounts of each port that grants share one buffer, which is that
+/// of a single one; answers those buffers.
+pub(super) fn pool(
+    keys: &BifrostKeys,
+    topology: &Topology,
+    accounts: &mut [Account],
+    lanes: usize,
+    largest: u64,
+) -> Vec<Buffer> {
+    let mut pools = Vec::new();
+    for port in (0..topology.ports.len() as PortId).filter(|&p| grants(keys, topology, p)) {
+        let index = (topology.nodes.len() + pools.len()) as u32;
+        let mut pool = None;
+        for account in &mut accounts[port as usize * lanes..][..lanes] {
+            let (Some(headroom), Limit::Static(xoff)) = (&mut account.headroom, account.limit) else {
+                continue;
+            };
+            let total = account.resume + largest + headroom.total;
+            pool = Some(Buffer { total, shared: xoff });
+            headroom.total = total - xoff;
+            headroom.terms.clear();
+            account.limit = Limit::Unlimited;
+            account.resume = u64::MAX;
+            account.pool = Some(index);
+        }
+        pools.extend(pool);
+    }
+    pools
 }
 
 /// The parameters on the ports of `topology`.
@@ -181,13 +224,17 @@ pub(super) fn params(
         processing: bifrost.keys.processing.0,
         jitter: bifrost.keys.jitter.0,
         seed: cx.scenario.run.seed,
+        tokens: counted(cx).then_some(match bifrost.keys.leftover {
+            BifrostLeftover::Pooled => Leftover::Pooled,
+            BifrostLeftover::Reserved => Leftover::Reserved,
+        }),
     })
 }
 
 /// The keys of Bifrost, where it is chosen.
 pub(super) fn chosen<'s>(cx: &Context<'s>) -> Option<&'s Bifrost> {
     match &cx.scenario.flow_control {
-        FlowControl::Bifrost(bifrost) => Some(bifrost),
+        FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => Some(bifrost),
         _ => None,
     }
 }

@@ -28,7 +28,10 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
         }
         FlowControl::PortFc(portfc) => super::portfc::check(cx, portfc),
         FlowControl::Pyrrha(pyrrha) => super::pyrrha::check(cx, pyrrha),
-        FlowControl::Bifrost(bifrost) => super::bifrost::check(cx, &bifrost.keys),
+        FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => {
+            super::bifrost::check(cx, &bifrost.keys)
+        }
+        FlowControl::Cbfc(keys) => super::cbfc::check(cx, keys),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -100,6 +103,8 @@ pub(super) fn check_pauses(
         | FlowControl::PortFc(_)
         | FlowControl::Pyrrha(_)
         | FlowControl::Bifrost(_)
+        | FlowControl::BifrostX(_)
+        | FlowControl::Cbfc(_)
         | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
@@ -246,8 +251,11 @@ pub(super) fn params(
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)
         }
-        FlowControl::Bifrost(bifrost) => {
+        FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => {
             FlowControlParams::Bifrost(super::bifrost::params(cx, bifrost, topology, packet, lanes)?)
+        }
+        FlowControl::Cbfc(keys) => {
+            FlowControlParams::Cbfc(super::cbfc::params(cx, keys, topology, lanes, packet)?)
         }
         FlowControl::PortFc(_) | FlowControl::Pyrrha(_) => {
             unreachable!("have parameters of the whole plan")

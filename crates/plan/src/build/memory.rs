@@ -1,9 +1,9 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, pyrrha};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
-use crate::scenario::{self, HeadroomRule, LinkThresholds, Pfc};
+use crate::scenario::{self, FlowControl, HeadroomRule, LinkThresholds, Pfc};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
@@ -20,7 +20,7 @@ const ALPHA: f64 = 0.125;
 
 /// An account that nothing is ever charged to, or that is bounded by egress queues only.
 pub(super) const UNBOUNDED: Account =
-    Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None };
+    Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None, pool: None };
 
 /// Refuses keys of PFC that contradict each other.
 pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> Result<(), Error> {
@@ -121,11 +121,14 @@ pub(super) fn params(pfc: &Pfc) -> PfcParams {
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
 pub(super) fn build(
-    cx: &Context<'_>,
+    cx: &mut Context<'_>,
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
+    if let FlowControl::Cbfc(keys) = &cx.scenario.flow_control {
+        return cbfc::memory(cx, keys, topology, lanes, packet);
+    }
     let legacy = pyrrha::legacy(cx, topology)?;
     let pfc = legacy.as_ref().map(|l| &l.pfc).or(cx.scenario.flow_control.pfc());
     let runs_pfc = |id: usize, lane: &Lane| match &legacy {
@@ -162,11 +165,16 @@ pub(super) fn build(
             });
         }
     }
-    let mut buffers = Vec::with_capacity(topology.nodes.len());
+    let pools = match bifrost::chosen(cx).filter(|_| bifrost::counted(cx)) {
+        Some(b) => bifrost::pool(&b.keys, topology, &mut accounts, lanes.len(), packet.largest().into()),
+        None => Vec::new(),
+    };
+    let mut buffers = Vec::with_capacity(topology.nodes.len() + pools.len());
     for node in 0..topology.nodes.len() as NodeId {
         let apart = apart[node as usize];
         buffers.push(buffer(cx, topology, node, lanes, &accounts, packet, apart)?);
     }
+    buffers.extend(pools);
     Ok((buffers, accounts))
 }
 
@@ -265,6 +273,7 @@ fn account(
             resume: 0,
             resume_offset: xon_offset,
             headroom: Some(headroom),
+            pool: None,
         });
     };
     let link =
@@ -312,20 +321,26 @@ fn account(
         resume,
         resume_offset: 0,
         headroom: Some(headroom),
+        pool: None,
     })
 }
 
 /// Memory of a switch whose size is not given: 32 MB per 100 Gbit/s of its
 /// fastest port.
-fn default_switch(topology: &Topology, node: NodeId) -> u64 {
+pub(super) fn default_switch(topology: &Topology, node: NodeId) -> u64 {
     let ports = &topology.nodes[node as usize].ports;
     ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
 }
 
 /// An error about a buffer; where its size is not written, what was written of its
 /// use is shown, or else the topology.
-fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
-    let taking = ["flow_control.headroom", "flow_control.response_time", "flow_control.reserve"];
+pub(super) fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
+    let taking = [
+        "flow_control.headroom",
+        "flow_control.response_time",
+        "flow_control.reserve",
+        "flow_control.buffer",
+    ];
     let written = |key: &&str| cx.doc.get(key).is_some();
     let shown = [key].into_iter().chain(taking).find(written).unwrap_or("topology");
     cx.doc.error(shown, message, help).with_key(key)
@@ -360,7 +375,7 @@ fn buffer(
     }
     let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
     let lossless: Vec<(&Account, &Headroom)> =
-        mine.filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
+        mine.filter(|a| a.pool.is_none()).filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
     if lossless.is_empty() {
         return Ok(Buffer { total, shared: total });
     }

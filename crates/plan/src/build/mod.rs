@@ -4,6 +4,7 @@
 mod ate;
 mod balancing;
 mod bifrost;
+mod cbfc;
 mod congestion;
 mod effects;
 mod faults;
@@ -115,7 +116,7 @@ pub(crate) fn plan(
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
-    let (mut buffers, mut accounts) = memory::build(&cx, &topology, &lanes, &packet)?;
+    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes, &packet)?;
     flow_control::check_pauses(&cx, &topology, &packet)?;
     memory::warn_of_unused(&mut cx, &topology);
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);

@@ -43,7 +43,8 @@ pub struct BifrostKeys {
     pub slot: Span,
     /// H: what the port grants by. In bytes, or in BDP (rate times *one-way* delay; the
     /// paper's BDP is `"2bdp"`). Default: the least with which no throughput is lost,
-    /// Δ + 2·R·T and what packets and late frames add. Of each lossless priority.
+    /// Δ + 2·R·T and what packets and late frames add. Of each lossless priority; with
+    /// `bifrostx` of all of them together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Threshold>,
     /// k: leaks are looked for in every so many slots, 1 to 1000; the port has room for k
@@ -72,6 +73,9 @@ pub struct BifrostKeys {
     /// Which links.
     #[serde(default)]
     pub links: BifrostLinks,
+    /// `bifrostx`: what becomes of tokens that a priority does not use in its slot.
+    #[serde(default)]
+    pub leftover: BifrostLeftover,
     /// Accepts a `buffer` with which throughput is lost, to see it.
     #[serde(default)]
     pub undersized: bool,
@@ -99,6 +103,18 @@ pub enum BifrostLinks {
     All,
 }
 
+/// What becomes of tokens that a priority does not use in its slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BifrostLeftover {
+    /// Any priority may use them until the slot ends.
+    #[default]
+    Pooled,
+    /// They are lost: a priority gets what it has queued when the frame comes, as the
+    /// paper's Algorithm 3 prints it.
+    Reserved,
+}
+
 fn slot() -> Span {
     "10us".parse().expect("a time")
 }
@@ -119,6 +135,7 @@ impl Default for BifrostKeys {
             jitter: defaults::zero_time(),
             history: BifrostHistory::default(),
             links: BifrostLinks::default(),
+            leftover: BifrostLeftover::default(),
             undersized: false,
         }
     }

@@ -3,6 +3,7 @@
 
 mod ate;
 mod balancing;
+mod cbfc;
 mod collective;
 mod congestion;
 mod faults;
@@ -14,6 +15,7 @@ mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
+pub use cbfc::{Cbfc, CbfcBuffer};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
@@ -21,7 +23,7 @@ pub use flow_control::{
     Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
     PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, TagRule, Tagger, TaggerKeys,
 };
-pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLinks, LinkThresholds};
+pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
@@ -274,6 +276,13 @@ pub enum FlowControl {
     /// (2024): lossless and at full throughput with little more than one BDP of buffer.
     /// All other links run PFC.
     Bifrost(Bifrost),
+    /// Bifrost for several priorities: in each slot tokens for each of them, and for all
+    /// together, which share one buffer of little more than one BDP.
+    #[serde(rename = "bifrostx")]
+    BifrostX(Bifrost),
+    /// Credit-based flow control as InfiniBand has it: nothing is sent that the receiver has
+    /// not said it has room for.
+    Cbfc(Cbfc),
     /// None: what does not fit is dropped.
     None,
 }
@@ -284,8 +293,13 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
-            Self::Bifrost(bifrost) => Some(&bifrost.pfc),
-            Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) | Self::None => None,
+            Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
+            Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_)
+            | Self::Cbfc(_)
+            | Self::None => None,
         }
     }
 }

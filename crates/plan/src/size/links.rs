@@ -3,15 +3,18 @@
 //! What is needed is worked out anew from the facts of each link, as if nothing had been
 //! set; what is set is what the plan has.
 
-use crate::plan::{Limit, Plan};
+use crate::plan::{Account, Limit, Plan};
 use serde::Serialize;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId};
+use xoff_schemes::flow_control::bifrost::BifrostParams;
+use xoff_schemes::flow_control::cbfc::{self, CbfcParams};
 use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::flow_control::portfc::PortFcParams;
 use xoff_schemes::flow_control::pyrrha::PyrrhaParams;
 use xoff_schemes::flow_control::sizing::{Term, bifrost, pfc};
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
+use xoff_wire::credit::BLOCK;
 
 /// A memory of the scenario against what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,13 +23,13 @@ pub struct Need {
     pub place: String,
     /// The port that sends to it; of a device, empty.
     pub from: String,
-    /// 802.1p priority; of a device, that of all.
+    /// 802.1p priority; none where all share.
     pub priority: Option<u8>,
     /// Bits per second of the link; of a device 0.
     pub rate_bps: u64,
     /// One-way delay of the link; of a device 0.
     pub delay_ps: Time,
-    /// What is compared: `headroom`, `XON`, `margin`, `room beyond H`, `H` or `buffer`.
+    /// What is compared: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit` or `buffer`.
     pub what: &'static str,
     /// Bytes that the scenario has.
     pub configured: u64,
@@ -58,7 +61,7 @@ pub struct Report {
 }
 
 /// Schemes under which some memory is known to suffice.
-pub const SCHEMES: [&str; 5] = ["pfc", "tagger", "bifrost", "portfc", "pyrrha"];
+pub const SCHEMES: [&str; 7] = ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "portfc", "pyrrha"];
 
 /// Compares every link of a plan with what its scheme needs.
 ///
@@ -72,7 +75,13 @@ pub fn links(plan: &Plan) -> Result<Report, &'static str> {
         FlowControlParams::PerFlowQueue(_) => return Err("per-flow-queue"),
         FlowControlParams::Pfc(_) => report.scheme = "pfc",
         FlowControlParams::Tagger(_) => report.scheme = "tagger",
+        FlowControlParams::Bifrost(p) if p.tokens.is_some() => report.scheme = "bifrostx",
         FlowControlParams::Bifrost(_) => report.scheme = "bifrost",
+        FlowControlParams::Cbfc(params) => {
+            report.scheme = "cbfc";
+            credits(plan, params, &mut report);
+            return Ok(report);
+        }
         FlowControlParams::PortFc(params) => {
             report.scheme = "portfc";
             shared(plan, params, &mut report);
@@ -91,6 +100,14 @@ impl Report {
         self.compared += 1;
         if !need.is_met() {
             self.too_small.push(need);
+        }
+    }
+
+    /// Hosts have no egress that could wait for what comes in.
+    fn idle(&mut self, plan: &Plan, port: PortId, need: Need) {
+        let node = plan.topology.ports[port as usize].node;
+        if plan.topology.nodes[node as usize].kind == NodeKind::Switch && !need.is_met() {
+            self.may_idle.push(need);
         }
     }
 }
@@ -159,58 +176,105 @@ fn roots(plan: &Plan, params: &PyrrhaParams, report: &mut Report) {
     }
 }
 
+/// What a port is set to, beside what its link needs.
+fn need(
+    plan: &Plan,
+    port: PortId,
+    priority: Option<u8>,
+    what: &'static str,
+    configured: u64,
+    terms: &[Term],
+) -> Need {
+    let p = &plan.topology.ports[port as usize];
+    Need {
+        place: plan.topology.port_name(port),
+        from: plan.topology.port_name(p.peer),
+        priority,
+        rate_bps: p.rate,
+        delay_ps: p.delay,
+        what,
+        ..device("", configured, terms)
+    }
+}
+
+/// CBFC: with any credit nothing is lost.
+fn credits(plan: &Plan, params: &CbfcParams, report: &mut Report) {
+    let most = cbfc::most(params.form, params.response_time);
+    for (id, (&blocks, &period)) in (0..).zip(params.buffer.iter().zip(&params.update)) {
+        let needed = cbfc::full_throughput(&facts(plan, id), period, params.response_time, params.form);
+        let bytes = |blocks: u64| blocks.saturating_mul(BLOCK.into());
+        for (lane, _) in plan.lanes.iter().zip(&params.lanes).filter(|(_, on)| **on) {
+            report.compared += 1;
+            let terms = [("a round trip, an update and packets, in blocks", bytes(needed))];
+            let need = need(plan, id, Some(lane.priority), "credit", bytes(blocks.min(most)), &terms);
+            report.idle(plan, id, need);
+        }
+    }
+}
+
 /// Every ingress account with room of its own: PFC's, and what Bifrost grants by.
 fn accounts(plan: &Plan, report: &mut Report) {
-    let response_time = plan.flow_control.response_time();
     let topology = &plan.topology;
     for (id, port) in (0..).zip(&topology.ports) {
         // Inner ports of slow hosts are no links.
         if topology.neighbour(id) == port.node {
             continue;
         }
-        let link = facts(plan, id);
         let accounts = &plan.accounts[id as usize * plan.lanes.len()..][..plan.lanes.len()];
-        for (lane, account) in plan.lanes.iter().zip(accounts) {
-            let Some(room) = &account.headroom else { continue };
-            let need = |what, configured: u64, terms: &[Term]| Need {
-                place: topology.port_name(id),
-                from: topology.port_name(port.peer),
-                priority: Some(lane.priority),
-                rate_bps: port.rate,
-                delay_ps: port.delay,
-                what,
-                ..device("", configured, terms)
-            };
-            let slots = match &plan.flow_control {
-                FlowControlParams::Bifrost(p) => p.ports[id as usize].map(|slots| (p, slots)),
-                _ => None,
-            };
-            let least = if let Some((p, slots)) = slots {
-                let ask = bifrost::Ask {
-                    slot: slots.slot,
-                    processing: p.processing,
-                    jitter: p.jitter,
-                    margin: None,
-                    response_time,
-                    repair_every: slots.repair_every,
-                    history: slots.history,
-                };
-                let needed = bifrost::params(&link, &ask);
-                report.add(need("margin", slots.margin, &[("packet and late frame", needed.margin)]));
-                let spare = bifrost::spare(&link, p.jitter, slots.repair_every);
-                report.add(need("room beyond H", room.total, &spare.terms));
-                need("H", slots.buffer, &[("BDP, two slots and margin", needed.least_buffer())])
-            } else {
-                let needed = headroom(&link, response_time);
-                report.add(need("headroom", room.total, &needed.terms));
-                // A threshold that moves with what is free has no least value.
-                let Limit::Static(_) = account.limit else { continue };
-                let on = account.reserve.saturating_add(account.resume);
-                need("XON", on, &pfc::busy(&link, response_time).terms)
-            };
-            if topology.nodes[port.node as usize].kind == NodeKind::Switch && !least.is_met() {
-                report.may_idle.push(least);
+        let lossless = plan.lanes.iter().zip(accounts).filter(|(_, account)| account.headroom.is_some());
+        match &plan.flow_control {
+            FlowControlParams::Bifrost(p) if p.ports[id as usize].is_some() => {
+                for (lane, account) in lossless {
+                    granted(plan, p, id, lane.priority, account, report);
+                    // BifrostX: all of them share what is said of the first.
+                    if p.tokens.is_some() {
+                        break;
+                    }
+                }
             }
+            _ => lossless.for_each(|(lane, account)| paused(plan, id, lane.priority, account, report)),
         }
     }
+}
+
+/// PFC: headroom, so that nothing is lost; and XON, so that the egress stays busy.
+fn paused(plan: &Plan, id: PortId, priority: u8, account: &Account, report: &mut Report) {
+    let (link, response_time) = (facts(plan, id), plan.flow_control.response_time());
+    let room = account.headroom.as_ref().map_or(0, |room| room.total);
+    let needed = headroom(&link, response_time);
+    report.add(need(plan, id, Some(priority), "headroom", room, &needed.terms));
+    // A threshold that moves with what is free has no least value.
+    if matches!(account.limit, Limit::Static(_)) {
+        let on = account.reserve.saturating_add(account.resume);
+        let busy = pfc::busy(&link, response_time);
+        report.idle(plan, id, need(plan, id, Some(priority), "XON", on, &busy.terms));
+    }
+}
+
+/// Bifrost: the margin and the room beyond H, so that nothing is lost; and H, so that the
+/// egress stays busy.
+fn granted(plan: &Plan, p: &BifrostParams, id: PortId, priority: u8, account: &Account, report: &mut Report) {
+    let Some(slots) = p.ports[id as usize] else { return };
+    let priority = p.tokens.is_none().then_some(priority);
+    let link = facts(plan, id);
+    let ask = bifrost::Ask {
+        slot: slots.slot,
+        processing: p.processing,
+        jitter: p.jitter,
+        margin: None,
+        response_time: p.pfc.response_time,
+        repair_every: slots.repair_every,
+        counted: slots.counted,
+        history: slots.history,
+    };
+    let needed = bifrost::params(&link, &ask);
+    let spare = bifrost::spare(&link, p.jitter, slots.repair_every);
+    let room = match account.pool {
+        Some(pool) => plan.buffers[pool as usize].total.saturating_sub(slots.buffer),
+        None => account.headroom.as_ref().map_or(0, |room| room.total),
+    };
+    report.add(need(plan, id, priority, "margin", slots.margin, &[("packet and late frame", needed.margin)]));
+    report.add(need(plan, id, priority, "room beyond H", room, &spare.terms));
+    let least = [("BDP, two slots and margin", needed.least_buffer())];
+    report.idle(plan, id, need(plan, id, priority, "H", slots.buffer, &least));
 }

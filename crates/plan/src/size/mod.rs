@@ -102,7 +102,7 @@ impl Question {
         LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
     }
 
-    fn slots(&self) -> bifrost::Ask {
+    fn slots(&self, counted: bool) -> bifrost::Ask {
         bifrost::Ask {
             slot: self.slot.0,
             processing: self.processing.0,
@@ -110,6 +110,7 @@ impl Question {
             margin: None,
             response_time: self.response_time.0,
             repair_every: self.repair_every.into(),
+            counted,
             history: History::Grants,
         }
     }
@@ -167,7 +168,7 @@ impl Question {
             return refuse("xoff", format!("{} is no threshold", self.xoff), help);
         }
         let link = self.link(Length(0));
-        match bifrost::fit(&link, &self.slots()) {
+        match bifrost::fit(&link, &self.slots(false)) {
             Ok(()) => Ok(()),
             Err(bifrost::Unfit::BelowProcessing(least)) => refuse(
                 "slot",
@@ -210,7 +211,7 @@ impl Question {
                 let xoff = (scheme == "pfc").then_some(self.xoff.0);
                 pfc::sizing(&link, &pfc::Ask { xoff, response_time, quanta, priorities })
             }
-            "bifrost" | "bifrostx" => bifrost::sizing(&link, &self.slots(), priorities, scheme == "bifrostx"),
+            "bifrost" | "bifrostx" => bifrost::sizing(&link, &self.slots(scheme == "bifrostx"), priorities),
             "cbfc" => {
                 let update = self.update.map(|t| t.0);
                 cbfc::sizing(&link, &cbfc::Ask { update, response_time, priorities, unlimited: false })

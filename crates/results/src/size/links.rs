@@ -57,7 +57,8 @@ fn described(label: &str, group: &[&Need]) -> String {
         .take(SAMPLE)
         .map(|n| match n.priority {
             Some(priority) => format!("{} (from {}, priority {priority})", n.place, n.from),
-            None => n.place.clone(),
+            None if n.from.is_empty() => n.place.clone(),
+            None => format!("{} (from {})", n.place, n.from),
         })
         .collect();
     if group.len() > SAMPLE {

@@ -73,6 +73,9 @@ pub struct SlotParams {
     /// What a window may send beyond its length, in bytes: the packet that has just begun,
     /// and what passes while the next frame is late.
     pub margin: u64,
+    /// Grants are bytes that are counted where they are sent, rather than windows: the margin
+    /// belongs to slots that are granted whole alone.
+    pub counted: bool,
     /// How F is kept.
     pub history: History,
 }
@@ -82,9 +85,10 @@ pub struct SlotParams {
 pub struct Grant {
     /// c: bytes that F counts.
     pub granted: u64,
-    /// How long the upstream port is stopped, as the bytes of line rate that would pass
-    /// meanwhile: R_s p, with the margin. 0 for a slot that is granted whole.
-    pub stopped: u64,
+    /// ĉ: bytes that may be sent.
+    pub let_go: u64,
+    /// Everything that passes in the slot may be sent: no pause, no count.
+    pub whole: bool,
 }
 
 /// The downstream half of one port and lane.
@@ -128,6 +132,12 @@ impl SlotParams {
         bytes_in(self.rate, self.round_trip)
     }
 
+    /// How long the upstream port is stopped, as the bytes of line rate that would pass
+    /// meanwhile: R_s p (line 14), with the margin. 0 for a slot that is granted whole.
+    pub fn stopped(&self, grant: Grant) -> u64 {
+        if grant.whole { 0 } else { self.of_slot() - grant.let_go + self.margin }
+    }
+
     /// The least H with which Theorem 1 holds: Δ + 2 R_s T (section IV-C.1), and what
     /// rounding and the margin take.
     pub fn least_buffer(&self) -> u64 {
@@ -160,6 +170,11 @@ impl Slots {
         }
     }
 
+    /// What it is set to.
+    pub fn params(&self) -> &SlotParams {
+        &self.params
+    }
+
     /// F: most bytes that can still arrive in the next RTT + T.
     pub fn virtual_incoming(&self) -> u64 {
         match self.params.history {
@@ -172,18 +187,18 @@ impl Slots {
     pub fn ends(&mut self, stored: u64, received: u64) -> Grant {
         let (params, before) = (&self.params, self.virtual_incoming());
         let room = params.buffer.saturating_sub(stored + before);
-        let mut grant = Grant { granted: self.most, stopped: 0 };
+        let mut grant = Grant { granted: self.most, let_go: self.most, whole: true };
         if room < self.most {
             // The open window goes on until the frame is there.
             let overrun = if self.open { params.margin } else { 0 };
             let whole = room.saturating_sub(overrun) / params.unit * params.unit;
-            let whole = if whole > params.margin { whole } else { 0 };
+            let whole = if params.counted || whole > params.margin { whole } else { 0 };
             let excess = (stored + before).saturating_sub(params.buffer);
             let repairs = self.slots.is_multiple_of(u64::from(params.repair_every));
             let let_go = if repairs { whole.saturating_sub(excess) } else { whole };
-            grant = Grant { granted: whole + overrun, stopped: self.most - let_go + params.margin };
+            grant = Grant { granted: whole + overrun, let_go, whole: false };
         }
-        self.open = grant.stopped == 0;
+        self.open = grant.whole;
         self.slots += 1;
         self.outstanding =
             (self.outstanding + grant.granted).saturating_sub(received).min(params.bdp() + params.of_slot());
@@ -232,6 +247,7 @@ mod tests {
                 repair_every: 1,
                 unit: 1,
                 margin: 0,
+                counted: false,
                 history,
             };
             Self { slots: Slots::new(params), d, t }
@@ -273,9 +289,10 @@ mod tests {
                 if (tick + 1).is_multiple_of(t) {
                     let grant = self.slots.ends(stored, received);
                     received = 0;
-                    prop_assert_eq!(grant.granted, t - grant.stopped, "where bytes can be cut nothing leaks");
+                    let stopped = self.slots.params.stopped(grant);
+                    prop_assert_eq!(grant.granted, t - stopped, "where bytes can be cut nothing leaks");
                     // Paused first, then let go.
-                    open.extend((0..t).map(|i| i >= grant.stopped));
+                    open.extend((0..t).map(|i| i >= stopped));
                     let sum = stored + self.slots.virtual_incoming();
                     prop_assert!(sum <= buffer, "L + F = {sum} > H = {buffer} at {tick}");
                     prop_assert!(sum >= bound, "L + F = {sum} < Δ + RsT = {bound} at {tick}");

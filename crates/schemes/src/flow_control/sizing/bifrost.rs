@@ -4,6 +4,7 @@ use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_of};
 use crate::flow_control::bifrost::slots::{History, SlotParams, bytes_in, quanta};
 use crate::flow_control::{Headroom, LinkFacts};
 use xoff_kernel::time::{Time, serialisation};
+use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 
 /// Most quanta of a pause frame.
@@ -11,10 +12,6 @@ pub const MOST_QUANTA: u64 = 65_535;
 
 /// A slot is at most this part of the link's one-way delay: "far smaller" (section IV-B).
 pub const SLOTS_PER_DELAY: u64 = 4;
-
-/// Bytes of BifrostX's feedback frame: tokens of the link and of eight priorities fit the
-/// smallest frame of Ethernet (section IV-E).
-pub const FEEDBACK: u64 = PfcFrame::LENGTH as u64;
 
 /// What Bifrost is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +29,8 @@ pub struct Ask {
     pub response_time: Time,
     /// k, at least 1.
     pub repair_every: u32,
+    /// Grants are tokens, counted in bytes, of all priorities together: BifrostX.
+    pub counted: bool,
     /// How F is kept.
     pub history: History,
 }
@@ -98,11 +97,13 @@ pub fn params(link: &LinkFacts, ask: &Ask) -> SlotParams {
         round_trip: spans(link, ask).iter().map(|span| span.1).sum(),
         buffer: 0,
         repair_every: ask.repair_every,
-        unit: link.largest.into(),
+        // Tokens are counted in bytes.
+        unit: if ask.counted { 1 } else { link.largest.into() },
         margin: match ask.margin {
             Some(margin) => bytes_in(link.rate, margin),
             None => bytes_in(link.rate, late(link, ask.jitter)).saturating_add(link.largest.into()),
         },
+        counted: ask.counted,
         history: ask.history,
     }
 }
@@ -116,10 +117,10 @@ pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32) -> Headroom {
     Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
 }
 
-/// What Bifrost needs for each of `priorities` lossless priorities, or BifrostX, which has
-/// `budgets`, once for all of them.
-pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64, budgets: bool) -> Sizing {
-    let params = params(link, ask);
+/// What Bifrost needs for each of `priorities` lossless priorities, or BifrostX once for all
+/// of them.
+pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
+    let (params, budgets) = (params(link, ask), ask.counted);
     // Parts of one product, which is rounded as a whole.
     let (mut time, mut so_far) = (0, 0);
     let mut terms: Vec<Term> = Vec::new();
@@ -131,7 +132,9 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64, budgets: bool) -> Si
     }
     terms.push(("two slots", 2 * params.of_slot()));
     terms.push(("margin", params.margin));
-    terms.push(("grants in whole packets", params.unit - 1));
+    if !budgets {
+        terms.push(("grants in whole packets", params.unit - 1));
+    }
     let spare = spare(link, ask.jitter, ask.repair_every);
     terms.push(("k packets beyond H", spare.terms[0].1));
     terms.push(("late frame beyond H", spare.terms[1].1));
@@ -156,18 +159,22 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64, budgets: bool) -> Si
             bytes_of("BDP with all delays", params.bdp()),
             bytes_of("a slot", params.of_slot()),
             Figure { name: "a slot", value: quanta(params.of_slot()), unit: Unit::Quanta },
-            Figure { name: "longest pause", value: longest_pause(&params), unit: Unit::Quanta },
+            Figure { name: "longest stop", value: longest_pause(&params), unit: Unit::Quanta },
         ],
         control: Control {
-            frame: if budgets { FEEDBACK } else { PfcFrame::LENGTH.into() },
+            frame: if budgets { FeedbackFrame::LENGTH } else { PfcFrame::LENGTH }.into(),
             frames: 1,
             every: ask.slot.max(1),
             when: if budgets { "every slot" } else { "every slot that is not granted whole" },
         },
         promise: Promise { lossless: true, full_throughput: true },
         expressible: None,
-        formula: "H + k packets + late frame; H = BDP + 2 Rs·T + margin + packet − 1; BDP = Rs·(2D + processing + jitter + \
-                  packet + 64 B + response + packet); margin = packet + late frame; late frame = packet + jitter",
+        formula: if budgets {
+            "H + k packets + late frame; H = BDP + 2 Rs·T + margin; BDP, margin, late frame as of Bifrost"
+        } else {
+            "H + k packets + late frame; H = BDP + 2 Rs·T + margin + packet − 1; BDP = Rs·(2D + processing + jitter + \
+             packet + 64 B + response + packet); margin = packet + late frame; late frame = packet + jitter"
+        },
         source: if budgets {
             "Bifrost, sections IV-E (one such buffer for all priorities), IV-C.1, IV-D and V"
         } else {

@@ -3,29 +3,15 @@
 
 use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_in};
 use crate::flow_control::LinkFacts;
-use xoff_kernel::time::{Time, serialisation};
-
-/// Bytes of a block of credit (InfiniBand vol. 1, section 7.9).
-pub const BLOCK: u64 = 64;
-
-/// Most blocks that a flow-control packet can grant: half of what 12 bits count, so that
-/// more and less can be told apart modulo 4096.
-pub const MOST_BLOCKS: u64 = 2048;
-
-/// Bytes of a flow-control packet on the wire: operand, FCTBS, virtual lane and FCCL in 4
-/// bytes, a checksum of 2, and a delimiter of a byte at each end.
-pub const FRAME: u64 = 8;
-
-/// Bytes of line rate between two updates of credit, where no period is given: InfiniBand's
-/// longest, 65,536 symbol times (section 7.9.4), a symbol being a byte on each of the four
-/// lanes that nearly all its links have.
-pub const UPDATE: u64 = 4 * 65_536;
+use crate::flow_control::cbfc::{blocks, full_throughput, longest_update, most};
+use xoff_kernel::time::Time;
+use xoff_wire::credit::{BLOCK, CreditPacket, Form};
 
 /// What CBFC is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// A flow-control packet is sent for each priority in every such span; `None`: in the
-    /// time of [`UPDATE`] bytes.
+    /// A flow-control packet is sent for each priority in every such span; `None`: as
+    /// seldom as InfiniBand allows ([`longest_update`]).
     pub update: Option<Time>,
     /// From the arrival of a flow-control packet's last bit until it takes effect.
     pub response_time: Time,
@@ -35,28 +21,16 @@ pub struct Ask {
     pub unlimited: bool,
 }
 
-/// The period of updates on `link`, above zero.
-pub fn update(link: &LinkFacts, given: Option<Time>) -> Time {
-    given.unwrap_or_else(|| serialisation(UPDATE, link.rate)).max(1)
-}
-
-/// Most blocks that can be granted at a time in 12 bits: one less where credit takes effect
-/// late, so that back can be told from forth.
-pub fn most(response_time: Time) -> u64 {
-    MOST_BLOCKS - u64::from(response_time > 0)
-}
-
-/// What CBFC needs so that its sender never waits for credit while the receiver drains.
-///
-/// A block is away from the moment its packet begins until a flow-control packet that counts
-/// it free has taken effect: the packet's own time and the cable, up to the period of updates,
-/// a largest packet just begun on the way back, the flow-control packet, the cable and the
-/// response time. All of that at line rate is filled with largest packets of whole blocks; one
-/// more may be cut by the window's edge, and one more must fit behind what is left. With less
-/// the throughput falls in proportion, and nothing is lost.
+/// What CBFC needs so that its sender never waits for credit while the receiver drains:
+/// the blocks of [`full_throughput`], by terms. With less the throughput falls in
+/// proportion, and nothing is lost.
 pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
-    let (period, largest) = (update(link, ask.update), u64::from(link.largest));
-    // Rounded as one product.
+    let period = ask.update.map_or_else(|| longest_update(link.rate), |t| t.max(1));
+    let form = if ask.unlimited { Form::Wide } else { Form::Narrow };
+    let frame = u64::from(CreditPacket::new(form, 0, 0, 0).length());
+    let needed = full_throughput(link, period, ask.response_time, form);
+    let (largest, block) = (u64::from(link.largest), u64::from(BLOCK));
+    // Parts of one product, which is rounded as a whole.
     let spans = [
         ("cable, both ways", 2 * link.delay),
         ("update period", period),
@@ -72,26 +46,25 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     }
     terms.push(("packet that is sent", largest));
     terms.push(("our packet just begun", largest));
-    terms.push(("flow-control packet", FRAME));
-    let bytes = terms.iter().fold(0u64, |sum, t| sum.saturating_add(t.1));
-    let packets = bytes.div_ceil(largest) + 2;
-    let blocks = packets.saturating_mul(largest.div_ceil(BLOCK));
-    terms.push(("in whole packets, one cut and one to come", packets * largest - bytes));
-    terms.push(("blocks that packets do not fill", blocks * BLOCK - packets * largest));
-    let most = most(ask.response_time);
-    let said = ask.unlimited || blocks <= most;
+    terms.push(("flow-control packet", frame));
+    let bytes = terms.iter().fold(0, |sum: u64, t| sum.saturating_add(t.1));
+    let packets = needed / blocks(largest) * largest;
+    terms.push(("in whole packets, one cut and one to come", packets.saturating_sub(bytes)));
+    terms.push(("blocks that packets do not fill", (needed * block).saturating_sub(packets)));
+    let most = most(form, ask.response_time);
+    let said = needed <= most;
     let mut notes = Vec::new();
     if !said {
         notes.push(format!(
             "12 bits of credit speak of {most} blocks = {} B at most, {:.2}% of these; `unlimited` credits \
              (CBFC-ideal) have room for all of them",
-            most * BLOCK,
-            100.0 * most as f64 / blocks as f64
+            most * block,
+            100.0 * most as f64 / needed as f64
         ));
     }
-    if ask.update.is_none() {
+    if !said && ask.update.is_none() {
         notes.push(
-            "credits are updated as seldom as InfiniBand allows, which weighs more than 12 bits can say; \
+            "credits are updated as seldom as InfiniBand allows, which by itself takes more than 12 bits can say; \
              `--update` sets a shorter period"
                 .into(),
         );
@@ -102,12 +75,12 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         shares: ask.priorities,
         headroom: 0,
         thresholds: vec![
-            Figure { name: "credit", value: blocks, unit: Unit::Blocks },
+            Figure { name: "credit", value: needed, unit: Unit::Blocks },
             Figure { name: "update period", value: period, unit: Unit::Time },
         ],
-        control: Control { frame: FRAME, frames: ask.priorities, every: period, when: "always" },
+        control: Control { frame, frames: ask.priorities, every: period, when: "always" },
         promise: Promise { lossless: true, full_throughput: said },
-        expressible: (!ask.unlimited).then_some(most * BLOCK),
+        expressible: (!ask.unlimited).then_some(most.saturating_mul(block)),
         formula: "Rs·(2D + update + response) + 2 packets + frame, and 2 packets more, in packets of whole 64-byte blocks",
         source: "InfiniBand vol. 1, section 7.9 (blocks, 12 bits, an update within 65,536 symbol times); Bifrost, \
                  section III-A (credit for one BDP; at most 1 km at 100 Gbps)",

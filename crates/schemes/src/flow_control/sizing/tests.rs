@@ -20,6 +20,7 @@ fn slots(slot: Time) -> bifrost::Ask {
         margin: None,
         response_time: 0,
         repair_every: 1,
+        counted: false,
         history: History::Grants,
     }
 }
@@ -39,7 +40,7 @@ fn term(sizing: &Sizing, name: &str) -> u64 {
 /// Bifrost, section VI-B: 286 MB (binary) at 600 km and 400 Gbps; II: 9.5 MB at 80 km, 100 Gbps.
 #[test]
 fn one_bdp_is_what_the_paper_says() {
-    let far = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1, false);
+    let far = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
     assert_eq!(term(&far, "cable, both ways"), 300_000_000);
     assert_eq!((300_000_000.0 / MIB).floor(), 286.0);
     let near = pfc::sizing(&link(100, 80), &pfc_ask(None));
@@ -50,7 +51,7 @@ fn one_bdp_is_what_the_paper_says() {
 /// Section VI-A.1: Δ + 3 Rs·T is 9.72 MB, which fits T = 5 us (`bifrost.testbed-T`).
 #[test]
 fn the_testbed_has_a_bdp_and_three_slots_of_5_us() {
-    let s = bifrost::sizing(&link(100, 80), &slots(5 * MICROSECOND), 1, false);
+    let s = bifrost::sizing(&link(100, 80), &slots(5 * MICROSECOND), 1);
     let bytes = term(&s, "cable, both ways") + term(&s, "two slots") / 2 * 3;
     assert_eq!(bytes, 10_187_500);
     assert_eq!(format!("{:.3}", bytes as f64 / MIB), "9.716");
@@ -59,7 +60,7 @@ fn the_testbed_has_a_bdp_and_three_slots_of_5_us() {
 /// Section V: 7,813 quanta for 10 us at 400 Gbps; a slot of 65,535 quanta carries 4 MiB.
 #[test]
 fn slots_have_as_many_quanta_as_the_paper_says_and_no_more_than_fit() {
-    let s = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1, false);
+    let s = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
     let quanta: Vec<u64> = s.thresholds.iter().filter(|f| f.unit == Unit::Quanta).map(|f| f.value).collect();
     assert_eq!(quanta[0], 7_813);
     // The margin, two packets, takes 46.875 quanta more.
@@ -79,7 +80,7 @@ fn bifrost_needs_half_of_deep_pfc() {
     for (gbps, km) in [(100, 80), (400, 600), (400, 2_000), (100, 600)] {
         let link = link(gbps, km);
         let deep = pfc::sizing(&link, &pfc_ask(None));
-        let own = bifrost::sizing(&link, &slots(10 * MICROSECOND), 1, false);
+        let own = bifrost::sizing(&link, &slots(10 * MICROSECOND), 1);
         let ratio = own.buffer() as f64 / deep.buffer() as f64;
         assert!((0.50..=0.55).contains(&ratio), "{gbps} Gbps, {km} km: {ratio}");
         // Δ with 1 us of processing, 64 B and two packets; two slots of 10 us; a margin of two
@@ -96,9 +97,13 @@ fn bifrost_needs_half_of_deep_pfc() {
 #[test]
 fn bifrostx_needs_one_buffer_for_all_priorities() {
     let link = link(400, 600);
-    let of = |priorities, budgets| bifrost::sizing(&link, &slots(10 * MICROSECOND), priorities, budgets);
-    assert_eq!(of(3, false).buffer(), 3 * of(3, true).buffer());
-    assert_eq!(of(3, true).buffer(), of(1, false).buffer());
+    let of = |priorities, counted| {
+        bifrost::sizing(&link, &bifrost::Ask { counted, ..slots(10 * MICROSECOND) }, priorities)
+    };
+    assert_eq!(of(3, false).buffer(), 3 * of(1, false).buffer());
+    assert_eq!(of(3, true), of(1, true));
+    // Tokens are bytes: nothing is rounded to packets.
+    assert_eq!(of(3, true).buffer(), of(1, false).buffer() - 1_499);
     let pfc = pfc::sizing(&link, &pfc::Ask { priorities: 3, ..pfc_ask(Some(pfc::SHALLOW)) });
     let ratio = of(3, true).buffer() as f64 / pfc.buffer() as f64;
     assert!((0.333..0.334).contains(&ratio), "{ratio}");
@@ -107,7 +112,7 @@ fn bifrostx_needs_one_buffer_for_all_priorities() {
 /// Section IV-C.3: 64 B every 10 us are 0.05% of 100 Gbps.
 #[test]
 fn a_frame_per_slot_costs_what_the_paper_says() {
-    let s = bifrost::sizing(&link(100, 80), &slots(10 * MICROSECOND), 3, false);
+    let s = bifrost::sizing(&link(100, 80), &slots(10 * MICROSECOND), 3);
     assert_eq!(s.control.bytes_per_second(), 6_400_000);
     assert_eq!(format!("{:.4}", 100.0 * s.control.share(100_000_000_000)), "0.0512");
     // PFC repeats a pause after half of it: 65,535 quanta of 5.12 ns at 100 Gbps.
