@@ -25,7 +25,7 @@ pub struct SizeArgs {
     #[arg(long, value_name = "LENGTH", required_unless_present_any = ["scenario", "curve"])]
     distance: Option<Length>,
     /// Say as well how far this buffer of one end reaches, such as 64MiB
-    #[arg(long, value_name = "SIZE", requires = "distance")]
+    #[arg(long, value_name = "SIZE", requires = "distance", conflicts_with = "scenario")]
     buffer: Option<Bytes>,
     /// Draw buffer against distance, 10 km to 2,000 km, into this SVG file
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
@@ -60,7 +60,7 @@ pub struct SizeArgs {
     /// CBFC: between two updates of credit [default: 65,536 byte times of the link]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
     update: Option<Span>,
-    /// Pyrrha: neighbours that feed a congested port; PortFC: other ports of the switch; 1 to 1024
+    /// Pyrrha: neighbours that feed a congested port; PortFC: other ports of the switch; 1 to 256
     /// [default: 1]
     #[arg(long, value_name = "M", conflicts_with = "scenario", help_heading = "How schemes are set")]
     fan_in: Option<u16>,
@@ -70,10 +70,11 @@ pub struct SizeArgs {
     scenario: Option<PathBuf>,
     /// Set a key of the scenario, such as flow_control.headroom=1MB; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, requires = "scenario",
-        help_heading = "Links of a scenario")]
+        conflicts_with_all = ["rate", "distance"], help_heading = "Links of a scenario")]
     set: Vec<(String, String)>,
     /// Take every warning about the scenario for an error
-    #[arg(long, requires = "scenario", help_heading = "Links of a scenario")]
+    #[arg(long, requires = "scenario", conflicts_with_all = ["rate", "distance"],
+        help_heading = "Links of a scenario")]
     strict: bool,
 }
 
@@ -97,6 +98,10 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     question.check().map_err(refused)?;
     if let Some(distance) = args.distance {
         size::check_distance(distance).map_err(refused)?;
+    }
+    if args.json && args.distance.is_none() {
+        let help = "add --distance, or remove --json";
+        return Err(miette!(help = help, "--json: without a distance there is a picture and no answer"));
     }
     if let Some(path) = &args.curve {
         fs::write(path, answer::curve::curve(&question).svg())

@@ -19,7 +19,9 @@ const LARGEST_PACKET: u64 = 65_535;
 /// Ethernet's smallest frame.
 const SMALLEST_PACKET: u64 = 64;
 /// No link is faster, in bits per second.
-const FASTEST: u64 = 1_000_000_000_000_000;
+const FASTEST: u64 = 100_000_000_000_000;
+/// No switch has more ports that are asked about.
+const WIDEST: u16 = 256;
 /// No time that is asked with is longer.
 const LONGEST_TIME: Time = xoff_kernel::time::SECOND;
 
@@ -47,7 +49,7 @@ pub struct Question {
     /// Between CBFC's updates of credit; `None`: InfiniBand's 65,536 symbol times.
     pub update: Option<Span>,
     /// Neighbours that send to a congested port (Pyrrha), other ports of a switch (PortFC);
-    /// 1 to 1024.
+    /// 1 to 256.
     pub fan_in: u16,
 }
 
@@ -137,9 +139,9 @@ impl Question {
             let message = format!("repair-every = {} is out of range", self.repair_every);
             return refuse("repair-every", message, "write a whole number from 1 to 1000".into());
         }
-        if !(1..=1_024).contains(&self.fan_in) {
+        if !(1..=WIDEST).contains(&self.fan_in) {
             let message = format!("fan-in = {} is out of range", self.fan_in);
-            return refuse("fan-in", message, "write a whole number from 1 to 1024".into());
+            return refuse("fan-in", message, format!("write a whole number from 1 to {WIDEST}"));
         }
         let zero = Some(Span(0)).filter(|zero| self.update == Some(*zero));
         if zero.is_some() {
