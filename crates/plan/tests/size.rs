@@ -198,6 +198,18 @@ fn bifrost_is_compared_by_what_it_grants_with() {
 }
 
 #[test]
+fn relays_are_compared_with_a_round_trip() {
+    let auto = report("[flow_control]\nscheme = \"swing\"");
+    assert_eq!(auto.scheme, "swing");
+    assert!(auto.too_small.is_empty(), "{auto:?}");
+    let small = report("[flow_control]\nscheme = \"swing\"\nrelay_buffer = \"9MB\"");
+    let needed = 10_000_000 + 64 + 4 * 1_062;
+    let found = named(&small.too_small);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().all(|n| (n.1, n.2, n.3) == ("relay memory", 9_000_000, needed)), "{found:?}");
+}
+
+#[test]
 fn credit_that_is_too_small_loses_no_packet() {
     let narrow = report("[flow_control]\nscheme = \"cbfc\"");
     assert!(narrow.too_small.is_empty() && narrow.compared > 0);

@@ -13,6 +13,7 @@ use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::flow_control::portfc::PortFcParams;
 use xoff_schemes::flow_control::pyrrha::PyrrhaParams;
 use xoff_schemes::flow_control::sizing::{Term, bifrost, pfc};
+use xoff_schemes::flow_control::swing;
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 use xoff_wire::credit::BLOCK;
 
@@ -29,7 +30,8 @@ pub struct Need {
     pub rate_bps: u64,
     /// One-way delay of the link; of a device 0.
     pub delay_ps: Time,
-    /// What is compared: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit` or `buffer`.
+    /// What is compared: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit`,
+    /// `relay memory` or `buffer`.
     pub what: &'static str,
     /// Bytes that the scenario has.
     pub configured: u64,
@@ -61,7 +63,7 @@ pub struct Report {
 }
 
 /// Schemes under which some memory is known to suffice.
-pub const SCHEMES: [&str; 7] = ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "portfc", "pyrrha"];
+pub const SCHEMES: [&str; 8] = ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha"];
 
 /// Compares every link of a plan with what its scheme needs.
 ///
@@ -74,6 +76,7 @@ pub fn links(plan: &Plan) -> Result<Report, &'static str> {
         FlowControlParams::Bfc(_) => return Err("bfc"),
         FlowControlParams::PerFlowQueue(_) => return Err("per-flow-queue"),
         FlowControlParams::Pfc(_) => report.scheme = "pfc",
+        FlowControlParams::Swing(_) => report.scheme = "swing",
         FlowControlParams::Tagger(_) => report.scheme = "tagger",
         FlowControlParams::Bifrost(p) if p.tokens.is_some() => report.scheme = "bifrostx",
         FlowControlParams::Bifrost(_) => report.scheme = "bifrost",
@@ -232,8 +235,31 @@ fn accounts(plan: &Plan, report: &mut Report) {
                     }
                 }
             }
+            FlowControlParams::Swing(_) if port.long && topology.is_relay(port.node) => {
+                lossless.for_each(|(lane, account)| relayed(plan, id, lane.priority, account, report));
+            }
             _ => lossless.for_each(|(lane, account)| paused(plan, id, lane.priority, account, report)),
         }
+    }
+}
+
+/// SWING's relays, towards the long link: what a round trip leaves in them, or headroom
+/// above a threshold of their own, which alone is enough where several priorities have data.
+fn relayed(plan: &Plan, id: PortId, priority: u8, account: &Account, report: &mut Report) {
+    let (link, response_time) = (facts(plan, id), plan.flow_control.response_time());
+    let room = account.headroom.as_ref().map_or(0, |room| room.total);
+    let needed = headroom(&link, response_time);
+    let lanes = (0..).zip(&plan.lanes).filter(|(_, lane)| lane.lossless);
+    let several = lanes.filter(|(i, _)| plan.flows.iter().any(|f| f.lane == *i)).count() > 1;
+    if several || room >= needed.total {
+        report.add(need(plan, id, Some(priority), "headroom", room, &needed.terms));
+    } else {
+        let threshold = match account.limit {
+            Limit::Static(more) => account.reserve.saturating_add(more),
+            _ => account.reserve,
+        };
+        let memory = swing::memory(&link, response_time);
+        report.add(need(plan, id, Some(priority), "relay memory", threshold, &memory.terms));
     }
 }
 

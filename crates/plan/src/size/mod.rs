@@ -11,6 +11,7 @@ use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_schemes::flow_control::LinkFacts;
 use xoff_schemes::flow_control::bifrost::slots::History;
 use xoff_schemes::flow_control::sizing::{Sizing, bifrost, cbfc, pfc, portfc, pyrrha, swing};
+use xoff_schemes::flow_control::swing::THRESHOLD;
 
 /// Once around the Earth, in metres: no cable is longer.
 pub const LONGEST: u64 = 40_000_000;
@@ -219,7 +220,7 @@ impl Question {
                 cbfc::sizing(&link, &cbfc::Ask { update, response_time, priorities, unlimited: false })
             }
             "swing" => {
-                let (xoff, relay_delay) = (swing::SWITCH, 0);
+                let (xoff, relay_delay) = (THRESHOLD, 0);
                 swing::sizing(&link, &swing::Ask { xoff, relay_delay, response_time, quanta, priorities })
             }
             "pyrrha" => {

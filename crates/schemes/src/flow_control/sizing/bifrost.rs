@@ -146,6 +146,13 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
                 .into(),
         );
     }
+    if budgets {
+        notes.push(
+            "that no throughput is lost is proven for two priorities or more that have something to send (section \
+             IV-E)"
+                .into(),
+        );
+    }
     if params.of_slot() <= params.margin {
         notes.push("a slot carries no more than the margin: it is granted whole or not at all".into());
     }

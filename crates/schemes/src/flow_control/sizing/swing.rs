@@ -4,11 +4,8 @@
 use super::{Promise, Sizing, Term, bytes_of, pfc};
 use crate::flow_control::LinkFacts;
 use crate::flow_control::pfc::headroom;
+use crate::flow_control::swing::memory;
 use xoff_kernel::time::Time;
-
-/// XOFF and XON of the switch towards its relay, as Bifrost's paper has them (section VI-B,
-/// "SWING settings"): 198 KiB.
-pub const SWITCH: u64 = 198 << 10;
 
 /// What SWING is asked with, beside the long link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,24 +22,22 @@ pub struct Ask {
     pub priorities: u64,
 }
 
-/// What the relay must hold for one priority: from the pause of its switch on, which it
-/// obeys and passes on at once, all that the long link still brings (the same as PFC's
-/// headroom of that link), and two packets that pass through. Where it serves `several`
+/// What the relay must hold for one priority, by [`memory`]. Where it serves `several`
 /// priorities, one can hold another back without a pause that could be passed on: then the
-/// relay pauses the far one by a threshold of its own, with that headroom once more.
+/// relay pauses the far one by a threshold of its own, with PFC's headroom besides.
 fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Term> {
-    let room = headroom(link, response_time);
     let names = [
         "relay: cable, both ways",
         "relay: peer's response time",
         "relay: our packet just begun",
         "relay: pause frame",
         "relay: peer's packet just begun",
+        "relay: packets that pass through",
     ];
+    let room = memory(link, response_time);
     let mut terms: Vec<Term> = names.into_iter().zip(room.terms.iter().map(|t| t.1)).collect();
-    terms.push(("relay: packets that pass through", 2 * u64::from(link.largest)));
     if several {
-        terms.push(("relay: headroom above its own threshold", room.total));
+        terms.push(("relay: headroom above its own threshold", headroom(link, response_time).total));
     }
     terms
 }

@@ -145,8 +145,13 @@ fn credits_of_12_bits_end_after_a_kilometre() {
 /// the switch does not grow with the distance.
 #[test]
 fn shallow_pfc_and_relays_are_those_of_the_paper() {
-    let ask =
-        swing::Ask { xoff: swing::SWITCH, relay_delay: 0, response_time: 0, quanta: u16::MAX, priorities: 1 };
+    let ask = swing::Ask {
+        xoff: crate::flow_control::swing::THRESHOLD,
+        relay_delay: 0,
+        response_time: 0,
+        quanta: u16::MAX,
+        priorities: 1,
+    };
     let far = swing::sizing(&link(400, 600), &ask);
     assert!(far.thresholds[0].value <= 287 << 20 && far.thresholds[0].value > 286 << 20);
     let near = swing::sizing(&link(400, 100), &ask);
