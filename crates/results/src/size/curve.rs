@@ -2,7 +2,7 @@
 
 use crate::repro::svg::{Figure, Line, Panel, Point};
 use xoff_net::units::Length;
-use xoff_plan::size::{Question, SCHEMES};
+use xoff_plan::size::Question;
 
 /// Ends of the curve, in kilometres: what Bifrost's paper calls city-wide and nationwide.
 pub const ENDS: (u64, u64) = (10, 2_000);
@@ -10,7 +10,11 @@ pub const ENDS: (u64, u64) = (10, 2_000);
 /// Points of a curve.
 const POINTS: u64 = 200;
 
-/// What every scheme needs from 10 km to 2,000 km, in MiB. A curve of formulas: points that
+/// The schemes that are drawn. Pyrrha and PortFC, which are for the inside of a datacenter
+/// and need several BDP, would press the others flat.
+pub const DRAWN: [&str; 6] = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "swing"];
+
+/// What each of [`DRAWN`] needs from 10 km to 2,000 km, in MiB. A curve of formulas: points that
 /// were measured are others' to add.
 pub fn curve(question: &Question) -> Figure {
     let (first, last) = ENDS;
@@ -35,6 +39,6 @@ pub fn curve(question: &Question) -> Figure {
         y: "buffer at one end (MiB)".into(),
         categories: Vec::new(),
         log_x: false,
-        panels: vec![Panel { title: String::new(), lines: SCHEMES.iter().map(line).collect() }],
+        panels: vec![Panel { title: String::new(), lines: DRAWN.iter().map(line).collect() }],
     }
 }
