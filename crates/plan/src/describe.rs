@@ -11,6 +11,9 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::bifrost::BifrostParams;
+use xoff_schemes::flow_control::bifrost::slots::SlotParams;
+use xoff_schemes::flow_control::cbfc::CbfcParams;
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
@@ -19,6 +22,7 @@ use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::transport::TransportKind;
+use xoff_wire::credit::{BLOCK, Form};
 
 /// Names that are shown of a list before it is cut.
 const SAMPLE: usize = 6;
@@ -43,8 +47,17 @@ pub fn describe(loaded: &Loaded) -> String {
 
 fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "nodes")?;
-    for (kind, what) in [(NodeKind::Host, ["host", "hosts"]), (NodeKind::Switch, ["switch", "switches"])] {
-        let of: Vec<&Node> = plan.topology.nodes.iter().filter(|n| n.kind == kind).collect();
+    let (others, relays) =
+        plan.topology.nodes.split_at(plan.topology.nodes.len() - plan.topology.relays as usize);
+    for (nodes, kind, what) in [
+        (others, NodeKind::Host, ["host", "hosts"]),
+        (others, NodeKind::Switch, ["switch", "switches"]),
+        (relays, NodeKind::Switch, ["relay", "relays"]),
+    ] {
+        if what[0] == "relay" && nodes.is_empty() {
+            continue;
+        }
+        let of: Vec<&Node> = nodes.iter().filter(|n| n.kind == kind).collect();
         let names: Vec<&str> = of.iter().map(|n| n.name.as_str()).collect();
         let mut ports: Vec<usize> = of.iter().map(|n| outer_ports(plan, n).count()).collect();
         ports.sort_unstable();
@@ -244,6 +257,35 @@ fn pause_time(time: Time) -> String {
     if time == 0 { String::new() } else { format!(", pauses last {}", Span(time)) }
 }
 
+fn bifrost(p: &BifrostParams) -> String {
+    let mut kinds: Vec<SlotParams> = Vec::new();
+    for &slots in p.ports.iter().flatten() {
+        if !kinds.contains(&slots) {
+            kinds.push(slots);
+        }
+    }
+    let mut text = format!(
+        "{} (processing {}, jitter {}, response time {}; pfc with {} quanta on other links)",
+        if p.tokens.is_some() { "bifrostx" } else { "bifrost" },
+        Span(p.processing),
+        Span(p.jitter),
+        Span(p.pfc.response_time),
+        p.pfc.quanta
+    );
+    for slots in kinds {
+        text += &format!(
+            "\n  links of {}: slot {}, round trip {}, H {} B of which {} B are a round trip's, margin {} B",
+            Bandwidth(slots.rate),
+            Span(slots.slot),
+            Span(slots.round_trip),
+            slots.buffer,
+            slots.bdp(),
+            slots.margin
+        );
+    }
+    text
+}
+
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
     // The inner ports of slow hosts come behind the scenario's own.
@@ -252,10 +294,22 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         FlowControlParams::None => "none".to_string(),
         FlowControlParams::Pfc(p) => {
             let relay = match p.relay {
-                Relay::Accounts => "",
+                Relay::Accounts | Relay::Mirror { .. } => "",
                 Relay::Blind => ", hosts pass pauses on",
             };
             format!("pfc ({} quanta, response time {}{relay})", p.quanta, Span(p.response_time))
+        }
+        FlowControlParams::Swing(p) => {
+            let hold = match p.relay {
+                Relay::Mirror { hold } => hold,
+                Relay::Accounts | Relay::Blind => 0,
+            };
+            format!(
+                "swing (relays pass pauses on at once, and their ends {} later; {} quanta, response time {})",
+                Span(hold),
+                p.quanta,
+                Span(p.response_time)
+            )
         }
         FlowControlParams::Tagger(p) => {
             let shown = |n: u8| if n < 8 { n.to_string() } else { "8 or more".to_string() };
@@ -287,6 +341,8 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         ),
         FlowControlParams::PortFc(p) => portfc(p, own),
         FlowControlParams::Pyrrha(p) => pyrrha(p, own),
+        FlowControlParams::Bifrost(p) => bifrost(p),
+        FlowControlParams::Cbfc(p) => cbfc(p),
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;
@@ -319,6 +375,20 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// Buffers and periods of credit-based flow control.
+fn cbfc(p: &CbfcParams) -> String {
+    let bits = match p.form {
+        Form::Narrow => "12-bit",
+        Form::Wide => "64-bit",
+    };
+    format!(
+        "cbfc ({bits} credits, buffer of a port and priority {}, update every {}, response time {})",
+        range(&p.buffer, |&blocks| Bytes(blocks * u64::from(BLOCK)).to_string()),
+        range(&p.update, |&t| Span(t).to_string()),
+        Span(p.response_time)
+    )
 }
 
 /// Pyrrha's thresholds and queues.
@@ -420,6 +490,10 @@ fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
 
 /// Each distinct account, with the headroom's terms.
 fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
+    // Under credit-based flow control they are parts of a buffer, and no thresholds.
+    if matches!(plan.flow_control, FlowControlParams::Cbfc(_)) {
+        return Ok(());
+    }
     let lanes = plan.lanes.len();
     let mut seen: Vec<(u64, u64, Headroom)> = Vec::new();
     for (id, port) in plan.topology.ports.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{FlowControl, Pfc, Scenario, Tagger, Traffic};
+use crate::scenario::{Bifrost, FlowControl, Pfc, Scenario, Swing, Tagger, Traffic};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
@@ -43,10 +43,50 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 7] = ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "none"];
+const SCHEMES: [&str; 11] = [
+    "pfc",
+    "tagger",
+    "bfc",
+    "per-flow-queue",
+    "portfc",
+    "pyrrha",
+    "bifrost",
+    "bifrostx",
+    "cbfc",
+    "swing",
+    "none",
+];
+
+/// Those of Bifrost and of BifrostX.
+const BIFROST: [&str; 24] = [
+    "slot",
+    "buffer",
+    "repair_every",
+    "margin",
+    "spare",
+    "processing",
+    "jitter",
+    "history",
+    "links",
+    "leftover",
+    "undersized",
+    "xoff",
+    "xon",
+    "alpha",
+    "xon_offset",
+    "cap",
+    "reserve",
+    "headroom",
+    "response_time",
+    "quanta",
+    "priorities",
+    "relay",
+    "long",
+    "gateway",
+];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 7] = [
+const KEYS: [(&str, &[&str]); 11] = [
     (
         "pfc",
         &[
@@ -61,6 +101,8 @@ const KEYS: [(&str, &[&str]); 7] = [
             "quanta",
             "priorities",
             "relay",
+            "long",
+            "gateway",
         ],
     ),
     (
@@ -80,6 +122,8 @@ const KEYS: [(&str, &[&str]); 7] = [
             "quanta",
             "priorities",
             "relay",
+            "long",
+            "gateway",
         ],
     ),
     (
@@ -114,6 +158,32 @@ const KEYS: [(&str, &[&str]); 7] = [
             "variants",
             "legacy",
             "response_time",
+        ],
+    ),
+    ("bifrost", &BIFROST),
+    ("bifrostx", &BIFROST),
+    ("cbfc", &["buffer", "update", "unlimited", "long", "gateway", "response_time"]),
+    (
+        "swing",
+        &[
+            "relay_buffer",
+            "relay_limit",
+            "relay_xoff",
+            "relay_xon",
+            "relay_delay",
+            "xoff",
+            "xon",
+            "alpha",
+            "xon_offset",
+            "cap",
+            "reserve",
+            "headroom",
+            "response_time",
+            "quanta",
+            "priorities",
+            "relay",
+            "long",
+            "gateway",
         ],
     ),
     ("none", &[]),
@@ -272,22 +342,17 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
     Ok(match scheme {
         "pfc" => FlowControl::Pfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "tagger" => {
-            // Read in two parts, neither of which knows what else is allowed.
-            let known = |key: &str| has(own, key) || passed.contains(&key);
-            if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
-                let help = suggest(key, "allowed here", own);
-                let path = format!("flow_control.{key}");
-                return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
-            }
-            let pfc = KEYS[0].1;
-            let tags = KEYS[1].1.iter().filter(|key| !has(pfc, key));
-            let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
-                passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
-            };
-            FlowControl::Tagger(Tagger {
-                pfc: doc.read_documented("flow_control", &but(&mut tags.clone()))?.unwrap_or_default(),
-                tags: doc.read_documented("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
-            })
+            let (tags, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Tagger(Tagger { tags, pfc })
+        }
+        "bifrost" | "bifrostx" => {
+            let (keys, pfc) = with_pfc(doc, own, &passed)?;
+            let both = Bifrost { keys, pfc };
+            if scheme == "bifrost" { FlowControl::Bifrost(both) } else { FlowControl::BifrostX(both) }
+        }
+        "swing" => {
+            let (relays, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Swing(Swing { relays, pfc })
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {
@@ -295,6 +360,7 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         }
         "portfc" => FlowControl::PortFc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "pyrrha" => FlowControl::Pyrrha(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
+        "cbfc" => FlowControl::Cbfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         _ => {
             // The keys of PFC, the default, are checked even where they do nothing.
             passed.retain(|key| !has(KEYS[0].1, key));
@@ -302,6 +368,30 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
             FlowControl::None
         }
     })
+}
+
+/// A scheme's own keys and those of PFC, which `own` lists together: read in two parts,
+/// neither of which knows what else is allowed.
+fn with_pfc<T: DeserializeOwned + Default + JsonSchema>(
+    doc: &Document<'_>,
+    own: &[&'static str],
+    passed: &[&'static str],
+) -> Result<(T, Pfc), Error> {
+    let known = |key: &str| own.contains(&key) || passed.contains(&key);
+    if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
+        let help = suggest(key, "allowed here", own);
+        let path = format!("flow_control.{key}");
+        return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
+    }
+    let pfc = KEYS[0].1;
+    let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
+        passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
+    };
+    let mut others = own.iter().filter(|key| !pfc.contains(key));
+    Ok((
+        doc.read_documented("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
+        doc.read_documented("flow_control", &but(&mut others))?.unwrap_or_default(),
+    ))
 }
 
 #[cfg(test)]

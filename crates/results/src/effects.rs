@@ -15,6 +15,7 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     traffic(plan, outcome, notes);
     pfc(plan, outcome, notes);
     by_flow(plan, outcome, notes);
+    credit(plan, outcome, notes);
     blocking(plan, outcome, notes);
     ecn(plan, outcome, notes);
     receivers(plan, outcome, notes);
@@ -86,7 +87,12 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         FlowControlParams::Pyrrha(_) => {
             ("Pyrrha", "To see it act: more load, a larger fan-in or a lower flow_control.k_pause.")
         }
-        FlowControlParams::Pfc(_) | FlowControlParams::Tagger(_) | FlowControlParams::None => return,
+        FlowControlParams::Pfc(_)
+        | FlowControlParams::Tagger(_)
+        | FlowControlParams::Bifrost(_)
+        | FlowControlParams::Cbfc(_)
+        | FlowControlParams::Swing(_)
+        | FlowControlParams::None => return,
     };
     if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {
         return;
@@ -113,6 +119,27 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         text += &format!(", and they are paused at {} or more", human::bytes(least));
     }
     notes.push(note(text + ".").help(help));
+}
+
+/// Credit that never ran out.
+fn credit(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let FlowControlParams::Cbfc(params) = &plan.flow_control else { return };
+    if plan.flows.is_empty() || !outcome.pauses.is_empty() {
+        return;
+    }
+    let lanes = plan.lanes.len();
+    let peaks = outcome.accounts.iter().enumerate().map(|(at, peak)| (peak.main + peak.headroom, at)).rev();
+    let text = match peaks.max().filter(|&(peak, at)| peak > 0 && at / lanes < params.buffer.len()) {
+        None => "Credit never ran out: nothing waited in a buffer.".to_string(),
+        Some((peak, at)) => format!(
+            "Credit never ran out: the fullest buffer, {}, held {} of {}.",
+            names::queue(plan, (at / lanes) as PortId, (at % lanes) as u8),
+            human::bytes(peak),
+            human::bytes(params.bytes(at / lanes)),
+        ),
+    };
+    notes
+        .push(note(text).help("To see it act: more load, a larger fan-in or a smaller flow_control.buffer."));
 }
 
 /// The blocking oracle looks at what pauses do.

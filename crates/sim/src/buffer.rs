@@ -126,8 +126,8 @@ pub struct Account {
     headroom: u32,
     /// Most bytes ever in headroom.
     headroom_peak: u32,
-    /// The device.
-    pub node: u32,
+    /// The memory that it is charged to: the device's, or one of its own.
+    pub memory: u32,
     /// Index of its profile.
     pub profile: u16,
     /// Over its threshold: XOFF was crossed, XON not yet.
@@ -144,9 +144,9 @@ pub enum Refusal {
 }
 
 impl Account {
-    /// An empty account of device `node`.
-    pub fn new(node: u32, profile: u16) -> Self {
-        Self { node, profile, ..Self::default() }
+    /// An empty account, charged to `memory`.
+    pub fn new(memory: u32, profile: u16) -> Self {
+        Self { memory, profile, ..Self::default() }
     }
 
     /// Charges a packet of `size` bytes.

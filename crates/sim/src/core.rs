@@ -119,8 +119,16 @@ pub struct Core<'a> {
     /// Some lane marks packets that leave.
     pub marks_at_dequeue: bool,
     /// Nobody is to be told when packets join and leave queues: there are no queues
-    /// by flow, no marks at dequeue, no telemetry and no blocking oracle.
+    /// by flow, no marks at dequeue, no telemetry and no blocking oracle, and the flow
+    /// control is not asked whether a packet may leave.
     pub plain_queues: bool,
+    /// The flow control is asked whether a packet may leave.
+    pub asks_to_leave: bool,
+    /// By port and lane: bytes that have arrived, each packet in whole cells. Empty
+    /// unless the flow control wants to know.
+    pub received: Vec<u64>,
+    /// Bytes of the cells in which accounts count, less one.
+    cell_mask: u32,
     pub senders: Vec<SenderState>,
     pub receivers: Vec<ReceiverState>,
     /// By flow; empty under go-back-N.
@@ -228,7 +236,7 @@ impl<'a> Core<'a> {
                     profiles.len() - 1
                 });
                 let kind = u16::try_from(at).expect("at most 65536 kinds of accounts");
-                Account::new(topology.ports[i / lanes].node, kind)
+                Account::new(a.pool.unwrap_or(topology.ports[i / lanes].node), kind)
             })
             .collect();
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
@@ -236,7 +244,13 @@ impl<'a> Core<'a> {
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         let marks_at_dequeue = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue));
         let telemetry = Telemetry::new(plan);
-        let plain_queues = !leaves.used() && !marks_at_dequeue && !telemetry.used() && !plan.measure.blocking;
+        let asks_to_leave = plan.flow_control.asks_to_leave();
+        let plain_queues = !leaves.used()
+            && !marks_at_dequeue
+            && !telemetry.used()
+            && !plan.measure.blocking
+            && !asks_to_leave;
+        let counted = if plan.flow_control.counts_arrivals() { ports.len() * lanes } else { 0 };
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
         let reds: Vec<Option<Red>> =
@@ -280,6 +294,9 @@ impl<'a> Core<'a> {
             reds,
             marks_at_dequeue,
             plain_queues,
+            asks_to_leave,
+            received: vec![0; counted],
+            cell_mask: plan.flow_control.cell() - 1,
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
             selective_senders: selective::senders(plan),
             selective_receivers: selective::receivers(plan),
@@ -308,6 +325,20 @@ impl<'a> Core<'a> {
         };
         core.begin_control();
         core
+    }
+
+    /// Bytes that a packet of `size` bytes is charged: whole cells.
+    #[inline(always)]
+    pub fn in_cells(&self, size: u32) -> u64 {
+        u64::from((size + self.cell_mask) & !self.cell_mask)
+    }
+
+    /// Counts a packet that has arrived at `port`.
+    #[cold]
+    pub fn count_arrival(&mut self, port: u32, id: u32) {
+        let packet = &self.packets[id];
+        let (size, at) = (packet.size, port as usize * self.lanes + usize::from(packet.lane));
+        self.received[at] += self.in_cells(size);
     }
 
     /// Whether this part runs `node`.
@@ -487,10 +518,11 @@ impl<'a> Core<'a> {
     }
 
     /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes.
+    /// A relay in a long link is no switch, and marks nothing.
     pub fn marks(&mut self, port: u32, lane: usize, queued: u64) -> bool {
         let by_port = self.reds.get(port as usize * self.lanes + lane).copied().flatten();
         let Some(red) = by_port.or(self.egress[lane].ecn) else { return false };
-        if queued <= red.k_min {
+        if queued <= red.k_min || self.plan.topology.is_relay(self.ports[port as usize].node) {
             false
         } else if queued >= red.k_max {
             true
@@ -562,7 +594,10 @@ impl<'a> Core<'a> {
                 let ports = topology.nodes.get(root.switch as usize).map(|switch| &switch.ports);
                 return ports.and_then(|p| p.get(usize::from(root.port))).copied().unwrap_or(NONE);
             }
-            ControlFrame::Pfc(_) | ControlFrame::QueuePause(_) => return NONE,
+            ControlFrame::Pfc(_)
+            | ControlFrame::QueuePause(_)
+            | ControlFrame::Feedback(_)
+            | ControlFrame::Credit(_) => return NONE,
         };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
@@ -658,6 +693,14 @@ impl Device for Core<'_> {
         self.pulled_bytes(port, lane, queue)
     }
 
+    fn backlog(&self, port: u32, lane: u8) -> u64 {
+        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        match self.queues[first + self.lanes].head {
+            NONE => self.queues[first].bytes,
+            _ => u64::MAX,
+        }
+    }
+
     fn device_of(&self, port: u32) -> u32 {
         self.ports[port as usize].node
     }
@@ -693,6 +736,14 @@ impl Device for Core<'_> {
 
     fn active_queues(&self, port: u32, lane: u8) -> u32 {
         self.active_leaves(port, lane)
+    }
+
+    fn stored(&self, port: u32, lane: u8) -> u64 {
+        self.accounts[port as usize * self.lanes + usize::from(lane)].held()
+    }
+
+    fn received(&self, port: u32, lane: u8) -> u64 {
+        self.received[port as usize * self.lanes + usize::from(lane)]
     }
 
     fn send_control(&mut self, port: u32, frame: ControlFrame) {

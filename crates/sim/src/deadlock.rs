@@ -93,6 +93,7 @@ pub fn candidates(world: &World, now: Time, last: &Snapshot) -> Vec<u32> {
         .into_iter()
         .filter(|&(account, (_, over))| !over || same(account))
         .filter(|&(account, (since, _))| settled(world, account, since, now))
+        .filter(|&(account, _)| world.closes(account))
         .map(|(account, _)| account)
         .collect()
 }
@@ -118,7 +119,7 @@ fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Stuck {
     for (port, lane, by) in queues {
         let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
         for packet in world.queued(port, lane) {
-            *bytes.entry(packet.account).or_default() += u64::from(packet.size);
+            *bytes.entry(packet.account).or_default() += world.in_cells(packet);
         }
         for (account, bytes) in bytes {
             if let Some(holds) = set.get_mut(&account) {

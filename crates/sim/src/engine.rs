@@ -40,6 +40,12 @@ impl<'a> Engine<'a> {
             }
         }
         let mut engine = Self { core, flow_control, next_flow: 0 };
+        for port in 0..plan.topology.ports.len() as u32 {
+            let Port { node, wire, .. } = engine.core.ports[port as usize];
+            if partition.of(node) == part && wire != Wire::Inner {
+                engine.flow_control.begins(&mut engine.core, port);
+            }
+        }
         engine.await_flows();
         engine
     }
@@ -78,6 +84,16 @@ impl<'a> Engine<'a> {
                                 let (old, into) = (old.copied().unwrap_or(NONE), self.core.named);
                                 oracle.merges(frame.priority, old, into, self.core.now);
                             }
+                        }
+                        if let (Some(oracle), ControlFrame::Credit(packet)) =
+                            (&mut self.core.blocking, &frame)
+                        {
+                            oracle.credited(element, packet.lane);
+                        }
+                        if let (Some(oracle), ControlFrame::Feedback(frame)) =
+                            (&mut self.core.blocking, &frame)
+                        {
+                            frame.entries().for_each(|(priority, _)| oracle.credited(element, priority));
                         }
                         self.flow_control.received(&mut self.core, element, &frame);
                         self.core.named = NONE;
@@ -257,8 +273,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// What was ready at `port` has moved into queues that are paused. There may be
-    /// more, and frames that were sent meanwhile.
+    /// What was ready at `port` has moved into queues that are paused, or may not leave.
+    /// There may be more, and frames that were sent meanwhile.
     #[cold]
     fn nothing_to_send(&mut self, port: u32) {
         self.core.ports[port as usize].pending = false;
@@ -276,6 +292,9 @@ impl<'a> Engine<'a> {
         let packet = &mut core.packets[id];
         packet.hop += 1;
         let mut next = core.hops[packet.hop as usize];
+        if !core.received.is_empty() && !faults::is_lost(next) {
+            core.count_arrival(port, id);
+        }
         loop {
             if next < ENDS {
                 return self.forward(port, id, next);
@@ -304,13 +323,14 @@ impl<'a> Engine<'a> {
             return discard(core, port, id, DropReason::LinkDown, 0);
         }
         let first_queue = out.first_queue as usize;
+        let charge = core.in_cells(core.packets[id].size);
         let packet = &mut core.packets[id];
         let (size, arrived) = (u64::from(packet.size), packet.lane);
         // It is charged to the lane that it came in, and waits in that it goes on in.
         let lane = usize::from(core.tags.map_or(arrived, |tags| tags.onward(arrived, port, egress)));
         let at = port as usize * core.lanes + usize::from(arrived);
         let a = &mut core.accounts[at];
-        let memory = &mut core.memories[a.node as usize];
+        let memory = &mut core.memories[a.memory as usize];
         let rule = &core.egress[lane];
         let queued = core.queues[first_queue + 1 + lane].bytes;
         if rule.limit != xoff_plan::plan::Limit::Unlimited {
@@ -320,7 +340,7 @@ impl<'a> Engine<'a> {
                 return discard(core, port, id, DropReason::QueueLimit, queued + size - room);
             }
         }
-        let crossing = match a.admit(size, memory, &core.profiles[usize::from(a.profile)]) {
+        let crossing = match a.admit(charge, memory, &core.profiles[usize::from(a.profile)]) {
             Ok(crossing) => crossing,
             Err(Refusal::Headroom(by)) => return discard(core, port, id, DropReason::HeadroomFull, by),
             Err(Refusal::Memory(by)) => return discard(core, port, id, DropReason::BufferFull, by),
@@ -358,6 +378,9 @@ impl<'a> Engine<'a> {
 /// Takes the next packet of a queue of `port` where somebody is to be told of it.
 #[inline(never)]
 fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    if core.asks_to_leave && queue > 0 && !may_leave(core, flow_control, port, queue) {
+        return NONE;
+    }
     let id = if core.leaves.used() && queue > 0 {
         // Whatever the scheme sends meanwhile waits for what is being chosen.
         core.ports[port as usize].pending = true;
@@ -384,6 +407,25 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
         core.departs(port, queue, id);
     }
     id
+}
+
+/// Whether the flow control lets the first packet of a queue of `port` go; if not, it
+/// has stopped the queue's lane.
+fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
+    debug_assert!(!core.leaves.used(), "no scheme that is asked has queues by flow");
+    let head = core.queues[core.ports[port as usize].first_queue as usize + queue].head;
+    let (lane, size) = match queue > core.lanes {
+        true => (queue - 1 - core.lanes, core.senders[head as usize].next_size()),
+        false => (queue - 1, core.packets[head].size),
+    };
+    // Whatever the scheme sends meanwhile waits for what is being chosen.
+    core.ports[port as usize].pending = true;
+    let may = flow_control.may_leave(core, port, lane as u8, size);
+    debug_assert!(
+        may || core.ports[port as usize].eligible() >> queue & 1 == 0,
+        "else it would be asked again"
+    );
+    may
 }
 
 /// Sends a control frame, or any packet over a link that may lose it or that leads
@@ -434,10 +476,11 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
     if let Some(oracle) = &mut core.blocking {
         oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());
     }
+    let charge = core.in_cells(size);
     let a = &mut core.accounts[account as usize];
     let profile = &core.profiles[usize::from(a.profile)];
-    let memory = &mut core.memories[a.node as usize];
-    if let Some(crossing) = a.release(u64::from(size), memory, profile) {
+    let memory = &mut core.memories[a.memory as usize];
+    if let Some(crossing) = a.release(charge, memory, profile) {
         crossed(core, flow_control, account, crossing);
     }
 }

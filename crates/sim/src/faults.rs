@@ -116,6 +116,11 @@ pub fn reason(end: u32) -> DropReason {
     }
 }
 
+/// Whether an entry of the hops says that the packet was lost on the link.
+pub fn is_lost(end: u32) -> bool {
+    matches!(end, LINK_DOWN | FRAME_LOST | FRAME_CORRUPTED)
+}
+
 impl Core<'_> {
     /// Whether the link of `port` is down now.
     #[inline]

@@ -10,7 +10,7 @@ use crate::port::{Port, Queue};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControl;
+use xoff_schemes::flow_control::{FlowControl, cbfc};
 
 /// A run between two windows.
 pub struct World<'w, 'a> {
@@ -66,11 +66,36 @@ impl<'w, 'a> World<'w, 'a> {
         &self.home(node).memories[node as usize]
     }
 
+    /// Bytes that a packet is charged.
+    pub fn in_cells(&self, packet: &Packet) -> u64 {
+        self.cores[0].in_cells(packet.size)
+    }
+
+    /// Whether what `account` holds keeps its upstream stopped. Under credit-based flow
+    /// control it does not if the upstream waits for less than there is room for: then
+    /// it goes on when it hears of that.
+    pub fn closes(&self, account: u32) -> bool {
+        self.short_of_room(account, self.account(account).held()).unwrap_or(true)
+    }
+
+    /// Under credit-based flow control, whether the upstream of `account` waits for more
+    /// than there is room for beside `kept` bytes.
+    fn short_of_room(&self, account: u32, kept: u64) -> Option<bool> {
+        let (port, lane) = (account / self.lanes(), (account % self.lanes()) as u8);
+        let FlowControl::Cbfc(here) = self.flow_control(port) else { return None };
+        let peer = self.plan.topology.ports[port as usize].peer;
+        let FlowControl::Cbfc(upstream) = self.flow_control(peer) else { return None };
+        Some(upstream.wanted(peer, lane) > here.buffer(port) - cbfc::blocks(kept))
+    }
+
     /// Whether releases that leave `account` with `kept` bytes could bring it under.
     pub fn could_resume(&self, account: u32, kept: u64) -> bool {
+        if let Some(short) = self.short_of_room(account, kept) {
+            return !short;
+        }
         let core = self.home_of_port(account / self.lanes());
         let a = &core.accounts[account as usize];
-        a.could_resume(kept, &core.memories[a.node as usize], &core.profiles[usize::from(a.profile)])
+        a.could_resume(kept, &core.memories[a.memory as usize], &core.profiles[usize::from(a.profile)])
     }
 
     /// The accounts that are over, with the time of their XOFF.

@@ -1,6 +1,8 @@
 //! Frames as bytes: what crosses the wire, parsed and emitted. It knows nothing
 //! of simulation.
 
+pub mod credit;
+pub mod feedback;
 pub mod pfc;
 pub mod port_pause;
 pub mod queue_pause;

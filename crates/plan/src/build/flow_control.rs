@@ -28,6 +28,11 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
         }
         FlowControl::PortFc(portfc) => super::portfc::check(cx, portfc),
         FlowControl::Pyrrha(pyrrha) => super::pyrrha::check(cx, pyrrha),
+        FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => {
+            super::bifrost::check(cx, &bifrost.keys)
+        }
+        FlowControl::Cbfc(keys) => super::cbfc::check(cx, keys),
+        FlowControl::Swing(keys) => super::swing::check(cx, keys),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -98,6 +103,10 @@ pub(super) fn check_pauses(
         | FlowControl::Tagger(_)
         | FlowControl::PortFc(_)
         | FlowControl::Pyrrha(_)
+        | FlowControl::Bifrost(_)
+        | FlowControl::BifrostX(_)
+        | FlowControl::Cbfc(_)
+        | FlowControl::Swing(_)
         | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
@@ -244,8 +253,17 @@ pub(super) fn params(
         FlowControl::PerFlowQueue(pfq) => {
             FlowControlParams::PerFlowQueue(per_flow_queue(cx, pfq, topology, packet, faulty)?)
         }
+        FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => {
+            FlowControlParams::Bifrost(super::bifrost::params(cx, bifrost, topology, packet, lanes)?)
+        }
+        FlowControl::Cbfc(keys) => {
+            FlowControlParams::Cbfc(super::cbfc::params(cx, keys, topology, lanes, packet)?)
+        }
         FlowControl::PortFc(_) | FlowControl::Pyrrha(_) => {
             unreachable!("have parameters of the whole plan")
+        }
+        FlowControl::Swing(keys) => {
+            FlowControlParams::Swing(super::swing::params(&keys.pfc, topology, packet))
         }
         FlowControl::None => FlowControlParams::None,
     })

@@ -144,6 +144,9 @@ pub(super) fn covered(cx: &mut Context<'_>, used: &[u8]) -> Result<Vec<u8>, Erro
         let answers = [super::portfc::answers(cx), cx.scenario.dcqcn.and_then(|d| d.cnp_priority)];
         return Ok(used.iter().copied().filter(|&p| !answers.contains(&Some(p))).collect());
     }
+    if let FlowControl::Cbfc(_) = cx.scenario.flow_control {
+        return Ok(used.to_vec());
+    }
     let Some(pfc) = cx.scenario.flow_control.pfc() else { return Ok(Vec::new()) };
     let Some(list) = &pfc.priorities else { return Ok(used.to_vec()) };
     for (i, &p) in list.iter().enumerate() {
@@ -172,6 +175,7 @@ fn lossless(
     let Some((i, p)) = table else { return Ok(covered) };
     let pfc = match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => pfc,
+        FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => &bifrost.pfc,
         FlowControl::Tagger(tagger) => {
             if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {
                 let (is, not) = if wanted { ("lossy", "lossless") } else { ("lossless", "lossy") };
@@ -191,6 +195,7 @@ fn lossless(
             }
             return no_limit(cx, i, p, id, covered);
         }
+        FlowControl::Cbfc(_) => return no_limit(cx, i, p, id, p.lossless.unwrap_or(covered)),
         other => {
             if p.lossless == Some(true) {
                 let why = match other {

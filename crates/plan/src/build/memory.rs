@@ -1,9 +1,10 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, LONGEST, alpha_q16, bytes, pyrrha};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha, swing};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
-use crate::scenario::{self, HeadroomRule, Pfc};
+use crate::scenario::{self, FlowControl, HeadroomRule, LinkThresholds, Pfc};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
@@ -19,7 +20,7 @@ const ALPHA: f64 = 0.125;
 
 /// An account that nothing is ever charged to, or that is bounded by egress queues only.
 pub(super) const UNBOUNDED: Account =
-    Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None };
+    Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None, pool: None };
 
 /// Refuses keys of PFC that contradict each other.
 pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> Result<(), Error> {
@@ -58,11 +59,18 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> R
             return Err(cx.doc.error(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
         }
     }
-    if let HeadroomRule::Fixed(value) = pfc.headroom
-        && value.0 > LARGEST
-    {
-        let message = format!("a headroom of {value} is out of range");
-        return Err(cx.doc.error(&at("headroom"), message, format!("{} are the most", Bytes(LARGEST))));
+    let headrooms = [
+        ("headroom", Some(pfc.headroom)),
+        ("long.headroom", pfc.long.and_then(|t| t.headroom)),
+        ("gateway.headroom", pfc.gateway.and_then(|t| t.headroom)),
+    ];
+    for (key, rule) in headrooms {
+        if let Some(HeadroomRule::Fixed(value)) = rule
+            && value.0 > LARGEST
+        {
+            let message = format!("a headroom of {value} is out of range");
+            return Err(cx.doc.error(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
+        }
     }
     if pfc.response_time.0 > LONGEST {
         let message = format!("a response time of {} is out of range", pfc.response_time);
@@ -80,6 +88,31 @@ pub(super) fn check_pfc(cx: &Context<'_>, pfc: &Pfc, packet: &PacketFormat) -> R
     Ok(())
 }
 
+/// Names tables of thresholds that rule no link.
+pub(super) fn warn_of_unused(cx: &mut Context<'_>, topology: &Topology) {
+    let Some(pfc) = cx.scenario.flow_control.pfc() else { return };
+    let (long, gateway) = (pfc.long.is_some(), pfc.gateway.is_some());
+    let grants = bifrost::chosen(cx).is_some();
+    if topology.ports.iter().all(|p| !p.long) {
+        for (key, given) in [("long", long), ("gateway", gateway)] {
+            if given {
+                let message = "had no effect: this topology has no long link".to_string();
+                cx.warn(format!("flow_control.{key}"), message);
+            }
+        }
+        if bifrost::chosen(cx).is_some_and(|b| b.keys.links == scenario::BifrostLinks::Long) {
+            let message = "grants nothing: this topology has no long link, and all links run PFC";
+            cx.warn("flow_control.scheme".to_string(), message.to_string());
+        }
+    } else if long && topology.relays > 0 {
+        let message = "had no effect: under this scheme relays are at both ends of long links";
+        cx.warn("flow_control.long".to_string(), message.to_string());
+    } else if long && grants {
+        let message = "had no effect: long links have no thresholds under this scheme".to_string();
+        cx.warn("flow_control.long".to_string(), message);
+    }
+}
+
 /// PFC's parameters for its state machines.
 pub(super) fn params(pfc: &Pfc) -> PfcParams {
     let relay = match pfc.relay {
@@ -91,28 +124,50 @@ pub(super) fn params(pfc: &Pfc) -> PfcParams {
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
 pub(super) fn build(
-    cx: &Context<'_>,
+    cx: &mut Context<'_>,
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
+    relays: Option<&swing::Relays>,
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
+    if let FlowControl::Cbfc(keys) = &cx.scenario.flow_control {
+        return cbfc::memory(cx, keys, topology, lanes, packet);
+    }
     let legacy = pyrrha::legacy(cx, topology)?;
     let pfc = legacy.as_ref().map(|l| &l.pfc).or(cx.scenario.flow_control.pfc());
     let runs_pfc = |id: usize, lane: &Lane| match &legacy {
         Some(legacy) => legacy.link[id],
         None => lane.lossless,
     };
+    let apart = apart(cx, topology);
     // Links are few in kind: each kind's account is worked out once.
-    let mut kinds: BTreeMap<(u64, u64), Account> = BTreeMap::new();
+    let mut kinds: BTreeMap<(u64, u64, Place), Account> = BTreeMap::new();
     let mut accounts = Vec::with_capacity(topology.ports.len() * lanes.len());
     for (id, port) in topology.ports.iter().enumerate() {
+        let place = match apart[port.node as usize] {
+            false => Place::Shared,
+            true if port.long => Place::Long,
+            true => Place::Gateway,
+        };
         for lane in lanes {
+            if let Some(relays) = relays.filter(|_| lane.lossless)
+                && let Some(account) = relays.account(cx, topology, id as PortId, lanes, packet)?
+            {
+                accounts.push(account);
+                continue;
+            }
             accounts.push(match pfc {
-                Some(pfc) if runs_pfc(id, lane) => match kinds.get(&(port.rate, port.delay)) {
+                Some(pfc) if runs_pfc(id, lane) => match kinds.get(&(port.rate, port.delay, place)) {
                     Some(account) => account.clone(),
                     None => {
-                        let account = account(cx, topology, id as PortId, port, pfc, packet)?;
-                        kinds.insert((port.rate, port.delay), account.clone());
+                        let id = id as PortId;
+                        let account = match bifrost::chosen(cx) {
+                            Some(b) if bifrost::grants(&b.keys, topology, id) => {
+                                bifrost::account(cx, b, topology, id, packet)?
+                            }
+                            _ => account(cx, topology, id, port, &place.keys(pfc), packet)?,
+                        };
+                        kinds.insert((port.rate, port.delay, place), account.clone());
                         account
                     }
                 },
@@ -120,11 +175,87 @@ pub(super) fn build(
             });
         }
     }
-    let mut buffers = Vec::with_capacity(topology.nodes.len());
+    let pools = match bifrost::chosen(cx).filter(|_| bifrost::counted(cx)) {
+        Some(b) => bifrost::pool(&b.keys, topology, &mut accounts, lanes.len(), packet.largest().into()),
+        None => Vec::new(),
+    };
+    let mut buffers = Vec::with_capacity(topology.nodes.len() + pools.len());
     for node in 0..topology.nodes.len() as NodeId {
-        buffers.push(buffer(cx, topology, node, lanes, &accounts, packet)?);
+        let apart = apart[node as usize];
+        buffers.push(match swing::buffer(cx, topology, node, lanes, &accounts, packet) {
+            Some(buffer) => buffer,
+            None => buffer(cx, topology, node, lanes, &accounts, packet, apart)?,
+        });
     }
+    buffers.extend(pools);
     Ok((buffers, accounts))
+}
+
+/// Whose ingress an account is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// Of a device that shares its buffer.
+    Shared,
+    /// Of a long link, at a device that shares none.
+    Long,
+    /// Of another link there.
+    Gateway,
+}
+
+impl Place {
+    /// The table that has its thresholds.
+    fn table(self, pfc: &Pfc) -> Option<&LinkThresholds> {
+        match self {
+            Self::Shared => None,
+            Self::Long => pfc.long.as_ref(),
+            Self::Gateway => pfc.gateway.as_ref(),
+        }
+    }
+
+    /// PFC's keys there. Without a pool to share, all thresholds are static.
+    fn keys<'p>(self, pfc: &'p Pfc) -> (Cow<'p, Pfc>, &'static str) {
+        if self == Self::Shared {
+            return (Cow::Borrowed(pfc), "flow_control");
+        }
+        let table = self.table(pfc).copied().unwrap_or_default();
+        let own = pfc.xoff.or(pfc.reserve.map(Threshold::Bytes));
+        let xon = table.xon.or(if table.xoff.is_none() && pfc.xoff.is_some() { pfc.xon } else { None });
+        let keys = Pfc {
+            xoff: table.xoff.or(own).or(Some(Threshold::Bytes(Bytes(RESERVE)))),
+            xon,
+            // A reserve has no resume level of its own.
+            xon_offset: if xon.is_some() || pfc.xoff.is_none() && table.xoff.is_none() {
+                Some(Bytes(0))
+            } else {
+                pfc.xon_offset
+            },
+            headroom: table.headroom.unwrap_or(pfc.headroom),
+            alpha: None,
+            cap: None,
+            reserve: None,
+            ..pfc.clone()
+        };
+        let path = match self {
+            Self::Shared => "flow_control",
+            Self::Long => "flow_control.long",
+            Self::Gateway => "flow_control.gateway",
+        };
+        (Cow::Owned(keys), path)
+    }
+}
+
+/// By device: it shares no buffer, each of its accounts has its own. Those are the ends
+/// of long links, where the scenario sets them apart, and whoever grants by slots.
+fn apart(cx: &Context<'_>, topology: &Topology) -> Vec<bool> {
+    let pfc = cx.scenario.flow_control.pfc();
+    let set = pfc.is_some_and(|pfc| pfc.long.is_some() || pfc.gateway.is_some());
+    let bifrost = bifrost::chosen(cx);
+    let is = |port: PortId| {
+        set && topology.is_relay(topology.neighbour(port))
+            || (set || bifrost.is_some()) && topology.ports[port as usize].long
+            || bifrost.is_some_and(|b| bifrost::grants(&b.keys, topology, port))
+    };
+    topology.nodes.iter().map(|n| n.ports.iter().any(|&p| is(p))).collect()
 }
 
 fn account(
@@ -132,10 +263,14 @@ fn account(
     topology: &Topology,
     id: PortId,
     port: &Port,
-    pfc: &Pfc,
+    (pfc, path): &(Cow<'_, Pfc>, &str),
     packet: &PacketFormat,
 ) -> Result<Account, Error> {
-    let at = |key: &str| format!("flow_control.{key}");
+    // Where the table that rules here does not have the key, the scheme's does.
+    let at = |key: &str| match format!("{path}.{key}") {
+        own if cx.doc.get(&own).is_some() => own,
+        _ => format!("flow_control.{key}"),
+    };
     let facts = LinkFacts { rate: port.rate, delay: port.delay, largest: packet.largest() };
     let headroom = match pfc.headroom {
         HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
@@ -152,6 +287,7 @@ fn account(
             resume: 0,
             resume_offset: xon_offset,
             headroom: Some(headroom),
+            pool: None,
         });
     };
     let link =
@@ -199,20 +335,26 @@ fn account(
         resume,
         resume_offset: 0,
         headroom: Some(headroom),
+        pool: None,
     })
 }
 
 /// Memory of a switch whose size is not given: 32 MB per 100 Gbit/s of its
 /// fastest port.
-fn default_switch(topology: &Topology, node: NodeId) -> u64 {
+pub(super) fn default_switch(topology: &Topology, node: NodeId) -> u64 {
     let ports = &topology.nodes[node as usize].ports;
     ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
 }
 
 /// An error about a buffer; where its size is not written, what was written of its
 /// use is shown, or else the topology.
-fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
-    let taking = ["flow_control.headroom", "flow_control.response_time", "flow_control.reserve"];
+pub(super) fn at_buffer(cx: &Context<'_>, key: &str, message: String, help: &str) -> Error {
+    let taking = [
+        "flow_control.headroom",
+        "flow_control.response_time",
+        "flow_control.reserve",
+        "flow_control.buffer",
+    ];
     let written = |key: &&str| cx.doc.get(key).is_some();
     let shown = [key].into_iter().chain(taking).find(written).unwrap_or("topology");
     cx.doc.error(shown, message, help).with_key(key)
@@ -225,6 +367,7 @@ fn buffer(
     lanes: &[Lane],
     accounts: &[Account],
     packet: &PacketFormat,
+    apart: bool,
 ) -> Result<Buffer, Error> {
     let n = &topology.nodes[node as usize];
     let (key, total) = match n.kind {
@@ -246,7 +389,7 @@ fn buffer(
     }
     let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
     let lossless: Vec<(&Account, &Headroom)> =
-        mine.filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
+        mine.filter(|a| a.pool.is_none()).filter_map(|a| a.headroom.as_ref().map(|h| (a, h))).collect();
     if lossless.is_empty() {
         return Ok(Buffer { total, shared: total });
     }
@@ -255,6 +398,16 @@ fn buffer(
     let headroom = sum(&|(_, h)| h.total);
     let reserve = sum(&|(a, _)| a.reserve);
     let taken = headroom.saturating_add(reserve).saturating_add(count.saturating_mul(largest));
+    if apart {
+        // As much as they need, and for lossy packets what others have.
+        let own = sum(&|(a, _)| match a.limit {
+            Limit::Static(xoff) => xoff,
+            _ => unreachable!("thresholds are static there"),
+        });
+        let lossy = if lanes.iter().all(|lane| lane.lossless) { 0 } else { total };
+        let shared = own.saturating_add(lossy);
+        return Ok(Buffer { total: taken.saturating_add(shared), shared });
+    }
     let shared = total.saturating_sub(taken);
     if shared < largest {
         let mut terms: BTreeMap<usize, (&str, u64)> = BTreeMap::new();

@@ -3,23 +3,28 @@
 
 mod ate;
 mod balancing;
+mod cbfc;
 mod collective;
 mod congestion;
 mod faults;
 mod flow_control;
+mod long_haul;
 mod text;
 mod traffic;
 mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
+pub use cbfc::{Cbfc, CbfcBuffer};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
     Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
-    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, TagRule, Tagger, TaggerKeys,
+    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys, TagRule, Tagger,
+    TaggerKeys,
 };
+pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
@@ -271,6 +276,20 @@ pub enum FlowControl {
     /// queues of its own at every hop before it, which that port pauses. Nothing is
     /// reserved: what does not fit is dropped.
     Pyrrha(Pyrrha),
+    /// Pauses of long links slot by slot, by what is stored and what can still arrive
+    /// (2024): lossless and at full throughput with little more than one BDP of buffer.
+    /// All other links run PFC.
+    Bifrost(Bifrost),
+    /// Bifrost for several priorities: in each slot tokens for each of them, and for all
+    /// together, which share one buffer of little more than one BDP.
+    #[serde(rename = "bifrostx")]
+    BifrostX(Bifrost),
+    /// Credit-based flow control as InfiniBand has it: nothing is sent that the receiver has
+    /// not said it has room for.
+    Cbfc(Cbfc),
+    /// PFC, and in each end of each long link a relay with memory for a round trip,
+    /// which passes pauses on (SWING, TPDS 2023).
+    Swing(Swing),
     /// None: what does not fit is dropped.
     None,
 }
@@ -281,7 +300,14 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
-            Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) | Self::None => None,
+            Self::Swing(swing) => Some(&swing.pfc),
+            Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
+            Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_)
+            | Self::Cbfc(_)
+            | Self::None => None,
         }
     }
 }
@@ -333,6 +359,13 @@ pub struct Pfc {
     /// When hosts that relay pause their neighbours.
     #[serde(default, skip_serializing_if = "Relay::is_accounts")]
     pub relay: Relay,
+    /// On long links, at both ends. With this table or `gateway`, a device with a long
+    /// link shares no buffer: each of its ingresses and priorities has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long: Option<LinkThresholds>,
+    /// On the other links of devices with a long link, at that end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<LinkThresholds>,
 }
 
 /// How much headroom.
@@ -539,6 +572,8 @@ impl Default for Pfc {
             quanta: defaults::quanta(),
             priorities: None,
             relay: Relay::Accounts,
+            long: None,
+            gateway: None,
         }
     }
 }

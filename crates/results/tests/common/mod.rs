@@ -107,8 +107,16 @@ pub fn plan() -> Plan {
         resume: 50_000,
         resume_offset: 0,
         headroom: Some(Headroom { terms: Vec::new(), total: 12_000 }),
+        pool: None,
     };
-    let lossy = Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None };
+    let lossy = Account {
+        reserve: 0,
+        limit: Limit::Unlimited,
+        resume: 0,
+        resume_offset: 0,
+        headroom: None,
+        pool: None,
+    };
     let lane = |priority, tier, lossless| Lane {
         priority,
         tier,
@@ -194,6 +202,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         plb: None,
         pyrrha: None,
         roots: Vec::new(),
+        grants: Vec::new(),
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

@@ -9,20 +9,26 @@
 
 pub mod bfc;
 pub mod bifrost;
+pub mod cbfc;
 mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;
 pub mod portfc;
 pub mod pyrrha;
+pub mod swing;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
+use bifrost::{Bifrost, BifrostParams};
+use cbfc::{Cbfc, CbfcParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
 use pyrrha::{Pyrrha, PyrrhaParams};
 use tagger::TaggerParams;
 use xoff_kernel::time::Time;
+use xoff_wire::credit::{BLOCK, CreditPacket};
+use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
@@ -47,6 +53,12 @@ pub enum FlowControlParams {
     PortFc(PortFcParams),
     /// Congestion-root flow control.
     Pyrrha(PyrrhaParams),
+    /// Pauses by slots on long links, and PFC on all others.
+    Bifrost(BifrostParams),
+    /// InfiniBand's credits.
+    Cbfc(CbfcParams),
+    /// PFC, and relays in the ends of long links: [`swing`].
+    Swing(PfcParams),
 }
 
 impl FlowControlParams {
@@ -60,15 +72,47 @@ impl FlowControlParams {
             Self::PerFlowQueue(p) => p.response_time,
             Self::PortFc(p) => p.response_time,
             Self::Pyrrha(p) => p.response_time,
+            Self::Bifrost(p) => p.pfc.response_time,
+            Self::Cbfc(p) => p.response_time,
+            Self::Swing(p) => p.response_time,
         }
     }
 
     /// The parameters of PFC, where it (or what rests on it) runs.
     pub fn pfc(&self) -> Option<&PfcParams> {
         match self {
-            Self::Pfc(p) => Some(p),
+            Self::Pfc(p) | Self::Swing(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => None,
+            Self::Bifrost(p) => Some(&p.pfc),
+            Self::None
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_)
+            | Self::Cbfc(_) => None,
+        }
+    }
+
+    /// Whether [`FlowControl::may_leave`] is asked before a packet leaves.
+    pub fn asks_to_leave(&self) -> bool {
+        match self {
+            Self::Cbfc(_) => true,
+            Self::Bifrost(p) => p.tokens.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether [`Device::received`] is counted.
+    pub fn counts_arrivals(&self) -> bool {
+        matches!(self, Self::Cbfc(_) | Self::Bifrost(_))
+    }
+
+    /// Bytes of the cells in which accounts count packets, a power of two: a packet is
+    /// charged whole ones.
+    pub fn cell(&self) -> u32 {
+        match self {
+            Self::Cbfc(_) => BLOCK,
+            _ => 1,
         }
     }
 
@@ -84,7 +128,10 @@ impl FlowControlParams {
     pub fn pause_scope(&self) -> PauseScope {
         match self {
             Self::None => PauseScope::Nothing,
-            Self::Pfc(_) | Self::Tagger(_) => PauseScope::Lane,
+            // Credit that is withheld stops a lane as a pause does.
+            Self::Pfc(_) | Self::Tagger(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Swing(_) => {
+                PauseScope::Lane
+            }
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -96,7 +143,12 @@ impl FlowControlParams {
     /// How the packets of a lane lie in the queues of a port.
     pub fn queueing(&self) -> Queueing {
         match self {
-            Self::None | Self::Pfc(_) | Self::Tagger(_) => Queueing::PerLane,
+            Self::None
+            | Self::Pfc(_)
+            | Self::Tagger(_)
+            | Self::Bifrost(_)
+            | Self::Cbfc(_)
+            | Self::Swing(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -256,6 +308,10 @@ pub enum ControlFrame {
     PortPause(PortPauseFrame),
     /// Names the root of a congestion tree.
     RootPause(RootPauseFrame),
+    /// Grants a slot.
+    Feedback(FeedbackFrame),
+    /// Says how much credit a lane has.
+    Credit(CreditPacket),
 }
 
 impl ControlFrame {
@@ -266,6 +322,8 @@ impl ControlFrame {
             Self::QueuePause(_) => QueuePauseFrame::LENGTH,
             Self::PortPause(_) => PortPauseFrame::LENGTH,
             Self::RootPause(_) => RootPauseFrame::LENGTH,
+            Self::Feedback(_) => FeedbackFrame::LENGTH,
+            Self::Credit(packet) => packet.length(),
         }
     }
 
@@ -282,7 +340,25 @@ impl ControlFrame {
                 }
                 true
             }
-            (Self::Pfc(_) | Self::QueuePause(_) | Self::PortPause(_) | Self::RootPause(_), _) => false,
+            // A later slot's takes the place of an earlier one's.
+            (Self::Feedback(waiting), Self::Feedback(later)) => {
+                *waiting = *later;
+                true
+            }
+            // Counters: what was true later holds for both.
+            (Self::Credit(waiting), Self::Credit(later)) if waiting.lane == later.lane => {
+                *waiting = *later;
+                true
+            }
+            (
+                Self::Pfc(_)
+                | Self::QueuePause(_)
+                | Self::PortPause(_)
+                | Self::RootPause(_)
+                | Self::Feedback(_)
+                | Self::Credit(_),
+                _,
+            ) => false,
         }
     }
 
@@ -298,6 +374,8 @@ impl ControlFrame {
                 Word::Resume => Some(false),
                 Word::Merge { .. } | Word::Release => None,
             },
+            Self::Feedback(_) => None,
+            Self::Credit(_) => None,
         }
     }
 }
@@ -327,6 +405,9 @@ pub trait Device {
     fn pause_queue_for(&mut self, port: u32, lane: u8, queue: u16, root: u32);
     /// Bytes of packets in queue `queue` of `lane` on `port`.
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64;
+    /// Bytes that wait in `lane` of `port` to be sent; as good as without end where the
+    /// host has more to send of its own.
+    fn backlog(&self, port: u32, lane: u8) -> u64;
     /// The device that `port` belongs to.
     fn device_of(&self, port: u32) -> u32;
     /// The `distance`-th port behind the one that a packet stands at, or a queue pair's
@@ -337,12 +418,20 @@ pub trait Device {
     /// The `index`-th port of the device of `port`, in their order, `port` included;
     /// `None` behind the last one.
     fn port_of(&self, port: u32, index: usize) -> Option<u32>;
-    /// The `index`-th port of the device of `port` if that is a host that relays,
-    /// in their order, `port` included; `None` behind the last one, and if it is not.
+    /// The `index`-th port of the device of `port` if that is a relay, or a host that
+    /// relays, in their order, `port` included; `None` behind the last one, and if it
+    /// is neither.
     fn relay_port(&self, port: u32, index: usize) -> Option<u32>;
     /// How many queues of forwarded packets of `lane` on `port` hold something
     /// and are not stopped.
     fn active_queues(&self, port: u32, lane: u8) -> u32;
+    /// Bytes stored of what came in `lane` through `port`, as its account is charged:
+    /// each packet in whole cells ([`FlowControlParams::cell`]).
+    fn stored(&self, port: u32, lane: u8) -> u64;
+    /// Bytes that have ever arrived in `lane` through `port`, each packet in whole
+    /// cells; what was lost on the link is not among them. Kept only where
+    /// [`FlowControlParams::counts_arrivals`] says so.
+    fn received(&self, port: u32, lane: u8) -> u64;
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     /// Over a link that is down nothing is sent.
@@ -379,6 +468,10 @@ pub enum FlowControl {
     PortFc(PortFc),
     /// Congestion-root flow control.
     Pyrrha(Pyrrha),
+    /// Pauses by slots on long links.
+    Bifrost(Bifrost),
+    /// InfiniBand's credits.
+    Cbfc(Cbfc),
 }
 
 impl FlowControl {
@@ -386,7 +479,9 @@ impl FlowControl {
     pub fn new(params: &FlowControlParams, ports: usize, priorities: &[u8]) -> Self {
         match params {
             FlowControlParams::None => Self::None,
-            FlowControlParams::Pfc(params) => Self::Pfc(Pfc::new(*params, ports, priorities)),
+            FlowControlParams::Pfc(params) | FlowControlParams::Swing(params) => {
+                Self::Pfc(Pfc::new(*params, ports, priorities))
+            }
             // The device itself rewrites tags: what is left is PFC on each.
             FlowControlParams::Tagger(params) => Self::Pfc(Pfc::new(params.pfc, ports, priorities)),
             FlowControlParams::Bfc(params) => Self::Bfc(Bfc::new(params, ports, priorities)),
@@ -395,6 +490,8 @@ impl FlowControl {
             }
             FlowControlParams::PortFc(params) => Self::PortFc(PortFc::new(params, ports)),
             FlowControlParams::Pyrrha(params) => Self::Pyrrha(Pyrrha::new(params, ports, priorities)),
+            FlowControlParams::Bifrost(params) => Self::Bifrost(Bifrost::new(params, ports, priorities)),
+            FlowControlParams::Cbfc(params) => Self::Cbfc(Cbfc::new(params, priorities)),
         }
     }
 
@@ -404,8 +501,43 @@ impl FlowControl {
             Self::None | Self::PortFc(_) => 0,
             Self::Pyrrha(pyrrha) => pyrrha.pfc.as_ref().map_or(0, Pfc::timers),
             Self::Pfc(pfc) => pfc.timers(),
+            Self::Bifrost(bifrost) => bifrost.timers(),
             Self::Bfc(bfc) => bfc.timers(),
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
+            Self::Cbfc(cbfc) => cbfc.timers(),
+        }
+    }
+
+    /// Both halves: the run begins. Told once for each port of a link, before anything
+    /// has happened.
+    pub fn begins(&mut self, device: &mut impl Device, port: u32) {
+        match self {
+            Self::Cbfc(cbfc) => cbfc.begins(device, port),
+            Self::Bifrost(bifrost) => bifrost.begins(device, port),
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_) => {}
+        }
+    }
+
+    /// Egress half: the turn of a packet of `size` bytes has come in `lane` of `port`;
+    /// whether it goes now. If not, the scheme has stopped the lane ([`Device::pause`]), and
+    /// will resume it when it may be asked again. If it goes, its transmission begins at
+    /// once. Asked only where [`FlowControlParams::asks_to_leave`] says so, and not of control
+    /// frames.
+    pub fn may_leave(&mut self, device: &mut impl Device, port: u32, lane: u8, size: u32) -> bool {
+        match self {
+            Self::Cbfc(cbfc) => cbfc.may_leave(device, port, lane, size),
+            Self::Bifrost(bifrost) => bifrost.may_leave(device, port, lane, size),
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Pyrrha(_) => true,
         }
     }
 
@@ -413,8 +545,10 @@ impl FlowControl {
     /// admission or a release.
     pub fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
         match self {
-            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => {}
+            // Credit follows what is stored, and needs no threshold: accounts have one for oracles.
+            Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Cbfc(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
+            Self::Bifrost(bifrost) => bifrost.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
                 if let Some(pfc) = &mut pyrrha.pfc {
                     pfc.crossed(device, port, lane, crossing);
@@ -431,7 +565,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.classify(device, packet),
             Self::PortFc(portfc) => portfc.classify(packet),
             Self::Pyrrha(pyrrha) => pyrrha.classify(device, packet),
-            Self::None | Self::Pfc(_) | Self::PerFlowQueue(_) => 0,
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::PerFlowQueue(_) | Self::Cbfc(_) => 0,
         }
     }
 
@@ -442,7 +576,13 @@ impl FlowControl {
     pub fn onward(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
         match self {
             Self::Pyrrha(pyrrha) => pyrrha.onward(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) => 0,
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bifrost(_)
+            | Self::Bfc(_)
+            | Self::PerFlowQueue(_)
+            | Self::PortFc(_)
+            | Self::Cbfc(_) => 0,
         }
     }
 
@@ -454,7 +594,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
             Self::PortFc(portfc) => portfc.enqueued(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.enqueued(device, packet),
-            Self::None | Self::Pfc(_) => {}
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) => {}
         }
     }
 
@@ -466,31 +606,37 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.left(device, packet),
             Self::PortFc(portfc) => portfc.left(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.left(device, packet),
-            Self::None | Self::Pfc(_) => {}
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) => {}
         }
     }
 
     /// Both halves: `frame` arrived at `port` and has taken effect.
     pub fn received(&mut self, device: &mut impl Device, port: u32, frame: &ControlFrame) {
         match (self, frame) {
-            (Self::Pfc(pfc), ControlFrame::Pfc(frame)) => pfc.received(device, port, frame),
+            (Self::Pfc(pfc) | Self::Bifrost(Bifrost { pfc, .. }), ControlFrame::Pfc(frame)) => {
+                pfc.received(device, port, frame);
+            }
             (Self::Bfc(bfc), ControlFrame::QueuePause(frame)) => bfc.lasting.received(device, port, frame),
             (Self::PerFlowQueue(pfq), ControlFrame::QueuePause(frame)) => {
                 pfq.lasting.received(device, port, frame);
             }
             (Self::PortFc(portfc), ControlFrame::PortPause(frame)) => portfc.received(device, port, frame),
             (Self::Pyrrha(pyrrha), ControlFrame::RootPause(frame)) => pyrrha.received(device, port, frame),
+            (Self::Bifrost(bifrost), ControlFrame::Feedback(frame)) => bifrost.fed_back(device, port, frame),
             (Self::Pyrrha(Pyrrha { pfc: Some(pfc), .. }), ControlFrame::Pfc(frame)) => {
                 pfc.received(device, port, frame);
             }
+            (Self::Cbfc(cbfc), ControlFrame::Credit(packet)) => cbfc.received(device, port, packet),
             // A scheme understands its own frames alone.
             (
                 Self::None
                 | Self::Pfc(_)
+                | Self::Bifrost(_)
                 | Self::Bfc(_)
                 | Self::PerFlowQueue(_)
                 | Self::PortFc(_)
-                | Self::Pyrrha(_),
+                | Self::Pyrrha(_)
+                | Self::Cbfc(_),
                 _,
             ) => {}
         }
@@ -503,10 +649,12 @@ impl FlowControl {
         match self {
             Self::None => {}
             Self::Pfc(pfc) => pfc.link_failed(device, port, lane),
+            Self::Bifrost(bifrost) => bifrost.link_failed(device, port, lane),
             Self::Bfc(bfc) => bfc.lasting.link_failed(device, port, lane),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_failed(device, port, lane),
             Self::PortFc(portfc) => portfc.link_failed(device, port, lane),
             Self::Pyrrha(pyrrha) => pyrrha.link_failed(device, port, lane),
+            Self::Cbfc(cbfc) => cbfc.link_failed(device, port, lane),
         }
     }
 
@@ -526,6 +674,8 @@ impl FlowControl {
         match self {
             Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Pyrrha(_) => {}
             Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
+            Self::Bifrost(bifrost) => bifrost.link_recovered(device, port, lane, over, settled),
+            Self::Cbfc(cbfc) => cbfc.link_recovered(device, port, lane),
         }
     }
 
@@ -534,7 +684,7 @@ impl FlowControl {
     pub fn link_reset(&mut self, device: &mut impl Device, port: u32) {
         match self {
             // Both ends of a link forget what went over it when it fails.
-            Self::None | Self::Pfc(_) | Self::Pyrrha(_) => {}
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Pyrrha(_) | Self::Cbfc(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
             Self::PortFc(portfc) => portfc.link_reset(device, port),
@@ -551,8 +701,10 @@ impl FlowControl {
                 }
             }
             Self::Pfc(pfc) => pfc.timer(device, timer),
+            Self::Bifrost(bifrost) => bifrost.timer(device, timer),
             Self::Bfc(bfc) => bfc.timer(device, timer),
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
+            Self::Cbfc(cbfc) => cbfc.timer(device, timer),
         }
     }
 }
@@ -577,6 +729,9 @@ mod notes {
         /// Answers of `onward`, by hop, and of `queue_bytes`, by port.
         pub ways: Vec<Vec<u32>>,
         pub bytes: std::collections::BTreeMap<u32, u64>,
+        /// Answers of `stored` and `received`, by port and lane.
+        pub stored: std::collections::BTreeMap<(u32, u8), u64>,
+        pub received: std::collections::BTreeMap<(u32, u8), u64>,
     }
 
     impl Device for Notes {
@@ -607,6 +762,9 @@ mod notes {
         fn queue_bytes(&self, port: u32, _: u8, _: u16) -> u64 {
             self.bytes.get(&port).copied().unwrap_or(0)
         }
+        fn backlog(&self, _: u32, _: u8) -> u64 {
+            0
+        }
         fn device_of(&self, _: u32) -> u32 {
             0
         }
@@ -626,15 +784,25 @@ mod notes {
         fn active_queues(&self, _: u32, _: u8) -> u32 {
             self.active
         }
+        fn stored(&self, port: u32, lane: u8) -> u64 {
+            self.stored.get(&(port, lane)).copied().unwrap_or(0)
+        }
+        fn received(&self, port: u32, lane: u8) -> u64 {
+            self.received.get(&(port, lane)).copied().unwrap_or(0)
+        }
         fn send_control(&mut self, port: u32, frame: ControlFrame) {
             self.log.push(match frame {
                 ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
+                ControlFrame::Feedback(f) => {
+                    format!("feed {port} {} of {:?}", f.total, f.entries().collect::<Vec<_>>())
+                }
                 ControlFrame::QueuePause(f) => {
                     format!("{} {port} {:?}", if f.pause { "stop" } else { "go" }, f.target)
                 }
                 ControlFrame::PortPause(f) => {
                     format!("{} {port} q{} p{}", if f.pause { "stop" } else { "go" }, f.queue, f.port)
                 }
+                ControlFrame::Credit(f) => format!("credit {port} v{} {} {}", f.lane, f.sent, f.limit),
                 ControlFrame::RootPause(f) => {
                     let root =
                         |r: xoff_wire::root_pause::RootId| format!("{}:{}#{}", r.switch, r.port, r.epoch);

@@ -418,6 +418,17 @@ impl Oracle {
         }
     }
 
+    /// A flow-control packet with credit for a lane takes effect at `port`: what is not
+    /// granted there until the next one comes has the root that it carries.
+    #[cold]
+    pub fn credited(&mut self, port: u32, priority: u8) {
+        if self.effective[usize::from(priority)] == NO_ROOT {
+            self.told.remove(&(port, priority, NONE));
+        } else {
+            self.told(port, priority, NONE);
+        }
+    }
+
     /// A pause begins, for a frame that names port `named` if it is not [`NONE`].
     /// Answers its root, [`NO_ROOT`] if no frame is its cause.
     pub fn pause_begins(&mut self, port: u32, priority: u8, named: u32) -> Root {

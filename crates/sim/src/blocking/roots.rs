@@ -65,6 +65,24 @@ impl Core<'_> {
                     Word::Resume | Word::Release => {}
                 }
             }
+            // Why there is too little room for the largest packet, if there is.
+            ControlFrame::Credit(packet) => {
+                let lane = self.plan.lanes.iter().position(|l| l.priority == packet.lane);
+                if let Some(lane) = lane
+                    && self.accounts[port as usize * self.lanes + lane].over
+                {
+                    roots[usize::from(packet.lane)] = self.root_of_account(port, lane);
+                }
+            }
+            // Likewise, of a slot that is not granted whole.
+            ControlFrame::Feedback(frame) => {
+                for (priority, _) in frame.entries().filter(|_| !frame.whole) {
+                    let lane = self.plan.lanes.iter().position(|l| l.priority == priority);
+                    if let Some(lane) = lane {
+                        roots[usize::from(priority)] = self.root_of_account(port, lane);
+                    }
+                }
+            }
         }
         roots
     }

@@ -1,3 +1,356 @@
-//! Bifrost.
+//! Bifrost (Huang et al., "Minimizing Buffer Utilization for Lossless Inter-DC Links",
+//! 2024): the downstream port of a long link tells its peer in each slot of length T for
+//! how much of it to pause, by what it stores *and* by what it has let go that can still
+//! arrive. So it needs little more than one bandwidth-delay product of buffer, where PFC
+//! needs two.
+//!
+//! Ingress half of a port that grants, at the end of each slot:
+//!
+//! ```text
+//!          ┌───────────────── slot timer (every T) ─────────────────┐
+//!          ▼                                                         │
+//!   L, r read ──► Algorithm 1 (slots.rs): c, p ──► p > 0: processing time (and jitter),
+//!                                                  then PAUSE(p in quanta) ─► wire
+//!                                                  p = 0: nothing is sent
+//! ```
+//!
+//! One frame speaks of all lossless lanes of the port that are to be stopped. Egress half:
+//! that of PFC, each frame replacing the pause that stands (section V). On all other ports
+//! PFC runs whole.
+//!
+//! BifrostX ([`tokens`]) sends tokens instead of pauses, in every slot, for all lossless lanes of
+//! a port together and for each.
+//!
+//! The processing time is what the switch takes from the end of a slot until the frame is
+//! at its MAC (about 1 us, section V); the jitter, uniform up to a bound and drawn for each
+//! frame, is that of the cable and of the switch (section IV-D).
 
 pub mod slots;
+pub mod tokens;
+
+use super::pfc::{Pfc, PfcParams};
+use super::{ControlFrame, Crossing, Device};
+use slots::{Grant, SlotParams, Slots, quanta};
+use tokens::{Leftover, Tokens, of_class};
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_wire::feedback::FeedbackFrame;
+use xoff_wire::pfc::PfcFrame;
+
+/// Parameters of Bifrost and of BifrostX, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BifrostParams {
+    /// PFC: of all ports that do not grant, and the obeying half of those that do.
+    pub pfc: PfcParams,
+    /// What each port grants its peer by, the same for each lossless lane; `None` where it
+    /// runs PFC.
+    pub ports: Vec<Option<SlotParams>>,
+    /// By lane: it is lossless.
+    pub lossless: Vec<bool>,
+    /// From the end of a slot until its frame can be sent, shorter than a slot.
+    pub processing: Time,
+    /// Most that a frame is late beyond that.
+    pub jitter: Time,
+    /// Seed of the jitter.
+    pub seed: u64,
+    /// BifrostX: tokens instead of pauses, and all lossless lanes of a port together.
+    pub tokens: Option<Leftover>,
+}
+
+/// What was seen at the ends of slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotTally {
+    /// Slots.
+    pub slots: u64,
+    /// Those that were granted whole.
+    pub whole: u64,
+    /// Most of L, in bytes.
+    pub most_stored: u64,
+    /// Least of L + F, in bytes.
+    pub least: u64,
+    /// Most of L + F, in bytes.
+    pub most: u64,
+    /// BifrostX: least of Σ c_i − c_max, in bytes.
+    pub least_spread: i64,
+}
+
+/// A port that grants, as an observer sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granting {
+    /// The port.
+    pub port: u32,
+    /// The first of the lanes that are granted together: alone with Bifrost, all lossless
+    /// ones with BifrostX.
+    pub lane: u8,
+    /// What it is set to.
+    pub params: SlotParams,
+    /// What was seen.
+    pub tally: SlotTally,
+}
+
+/// Lanes that are granted together.
+#[derive(Clone, Debug)]
+struct Group {
+    lanes: Vec<u8>,
+    slots: Slots,
+    /// Bytes received until the end of the latest slot.
+    received: u64,
+    /// Bytes of each lane that were stored then.
+    stored: Vec<u64>,
+    tally: SlotTally,
+}
+
+/// A port that grants.
+#[derive(Clone, Debug)]
+struct Granter {
+    port: u32,
+    params: SlotParams,
+    groups: Vec<Group>,
+    /// The frame that is being made.
+    frame: ControlFrame,
+    jitter: Stream,
+    /// BifrostX, as the upstream half of its link.
+    tokens: Option<Tokens>,
+}
+
+/// Bifrost or BifrostX on the ports of a run.
+#[derive(Clone, Debug)]
+pub struct Bifrost {
+    pub(super) pfc: Pfc,
+    priorities: Vec<u8>,
+    processing: Time,
+    jitter: Time,
+    leftover: Option<Leftover>,
+    granters: Vec<Granter>,
+    /// By port: its place among the granters, or [`NONE`].
+    of_port: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Timers of a granter: the slot ends; the frame is made.
+const TIMERS: u32 = 2;
+
+impl Group {
+    fn new(lanes: Vec<u8>, params: SlotParams) -> Self {
+        let tally = SlotTally { least: u64::MAX, least_spread: i64::MAX, ..SlotTally::default() };
+        Self { stored: vec![0; lanes.len()], lanes, slots: Slots::new(params), received: 0, tally }
+    }
+
+    /// Lines 3 to 6.
+    fn slot_ends(&mut self, device: &impl Device, port: u32) -> (Grant, [u64; 8]) {
+        let received = self.lanes.iter().map(|&lane| device.received(port, lane)).sum();
+        let arrived = received - std::mem::replace(&mut self.received, received);
+        let of_slot = self.slots.params().of_slot();
+        let (mut stored, mut each) = (0, [0; 8]);
+        for ((&lane, before), c) in self.lanes.iter().zip(&mut self.stored).zip(&mut each) {
+            let now = device.stored(port, lane);
+            *c = of_class(of_slot, std::mem::replace(before, now), now);
+            stored += now;
+        }
+        let grant = self.slots.ends(stored, arrived);
+        let sum = stored + self.slots.virtual_incoming();
+        let spread = each.iter().sum::<u64>() as i64 - grant.let_go as i64;
+        let t = &mut self.tally;
+        *t = SlotTally {
+            slots: t.slots + 1,
+            whole: t.whole + u64::from(grant.whole),
+            most_stored: t.most_stored.max(stored),
+            least: t.least.min(sum),
+            most: t.most.max(sum),
+            least_spread: t.least_spread.min(spread),
+        };
+        (grant, each)
+    }
+}
+
+impl Bifrost {
+    pub(super) fn new(params: &BifrostParams, ports: usize, priorities: &[u8]) -> Self {
+        let lossless: Vec<u8> =
+            (0u8..).zip(&params.lossless).filter(|(_, lossless)| **lossless).map(|(lane, _)| lane).collect();
+        let groups: Vec<Vec<u8>> = match params.tokens {
+            Some(_) if lossless.is_empty() => Vec::new(),
+            Some(_) => vec![lossless],
+            None => lossless.into_iter().map(|lane| vec![lane]).collect(),
+        };
+        let granters: Vec<Granter> = (0..)
+            .zip(&params.ports)
+            .filter_map(|(port, slots)| slots.map(|slots| (port, slots)))
+            .map(|(port, slots)| Granter {
+                port,
+                params: slots,
+                groups: groups.iter().map(|lanes| Group::new(lanes.clone(), slots)).collect(),
+                frame: ControlFrame::Pfc(PfcFrame::default()),
+                jitter: Stream::new(params.seed, "Bifrost", port.into()),
+                tokens: params.tokens.map(|_| Tokens::new(priorities.len())),
+            })
+            .collect();
+        let mut of_port = vec![NONE; ports];
+        for (i, granter) in granters.iter().enumerate() {
+            of_port[granter.port as usize] = i as u32;
+        }
+        Self {
+            pfc: Pfc::new(params.pfc, ports, priorities),
+            priorities: priorities.to_vec(),
+            processing: params.processing,
+            jitter: params.jitter,
+            leftover: params.tokens,
+            granters,
+            of_port,
+        }
+    }
+
+    /// What was seen, port by port.
+    pub fn seen(&self) -> impl Iterator<Item = Granting> + '_ {
+        self.granters.iter().flat_map(|granter| {
+            granter.groups.iter().filter(|group| group.tally.slots > 0).map(|group| Granting {
+                port: granter.port,
+                lane: group.lanes[0],
+                params: granter.params,
+                tally: group.tally,
+            })
+        })
+    }
+
+    pub(super) fn timers(&self) -> usize {
+        self.pfc.timers() + self.granters.len() * TIMERS as usize
+    }
+
+    /// The granter of `port`, if it grants.
+    fn granter(&self, port: u32) -> Option<usize> {
+        self.of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
+    }
+
+    fn slot_timer(&self, granter: usize) -> u32 {
+        self.pfc.timers() as u32 + granter as u32 * TIMERS
+    }
+
+    /// The first slot of each port ends at another time, within a slot from the start.
+    pub(super) fn begins(&mut self, device: &mut impl Device, port: u32) {
+        let Some(i) = self.granter(port) else { return };
+        let slot = self.granters[i].params.slot;
+        device.arm(self.slot_timer(i), slot - slot / 64 * Time::from(port % 64));
+    }
+
+    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
+        // A port that grants does not wait for thresholds.
+        if self.granter(port).is_none() {
+            self.pfc.crossed(device, port, lane, crossing);
+        }
+    }
+
+    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        let Some(own) = timer.checked_sub(self.pfc.timers() as u32) else {
+            return self.pfc.timer(device, timer);
+        };
+        let i = (own / TIMERS) as usize;
+        if own % TIMERS == 0 { self.slot_ends(device, i) } else { self.send(device, i) }
+    }
+
+    /// Algorithm 1, lines 2 to 8; Algorithm 2.
+    fn slot_ends(&mut self, device: &mut impl Device, i: usize) {
+        let granter = &mut self.granters[i];
+        let mut pause = PfcFrame::default();
+        let mut feedback = FeedbackFrame::default();
+        for group in &mut granter.groups {
+            let (grant, each) = group.slot_ends(device, granter.port);
+            let word = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+            feedback.whole = grant.whole;
+            feedback.total = word(grant.let_go);
+            for (&lane, &c) in group.lanes.iter().zip(&each) {
+                let priority = usize::from(self.priorities[usize::from(lane)]);
+                feedback.enabled |= 1 << priority;
+                feedback.each[priority] = word(c);
+                if !grant.whole {
+                    let stopped = granter.params.stopped(grant);
+                    pause.enabled |= 1 << priority;
+                    pause.quanta[priority] =
+                        u16::try_from(quanta(stopped)).expect("the plan refuses longer slots");
+                }
+            }
+        }
+        let frame = match self.leftover {
+            Some(_) => (feedback.enabled != 0).then_some(ControlFrame::Feedback(feedback)),
+            None => (pause.enabled != 0).then_some(ControlFrame::Pfc(pause)),
+        };
+        device.arm(self.slot_timer(i), device.now() + self.granters[i].params.slot);
+        let Some(frame) = frame else { return };
+        self.granters[i].frame = frame;
+        let late = if self.jitter > 0 { self.granters[i].jitter.below(self.jitter + 1) } else { 0 };
+        match self.processing + late {
+            0 => self.send(device, i),
+            delay => device.arm(self.slot_timer(i) + 1, device.now() + delay),
+        }
+    }
+
+    fn send(&self, device: &mut impl Device, i: usize) {
+        let granter = &self.granters[i];
+        device.send_control(granter.port, granter.frame);
+    }
+
+    /// Algorithm 3.
+    pub(super) fn fed_back(&mut self, device: &mut impl Device, port: u32, frame: &FeedbackFrame) {
+        let Some(i) = self.granter(port) else { return };
+        let (priorities, leftover) = (&self.priorities, self.leftover);
+        let Granter { params, tokens: Some(tokens), .. } = &mut self.granters[i] else { return };
+        let beyond = u128::from(params.margin) * 8 * u128::from(SECOND) / u128::from(params.rate);
+        let slot = params.slot + beyond as Time;
+        let (now, of_slot) = (device.now(), params.of_slot());
+        let queued = |lane: u8| device.backlog(port, lane);
+        let rule: Option<&dyn Fn(u8) -> u64> =
+            if leftover == Some(Leftover::Reserved) { Some(&queued) } else { None };
+        tokens.set(now, slot, of_slot, frame, priorities, rule);
+        for (lane, &priority) in (0u8..).zip(&self.priorities) {
+            if frame.enabled >> priority & 1 == 1 {
+                device.resume(port, lane);
+            }
+        }
+    }
+
+    /// Whether a packet has tokens, which it then takes.
+    pub(super) fn may_leave(&mut self, device: &mut impl Device, port: u32, lane: u8, size: u32) -> bool {
+        let Some(i) = self.granter(port) else { return true };
+        let Some(tokens) = &mut self.granters[i].tokens else { return true };
+        let may = tokens.take(device.now(), lane, size);
+        if !may {
+            device.pause(port, lane);
+        }
+        may
+    }
+
+    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        self.pfc.link_failed(device, port, lane);
+        if let Some(i) = self.granter(port) {
+            device.cancel(self.slot_timer(i));
+            device.cancel(self.slot_timer(i) + 1);
+        }
+    }
+
+    /// Begins afresh with nothing under way: the downstream half says at once what it
+    /// grants, and the upstream half waits until that can have been heard.
+    pub(super) fn link_recovered(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        over: bool,
+        settled: Time,
+    ) {
+        let Some(i) = self.granter(port) else {
+            return self.pfc.link_recovered(device, port, lane, over, settled);
+        };
+        let granter = &mut self.granters[i];
+        for group in granter.groups.iter_mut().filter(|group| group.lanes.contains(&lane)) {
+            group.slots = Slots::silent(granter.params);
+        }
+        match &mut granter.tokens {
+            Some(tokens) => *tokens = Tokens::none(self.priorities.len()),
+            None => {
+                let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
+                let until = settled + frame + self.processing + self.jitter;
+                self.pfc.hold_until(device, port, lane, until);
+            }
+        }
+        device.arm(self.slot_timer(i), device.now());
+    }
+}

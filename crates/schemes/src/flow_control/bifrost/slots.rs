@@ -6,9 +6,9 @@
 //! ```text
 //! L   bytes stored that came through this port           (line 3)
 //! r   bytes received in the slot                         (line 4)
-//! c = clamp(H − L − F, 0, R_s T), in whole packets       (line 10)
+//! c = clamp(H − L − F, 0, R_s T)                         (line 10)
 //! ĉ = max(0, c − max(0, L + F − H)) in every k-th slot   (lines 11–13)
-//! p = T − ĉ / R_s, in whole quanta, rounded up           (line 14)
+//! p = T − ĉ / R_s, in quanta, rounded up                 (line 14)
 //! F ← what was granted for the last RTT + T              (line 15, section IV-A)
 //! ```
 //!
@@ -16,12 +16,28 @@
 //! is none (`bifrost.leak-sign`). c is worked out with the F of the slot before, as
 //! printed: its constants are those of Theorem 1 (`bifrost.order-of-L-and-F`). Where RTT is
 //! no multiple of T, the oldest grant counts as far as its bytes can still arrive.
+//! With these, line 13 never deducts anything: where L + F exceeds H, c is 0 already. The
+//! repair of a leak is what line 10 does by itself once the leaked bytes are in L. (The
+//! printed line without the guard would *raise* grants, up to twofold.) So k has one
+//! effect, the room of k largest packets beyond H.
 //!
 //! *F.* Section IV-A has the downstream port keep the history of its grants; line 15 has
 //! F ← F − r + c, bounded by Δ + R_s T ([`History::Recurrence`]). They differ in what
-//! is granted and not sent: where the upstream can never send its whole grant, since
-//! packets cannot be cut, the recurrence keeps the rest as still to come, and its bound
-//! forgets it too late or too early; a history forgets it as it expires.
+//! is sent and was not granted, and in what is granted and not sent: the recurrence takes
+//! bytes off F that it never counted, and keeps what expired unused until its bound
+//! forgets it.
+//!
+//! *Packets.* Bytes are granted and packets are sent. A window of w that opens for part of
+//! a slot lets packets *begin*: up to R_s w and one largest packet. And its end is the
+//! arrival of the next frame, which may wait for a packet on the wire, and jitters. The
+//! *margin* is the sum of both: it is taken off the window of every slot that is not
+//! granted whole, so that no window sends more than its grant; grants are whole packets; and
+//! a grant within the margin is none. A slot that is granted whole ends with no pause, so
+//! that what the next frame finds on its way counts with the first slot that is not. Then F
+//! is an upper bound to the byte, and L + F ≤ H + margin. Section IV-D has a frame that is
+//! late leak at most one packet, which line 13 repairs; but what leaks is not seen
+//! before it arrives: without the margin every slot of a round trip can leak one
+//! (`bifrost.full-pause-gap` says so of pauses of a whole slot alone).
 
 use std::collections::VecDeque;
 use xoff_kernel::time::{SECOND, Time};
@@ -44,7 +60,8 @@ pub struct SlotParams {
     pub rate: u64,
     /// T.
     pub slot: Time,
-    /// From the sending of a frame until what it lets go has arrived.
+    /// From the end of a slot until the first packet that its frame lets begin can have
+    /// arrived at the latest, in picoseconds: RTT with all that adds to it.
     pub round_trip: Time,
     /// H, in bytes.
     pub buffer: u64,
@@ -53,6 +70,12 @@ pub struct SlotParams {
     /// Grants are rounded down to multiples of this, in bytes: the largest packet; 1 to
     /// leave them as they are.
     pub unit: u64,
+    /// What a window may send beyond its length, in bytes: the packet that has just begun,
+    /// and what passes while the next frame is late.
+    pub margin: u64,
+    /// Grants are bytes that are counted where they are sent, rather than windows: the margin
+    /// belongs to slots that are granted whole alone.
+    pub counted: bool,
     /// How F is kept.
     pub history: History,
 }
@@ -62,29 +85,40 @@ pub struct SlotParams {
 pub struct Grant {
     /// c: bytes that F counts.
     pub granted: u64,
-    /// ĉ: bytes that the upstream port is let send, at most c.
+    /// ĉ: bytes that may be sent.
     pub let_go: u64,
+    /// Everything that passes in the slot may be sent: no pause, no count.
+    pub whole: bool,
 }
 
 /// The downstream half of one port and lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
     params: SlotParams,
-    /// R_s T, in bytes, rounded down to whole packets: the most that is granted.
+    /// R_s T, in bytes: the most that is granted.
     most: u64,
     /// How much of the oldest grant can still arrive, in bytes.
     rest: u64,
     /// Grants, the latest one last: as many as RTT + T has slots, the oldest in part.
     grants: VecDeque<u64>,
+    /// Their sum but for the oldest one.
+    sum: u64,
     /// F by line 15.
     outstanding: u64,
+    /// The latest slot was granted whole: nothing has been said that ends it.
+    open: bool,
     /// Slots so far.
     slots: u64,
 }
 
-/// Bytes that pass at `rate` in `time`, rounded down.
+/// Bytes that pass at `rate` (bits per second) in `time` (picoseconds), rounded down.
 pub fn bytes_in(rate: u64, time: Time) -> u64 {
     (u128::from(rate) * u128::from(time) / (8 * u128::from(SECOND))) as u64
+}
+
+/// Quanta of 512 bit times in which `bytes` pass at line rate, rounded up.
+pub fn quanta(bytes: u64) -> u64 {
+    (8 * bytes).div_ceil(QUANTUM_BITS)
 }
 
 impl SlotParams {
@@ -98,42 +132,54 @@ impl SlotParams {
         bytes_in(self.rate, self.round_trip)
     }
 
-    /// The least H with which Theorem 1 holds: Δ + 2 R_s T (section IV-C.1).
-    pub fn least_buffer(&self) -> u64 {
-        self.bdp() + 2 * self.of_slot()
+    /// How long the upstream port is stopped, as the bytes of line rate that would pass
+    /// meanwhile: R_s p (line 14), with the margin. 0 for a slot that is granted whole.
+    pub fn stopped(&self, grant: Grant) -> u64 {
+        if grant.whole { 0 } else { self.of_slot() - grant.let_go + self.margin }
     }
 
-    /// Quanta of 512 bits that stop the upstream port for the part of a slot in which it
-    /// is not `let_go`, rounded up.
-    pub fn quanta(&self, let_go: u64) -> u64 {
-        (8 * (self.of_slot() - let_go)).div_ceil(QUANTUM_BITS)
+    /// The least H with which Theorem 1 holds: Δ + 2 R_s T (section IV-C.1), and what
+    /// rounding and the margin take.
+    pub fn least_buffer(&self) -> u64 {
+        self.bdp() + 2 * self.of_slot() + self.margin + self.unit - 1
     }
 }
 
 impl Slots {
     /// Before the first slot the upstream port is free to send (`bifrost.F-initial`).
     pub fn new(params: SlotParams) -> Self {
-        let slot = params.of_slot();
+        Self::after(params, params.of_slot(), true)
+    }
+
+    /// Nothing has been granted that could still arrive: the link comes up.
+    pub fn silent(params: SlotParams) -> Self {
+        Self::after(params, 0, false)
+    }
+
+    fn after(params: SlotParams, each: u64, open: bool) -> Self {
         let whole = (params.round_trip / params.slot) as usize + 1;
-        let rest = bytes_in(params.rate, params.round_trip % params.slot);
         Self {
             params,
-            most: slot - slot % params.unit,
-            rest,
-            grants: std::iter::repeat_n(slot, whole + 1).collect(),
-            outstanding: params.bdp() + slot,
+            most: params.of_slot(),
+            rest: bytes_in(params.rate, params.round_trip % params.slot),
+            grants: std::iter::repeat_n(each, whole + 1).collect(),
+            sum: each * whole as u64,
+            outstanding: if open { params.bdp() + params.of_slot() } else { 0 },
+            open,
             slots: 0,
         }
+    }
+
+    /// What it is set to.
+    pub fn params(&self) -> &SlotParams {
+        &self.params
     }
 
     /// F: most bytes that can still arrive in the next RTT + T.
     pub fn virtual_incoming(&self) -> u64 {
         match self.params.history {
             History::Recurrence => self.outstanding,
-            History::Grants => {
-                let oldest = self.grants.front().copied().unwrap_or(0).min(self.rest);
-                oldest + self.grants.iter().skip(1).sum::<u64>()
-            }
+            History::Grants => self.sum + self.grants.front().copied().unwrap_or(0).min(self.rest),
         }
     }
 
@@ -141,17 +187,25 @@ impl Slots {
     pub fn ends(&mut self, stored: u64, received: u64) -> Grant {
         let (params, before) = (&self.params, self.virtual_incoming());
         let room = params.buffer.saturating_sub(stored + before);
-        let granted = room.min(self.most);
-        let granted = granted - granted % params.unit;
-        let excess = (stored + before).saturating_sub(params.buffer);
-        let repairs = self.slots.is_multiple_of(u64::from(params.repair_every));
-        let let_go = if repairs { granted.saturating_sub(excess) } else { granted };
+        let mut grant = Grant { granted: self.most, let_go: self.most, whole: true };
+        if room < self.most {
+            // The open window goes on until the frame is there.
+            let overrun = if self.open { params.margin } else { 0 };
+            let whole = room.saturating_sub(overrun) / params.unit * params.unit;
+            let whole = if params.counted || whole > params.margin { whole } else { 0 };
+            let excess = (stored + before).saturating_sub(params.buffer);
+            let repairs = self.slots.is_multiple_of(u64::from(params.repair_every));
+            let let_go = if repairs { whole.saturating_sub(excess) } else { whole };
+            grant = Grant { granted: whole + overrun, let_go, whole: false };
+        }
+        self.open = grant.whole;
         self.slots += 1;
         self.outstanding =
-            (self.outstanding + granted).saturating_sub(received).min(params.bdp() + params.of_slot());
+            (self.outstanding + grant.granted).saturating_sub(received).min(params.bdp() + params.of_slot());
         self.grants.pop_front();
-        self.grants.push_back(granted);
-        Grant { granted, let_go }
+        self.sum = self.sum + grant.granted - self.grants.front().copied().unwrap_or(0);
+        self.grants.push_back(grant.granted);
+        grant
     }
 }
 
@@ -192,12 +246,19 @@ mod tests {
                 buffer: 2 * d + 2 * t + more,
                 repair_every: 1,
                 unit: 1,
+                margin: 0,
+                counted: false,
                 history,
             };
             Self { slots: Slots::new(params), d, t }
         }
 
-        fn run(mut self, slots: u64, drain: Drain, demand: impl Fn(u64) -> bool) -> Result<(), TestCaseError> {
+        fn run(
+            mut self,
+            slots: u64,
+            drain: Drain,
+            demand: impl Fn(u64) -> bool,
+        ) -> Result<(), TestCaseError> {
             let (d, t, buffer) = (self.d, self.t, self.slots.params.buffer);
             let bound = 2 * d + t;
             // By tick of the upstream port: it may send.
@@ -228,10 +289,10 @@ mod tests {
                 if (tick + 1).is_multiple_of(t) {
                     let grant = self.slots.ends(stored, received);
                     received = 0;
-                    prop_assert_eq!(grant.granted, grant.let_go, "where bytes can be cut nothing leaks");
+                    let stopped = self.slots.params.stopped(grant);
+                    prop_assert_eq!(grant.granted, t - stopped, "where bytes can be cut nothing leaks");
                     // Paused first, then let go.
-                    let pause = t - grant.let_go;
-                    open.extend((0..t).map(|i| i >= pause));
+                    open.extend((0..t).map(|i| i >= stopped));
                     let sum = stored + self.slots.virtual_incoming();
                     prop_assert!(sum <= buffer, "L + F = {sum} > H = {buffer} at {tick}");
                     prop_assert!(sum >= bound, "L + F = {sum} < Δ + RsT = {bound} at {tick}");

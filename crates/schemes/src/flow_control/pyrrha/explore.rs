@@ -127,6 +127,9 @@ impl Device for Net {
     fn queue_bytes(&self, port: u32, _: u8, queue: u16) -> u64 {
         self.bytes(port, queue)
     }
+    fn backlog(&self, _: u32, _: u8) -> u64 {
+        0
+    }
     fn device_of(&self, port: u32) -> u32 {
         PORTS[port as usize].0
     }
@@ -145,6 +148,12 @@ impl Device for Net {
         unreachable!()
     }
     fn active_queues(&self, _: u32, _: u8) -> u32 {
+        unreachable!()
+    }
+    fn stored(&self, _: u32, _: u8) -> u64 {
+        unreachable!()
+    }
+    fn received(&self, _: u32, _: u8) -> u64 {
         unreachable!()
     }
     fn send_control(&mut self, port: u32, frame: ControlFrame) {

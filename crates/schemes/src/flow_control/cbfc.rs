@@ -1,0 +1,305 @@
+//! Credit-based flow control as InfiniBand has it (Architecture Specification vol. 1,
+//! §7.9), on every link and lane: nothing is sent that the receiver has not said it
+//! has room for.
+//!
+//! Credit is counted in blocks of 64 B; a packet takes as many as it touches, and so
+//! much of the receiver's buffer. Each (port, lane) is the sending end of one direction of
+//! its link and the receiving end of the other:
+//!
+//! ```text
+//! sender    FCTBS  blocks sent since the link began
+//!           FCCL   blocks up to which it may send, as the last packet from there said
+//! receiver  ABR    blocks received: those that have come, and those that were lost
+//!           FCCL = ABR + free blocks, at most 2048 more than ABR (12 bits)
+//! ```
+//!
+//! All of them are modulo 4096, or have 64 bits and never wrap (`unlimited`, which the
+//! Bifrost paper calls CBFC-ideal). A packet of b blocks may leave when
+//! (FCCL − (FCTBS + b)) mod 4096 ≤ 2048; then FCTBS ← FCTBS + b.
+//!
+//! The sending half, per (port, lane):
+//!
+//! ```text
+//!           a packet is refused: wanted ← its blocks, pause the lane
+//!   Going ──────────────────────────────────────────────────────► Waiting
+//!     ▲  ◄── FCCL comes, and `wanted` blocks fit: resume ────────────┘ ▲
+//!     │                                                                │
+//!     └ link fails: resume        link recovers: FCTBS, FCCL ← 0, hold ┘
+//! ```
+//!
+//! A lane that waits does so whole, for as many blocks as the packet that was refused
+//! takes: what comes behind it does not overtake it.
+//!
+//! The receiving half has no states. A timer of each (port, lane) sends a flow-control
+//! packet with FCTBS of the one direction and FCCL of the other every `update`, whether or
+//! not anything has changed. (InfiniBand asks for one at least every 65,536 symbol
+//! times, and leaves it to a port to send more.) Ports and lanes begin at phases spread over
+//! the period. When one comes, ABR ← FCTBS: what was lost on the link is room again. As a
+//! packet takes effect a response time after its arrival, when data sent behind it
+//! may have come, ABR never moves back; where there is such a time, one block less is
+//! granted, so that 12 bits tell back from forth.
+//!
+//! A link that begins tells both ends each other's buffers; at the start of a run it has
+//! done so, and a link that recovers does it with its first flow-control packet.
+//!
+//! *No packet is lost.* With f free blocks at the receiver when it says FCCL = ABR + f,
+//! at most f more are sent than it had received then (and those on the way, lost or not,
+//! are in both ABR and FCTBS in the end); blocks free later come on top. So no more
+//! is outstanding and stored than the buffer has, whatever the update's period and the
+//! link's length: these decide throughput alone. See [`full_throughput`].
+
+use super::{ControlFrame, Device, LinkFacts};
+use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_wire::credit::{BLOCK, CreditPacket, Form, MODULUS, MOST};
+
+/// Parameters of credit-based flow control, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CbfcParams {
+    /// The counters' form.
+    pub form: Form,
+    /// By port: blocks that it can store of each lane that comes in by it, at least as many
+    /// as the largest packet takes. Ports behind those listed (the inner ones of slow
+    /// hosts) need no credit.
+    pub buffer: Vec<u64>,
+    /// By port: the same of the port at the other end of its link.
+    pub ahead: Vec<u64>,
+    /// By port: time between two flow-control packets of a lane, above 0.
+    pub update: Vec<Time>,
+    /// By lane: it runs on credit. On others everything may leave, as on InfiniBand's
+    /// lane of management, and what does not fit is dropped.
+    pub lanes: Vec<bool>,
+    /// From the arrival of a flow-control packet until it takes effect.
+    pub response_time: Time,
+}
+
+impl CbfcParams {
+    /// Bytes that a port can store of each lane.
+    pub fn bytes(&self, port: usize) -> u64 {
+        self.buffer[port] * u64::from(BLOCK)
+    }
+}
+
+/// Blocks that a packet of `size` bytes takes.
+pub fn blocks(size: u64) -> u64 {
+    size.div_ceil(u64::from(BLOCK))
+}
+
+/// InfiniBand's longest time between two flow-control packets of a lane, 65,536 symbol
+/// times (vol. 1, §7.9.4), on a link of `rate` bits per second.
+///
+/// A symbol of 8b/10b carries a byte on one of the link's physical lanes, of which there are
+/// four (the width 4x, that of nearly all InfiniBand links): four bytes pass in a
+/// symbol time. So these are 262,144 B at the link's rate, 20.97 us at 100 Gbit/s.
+pub fn longest_update(rate: u64) -> Time {
+    const SYMBOLS: u64 = 65_536;
+    const WIDTH: u64 = 4;
+    serialisation(SYMBOLS * WIDTH, rate).max(1)
+}
+
+/// Blocks of buffer with which a link is never idle for want of credit while its receiver
+/// passes on what comes: with fewer the throughput falls in proportion.
+///
+/// A block is away from the moment its packet's transmission begins until a
+/// flow-control packet that counts it free has taken effect: the packet's own serialisation
+/// and the cable, up to `update` until the next flow-control packet, the largest packet
+/// just begun on that one's wire, its own serialisation, the cable and the response
+/// time. At line rate all of
+///
+/// `2·delay + update + response + (2·largest + flow-control packet) / rate`
+///
+/// is filled with largest packets of whole blocks, one more may be cut by the window's
+/// edge, and one more must fit behind what is left.
+pub fn full_throughput(link: &LinkFacts, update: Time, response_time: Time, form: Form) -> u64 {
+    let control = CreditPacket::new(form, 0, 0, 0).length();
+    let away = 2 * u128::from(link.delay) + u128::from(update) + u128::from(response_time);
+    let bits = away * u128::from(link.rate);
+    let bytes = bits.div_ceil(8 * u128::from(SECOND)) + 2 * u128::from(link.largest) + u128::from(control);
+    let packets = bytes.div_ceil(u128::from(link.largest)) + 2;
+    u64::try_from(packets * u128::from(blocks(link.largest.into()))).unwrap_or(u64::MAX)
+}
+
+/// Most blocks that a receiver can grant at a time.
+pub fn most(form: Form, response_time: Time) -> u64 {
+    match form {
+        Form::Narrow => MOST - u64::from(response_time > 0),
+        Form::Wide => u64::MAX,
+    }
+}
+
+/// Both ends of a (port, lane). Counters are those of the form: below 4096, or of 64 bits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    /// FCTBS.
+    sent: u64,
+    /// FCCL of the neighbour.
+    limit: u64,
+    /// Blocks that the lane waits for; 0 while it goes.
+    wanted: u64,
+    /// ABR less the blocks that the device has counted in: those that were lost, since
+    /// the link began.
+    offset: u64,
+}
+
+/// Credit-based flow control on every port of a run.
+#[derive(Clone, Debug)]
+pub struct Cbfc {
+    params: CbfcParams,
+    /// Priority of each lane, which is the number of its virtual lane.
+    priorities: Vec<u8>,
+    /// By port and lane.
+    ends: Vec<Ends>,
+}
+
+/// `a − b` in the counters of a form.
+fn less(form: Form, a: u64, b: u64) -> u64 {
+    match form {
+        Form::Narrow => a.wrapping_sub(b) % MODULUS,
+        Form::Wide => a.wrapping_sub(b),
+    }
+}
+
+/// `a + b` in the counters of a form.
+fn plus(form: Form, a: u64, b: u64) -> u64 {
+    match form {
+        Form::Narrow => a.wrapping_add(b) % MODULUS,
+        Form::Wide => a.wrapping_add(b),
+    }
+}
+
+impl Cbfc {
+    pub(super) fn new(params: &CbfcParams, priorities: &[u8]) -> Self {
+        let mut ends = vec![Ends::default(); params.buffer.len() * priorities.len()];
+        for (port, &buffer) in params.ahead.iter().enumerate() {
+            for ends in &mut ends[port * priorities.len()..][..priorities.len()] {
+                ends.limit = plus(params.form, 0, buffer.min(most(params.form, params.response_time)));
+            }
+        }
+        Self { params: params.clone(), priorities: priorities.to_vec(), ends }
+    }
+
+    pub(super) fn timers(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The place of (`port`, `lane`), if it runs on credit.
+    fn place(&self, port: u32, lane: u8) -> Option<usize> {
+        let governed = (port as usize) < self.params.buffer.len() && self.params.lanes[usize::from(lane)];
+        governed.then(|| port as usize * self.priorities.len() + usize::from(lane))
+    }
+
+    /// Whether `blocks` more may be sent.
+    fn fits(&self, place: usize, blocks: u64) -> bool {
+        let Ends { sent, limit, .. } = self.ends[place];
+        let form = self.params.form;
+        let rest = less(form, limit, plus(form, sent, blocks));
+        match form {
+            Form::Narrow => rest <= MOST,
+            Form::Wide => rest <= u64::MAX / 2,
+        }
+    }
+
+    /// The run begins: the first flow-control packets are sent at their phases.
+    pub(super) fn begins(&mut self, device: &mut impl Device, port: u32) {
+        for lane in 0..self.priorities.len() as u8 {
+            if let Some(place) = self.place(port, lane) {
+                // The fractions of multiples of the golden ratio lie evenly.
+                let turn = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                let phase = (u128::from(self.params.update[port as usize]) * u128::from(turn)) >> 32;
+                device.arm(place as u32, device.now() + phase as Time);
+            }
+        }
+    }
+
+    /// Sends a flow-control packet, and arms the timer of the next one.
+    fn tell(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let Some(place) = self.place(port, lane) else { return };
+        let form = self.params.form;
+        let free = self.free(device, port, lane).min(most(form, self.params.response_time));
+        let limit = plus(form, self.abr(device, place, port, lane), free);
+        let packet =
+            CreditPacket::new(form, self.priorities[usize::from(lane)], self.ends[place].sent, limit);
+        device.send_control(port, ControlFrame::Credit(packet));
+        device.arm(place as u32, device.now() + self.params.update[port as usize]);
+    }
+
+    /// Blocks that the port could store of the lane now.
+    fn free(&self, device: &impl Device, port: u32, lane: u8) -> u64 {
+        let stored = blocks(device.stored(port, lane));
+        let buffer = self.params.buffer[port as usize];
+        assert!(stored <= buffer, "credit keeps within the buffer: {stored} blocks of {buffer}");
+        buffer - stored
+    }
+
+    /// ABR.
+    fn abr(&self, device: &impl Device, place: usize, port: u32, lane: u8) -> u64 {
+        plus(self.params.form, blocks(device.received(port, lane)), self.ends[place].offset)
+    }
+
+    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        let lanes = self.priorities.len() as u32;
+        self.tell(device, timer / lanes, (timer % lanes) as u8);
+    }
+
+    pub(super) fn may_leave(&mut self, device: &mut impl Device, port: u32, lane: u8, size: u32) -> bool {
+        let Some(place) = self.place(port, lane) else { return true };
+        let blocks = blocks(size.into());
+        if self.fits(place, blocks) {
+            self.ends[place].sent = plus(self.params.form, self.ends[place].sent, blocks);
+            return true;
+        }
+        self.ends[place].wanted = blocks;
+        device.pause(port, lane);
+        false
+    }
+
+    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, packet: &CreditPacket) {
+        let Some(lane) = self.priorities.iter().position(|&p| p == packet.lane) else { return };
+        let lane = lane as u8;
+        let Some(place) = self.place(port, lane) else { return };
+        let form = self.params.form;
+        let known = self.abr(device, place, port, lane);
+        let lost = less(form, packet.sent, known);
+        let half = if form == Form::Narrow { MODULUS / 2 } else { 1 << 63 };
+        let ends = &mut self.ends[place];
+        // Without a response time nothing has come since, and ABR is never ahead.
+        if lost < half || self.params.response_time == 0 {
+            ends.offset = plus(form, ends.offset, lost);
+        }
+        ends.limit = packet.limit;
+        let wanted = ends.wanted;
+        if wanted > 0 && self.fits(place, wanted) {
+            self.ends[place].wanted = 0;
+            device.resume(port, lane);
+        }
+    }
+
+    /// Both ends forget.
+    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let Some(place) = self.place(port, lane) else { return };
+        device.cancel(place as u32);
+        self.ends[place].wanted = 0;
+        device.resume(port, lane);
+    }
+
+    /// The link begins anew: nothing is sent until the neighbour has said how much may be.
+    pub(super) fn link_recovered(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let Some(place) = self.place(port, lane) else { return };
+        let counted = plus(self.params.form, blocks(device.received(port, lane)), 0);
+        self.ends[place] = Ends { sent: 0, limit: 0, wanted: 1, offset: less(self.params.form, 0, counted) };
+        device.hold(port, lane);
+        self.tell(device, port, lane);
+    }
+
+    /// Blocks that `lane` waits for at `port`; 0 if it does not. For oracles.
+    pub fn wanted(&self, port: u32, lane: u8) -> u64 {
+        self.place(port, lane).map_or(0, |place| self.ends[place].wanted)
+    }
+
+    /// Blocks that `port` can store of each lane. For oracles.
+    pub fn buffer(&self, port: u32) -> u64 {
+        self.params.buffer.get(port as usize).copied().unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;
