@@ -47,9 +47,10 @@ fn first_cells(text: &str, head: &str) -> Vec<String> {
     found
 }
 
-/// Every word of the code spans of a text.
+/// Every word of the code spans of a text; what has dashes counts whole and in parts.
 fn words(text: &str) -> BTreeSet<&str> {
-    text.lines().flat_map(spans).flat_map(|s| s.split(|c: char| !c.is_alphanumeric() && c != '_')).collect()
+    let split = |s: &'_ str, dash: char| s.split(move |c: char| !c.is_alphanumeric() && c != '_' && c != dash);
+    text.lines().flat_map(spans).flat_map(|s| split(s, '-').chain(split(s, '_'))).collect()
 }
 
 /// The keys of every object in a value, nested ones included.
