@@ -49,8 +49,9 @@ fn first_cells(text: &str, head: &str) -> Vec<String> {
 
 /// Every word of the code spans of a text; what has dashes counts whole and in parts.
 fn words(text: &str) -> BTreeSet<&str> {
-    let split = |s: &'_ str, dash: char| s.split(move |c: char| !c.is_alphanumeric() && c != '_' && c != dash);
-    text.lines().flat_map(spans).flat_map(|s| split(s, '-').chain(split(s, '_'))).collect()
+    let part = |c: char| !c.is_alphanumeric() && c != '_';
+    let whole = |c: char| part(c) && c != '-';
+    text.lines().flat_map(spans).flat_map(|s| s.split(part).chain(s.split(whole))).collect()
 }
 
 /// The keys of every object in a value, nested ones included.
