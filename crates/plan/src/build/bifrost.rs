@@ -172,10 +172,13 @@ pub(super) fn account(
     let headroom = match keys.spare {
         Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
         None => {
-            let terms = vec![
+            let mut terms = vec![
                 ("packets just begun", u64::from(keys.repair_every) * largest),
                 ("a frame that is late", bytes_in(p.rate, late)),
             ];
+            if counted(cx) {
+                terms.push(("a packet ahead of its tokens", largest));
+            }
             Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
         }
     };
