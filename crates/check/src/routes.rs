@@ -228,12 +228,12 @@ pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     Some((Wait { port: from.0, lane: from.1, part }, Wait { port: to.0, lane: to.1, part }))
 }
 
-/// Waits that hosts pass on: where a host pauses what comes in by all other ports
+/// Waits that hosts and relays pass on: where one pauses what comes in by all other ports
 /// while one of its ports is paused, what comes in waits for that port, whether or
 /// not a packet goes from the one to the other.
 pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     let mut waits = Vec::new();
-    for host in plan.topology.hosts().filter(|&h| plan.passes_pauses_on(h)) {
+    for host in plan.passing_on() {
         let ports = plan.relay_ports(host);
         for (&into, &out) in ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b))) {
             let from = plan.topology.ports[into as usize].peer;

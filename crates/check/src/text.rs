@@ -164,7 +164,7 @@ fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
 fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
     writeln!(out, "  {} -> {}", wait(&edge.from), wait(&edge.to))?;
     if edge.passed_on {
-        writeln!(out, "    the host between passes pauses on")?;
+        writeln!(out, "    the device between passes pauses on")?;
     }
     for route in edge.closed_by.iter().take(LISTED) {
         let what = match (route.packets, route.path.is_empty()) {

@@ -206,9 +206,9 @@ pub fn compare(
     })
 }
 
-/// Hosts that pass pauses on: what comes in by one port waits for all others.
+/// Hosts and relays that pass pauses on: what comes in by one port waits for all others.
 fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
-    for host in plan.topology.hosts().filter(|&host| plan.passes_pauses_on(host)) {
+    for host in (0..plan.topology.nodes.len() as u32).filter(|&node| plan.passes_pauses_on(node)) {
         for &into in plan.relay_ports(host) {
             for &out in plan.relay_ports(host).iter().filter(|&&out| out != into) {
                 for lane in 0..plan.lanes.len() as u8 {

@@ -138,6 +138,10 @@ pub struct Topology {
     pub cube: Option<Cube>,
     /// Set where the nodes are laid out as a torus.
     pub torus: Option<Torus>,
+    /// How many relays there are, the last ones of the nodes: devices with two
+    /// ports, port 0 towards a switch and port 1 towards the relay at the other end
+    /// of a long link. What comes in by one port leaves by the other.
+    pub relays: u32,
 }
 
 impl Topology {
@@ -175,6 +179,61 @@ impl Topology {
         for end in [port, self.ports[port as usize].peer] {
             self.ports[end as usize].long = true;
         }
+    }
+
+    /// Puts a relay into each end of each long link, in the order of the links'
+    /// ports: `RELAY.0` at the end of the first one's first port, `RELAY.1` at the
+    /// other, and so on. A port that led over a long link keeps its number and leads
+    /// to its relay now, over a cable with the link's rate and this `delay`, which is
+    /// not long and loses nothing; the link between the two relays is what the long
+    /// link was. Relays have the last numbers of nodes and ports.
+    ///
+    /// # Errors
+    /// The name of a relay that is the name of a node.
+    pub fn insert_relays(&mut self, delay: Time) -> Result<(), String> {
+        let ends = (0..self.ports.len() as PortId).filter(|&p| {
+            let port = &self.ports[p as usize];
+            port.long && p < port.peer
+        });
+        for near in ends.collect::<Vec<_>>() {
+            let Port { rate, delay: long, loss, peer: far, .. } = self.ports[near as usize];
+            let relays = [near, far].map(|switch| {
+                let name = format!("RELAY.{}", self.relays);
+                if self.find(&name).is_some() {
+                    return Err(name);
+                }
+                self.relays += 1;
+                let node = self.add(name, NodeKind::Switch);
+                let port = self.ports.len() as PortId;
+                self.ports.push(Port { node, peer: switch, index: 0, rate, delay, long: false, loss: 0.0 });
+                self.nodes[node as usize].ports.push(port);
+                let end = &mut self.ports[switch as usize];
+                *end = Port { peer: port, delay, long: false, loss: 0.0, ..end.clone() };
+                Ok(node)
+            });
+            let [a, b] = relays;
+            let (port, _) = self.link(a?, b?, LinkSpec { rate: Bandwidth(rate), delay: Span(long) });
+            self.set_long(port);
+            self.set_loss(port, loss);
+        }
+        Ok(())
+    }
+
+    /// The long links that join `a` and `b` by way of relays, in the order of the ports
+    /// of `a`: of each, the port of the relay that is nearer to `a`.
+    pub fn relayed(&self, a: NodeId, b: NodeId) -> Vec<PortId> {
+        let long = |&port: &PortId| {
+            let near = self.neighbour(port);
+            let long = *self.nodes[near as usize].ports.get(1).filter(|_| self.is_relay(near))?;
+            let far = self.neighbour(long);
+            (self.is_relay(far) && self.neighbour(self.nodes[far as usize].ports[0]) == b).then_some(long)
+        };
+        self.nodes[a as usize].ports.iter().filter_map(long).collect()
+    }
+
+    /// Whether `node` is a relay in the end of a long link.
+    pub fn is_relay(&self, node: NodeId) -> bool {
+        node as usize + self.relays as usize >= self.nodes.len()
     }
 
     /// Sets the probability (0 to 1) that a frame is lost on the link of `port`.

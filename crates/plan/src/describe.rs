@@ -47,8 +47,17 @@ pub fn describe(loaded: &Loaded) -> String {
 
 fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "nodes")?;
-    for (kind, what) in [(NodeKind::Host, ["host", "hosts"]), (NodeKind::Switch, ["switch", "switches"])] {
-        let of: Vec<&Node> = plan.topology.nodes.iter().filter(|n| n.kind == kind).collect();
+    let (others, relays) =
+        plan.topology.nodes.split_at(plan.topology.nodes.len() - plan.topology.relays as usize);
+    for (nodes, kind, what) in [
+        (others, NodeKind::Host, ["host", "hosts"]),
+        (others, NodeKind::Switch, ["switch", "switches"]),
+        (relays, NodeKind::Switch, ["relay", "relays"]),
+    ] {
+        if what[0] == "relay" && nodes.is_empty() {
+            continue;
+        }
+        let of: Vec<&Node> = nodes.iter().filter(|n| n.kind == kind).collect();
         let names: Vec<&str> = of.iter().map(|n| n.name.as_str()).collect();
         let mut ports: Vec<usize> = of.iter().map(|n| outer_ports(plan, n).count()).collect();
         ports.sort_unstable();
@@ -196,7 +205,7 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     }
 }
 
-/// What is not the default: IRN's windows and timeouts, and the congestion control.
+/// What is not the default: windows and timeouts of IRN and TCP, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     if let TransportKind::Irn { intra, inter } = &plan.transport.kind {
         writeln!(out, "transport: irn (selective repeat)")?;
@@ -215,6 +224,21 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
                 Span(timeouts.high)
             )?;
         }
+    }
+    if let TransportKind::TcpNewReno(tcp) = &plan.transport.kind {
+        let receive = match tcp.receive_window {
+            u32::MAX => "unlimited".to_string(),
+            packets => format!("{} at most", count(packets.into(), "packet")),
+        };
+        writeln!(
+            out,
+            "transport: tcp-newreno (initial window {}, receive window {receive};\n  \
+             timeout {} at first, then {} to {})",
+            count(tcp.initial_window.into(), "packet"),
+            Span(tcp.initial_rto),
+            Span(tcp.min_rto),
+            Span(tcp.max_rto)
+        )?;
     }
     congestion::describe(out, plan)?;
     Ok(())
@@ -270,10 +294,22 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         FlowControlParams::None => "none".to_string(),
         FlowControlParams::Pfc(p) => {
             let relay = match p.relay {
-                Relay::Accounts => "",
+                Relay::Accounts | Relay::Mirror { .. } => "",
                 Relay::Blind => ", hosts pass pauses on",
             };
             format!("pfc ({} quanta, response time {}{relay})", p.quanta, Span(p.response_time))
+        }
+        FlowControlParams::Swing(p) => {
+            let hold = match p.relay {
+                Relay::Mirror { hold } => hold,
+                Relay::Accounts | Relay::Blind => 0,
+            };
+            format!(
+                "swing (relays pass pauses on at once, and their ends {} later; {} quanta, response time {})",
+                Span(hold),
+                p.quanta,
+                Span(p.response_time)
+            )
         }
         FlowControlParams::Tagger(p) => {
             let shown = |n: u8| if n < 8 { n.to_string() } else { "8 or more".to_string() };

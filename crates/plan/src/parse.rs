@@ -2,12 +2,12 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{Bifrost, FlowControl, Pfc, Scenario, Tagger, Traffic};
+use crate::scenario::{Bifrost, FlowControl, Pfc, Scenario, Swing, Tagger, Traffic};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     "topology",
     "routing",
     "switch",
@@ -20,6 +20,7 @@ const TABLES: [&str; 19] = [
     "flow_control",
     "transport",
     "irn",
+    "tcp-newreno",
     "dcqcn",
     "timely",
     "hpcc",
@@ -42,8 +43,19 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 10] =
-    ["pfc", "tagger", "bfc", "per-flow-queue", "portfc", "pyrrha", "bifrost", "bifrostx", "cbfc", "none"];
+const SCHEMES: [&str; 11] = [
+    "pfc",
+    "tagger",
+    "bfc",
+    "per-flow-queue",
+    "portfc",
+    "pyrrha",
+    "bifrost",
+    "bifrostx",
+    "cbfc",
+    "swing",
+    "none",
+];
 
 /// Those of Bifrost and of BifrostX.
 const BIFROST: [&str; 24] = [
@@ -74,7 +86,7 @@ const BIFROST: [&str; 24] = [
 ];
 
 /// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 10] = [
+const KEYS: [(&str, &[&str]); 11] = [
     (
         "pfc",
         &[
@@ -151,6 +163,29 @@ const KEYS: [(&str, &[&str]); 10] = [
     ("bifrost", &BIFROST),
     ("bifrostx", &BIFROST),
     ("cbfc", &["buffer", "long_buffer", "gateway_buffer", "update", "unlimited", "response_time"]),
+    (
+        "swing",
+        &[
+            "relay_buffer",
+            "relay_limit",
+            "relay_xoff",
+            "relay_xon",
+            "relay_delay",
+            "xoff",
+            "xon",
+            "alpha",
+            "xon_offset",
+            "cap",
+            "reserve",
+            "headroom",
+            "response_time",
+            "quanta",
+            "priorities",
+            "relay",
+            "long",
+            "gateway",
+        ],
+    ),
     ("none", &[]),
 ];
 
@@ -203,6 +238,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         flow_control,
         transport: table(doc, "transport")?,
         irn: doc.read_documented("irn", &[])?,
+        tcp_newreno: doc.read_documented("tcp-newreno", &[])?,
         dcqcn: doc.read_documented("dcqcn", &[])?,
         timely: doc.read_documented("timely", &[])?,
         hpcc: doc.read_documented("hpcc", &[])?,
@@ -313,6 +349,10 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
             let (keys, pfc) = with_pfc(doc, own, &passed)?;
             let both = Bifrost { keys, pfc };
             if scheme == "bifrost" { FlowControl::Bifrost(both) } else { FlowControl::BifrostX(both) }
+        }
+        "swing" => {
+            let (relays, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Swing(Swing { relays, pfc })
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {

@@ -92,10 +92,13 @@ impl Plan {
         (high != other).then_some(if path == high { other } else { high })
     }
 
-    /// The ports of `node` between which it relays, if it is a host that does so;
-    /// else none. (The inner ports of a slow host lead nowhere.)
+    /// The ports of `node` between which it relays, if it is a relay in a long link,
+    /// or a host that does so; else none. (The inner ports of a slow host lead nowhere.)
     pub fn relay_ports(&self, node: NodeId) -> &[PortId] {
         let n = &self.topology.nodes[node as usize];
+        if self.topology.is_relay(node) {
+            return &n.ports;
+        }
         if !self.topology.relay_hosts || n.kind != NodeKind::Host {
             return &[];
         }
@@ -103,11 +106,20 @@ impl Plan {
         &n.ports[..own]
     }
 
-    /// Whether `node` is a host that passes on the pauses it gets ([`Relay::Blind`]):
-    /// while one of its ports is paused, it pauses what comes in by all others.
+    /// Whether `node` passes on the pauses it gets, as a host ([`Relay::Blind`]) or as
+    /// a relay in a long link ([`Relay::Mirror`]): while one of its ports is paused, it
+    /// pauses what comes in by all others.
     pub fn passes_pauses_on(&self, node: NodeId) -> bool {
-        matches!(&self.flow_control, FlowControlParams::Pfc(p) if p.relay == Relay::Blind)
-            && !self.relay_ports(node).is_empty()
+        match self.flow_control.pfc().map(|pfc| pfc.relay) {
+            Some(Relay::Blind) => !self.relay_ports(node).is_empty(),
+            Some(Relay::Mirror { .. }) => self.topology.is_relay(node),
+            Some(Relay::Accounts) | None => false,
+        }
+    }
+
+    /// The nodes that do so, in order.
+    pub fn passing_on(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.topology.nodes.len() as NodeId).filter(|&node| self.passes_pauses_on(node))
     }
 
     /// The lane that a packet of `lane` goes on in at a device that it came to

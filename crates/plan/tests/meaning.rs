@@ -12,6 +12,7 @@ use xoff_schemes::congestion_control::dcqcn::Reaction;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
 use xoff_schemes::transport::irn::Timeouts;
+use xoff_schemes::transport::newreno::NewRenoParams;
 
 const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 4\n\
                     link = { rate = \"100Gbps\", delay = \"1us\" }\n";
@@ -652,6 +653,46 @@ fn hpcc_counts_the_devices_of_a_route() {
     assert_eq!(set(&[LINE, FLOW, slow], &on).plan.receivers.len(), 1);
 }
 
+/// TCP's parameters: the RFCs' defaults, the receive window in packets, and an upper
+/// bound of the timeout that the defaults of the others do not exceed.
+#[test]
+fn tcp_has_the_values_of_its_rfcs() {
+    let params = |overrides: &[(&str, &str)]| {
+        let mut all = vec![("transport.kind", "tcp-newreno")];
+        all.extend(overrides);
+        let transport = set(&[LINE, FLOW], &all).plan.transport;
+        let TransportKind::TcpNewReno(params) = transport.kind else { panic!("tcp") };
+        assert_eq!((transport.ack_every, transport.window, transport.rto), (1, None, params.max_rto));
+        params
+    };
+    let second = 1_000_000_000_000;
+    let defaults = NewRenoParams {
+        smss: 1_000,
+        initial_window: 10,
+        receive_window: u32::MAX,
+        initial_rto: second,
+        min_rto: second,
+        max_rto: 60 * second,
+    };
+    assert_eq!(params(&[]), defaults);
+    assert_eq!(params(&[("transport.window", "20999B")]).receive_window, 20);
+    let own = [
+        ("transport.mtu", "1460B"),
+        ("tcp-newreno.initial_window", "3"),
+        ("tcp-newreno.min_rto", "200us"),
+        ("tcp-newreno.max_rto", "40ms"),
+    ];
+    let expected = NewRenoParams {
+        smss: 1_460,
+        initial_window: 3,
+        initial_rto: second / 25,
+        min_rto: second / 5_000,
+        max_rto: second / 25,
+        ..defaults
+    };
+    assert_eq!(params(&own), expected);
+}
+
 /// What belongs to the transport or congestion control that the run does not have is named.
 #[test]
 fn keys_of_other_transports_are_named() {
@@ -660,6 +701,11 @@ fn keys_of_other_transports_are_named() {
     };
     assert_eq!(keys(&[("irn.few", "2"), ("dcqcn.gain", "0.1")]), ["irn.few", "dcqcn.gain"]);
     assert_eq!(keys(&[("transport.kind", "irn"), ("transport.rto", "1ms")]), ["transport.rto"]);
+    let tcp = ("transport.kind", "tcp-newreno");
+    assert_eq!(keys(&[tcp]), [""; 0]);
+    assert_eq!(keys(&[tcp, ("transport.rto", "1ms"), ("irn.few", "2")]), ["irn.few", "transport.rto"]);
+    assert_eq!(keys(&[("tcp-newreno.min_rto", "1ms")]), ["tcp-newreno.min_rto"]);
+    assert_eq!(keys(&[tcp, ("tcp-newreno.initial_rto", "1us")]), ["tcp-newreno.initial_rto"]);
     let on = ("transport.congestion_control", "dcqcn");
     assert_eq!(
         keys(&[on, ("dcqcn.cnp_size", "64B"), ("dcqcn.cnp_priority", "5")]),

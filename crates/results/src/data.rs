@@ -13,7 +13,7 @@ use crate::pyrrha;
 use crate::statistics;
 use crate::summary::pause_length;
 use parquet::errors::Result;
-use xoff_net::topology::PortId;
+use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
 use xoff_sim::outcome::{FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
 
@@ -316,9 +316,10 @@ fn accounts(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Co
 fn nodes(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
     let nodes = &plan.topology.nodes[range.clone()];
     let buffers = &plan.buffers[range.clone()];
+    let kind = |node: usize| kind_name(&plan.topology, node as NodeId).to_string();
     vec![
         ("node", Column::Text(nodes.iter().map(|n| n.name.clone()).collect())),
-        ("kind", Column::Text(nodes.iter().map(|n| kind_name(n.kind).to_string()).collect())),
+        ("kind", Column::Text(range.clone().map(kind).collect())),
         ("buffer", Column::Int(buffers.iter().map(|b| b.total).collect())),
         ("shared", Column::Int(buffers.iter().map(|b| b.shared).collect())),
         ("buffer_peak", Column::Int(outcome.buffer_peaks[range].to_vec())),

@@ -7,6 +7,7 @@
 //! depends on the clock, except the wall time in `manifest.json`.
 
 pub mod ate;
+pub mod bifrost;
 pub mod blocking;
 pub mod columns;
 pub mod data;

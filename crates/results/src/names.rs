@@ -68,12 +68,14 @@ pub fn network(plan: &Plan) -> String {
         .into_iter()
         .map(|(rate, n)| format!("{} of {}", human::counted(n, "link"), human::rate(rate as f64)))
         .collect();
-    let switches = match kind(NodeKind::Switch) {
+    let relays = u64::from(topology.relays);
+    let switches = match kind(NodeKind::Switch) - relays {
         1 => "1 switch".into(),
         n => format!("{} switches", human::count(n)),
     };
     let hosts = human::counted(kind(NodeKind::Host), "host");
-    format!("{hosts}, {switches}, {}", human::listed(&links))
+    let relays = if relays > 0 { format!(" and {}", human::counted(relays, "relay")) } else { String::new() };
+    format!("{hosts}, {switches}{relays}, {}", human::listed(&links))
 }
 
 /// The flow control as scenarios call it.
@@ -82,6 +84,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::None => "none",
         FlowControlParams::Pfc(_) => "pfc",
         FlowControlParams::Tagger(_) => "tagger",
+        FlowControlParams::Swing(_) => "swing",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",
         FlowControlParams::Bifrost(p) if p.tokens.is_some() => "bifrostx",
@@ -97,6 +100,7 @@ pub fn transport(plan: &Plan) -> &'static str {
     match plan.transport.kind {
         TransportKind::GoBackN => "go-back-n",
         TransportKind::Irn { .. } => "irn",
+        TransportKind::TcpNewReno(_) => "tcp-newreno",
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::names;
 use xoff_kernel::time::Time;
-use xoff_net::topology::{NodeKind, PortId};
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::plan::Plan;
 
 /// Devices, links, priorities and traffic of a plan.
@@ -80,10 +80,11 @@ pub struct TrafficEntry {
     pub bytes: u64,
 }
 
-/// A node kind as files spell it.
-pub fn kind_name(kind: NodeKind) -> &'static str {
-    match kind {
+/// What a node is, as files spell it: a relay is one in the end of a long link.
+pub fn kind_name(topology: &Topology, node: NodeId) -> &'static str {
+    match topology.nodes[node as usize].kind {
         NodeKind::Host => "host",
+        NodeKind::Switch if topology.is_relay(node) => "relay",
         NodeKind::Switch => "switch",
     }
 }
@@ -109,9 +110,10 @@ pub fn network(plan: &Plan) -> Network {
             .nodes
             .iter()
             .zip(&plan.buffers)
-            .map(|(node, buffer)| NodeEntry {
+            .zip(0..)
+            .map(|((node, buffer), id)| NodeEntry {
                 name: node.name.clone(),
-                kind: kind_name(node.kind),
+                kind: kind_name(topology, id),
                 buffer: buffer.total,
                 shared: buffer.shared,
             })

@@ -141,6 +141,9 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                 };
                 let portfc = matches!(plan.flow_control, FlowControlParams::PortFc(_));
                 let help = match (portfc, table) {
+                    _ if plan.topology.is_relay(node) => {
+                        format!("Raise flow_control.relay_buffer by {short} or more.")
+                    }
                     (true, "host") => {
                         "Under PortFC hosts pause nobody. Raise host.buffer, serve relays first \
                          (flow_control.relay_queue), or slow senders down (transport.congestion_control)."
@@ -196,6 +199,11 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
         return "Raise flow_control.headroom.".into();
     };
     let port = &plan.topology.ports[ingress as usize];
+    if port.long && plan.topology.is_relay(port.node) {
+        return "Raise flow_control.relay_buffer, or choose flow_control.relay_limit further below it (xoff \
+                topo warns where a relay is not lossless)."
+            .into();
+    }
     let link = LinkFacts { rate: port.rate, delay: port.delay, largest: plan.packet.largest() };
     let needed = headroom(&link, pfc.response_time).total;
     if size < needed {

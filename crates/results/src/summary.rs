@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 
 use crate::ate::{self, AteSummary};
+use crate::bifrost::{self, BifrostSummary};
 use crate::blocking::{self, BlockingSummary};
 use crate::names;
 use crate::notes::{self, Note};
@@ -56,6 +57,8 @@ pub struct Summary {
     pub plb: Option<PlbSummary>,
     /// Roots and isolation queues; null without Pyrrha.
     pub pyrrha: Option<PyrrhaSummary>,
+    /// What long links were granted; null without Bifrost and BifrostX.
+    pub bifrost: Option<BifrostSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -278,6 +281,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         ate: ate::summarise(plan, outcome),
         plb: plb::summarise(plan, outcome),
         pyrrha: pyrrha::summarise(plan, outcome),
+        bifrost: bifrost::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),

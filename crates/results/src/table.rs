@@ -1,6 +1,7 @@
 //! Text for people: aligned, at most [`WIDTH`] columns, without colour.
 
 use crate::ate;
+use crate::bifrost;
 use crate::blocking;
 use crate::human;
 use crate::notes::{Level, Note};
@@ -203,6 +204,9 @@ fn totals(s: &Summary) -> String {
     }
     if let Some(summary) = &s.pyrrha {
         row("roots", pyrrha::row(summary));
+    }
+    if let Some(summary) = &s.bifrost {
+        row("grants", bifrost::row(summary));
     }
     let peaks = [
         ("buffer", &s.peaks.buffer),

@@ -105,7 +105,7 @@ impl Core<'_> {
     #[inline(never)]
     pub fn echo_marks(&mut self, id: u32) {
         let packet = &mut self.packets[id];
-        if packet.kind == Kind::Nack && !self.irn_receivers.is_empty() {
+        if packet.kind == Kind::Nack && !self.selective_receivers.is_empty() {
             return;
         }
         let echo = &mut self.echoes[packet.flow as usize];
@@ -121,7 +121,7 @@ impl Core<'_> {
         let flow = packet.flow;
         let sender = &self.senders[flow as usize].transport;
         let labelled = &mut self.labelled[flow as usize];
-        let known = packet.kind != Kind::Nack || self.irn_senders.is_empty();
+        let known = packet.kind != Kind::Nack || self.selective_senders.is_empty();
         let answer = Answer {
             news: sender.una - labelled.acknowledged,
             marked: if known { packet.told() } else { 0 },

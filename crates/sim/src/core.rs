@@ -9,13 +9,13 @@ use crate::critical::Record;
 use crate::faults::Faults;
 use crate::first_hop::{self, Source};
 use crate::host::{ReceiverState, SenderState};
-use crate::irn::IrnSender;
 use crate::leaves::{Leaves, Newcomer};
 use crate::observe::Observed;
 use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::partition::Partition;
 use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
+use crate::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::telemetry::{Parcel, Telemetry};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
@@ -26,7 +26,6 @@ use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 use xoff_schemes::flow_control::tagger::Tags;
 use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Onward, Target, Word};
-use xoff_schemes::transport::irn;
 
 /// How many events ahead of the current one what it names is fetched …
 const FETCH_FIRST: usize = 10;
@@ -132,9 +131,9 @@ pub struct Core<'a> {
     cell_mask: u32,
     pub senders: Vec<SenderState>,
     pub receivers: Vec<ReceiverState>,
-    /// By flow; empty unless the transport is IRN.
-    pub irn_senders: Vec<IrnSender>,
-    pub irn_receivers: Vec<irn::Receiver>,
+    /// By flow; empty under go-back-N.
+    pub selective_senders: Vec<SelectiveSender>,
+    pub selective_receivers: Vec<SelectiveReceiver>,
     /// What sets the rates of flows.
     pub controls: Controls,
     /// Every answer is told to it.
@@ -299,8 +298,8 @@ impl<'a> Core<'a> {
             received: vec![0; counted],
             cell_mask: plan.flow_control.cell() - 1,
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
-            irn_senders: plan.irn.iter().map(|f| IrnSender::new(plan, f)).collect(),
-            irn_receivers: vec![irn::Receiver::default(); plan.irn.len()],
+            selective_senders: selective::senders(plan),
+            selective_receivers: selective::receivers(plan),
             controls: Controls::new(plan),
             hears_answers: false,
             windows: Windows::default(),
@@ -519,10 +518,11 @@ impl<'a> Core<'a> {
     }
 
     /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes.
+    /// A relay in a long link is no switch, and marks nothing.
     pub fn marks(&mut self, port: u32, lane: usize, queued: u64) -> bool {
         let by_port = self.reds.get(port as usize * self.lanes + lane).copied().flatten();
         let Some(red) = by_port.or(self.egress[lane].ecn) else { return false };
-        if queued <= red.k_min {
+        if queued <= red.k_min || self.plan.topology.is_relay(self.ports[port as usize].node) {
             false
         } else if queued >= red.k_max {
             true

@@ -452,9 +452,13 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut blocking: Option<Blocking> = None;
         let mut paths = Vec::new();
         let mut pyrrha: Option<Tally> = None;
+        let mut grants = Vec::new();
         for engine in &mut guards {
             if let FlowControl::Pyrrha(part) = &engine.flow_control {
                 pyrrha.get_or_insert_default().add(part.tally());
+            }
+            if let FlowControl::Bifrost(part) = &engine.flow_control {
+                grants.extend(part.seen());
             }
             let core = &mut engine.core;
             core.tell_flows();
@@ -482,6 +486,7 @@ impl<'s, 'a> Run<'s, 'a> {
             "packets are conserved"
         );
         pauses.sort_by_key(|p| (p.from, p.port, p.lane, p.queue));
+        grants.sort_by_key(|g| (g.port, g.lane));
         Outcome {
             end: at,
             stop,
@@ -500,6 +505,7 @@ impl<'s, 'a> Run<'s, 'a> {
             plb,
             pyrrha,
             roots,
+            grants,
             counters,
         }
     }

@@ -16,6 +16,7 @@ use xoff_plan::plan::{Flow, FlowRoute, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
+use xoff_schemes::transport::{TransportKind, newreno};
 
 /// The sending end of a flow: one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +76,10 @@ impl SenderState {
             u32::try_from(plan.packet.packets(flow.size)).expect("the plan bounds flows to 2^32 packets");
         let in_packets =
             |bytes: u64| u32::try_from(bytes / u64::from(plan.packet.mtu)).unwrap_or(u32::MAX).max(1);
-        let window = match plan.irn.get(index) {
-            Some(irn) => irn.window,
-            None => plan.transport.window.map_or(u32::MAX, in_packets),
+        let window = match &plan.transport.kind {
+            TransportKind::Irn { .. } => plan.irn[index].window,
+            TransportKind::TcpNewReno(params) => newreno::first_window(params),
+            TransportKind::GoBackN => plan.transport.window.map_or(u32::MAX, in_packets),
         };
         Self {
             transport: Sender::new(total, window),
@@ -290,14 +292,14 @@ impl Core<'_> {
         let size = sender.next_size();
         let idle = sender.transport.una == sender.transport.next;
         let (psn, repeat) = sender.transport.send();
-        let selective = self.irn_senders.get_mut(flow as usize);
+        let selective = self.selective_senders.get_mut(flow as usize);
         if repeat {
             sender.retransmitted += 1;
         } else if psn == 0 {
             self.observed.first_sent(flow, self.now);
         }
-        if let Some(irn) = selective {
-            irn.sent(&mut sender.transport, &mut self.wheel, self.now, flow, (psn, repeat));
+        if let Some(own) = selective {
+            own.sent(&mut sender.transport, &mut self.wheel, self.now, flow, (psn, repeat));
         } else if idle {
             sender.deadline = self.now + self.plan.transport.rto;
             if !sender.timer_pending {
@@ -360,11 +362,11 @@ impl Core<'_> {
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;
-        let reply = match self.irn_receivers.get_mut(flow as usize) {
+        let reply = match self.selective_receivers.get_mut(flow as usize) {
             None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
-            Some(irn) => {
-                let got = crate::irn::receive(self.plan, irn, flow, psn, receiver.total);
-                receiver.transport.expected = irn.expected;
+            Some(own) => {
+                let got = own.receive(self.plan, flow, psn, receiver.total);
+                receiver.transport.expected = got.expected;
                 (payload, duplicate) = (got.in_order, got.duplicate);
                 got.reply
             }
@@ -389,7 +391,7 @@ impl Core<'_> {
                 return if notifies { Some(self.send_cnp(flow, path, lane)) } else { None };
             }
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
-            Reply::Nack(n) if self.irn_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
+            Reply::Nack(n) if self.selective_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
         // The answer takes the data packet's place.
@@ -435,8 +437,8 @@ impl Core<'_> {
         if self.hears_answers {
             self.windows.widen(flow, sender);
         }
-        let news = if let Some(irn) = self.irn_senders.get_mut(flow as usize) {
-            irn.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
+        let news = if let Some(own) = self.selective_senders.get_mut(flow as usize) {
+            own.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
         } else {
@@ -477,8 +479,8 @@ impl Core<'_> {
     /// A retransmission timer went off. Answers the port to kick.
     pub fn timeout(&mut self, flow: u32) -> Option<u32> {
         let sender = &mut self.senders[flow as usize];
-        if let Some(irn) = self.irn_senders.get_mut(flow as usize) {
-            if !irn.timeout(&mut sender.transport, &mut self.wheel, self.now, flow) {
+        if let Some(own) = self.selective_senders.get_mut(flow as usize) {
+            if !own.timeout(&mut sender.transport, &mut self.wheel, self.now, flow) {
                 return None;
             }
             self.observed.flows[flow as usize].timeouts += 1;

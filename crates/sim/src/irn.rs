@@ -1,5 +1,5 @@
 //! The ends of flows under IRN: what stands beside the common state of senders
-//! and receivers, in arrays of its own, and its timer.
+//! and receivers, and its timer.
 
 use crate::core::kind;
 use crate::packet::{Kind, Packet};
@@ -7,8 +7,8 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{IrnFlow, Plan};
 use xoff_schemes::transport::TransportKind;
-use xoff_schemes::transport::go_back_n::{Reply, Sender};
-use xoff_schemes::transport::irn::{Receiver, Recovery, Timeouts};
+use xoff_schemes::transport::go_back_n::Sender;
+use xoff_schemes::transport::irn::{Receiver, Reception, Recovery, Timeouts};
 
 /// The sending end of a flow, beside its numbers.
 #[derive(Clone, Debug)]
@@ -94,28 +94,12 @@ impl IrnSender {
     }
 }
 
-/// What a packet brought.
-pub struct Received {
-    pub reply: Reply,
-    /// It had arrived before.
-    pub duplicate: bool,
-    /// Payload bytes that are now delivered in order.
-    pub in_order: u64,
-}
-
 /// Packet `psn` of `total` reached the receiver of `flow`.
-pub fn receive(plan: &Plan, receiver: &mut Receiver, flow: u32, psn: u32, total: u32) -> Received {
-    let f = &plan.flows[flow as usize];
-    let payload = |packets: u32| (u64::from(packets) * u64::from(plan.packet.mtu)).min(f.size);
-    let before = receiver.expected;
+pub fn receive(plan: &Plan, receiver: &mut Receiver, flow: u32, psn: u32, total: u32) -> Reception {
     let window = plan.irn[flow as usize].window;
     let got = receiver.on_data(psn, total, window, plan.transport.ack_every);
     if receiver.expected == total {
         receiver.release();
     }
-    Received {
-        reply: got.reply,
-        duplicate: got.duplicate,
-        in_order: payload(receiver.expected) - payload(before),
-    }
+    got
 }

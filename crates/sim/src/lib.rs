@@ -32,6 +32,8 @@ mod packet;
 mod partition;
 mod port;
 mod pull;
+mod selective;
+mod tcp;
 mod telemetry;
 mod world;
 

@@ -2,6 +2,7 @@
 
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
+use xoff_schemes::flow_control::bifrost::Granting;
 use xoff_schemes::flow_control::pyrrha::Tally;
 
 /// The result of a run.
@@ -43,6 +44,8 @@ pub struct Outcome {
     /// Under Pyrrha: who was a root at the end, and who knew of any; in the order of
     /// ports and lanes.
     pub roots: Vec<RootsAtPort>,
+    /// Under Bifrost and BifrostX: what ports granted, in the order of ports and lanes.
+    pub grants: Vec<Granting>,
     /// Totals.
     pub counters: Counters,
 }

@@ -236,12 +236,13 @@ const MIX: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 2\nho
     [[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.4\n\
     [[traffic]]\nname = \"incast\"\nkind = \"incast\"\nfan_in = 8\nsize = \"100kB\"\nto = \"random\"\nperiod = \"40us\"\n";
 
-const SCHEMES: [&[(&str, &str)]; 6] = [
+const SCHEMES: [&[(&str, &str)]; 7] = [
     &[("flow_control.scheme", "pfc"), ("flow_control.xoff", "30kB"), ("flow_control.xon", "20kB")],
     &[("flow_control.scheme", "bfc"), ("flow_control.queues", "8"), ("transport.kind", "irn")],
     &[("flow_control.scheme", "bfc"), ("flow_control.acks", "queues"), ("flow_control.queues", "3")],
     &[("flow_control.scheme", "per-flow-queue"), ("transport.kind", "irn")],
     &[("flow_control.scheme", "none"), ("transport.kind", "irn"), ("switch.buffer", "300kB")],
+    &[("flow_control.scheme", "none"), ("transport.kind", "tcp-newreno"), ("switch.buffer", "300kB")],
     &[("flow_control.scheme", "pyrrha"), ("flow_control.k_pause", "10kB"), ("transport.kind", "irn")],
 ];
 
@@ -381,6 +382,7 @@ fn ends() -> impl Strategy<Value = String> {
         Just("kind = \"go-back-n\"\nwindow = \"20kB\"\nack_every = 3\n"),
         Just("kind = \"irn\"\n"),
         Just("kind = \"irn\"\nack_every = 4\n"),
+        Just("kind = \"tcp-newreno\"\n[tcp-newreno]\nmin_rto = \"100us\"\ninitial_rto = \"200us\"\n"),
         Just("kind = \"go-back-n\"\ncongestion_control = \"dcqcn\"\n"),
         Just("kind = \"go-back-n\"\ncongestion_control = \"timely\"\n"),
         Just("kind = \"irn\"\ncongestion_control = \"hpcc\"\n"),

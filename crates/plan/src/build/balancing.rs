@@ -108,9 +108,14 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         }
         Kind::Spray => {}
     }
-    if kind != Kind::Plb && cx.scenario.transport.kind == TransportKind::GoBackN {
+    let gap = match cx.scenario.transport.kind {
+        TransportKind::GoBackN => Some("go-back-n repeats all behind a gap"),
+        TransportKind::TcpNewReno => Some("tcp-newreno takes three packets behind a gap for a loss"),
+        TransportKind::Irn => None,
+    };
+    if let Some(gap) = gap.filter(|_| kind != Kind::Plb) {
         let message = format!(
-            "packets of a flow overtake each other under `{name}`, and go-back-n repeats all behind a gap: \
+            "packets of a flow overtake each other under `{name}`, and {gap}: \
              transport.kind = \"irn\" takes them in any order"
         );
         cx.warn("routing.load_balancing".into(), message);

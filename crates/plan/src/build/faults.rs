@@ -325,8 +325,9 @@ fn link(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
             return Err(cx.doc.error(path, message, help));
         }
     };
-    let ports: Vec<PortId> =
+    let mut ports: Vec<PortId> =
         topology.nodes[a as usize].ports.iter().copied().filter(|&p| topology.neighbour(p) == b).collect();
+    ports.extend(topology.relayed(a, b));
     if ports.is_empty() {
         let mut near: Vec<&str> = topology.nodes[a as usize]
             .ports

@@ -32,6 +32,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
             super::bifrost::check(cx, &bifrost.keys)
         }
         FlowControl::Cbfc(keys) => super::cbfc::check(cx, keys),
+        FlowControl::Swing(keys) => super::swing::check(cx, keys),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -105,6 +106,7 @@ pub(super) fn check_pauses(
         | FlowControl::Bifrost(_)
         | FlowControl::BifrostX(_)
         | FlowControl::Cbfc(_)
+        | FlowControl::Swing(_)
         | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
@@ -259,6 +261,9 @@ pub(super) fn params(
         }
         FlowControl::PortFc(_) | FlowControl::Pyrrha(_) => {
             unreachable!("have parameters of the whole plan")
+        }
+        FlowControl::Swing(keys) => {
+            FlowControlParams::Swing(super::swing::params(&keys.pfc, topology, packet))
         }
         FlowControl::None => FlowControlParams::None,
     })

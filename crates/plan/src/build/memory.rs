@@ -1,6 +1,6 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha, swing};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{self, FlowControl, HeadroomRule, LinkThresholds, Pfc};
@@ -104,6 +104,9 @@ pub(super) fn warn_of_unused(cx: &mut Context<'_>, topology: &Topology) {
             let message = "grants nothing: this topology has no long link, and all links run PFC";
             cx.warn("flow_control.scheme".to_string(), message.to_string());
         }
+    } else if long && topology.relays > 0 {
+        let message = "had no effect: under this scheme relays are at both ends of long links";
+        cx.warn("flow_control.long".to_string(), message.to_string());
     } else if long && grants {
         let message = "had no effect: long links have no thresholds under this scheme".to_string();
         cx.warn("flow_control.long".to_string(), message);
@@ -125,6 +128,7 @@ pub(super) fn build(
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
+    relays: Option<&swing::Relays>,
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
     if let FlowControl::Cbfc(keys) = &cx.scenario.flow_control {
         return cbfc::memory(cx, keys, topology, lanes, packet);
@@ -146,6 +150,12 @@ pub(super) fn build(
             true => Place::Gateway,
         };
         for lane in lanes {
+            if let Some(relays) = relays.filter(|_| lane.lossless)
+                && let Some(account) = relays.account(cx, topology, id as PortId, lanes, packet)?
+            {
+                accounts.push(account);
+                continue;
+            }
             accounts.push(match pfc {
                 Some(pfc) if runs_pfc(id, lane) => match kinds.get(&(port.rate, port.delay, place)) {
                     Some(account) => account.clone(),
@@ -172,7 +182,10 @@ pub(super) fn build(
     let mut buffers = Vec::with_capacity(topology.nodes.len() + pools.len());
     for node in 0..topology.nodes.len() as NodeId {
         let apart = apart[node as usize];
-        buffers.push(buffer(cx, topology, node, lanes, &accounts, packet, apart)?);
+        buffers.push(match swing::buffer(cx, topology, node, lanes, &accounts, packet) {
+            Some(buffer) => buffer,
+            None => buffer(cx, topology, node, lanes, &accounts, packet, apart)?,
+        });
     }
     buffers.extend(pools);
     Ok((buffers, accounts))
@@ -238,7 +251,8 @@ fn apart(cx: &Context<'_>, topology: &Topology) -> Vec<bool> {
     let set = pfc.is_some_and(|pfc| pfc.long.is_some() || pfc.gateway.is_some());
     let bifrost = bifrost::chosen(cx);
     let is = |port: PortId| {
-        (set || bifrost.is_some()) && topology.ports[port as usize].long
+        set && topology.is_relay(topology.neighbour(port))
+            || (set || bifrost.is_some()) && topology.ports[port as usize].long
             || bifrost.is_some_and(|b| bifrost::grants(&b.keys, topology, port))
     };
     topology.nodes.iter().map(|n| n.ports.iter().any(|&p| is(p))).collect()

@@ -20,6 +20,7 @@ mod rates;
 mod reroute;
 mod routes;
 mod sizes;
+mod swing;
 mod tags;
 mod transport;
 
@@ -106,6 +107,7 @@ pub(crate) fn plan(
     }
     flow_control::check(&mut cx)?;
     let mut topology = files::topology(&cx)?;
+    swing::insert(&cx, &mut topology)?;
     check_links(&cx, &topology)?;
     flow_control::check_relay(&mut cx, &topology)?;
     balancing::check(&mut cx, &topology)?;
@@ -116,7 +118,11 @@ pub(crate) fn plan(
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
-    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes, &packet)?;
+    let relays = swing::Relays::new(&cx, &listed)?;
+    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes, &packet, relays.as_ref())?;
+    if let Some(relays) = &relays {
+        relays.warn(&mut cx, &topology, &lanes, &packet)?;
+    }
     flow_control::check_pauses(&cx, &topology, &packet)?;
     memory::warn_of_unused(&mut cx, &topology);
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);

@@ -298,7 +298,7 @@ pub(super) fn params(
     }
     let slowed = cx.scenario.transport.congestion_control != CongestionControl::None
         || cx.scenario.transport.window.is_some()
-        || cx.scenario.transport.kind == TransportKind::Irn;
+        || cx.scenario.transport.kind != TransportKind::GoBackN;
     let doubts = [
         (!evenly_fed, Doubt::UnequalRates),
         (params.relay_order != RelayOrder::First, Doubt::RelayOrder),

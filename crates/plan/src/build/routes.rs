@@ -1,7 +1,9 @@
 //! Routes of flows and, from them, the flows' ideal completion times.
 
 use super::ate::{self, Choices};
-use super::{Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key};
+use super::{
+    Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key, swing,
+};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
@@ -283,6 +285,7 @@ impl Routes {
             let message = "the path does not lead from `src` to `dst`";
             return Err(cx.doc.error(&path, message, "name every node, sender first and receiver last"));
         }
+        let nodes = swing::through(topology, nodes);
         self.router.explicit(&nodes, TTL).map_err(|e| {
             cx.doc.error(
                 &path,

@@ -1,5 +1,7 @@
 //! The transport: timeouts and windows.
 
+mod newreno;
+
 use super::{Context, LONGEST, SHORTEST_TIMER, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
@@ -38,34 +40,54 @@ pub(super) fn build(
     if let Some(Threshold::Bytes(given)) = t.window {
         check_window(cx, "transport.window", given.0, &given.to_string(), packet)?;
     }
-    if t.kind == Kind::Irn {
-        if cx.doc.get("transport.rto").is_some() {
-            let message = "had no effect: the transport `irn` has irn.rto_low and irn.rto_high";
-            cx.warn("transport.rto".to_string(), message.to_string());
-        }
-        return irn(cx, topology, routes, flows, packet);
-    }
-    for key in cx.doc.keys("irn") {
-        let message = "had no effect: it belongs to the transport `irn`, and this run has `go-back-n`";
-        cx.warn(format!("irn.{key}"), message.to_string());
+    warn_of_tables(cx, t.kind);
+    match t.kind {
+        Kind::GoBackN => {}
+        Kind::Irn => return irn(cx, topology, routes, flows, packet),
+        Kind::TcpNewReno => return Ok((newreno::params(cx, routes, packet)?, Vec::new())),
     }
     if t.rto.0 < routes.longest {
         warn_of_timeout(cx, "transport.rto", t.rto, routes.longest);
     }
-    let window = match t.window {
-        None => None,
-        Some(given) => {
-            let window = given.resolve(routes.fastest, routes.longest);
-            let shown = format!("{given} ({})", bytes(window));
-            check_window(cx, "transport.window", window, &shown, packet)?;
-            check_acks(cx, "transport.window", window, packet)?;
-            Some(window)
-        }
-    };
+    let window = window(cx, routes, packet)?;
     let rto = cx.scenario.transport.rto.0;
     let variable_window = variable_window(cx, routes)?;
     let params = TransportParams { kind: TransportKind::GoBackN, ack_every, rto, window, variable_window };
     Ok((params, Vec::new()))
+}
+
+/// Warns of keys that belong to other transports.
+fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
+    let tables = [
+        (Kind::Irn, "irn", "irn.rto_low and irn.rto_high"),
+        (Kind::TcpNewReno, "tcp-newreno", "tcp-newreno.min_rto and tcp-newreno.initial_rto"),
+    ];
+    let name = |kind| tables.iter().find(|t| t.0 == kind).map_or("go-back-n", |t| t.1);
+    for (owner, table, timeouts) in tables {
+        if owner == kind {
+            if cx.doc.get("transport.rto").is_some() {
+                let message = format!("had no effect: the transport `{table}` has {timeouts}");
+                cx.warn("transport.rto".to_string(), message);
+            }
+            continue;
+        }
+        for key in cx.doc.keys(table) {
+            let run = name(kind);
+            let message =
+                format!("had no effect: it belongs to the transport `{table}`, and this run has `{run}`");
+            cx.warn(format!("{table}.{key}"), message);
+        }
+    }
+}
+
+/// `transport.window` in bytes, where the network has one BDP.
+fn window(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result<Option<u64>, Error> {
+    let Some(given) = cx.scenario.transport.window else { return Ok(None) };
+    let window = given.resolve(routes.fastest, routes.longest);
+    let shown = format!("{given} ({})", bytes(window));
+    check_window(cx, "transport.window", window, &shown, packet)?;
+    check_acks(cx, "transport.window", window, packet)?;
+    Ok(Some(window))
 }
 
 /// Facts of a flow's route that IRN needs.

@@ -3,7 +3,7 @@
 use super::defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use xoff_net::units::{Span, Threshold};
+use xoff_net::units::{Bytes, Span, Threshold};
 
 /// BFC, after Goyal et al., Backpressure Flow Control, NSDI 2022.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,6 +98,18 @@ fn two_bdp() -> Threshold {
     "2bdp".parse().expect("a threshold")
 }
 
+impl Default for SwingKeys {
+    fn default() -> Self {
+        SwingKeys {
+            relay_buffer: None,
+            relay_limit: None,
+            relay_xoff: None,
+            relay_xon: None,
+            relay_delay: defaults::zero_time(),
+        }
+    }
+}
+
 impl Default for Bfc {
     fn default() -> Self {
         Bfc {
@@ -137,6 +149,46 @@ impl Relay {
     pub(super) fn is_accounts(&self) -> bool {
         *self == Self::Accounts
     }
+}
+
+/// SWING: keys of its relays, and those of PFC on all other links.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Swing {
+    /// Relays.
+    #[serde(flatten)]
+    pub relays: SwingKeys,
+    /// Links that lead to no relay. `relay` is `"accounts"`.
+    #[serde(flatten)]
+    pub pfc: super::Pfc,
+}
+
+/// Relays, one in each end of each long link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwingKeys {
+    /// Memory of a relay for what comes in over its long link, for each lossless
+    /// priority. Default: PFC's headroom of the long link (a round trip, the response
+    /// time, packets) and two largest packets; and that headroom once more where there
+    /// are data of several lossless priorities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_buffer: Option<Bytes>,
+    /// A relay pauses its peer of its own accord while it holds so much of what came
+    /// in over its long link. Default: `relay_buffer`, which pauses that are passed on
+    /// do not let it exceed; where there are data of several lossless priorities, PFC's
+    /// headroom of the long link below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_limit: Option<Bytes>,
+    /// Between a relay and its switch each of the two pauses the other when it holds
+    /// so much of what came from there. Default 198 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_xoff: Option<Bytes>,
+    /// It resumes the other when it holds no more than this. Default: `relay_xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_xon: Option<Bytes>,
+    /// Delay of the cable between a relay and its switch, which has the rate of the
+    /// long link.
+    #[serde(default = "defaults::zero_time")]
+    pub relay_delay: Span,
 }
 
 /// Tagger: keys of its own, and those of PFC.

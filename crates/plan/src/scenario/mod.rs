@@ -21,14 +21,15 @@ pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
     Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
-    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, TagRule, Tagger, TaggerKeys,
+    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys, TagRule, Tagger,
+    TaggerKeys,
 };
 pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
-pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter};
+pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpNewReno};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,9 @@ pub struct Scenario {
     /// The transport `irn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irn: Option<Irn>,
+    /// The transport `tcp-newreno`.
+    #[serde(rename = "tcp-newreno", skip_serializing_if = "Option::is_none")]
+    pub tcp_newreno: Option<TcpNewReno>,
     /// The congestion control `dcqcn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcqcn: Option<Dcqcn>,
@@ -283,6 +287,9 @@ pub enum FlowControl {
     /// Credit-based flow control as InfiniBand has it: nothing is sent that the receiver has
     /// not said it has room for.
     Cbfc(Cbfc),
+    /// PFC, and in each end of each long link a relay with memory for a round trip,
+    /// which passes pauses on (SWING, TPDS 2023).
+    Swing(Swing),
     /// None: what does not fit is dropped.
     None,
 }
@@ -293,6 +300,7 @@ impl FlowControl {
         match self {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
+            Self::Swing(swing) => Some(&swing.pfc),
             Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
             Self::Bfc(_)
             | Self::PerFlowQueue(_)
@@ -390,12 +398,13 @@ pub struct Transport {
     /// An ACK or NACK on the wire. The default is a header with AETH (4).
     #[serde(default = "defaults::ack")]
     pub ack: Bytes,
-    /// The receiver acknowledges every so many packets, and the last one.
+    /// The receiver acknowledges every so many packets, and the last one. With
+    /// `tcp-newreno`, which has no timer for ACKs that are put off, each.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub ack_every: u32,
-    /// Time without progress after which a go-back-N sender goes back (`irn` has
-    /// its own table). The default is
+    /// Time without progress after which a go-back-N sender goes back (`irn` and
+    /// `tcp-newreno` have their own tables). The default is
     /// longer than the 2.6 ms that 32 MB of buffer need to drain at 100 Gbit/s:
     /// a packet that only waits is not taken for lost.
     #[serde(default = "defaults::rto")]
@@ -405,7 +414,7 @@ pub struct Transport {
     /// the flows), as in `"1bdp"`. No bound if not given. With `irn` the BDP is
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
-    /// packets, and the default is `"1bdp"`.
+    /// packets, and the default is `"1bdp"`. With `tcp-newreno` it is the receive window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Threshold>,
     /// A window of its own that follows a flow's rate R: no packet is begun while R
@@ -433,6 +442,10 @@ pub enum TransportKind {
     GoBackN,
     /// Selective repeat with a window of a BDP (IRN, SIGCOMM 2018).
     Irn,
+    /// TCP NewReno (RFCs 5681, 6582 and 6298): losses halve the window, which else
+    /// grows. It is its own congestion control.
+    #[serde(rename = "tcp-newreno")]
+    TcpNewReno,
 }
 
 /// Duration and seed.

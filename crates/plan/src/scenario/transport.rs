@@ -1,4 +1,4 @@
-//! The `[irn]` and `[dcqcn]` tables.
+//! The `[irn]`, `[tcp-newreno]` and `[dcqcn]` tables.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,27 @@ impl IrnInter {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// The transport `tcp-newreno`. The receive window is `transport.window`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpNewReno {
+    /// Window that a flow begins with, in packets. Default 10 (RFC 6928).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub initial_window: Option<u32>,
+    /// Retransmission timeout before the first round trip is measured. Default 1 s
+    /// (RFC 6298), or `max_rto` if that is shorter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_rto: Option<Span>,
+    /// Least retransmission timeout that follows from measurements. Default 1 s
+    /// (RFC 6298), or `max_rto` if that is shorter; operating systems take 200 ms and less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rto: Option<Span>,
+    /// Largest retransmission timeout, however often it is doubled. Default 60 s (RFC 6298).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rto: Option<Span>,
 }
 
 /// The congestion control `dcqcn`. What is not given comes from the preset.

@@ -85,7 +85,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 58] = {
+pub const MEASURABLE: [Measurable; 64] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
@@ -107,6 +107,12 @@ pub const MEASURABLE: [Measurable; 58] = {
         m("roots-sharing", Count, Summary("/pyrrha/shared")),
         m("queue-moves", Count, Summary("/pyrrha/moves")),
         m("standing-roots", Count, Ports("/pyrrha/standing_roots")),
+        m("slots", Count, Summary("/bifrost/slots")),
+        m("whole-slots", Count, Summary("/bifrost/whole_slots")),
+        m("stored-over-buffer", Size, Summary("/bifrost/most_over_buffer")),
+        m("stored-over-bdp", Size, Summary("/bifrost/least_over_bdp")),
+        m("most-stored", Size, Summary("/bifrost/most_stored")),
+        m("token-spread", Size, Summary("/bifrost/least_spread")),
         m("merge-time", Time, Summary("/blocking/merged_longest_ps")),
         m("merged-pauses", Count, Summary("/blocking/merged_pauses")),
         m("merged-innocents", Time, Summary("/blocking/merged_innocent_ps")),

@@ -202,6 +202,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         plb: None,
         pyrrha: None,
         roots: Vec::new(),
+        grants: Vec::new(),
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

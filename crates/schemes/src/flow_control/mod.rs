@@ -15,6 +15,7 @@ pub mod per_flow_queue;
 pub mod pfc;
 pub mod portfc;
 pub mod pyrrha;
+pub mod swing;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
@@ -56,6 +57,8 @@ pub enum FlowControlParams {
     Bifrost(BifrostParams),
     /// InfiniBand's credits.
     Cbfc(CbfcParams),
+    /// PFC, and relays in the ends of long links: [`swing`].
+    Swing(PfcParams),
 }
 
 impl FlowControlParams {
@@ -71,13 +74,14 @@ impl FlowControlParams {
             Self::Pyrrha(p) => p.response_time,
             Self::Bifrost(p) => p.pfc.response_time,
             Self::Cbfc(p) => p.response_time,
+            Self::Swing(p) => p.response_time,
         }
     }
 
     /// The parameters of PFC, where it (or what rests on it) runs.
     pub fn pfc(&self) -> Option<&PfcParams> {
         match self {
-            Self::Pfc(p) => Some(p),
+            Self::Pfc(p) | Self::Swing(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
             Self::Bifrost(p) => Some(&p.pfc),
             Self::None
@@ -125,7 +129,9 @@ impl FlowControlParams {
         match self {
             Self::None => PauseScope::Nothing,
             // Credit that is withheld stops a lane as a pause does.
-            Self::Pfc(_) | Self::Tagger(_) | Self::Bifrost(_) | Self::Cbfc(_) => PauseScope::Lane,
+            Self::Pfc(_) | Self::Tagger(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Swing(_) => {
+                PauseScope::Lane
+            }
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -137,9 +143,12 @@ impl FlowControlParams {
     /// How the packets of a lane lie in the queues of a port.
     pub fn queueing(&self) -> Queueing {
         match self {
-            Self::None | Self::Pfc(_) | Self::Tagger(_) | Self::Bifrost(_) | Self::Cbfc(_) => {
-                Queueing::PerLane
-            }
+            Self::None
+            | Self::Pfc(_)
+            | Self::Tagger(_)
+            | Self::Bifrost(_)
+            | Self::Cbfc(_)
+            | Self::Swing(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -409,8 +418,9 @@ pub trait Device {
     /// The `index`-th port of the device of `port`, in their order, `port` included;
     /// `None` behind the last one.
     fn port_of(&self, port: u32, index: usize) -> Option<u32>;
-    /// The `index`-th port of the device of `port` if that is a host that relays,
-    /// in their order, `port` included; `None` behind the last one, and if it is not.
+    /// The `index`-th port of the device of `port` if that is a relay, or a host that
+    /// relays, in their order, `port` included; `None` behind the last one, and if it
+    /// is neither.
     fn relay_port(&self, port: u32, index: usize) -> Option<u32>;
     /// How many queues of forwarded packets of `lane` on `port` hold something
     /// and are not stopped.
@@ -469,7 +479,9 @@ impl FlowControl {
     pub fn new(params: &FlowControlParams, ports: usize, priorities: &[u8]) -> Self {
         match params {
             FlowControlParams::None => Self::None,
-            FlowControlParams::Pfc(params) => Self::Pfc(Pfc::new(*params, ports, priorities)),
+            FlowControlParams::Pfc(params) | FlowControlParams::Swing(params) => {
+                Self::Pfc(Pfc::new(*params, ports, priorities))
+            }
             // The device itself rewrites tags: what is left is PFC on each.
             FlowControlParams::Tagger(params) => Self::Pfc(Pfc::new(params.pfc, ports, priorities)),
             FlowControlParams::Bfc(params) => Self::Bfc(Bfc::new(params, ports, priorities)),

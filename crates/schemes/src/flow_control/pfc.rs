@@ -33,6 +33,9 @@
 //! besides is left open (`portfc.pfc-at-nodes`). Here such a node also obeys, and
 //! keeps its accounts, so that nothing is lost; it passes on the state, not each
 //! frame: a refresh is its own, for the links may differ in rate.
+//!
+//! *Relays on long links* ([`Relay::Mirror`], see [`super::swing`]) do the same,
+//! but for one thing: they pass a pause on at once, and its end a little later.
 
 use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts};
 use xoff_kernel::time::{SECOND, Time, serialisation};
@@ -57,6 +60,12 @@ pub enum Relay {
     Accounts,
     /// Besides, while the host itself is paused on another port.
     Blind,
+    /// Hosts by their accounts; and relays on long links besides while they are
+    /// paused on their other port, and `hold` longer (in picoseconds).
+    Mirror {
+        /// How much later than it comes the end of a pause is passed on.
+        hold: Time,
+    },
 }
 
 /// The bytes that can still arrive after an account has crossed XOFF.
@@ -114,23 +123,33 @@ enum Role {
     Refresh,
     /// Egress: the pause has run out.
     Expiry,
+    /// The end of a pause is passed on now. There only if it is held back.
+    Hold,
 }
 
 impl Pfc {
     pub(super) fn new(params: PfcParams, ports: usize, priorities: &[u8]) -> Self {
         let marks = match params.relay {
             Relay::Accounts => Vec::new(),
-            Relay::Blind => vec![0; ports * priorities.len()],
+            Relay::Blind | Relay::Mirror { .. } => vec![0; ports * priorities.len()],
         };
         Self { params, priorities: priorities.to_vec(), ports, marks }
     }
 
     pub(super) fn timers(&self) -> usize {
-        self.ports * self.priorities.len() * 2
+        self.ports * self.priorities.len() * self.roles() as usize
+    }
+
+    /// Timers of a port and lane.
+    fn roles(&self) -> u32 {
+        match self.params.relay {
+            Relay::Accounts | Relay::Blind => 2,
+            Relay::Mirror { .. } => 3,
+        }
     }
 
     fn timer_of(&self, port: u32, lane: u8, role: Role) -> u32 {
-        (port * self.priorities.len() as u32 + u32::from(lane)) * 2 + role as u32
+        (port * self.priorities.len() as u32 + u32::from(lane)) * self.roles() + role as u32
     }
 
     fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
@@ -180,6 +199,24 @@ impl Pfc {
         }
     }
 
+    /// A frame has stopped the queue of `port`, or let it go, or the pause has run
+    /// out: whoever passes pauses on does so, sooner or later.
+    fn heard(&mut self, device: &mut impl Device, port: u32, lane: u8, paused: bool) {
+        let Relay::Mirror { hold } = self.params.relay else {
+            return self.pass_on(device, port, lane, paused);
+        };
+        if device.relay_port(port, 0).is_none() {
+            return;
+        }
+        let held = self.timer_of(port, lane, Role::Hold);
+        if paused {
+            device.cancel(held);
+            self.pass_on(device, port, lane, true);
+        } else if self.is(port, lane, PAUSED) {
+            device.arm(held, device.now() + hold);
+        }
+    }
+
     /// A frame has stopped (or let go) the queue of `port`: a host that passes
     /// pauses on tells its other neighbours.
     fn pass_on(&mut self, device: &mut impl Device, port: u32, lane: u8, paused: bool) {
@@ -205,12 +242,12 @@ impl Pfc {
             if quanta == 0 {
                 device.cancel(expiry);
                 device.resume(port, lane);
-                self.pass_on(device, port, lane, false);
+                self.heard(device, port, lane, false);
             } else {
                 let end = device.now() + pause_time(quanta, device.rate(port));
                 device.arm(expiry, end);
                 device.pause(port, lane);
-                self.pass_on(device, port, lane, true);
+                self.heard(device, port, lane, true);
             }
         }
     }
@@ -220,6 +257,9 @@ impl Pfc {
         device.cancel(self.timer_of(port, lane, Role::Refresh));
         device.cancel(self.timer_of(port, lane, Role::Expiry));
         device.resume(port, lane);
+        if let Relay::Mirror { .. } = self.params.relay {
+            device.cancel(self.timer_of(port, lane, Role::Hold));
+        }
         if !self.marks.is_empty() {
             self.mark(port, lane, OVER | CLOSED, false);
             self.pass_on(device, port, lane, false);
@@ -255,13 +295,15 @@ impl Pfc {
     }
 
     pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
-        let (place, role) = (timer / 2, timer % 2);
+        let (place, role) = (timer / self.roles(), timer % self.roles());
         let lanes = self.priorities.len() as u32;
         let (port, lane) = (place / lanes, (place % lanes) as u8);
         if role == Role::Refresh as u32 {
             self.pause_upstream(device, port, lane);
-        } else {
+        } else if role == Role::Expiry as u32 {
             device.resume(port, lane);
+            self.heard(device, port, lane, false);
+        } else {
             self.pass_on(device, port, lane, false);
         }
     }
@@ -327,6 +369,41 @@ mod tests {
             said(&mut pfc, &|pfc, device| pfc.link_recovered(device, 1, 1, false, 0)),
             [format!("send 1 {stop}")]
         );
+    }
+
+    /// A relay on a long link passes a pause on at once and its end `hold` later; a
+    /// pause that comes meanwhile is the same one to its other neighbour.
+    #[test]
+    fn a_mirror_passes_pauses_on_at_once_and_their_ends_later() {
+        let params = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Mirror { hold: 60_000 } };
+        let mut pfc = Pfc::new(params, 4, &[3, 5]);
+        let mut device = Notes { relays: vec![0, 1], ..Notes::default() };
+        let hold = pfc.timer_of(0, 1, Role::Hold);
+        assert_eq!((pfc.timers(), hold), (24, 5));
+        let mut said = |pfc: &mut Pfc, act: &dyn Fn(&mut Pfc, &mut Notes)| {
+            act(pfc, &mut device);
+            let mine =
+                |line: &String| line.starts_with("send") || line.ends_with(" 5") || line.contains(" 5 ");
+            device.log.drain(..).filter(mine).collect::<Vec<_>>()
+        };
+        let pause = |quanta: u16| {
+            move |pfc: &mut Pfc, device: &mut Notes| pfc.received(device, 0, &PfcFrame::single(5, quanta))
+        };
+        assert_eq!(said(&mut pfc, &pause(7)), ["cancel 5", "send 1 [(5, 1000)]"]);
+        assert_eq!(said(&mut pfc, &pause(0)), ["arm 5 60000"]);
+        assert_eq!(said(&mut pfc, &pause(7)), ["cancel 5"]);
+        assert_eq!(said(&mut pfc, &pause(0)), ["arm 5 60000"]);
+        assert_eq!(said(&mut pfc, &|pfc, device| pfc.timer(device, hold)), ["send 1 [(5, 0)]"]);
+        // A resume of what is not paused says nothing.
+        assert_eq!(said(&mut pfc, &pause(0)), [""; 0]);
+        // A pause that runs out is held back, too; its own account keeps it.
+        assert_eq!(said(&mut pfc, &pause(7)), ["cancel 5", "send 1 [(5, 1000)]"]);
+        let expiry = pfc.timer_of(0, 1, Role::Expiry);
+        assert_eq!(said(&mut pfc, &|pfc, device| pfc.timer(device, expiry)), ["arm 5 60000"]);
+        assert_eq!(said(&mut pfc, &|pfc, device| pfc.crossed(device, 1, 1, Crossing::Over)), [""; 0]);
+        assert_eq!(said(&mut pfc, &|pfc, device| pfc.timer(device, hold)), [""; 0]);
+        let under = |pfc: &mut Pfc, device: &mut Notes| pfc.crossed(device, 1, 1, Crossing::Under);
+        assert_eq!(said(&mut pfc, &under), ["send 1 [(5, 0)]"]);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 pub mod go_back_n;
 pub mod irn;
+pub mod newreno;
 
 use irn::Timeouts;
+use newreno::NewRenoParams;
 use xoff_kernel::time::Time;
 
 /// Parameters of the transport, resolved.
@@ -15,7 +17,8 @@ pub struct TransportParams {
     pub ack_every: u32,
     /// Longest time without progress after which a sender repeats, in picoseconds.
     pub rto: Time,
-    /// Most payload bytes in flight; `None` is no bound. (IRN bounds each flow by itself.)
+    /// Most payload bytes in flight; `None` is no bound. (IRN bounds each flow by itself, TCP has a
+    /// receive window.)
     pub window: Option<u64>,
     /// With a congestion control: a flow's rate times this round trip, in
     /// picoseconds, bounds what it has in flight, too (see
@@ -35,4 +38,6 @@ pub enum TransportKind {
         /// Timeouts of flows between datacenters.
         inter: Timeouts,
     },
+    /// TCP NewReno.
+    TcpNewReno(NewRenoParams),
 }

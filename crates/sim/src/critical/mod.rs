@@ -47,6 +47,7 @@ use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::transport::TransportKind;
 
 /// A span in which a list did not send.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +116,7 @@ impl Critical {
         };
         plan.receivers.iter().for_each(|r| close(r.rx, &r.stalls, Part::Receiver));
         plan.faults.down.iter().for_each(|d| close(d.port, &d.spans, Part::Down));
-        let windows = !plan.irn.is_empty()
+        let windows = plan.transport.kind != TransportKind::GoBackN
             || plan.transport.window.is_some()
             || plan.transport.variable_window.is_some()
             || !matches!(

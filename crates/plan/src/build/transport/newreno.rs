@@ -1,0 +1,75 @@
+//! TCP NewReno: its parameters, and what does not go with it.
+
+use super::{check_timeout, timeout, variable_window, warn_of_timeout, window};
+use crate::build::{Context, routes::Routes};
+use crate::error::Error;
+use crate::plan::PacketFormat;
+use crate::scenario::CongestionControl;
+use xoff_kernel::time::{SECOND, Time};
+use xoff_net::units::Span;
+use xoff_schemes::transport::newreno::NewRenoParams;
+use xoff_schemes::transport::{TransportKind, TransportParams};
+
+/// RFC 6928 §2.
+const INITIAL_WINDOW: u32 = 10;
+/// RFC 6298 §2: before a measurement (2.1), and at least (2.4).
+const RTO: Time = SECOND;
+/// RFC 6298 §2.5: the least that an upper bound may be.
+const MAX_RTO: Time = 60 * SECOND;
+
+/// The transport's parameters.
+pub(super) fn params(
+    cx: &mut Context<'_>,
+    routes: &Routes,
+    packet: &PacketFormat,
+) -> Result<TransportParams, Error> {
+    let t = &cx.scenario.transport;
+    if t.congestion_control != CongestionControl::None {
+        let message = "TCP NewReno sets its window by itself, and goes with no other congestion control";
+        let help = "leave it out, or write transport.kind = \"go-back-n\" or \"irn\"";
+        return Err(cx.doc.error("transport.congestion_control", message, help));
+    }
+    if t.ack_every != 1 {
+        let message = "TCP acknowledges every packet here: there is no timer for ACKs that are put off";
+        return Err(cx.doc.error("transport.ack_every", message, "write 1, or leave it out"));
+    }
+    let given = cx.scenario.tcp_newreno.unwrap_or_default();
+    let initial_window = given.initial_window.unwrap_or(INITIAL_WINDOW);
+    if initial_window == 0 {
+        let help = "write a whole number of packets, 1 or above";
+        return Err(cx.doc.error("tcp-newreno.initial_window", "no flow would ever begin", help));
+    }
+    let max_rto = timeout(cx, "tcp-newreno.max_rto", given.max_rto, MAX_RTO)?;
+    let bounded = |key: &str, span: Option<Span>| -> Result<Time, Error> {
+        let Some(span) = span else { return Ok(RTO.min(max_rto)) };
+        let key = format!("tcp-newreno.{key}");
+        check_timeout(cx, &key, span)?;
+        if span.0 <= max_rto {
+            return Ok(span.0);
+        }
+        let message = format!("{span} are above max_rto = {}", Span(max_rto));
+        Err(cx.doc.error(&key, message, "lower it, or raise tcp-newreno.max_rto"))
+    };
+    let min_rto = bounded("min_rto", given.min_rto)?;
+    let initial_rto = bounded("initial_rto", given.initial_rto)?;
+    let receive_window = match window(cx, routes, packet)? {
+        None => u32::MAX,
+        Some(window) => u32::try_from(window / u64::from(packet.mtu)).unwrap_or(u32::MAX),
+    };
+    for (key, rto) in [("initial_rto", initial_rto), ("max_rto", max_rto)] {
+        if rto < routes.longest {
+            warn_of_timeout(cx, &format!("tcp-newreno.{key}"), Span(rto), routes.longest);
+        }
+    }
+    let smss = packet.mtu;
+    let kind = TransportKind::TcpNewReno(NewRenoParams {
+        smss,
+        initial_window,
+        receive_window,
+        initial_rto,
+        min_rto,
+        max_rto,
+    });
+    let variable_window = variable_window(cx, routes)?;
+    Ok(TransportParams { kind, ack_every: 1, rto: max_rto, window: None, variable_window })
+}

@@ -1,0 +1,92 @@
+//! SWING: PFC over long links, with a relay of deep memory in each end of the
+//! link, after Chen et al., *Swing: Providing Long-Range Lossless RDMA via
+//! PFC-Relay*, TPDS 2023, as Bifrost's paper uses it (sections II-B and VI-B).
+//!
+//! ```text
+//!   DCI.0 ──short── R.0 ═══════════ long ═══════════ R.1 ──short── DCI.1
+//!                                                          ◄─ PAUSE   DCI.1's account over
+//!                        ◄──────────────────────── PAUSE   at once, and own queue stops
+//!         ◄─ PAUSE  at once, and own queue stops
+//! ```
+//!
+//! A relay has two ports; what comes in by one leaves by the other. The switch
+//! says when to stop, at shallow thresholds; the relay keeps what is under way
+//! meanwhile. What is left open by that description (`bifrost.swing-model`) is
+//! filled in so: every port runs [`super::pfc`], switches as in a datacenter, and
+//! a relay's two ports are joined.
+//!
+//! One direction of a relay, for each priority: it gets data by port `i` and
+//! sends them by port `o`; a pause comes in by `o` and goes out by `i`.
+//!
+//! ```text
+//!             PAUSE at o: stop the queue of o; PAUSE at i
+//!     Open ───────────────────────────────────────────────► Paused ◄───────┐
+//!      ▲ ▲                                                    │            │ PAUSE at o:
+//!      │ │ no RESUME at i          RESUME at o, or expiry:    ▼            │ stop the queue
+//!      │ └──────────────────────────────────────────────── Held ───────────┘ of o
+//!      │  `hold` later: RESUME at i                      (the queue of o goes)
+//!      │
+//!      └─ and besides, at any time, while the account of port i is over its own
+//!         threshold, i is closed as well: RESUME goes out when neither holds.
+//! ```
+//!
+//! While i is closed its PAUSE is repeated after half of its time, as in PFC; so
+//! a pause crosses the long link as a real frame, behind the packet on the wire,
+//! and takes a propagation delay.
+//!
+//! *Why one round trip of memory is enough.* The far relay stops for as long as
+//! this one stops, a round trip later. So what waits here is what came while this
+//! one stopped, less what did not come for stops that are a round trip old: at
+//! most [`memory`]. That rests on the far stop being no shorter than this one. A
+//! pause takes effect behind a packet (here, or there), and its frame waits for
+//! one: between the two ends of a stop that makes up to two packets, either way.
+//! Without [`hold`] such packets would add up, stop by stop. With it what drifts,
+//! drifts towards an empty queue. (Pause frames that a relay sends its switch
+//! take 64 B of wire time each. The far relay sends as many over the long link,
+//! ahead of the data, but for repetitions at another moment; these are not made
+//! up for.)
+//!
+//! *Several priorities.* A relay that serves one priority before another holds
+//! the other back without a pause that could be mirrored. Then one round trip is
+//! not enough, and a bound needs the account's own threshold, with headroom for a
+//! round trip above it: plain PFC between the relays, as the last resort.
+
+use super::pfc::headroom;
+use super::{Headroom, LinkFacts};
+use xoff_kernel::time::{Time, serialisation};
+
+/// XOFF and XON between a relay and its switch, in bytes: 198 KiB (Bifrost's
+/// paper, section VI-B, where MB are MiB).
+pub const THRESHOLD: u64 = 198 * 1024;
+
+/// How much later than it comes the end of a pause is passed on: the time of two
+/// largest packets on the long link, in picoseconds.
+pub fn hold(link: &LinkFacts) -> Time {
+    2 * serialisation(u64::from(link.largest), link.rate)
+}
+
+/// The bytes of one priority that can wait in a relay for its switch, where the
+/// far relay mirrors every stop: PFC's headroom of the long link, a packet that
+/// has come in whole and one that is going out.
+pub fn memory(link: &LinkFacts, response_time: Time) -> Headroom {
+    let mut room = headroom(link, response_time);
+    room.terms.push(("packets that pass through", 2 * u64::from(link.largest)));
+    room.total += 2 * u64::from(link.largest);
+    room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_and_some_packets() {
+        // 600 km at 400 Gbit/s: a round trip is 300 MB, which the paper calls 286 MB.
+        let link = LinkFacts { rate: 400_000_000_000, delay: 3_000_000_000, largest: 1500 };
+        let room = memory(&link, 0);
+        assert_eq!(room.total, 300_000_000 + 1500 + 64 + 1500 + 3000);
+        assert_eq!(room.terms.iter().map(|t| t.1).sum::<u64>(), room.total);
+        assert!(room.total < 287 << 20);
+        assert_eq!(hold(&link), 60_000); // 30 ns each
+    }
+}

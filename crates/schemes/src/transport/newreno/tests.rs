@@ -1,0 +1,402 @@
+use super::*;
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::{MICROSECOND as US, SECOND};
+
+const MS: Time = 1_000 * US;
+
+const PARAMS: NewRenoParams = NewRenoParams {
+    smss: 1_000,
+    initial_window: 10,
+    receive_window: u32::MAX,
+    initial_rto: SECOND,
+    min_rto: 10 * US,
+    max_rto: 60 * SECOND,
+};
+
+/// A sender with its numbers.
+struct End {
+    params: NewRenoParams,
+    n: Numbers,
+    c: Congestion,
+    now: Time,
+}
+
+impl End {
+    fn new(total: u32, params: NewRenoParams) -> Self {
+        Self { params, n: Numbers::new(total, first_window(&params)), c: Congestion::new(&params), now: 0 }
+    }
+
+    fn send(&mut self) -> Option<(u32, bool)> {
+        self.n.can_send().then(|| {
+            let (psn, again) = self.n.send();
+            self.c.on_sent(&self.params, &mut self.n, self.now, psn, again);
+            (psn, again)
+        })
+    }
+
+    /// Sends all that may be sent; answers which packets those were.
+    fn send_all(&mut self) -> Vec<u32> {
+        std::iter::from_fn(|| self.send().map(|s| s.0)).collect()
+    }
+
+    fn ack(&mut self, n: u32) -> Vec<u32> {
+        self.c.on_ack(&self.params, &mut self.n, self.now, n);
+        self.send_all()
+    }
+
+    fn timeout(&mut self) -> Vec<u32> {
+        self.now = self.c.deadline();
+        assert!(self.c.on_timeout(&self.params, &mut self.n));
+        self.send_all()
+    }
+}
+
+/// Nothing is lost: each round trip sends twice what the one before it sent.
+#[test]
+fn slow_start_doubles_in_each_round_trip() {
+    let mut end = End::new(10_000, PARAMS);
+    let mut under_way = end.send_all();
+    for round in 0..6 {
+        assert_eq!(under_way.len(), 10 << round);
+        end.now += 100 * US;
+        under_way = under_way.into_iter().flat_map(|psn| end.ack(psn + 1)).collect();
+    }
+}
+
+/// Beyond ssthresh the window grows by a segment in each round trip.
+#[test]
+fn congestion_avoidance_adds_a_segment_in_each_round_trip() {
+    let mut end = End::new(10_000, PARAMS);
+    end.c.ssthresh = 10_000;
+    let mut under_way = end.send_all();
+    for round in 0..20 {
+        assert_eq!(under_way.len(), 10 + round);
+        under_way = under_way.into_iter().flat_map(|psn| end.ack(psn + 1)).collect();
+    }
+    // So it does if an ACK tells of many segments at once (byte counting) …
+    let mut end = End::new(10_000, PARAMS);
+    end.c.ssthresh = 10_000;
+    end.send_all();
+    assert_eq!(end.ack(5), [10, 11, 12, 13, 14]);
+    assert_eq!(end.ack(10), [15, 16, 17, 18, 19, 20]);
+    // … while slow start grows by no more than one for an ACK.
+    let mut end = End::new(10_000, PARAMS);
+    end.send_all();
+    assert_eq!(end.ack(10).len(), 11);
+}
+
+/// RFC 5681 §3.2 and RFC 6582 §3.2 by hand: ten packets, 1 and 4 are lost.
+#[test]
+fn two_losses_in_a_window_take_a_fast_retransmit_and_a_partial_acknowledgement() {
+    let mut end = End::new(1_000, PARAMS);
+    assert_eq!(end.send_all(), (0..10).collect::<Vec<_>>());
+    assert_eq!(end.ack(1), [10, 11], "slow start: cwnd is 11");
+    assert_eq!(end.ack(1), [12], "limited transmit");
+    assert_eq!(end.ack(1), [13], "limited transmit");
+    assert_eq!(end.ack(1), [1], "fast retransmit");
+    // FlightSize is 13 less the 2 of limited transmit.
+    assert_eq!((end.c.ssthresh, end.c.cwnd, end.c.recover), (5_500, 8_500, Some(14)));
+    // What 6 to 13 bring are eight duplicates; 13 packets are beyond the window first.
+    let sent: Vec<_> = (6..14).map(|_| end.ack(1)).collect();
+    assert_eq!(sent.concat(), [14, 15, 16]);
+    assert_eq!(sent[..5].concat(), []);
+    assert_eq!(end.c.cwnd, 16_500);
+    // The repeat of 1 arrives: 2 and 3 had.
+    assert_eq!(end.ack(4), [4, 17], "a partial ACK repeats the next hole");
+    assert_eq!(end.c.cwnd, 14_500);
+    assert_eq!([end.ack(4), end.ack(4), end.ack(4)].concat(), [18, 19, 20], "what 14 to 16 bring");
+    // The repeat of 4 arrives: all up to 16 had.
+    assert_eq!(end.ack(17), [21]);
+    assert!(!end.c.recovering);
+    assert_eq!(end.c.cwnd, 5_000, "FlightSize, 4, and one; that is below ssthresh");
+    assert_eq!(end.ack(18), [22, 23], "slow start up to ssthresh");
+    assert_eq!(end.c.cwnd, 6_000);
+    assert_eq!([end.ack(19), end.ack(20)].concat(), [24, 25], "then congestion avoidance");
+    assert_eq!(end.c.cwnd, 6_000);
+}
+
+/// A full ACK that leaves enough in flight deflates to ssthresh.
+#[test]
+fn a_full_acknowledgement_deflates_the_window() {
+    let mut end = End::new(1_000, PARAMS);
+    end.send_all();
+    (0..3).for_each(|_| drop(end.ack(0)));
+    assert_eq!((end.c.ssthresh, end.c.cwnd), (5_000, 8_000));
+    (0..8).for_each(|_| drop(end.ack(0)));
+    assert_eq!((end.c.cwnd, end.n.highest), (16_000, 16));
+    assert_eq!(end.ack(12), [16], "what may be in flight is ssthresh");
+    assert_eq!((end.c.cwnd, end.n.highest - end.n.una), (5_000, 5));
+}
+
+/// RFC 6298 §2 by hand, in milliseconds: round trips of 100 and 200.
+#[test]
+fn the_timeout_follows_round_trips() {
+    let mut end = End::new(1_000, PARAMS);
+    end.send_all();
+    assert_eq!(end.c.deadline(), SECOND, "before the first measurement");
+    end.now = 100 * MS;
+    end.ack(1);
+    assert_eq!(end.c.trips.rto, 300 * MS, "100 + 4 · 50");
+    assert_eq!(end.c.deadline(), 400 * MS, "restarted");
+    // 10 and 11 are on the way now, and 10 is timed.
+    end.now = 300 * MS;
+    end.ack(10);
+    assert_eq!(end.c.trips.rto, 300 * MS, "one segment is timed per round trip");
+    end.ack(11);
+    assert_eq!(end.c.trips.smoothed, Some(112_500 * US));
+    assert_eq!(end.c.trips.variation, 62_500 * US);
+    assert_eq!(end.c.trips.rto, 362_500 * US);
+    // Bounds.
+    let bounded = NewRenoParams { min_rto: 500 * MS, max_rto: 2 * SECOND, ..PARAMS };
+    let mut trips = end.c.trips;
+    trips.measured(&bounded, 112_500 * US);
+    assert_eq!(trips.rto, 500 * MS);
+    trips.measured(&bounded, 9 * SECOND);
+    assert_eq!(trips.rto, 2 * SECOND);
+    // A round trip that never changes leaves G above it.
+    (0..200).for_each(|_| trips.measured(&PARAMS, MS));
+    assert!(trips.rto.abs_diff(MS + GRANULARITY) < 1_000, "{}", trips.rto);
+}
+
+/// Everything is lost, again and again: the RTO doubles, ssthresh is that of the
+/// first timeout, and one packet is sent each time. Later the holes are filled
+/// in slow start, and only a new packet's round trip counts.
+#[test]
+fn timeouts_double_and_begin_anew_with_one_packet() {
+    let mut end = End::new(1_000, PARAMS);
+    end.send_all();
+    for (at, next) in [(1, 3), (3, 7), (7, 15), (15, 31), (31, 63), (63, 123), (123, 183)] {
+        assert_eq!(end.c.deadline(), at * SECOND);
+        assert_eq!(end.timeout(), [0]);
+        assert_eq!((end.c.cwnd, end.c.ssthresh), (1_000, 5_000));
+        assert_eq!(end.c.deadline(), next * SECOND, "60 s are the most");
+    }
+    // The repeat arrives. Nobody knows which of them was answered.
+    end.now += MS;
+    assert_eq!(end.ack(1), [1, 2], "slow start over what was lost");
+    assert_eq!((end.c.trips.smoothed, end.c.trips.rto), (None, 60 * SECOND), "Karn");
+    assert_eq!(end.ack(2), [3, 4]);
+    // 3 to 9 had arrived.
+    assert_eq!(end.ack(10), [10, 11, 12, 13]);
+    assert_eq!(end.c.cwnd, 4_000);
+    assert_eq!(end.c.trips.rto, 60 * SECOND);
+    end.now += MS;
+    end.ack(11);
+    assert_eq!(end.c.trips.rto, 3 * MS, "a new packet was measured");
+    // Another timeout now is of another packet, with five packets in flight.
+    let flight = end.n.highest - end.n.una;
+    end.timeout();
+    assert_eq!(end.c.ssthresh, u64::from(flight) * 500);
+}
+
+/// Duplicates that the repeats after a timeout bring about are no loss (RFC 6582).
+#[test]
+fn duplicates_behind_a_timeout_open_no_recovery() {
+    let mut end = End::new(1_000, PARAMS);
+    end.send_all();
+    assert_eq!(end.timeout(), [0]);
+    assert_eq!(end.ack(5), [5, 6]);
+    for _ in 0..5 {
+        assert_eq!(end.ack(5), [], "neither a repeat nor limited transmit");
+    }
+    assert!(!end.c.recovering);
+    assert_eq!(end.c.cwnd, 2_000);
+    // Nor right behind what was outstanding at the timeout …
+    assert_eq!(end.ack(10), [10, 11, 12]);
+    (0..3).for_each(|_| assert_eq!(end.ack(10), []));
+    assert!(!end.c.recovering);
+    // … but further on.
+    assert_eq!(end.ack(11), [13, 14]);
+    assert_eq!([end.ack(11), end.ack(11)].concat(), [15, 16]);
+    assert_eq!(end.ack(11), [11]);
+    assert!(end.c.recovering);
+    assert_eq!(end.c.ssthresh, 2_000, "of 4 packets in flight");
+}
+
+/// The first partial ACK restarts the timer, the next ones do not: a window
+/// with many losses ends in a timeout, which ends the recovery.
+#[test]
+fn the_timer_is_impatient_in_recovery() {
+    let mut end = End::new(1_000, PARAMS);
+    end.send_all();
+    end.now = MS;
+    end.ack(1);
+    assert_eq!(end.c.trips.rto, 3 * MS);
+    (0..3).for_each(|_| drop(end.ack(1)));
+    assert!(end.c.recovering);
+    end.now = 2 * MS;
+    assert_eq!(end.ack(2)[0], 2);
+    assert_eq!(end.c.deadline(), 5 * MS);
+    for n in 3..6 {
+        end.now += MS / 2;
+        assert_eq!(end.ack(n)[0], n);
+        assert_eq!(end.c.deadline(), 5 * MS);
+    }
+    assert_eq!(end.timeout(), [5]);
+    assert!(!end.c.recovering && end.c.cwnd == 1_000);
+    assert_eq!(end.c.deadline(), 11 * MS, "twice as long");
+}
+
+/// Nothing outstanding, no timer; and a pause that holds the repeat back holds
+/// the timer, too.
+#[test]
+fn the_timer_runs_while_something_is_outstanding() {
+    let mut end = End::new(5, PARAMS);
+    assert_eq!(end.c.deadline(), Time::MAX);
+    end.send_all();
+    assert_eq!(end.c.deadline(), SECOND);
+    assert!(end.c.on_timeout(&end.params, &mut end.n));
+    assert_eq!(end.c.deadline(), Time::MAX, "until the repeat is sent");
+    end.now = 5 * SECOND;
+    assert_eq!(end.send_all(), [0]);
+    assert_eq!(end.c.deadline(), 7 * SECOND);
+    end.ack(5);
+    assert!(end.n.complete());
+    assert_eq!(end.c.deadline(), Time::MAX);
+    assert!(!end.c.on_timeout(&end.params, &mut end.n));
+}
+
+#[test]
+fn the_receive_window_bounds_what_is_in_flight() {
+    let mut end = End::new(1_000, NewRenoParams { receive_window: 12, ..PARAMS });
+    end.send_all();
+    let mut sent = 10;
+    for n in 1..100 {
+        sent += end.ack(n).len() as u32;
+        assert_eq!(end.n.highest, sent);
+        assert!(end.n.highest - end.n.una <= 12);
+    }
+    assert_eq!(end.n.highest - end.n.una, 12);
+    // Not even a window inflated by duplicates goes beyond.
+    for _ in 0..30 {
+        end.ack(99);
+        assert!(end.n.highest - end.n.una <= 12);
+    }
+    assert_eq!(End::new(9, NewRenoParams { receive_window: 3, ..PARAMS }).send_all(), [0, 1, 2]);
+}
+
+/// The receiver against a plain list of what has arrived.
+#[test]
+fn the_receiver_knows_what_has_arrived() {
+    for seed in 0..300 {
+        let mut random = Stream::new(seed, "test", 0);
+        let (total, spread) = (1 + random.below(200) as u32, 1 + random.below(60));
+        let mut arrived = vec![false; total as usize];
+        let mut receiver = Receiver::default();
+        while receiver.expected < total {
+            let psn = (receiver.expected as u64 + random.below(spread)).saturating_sub(random.below(5));
+            let psn = (psn as u32).min(total - 1);
+            let before = std::mem::replace(&mut arrived[psn as usize], true);
+            assert_eq!(receiver.on_data(psn), before);
+            let expected = arrived.iter().position(|a| !a).unwrap_or(arrived.len());
+            assert_eq!(receiver.expected as usize, expected);
+            let early = arrived[expected..].iter().filter(|a| **a).count() as u32;
+            assert_eq!(receiver.early.iter().map(|(first, end)| end - first).sum::<u32>(), early);
+            assert!(receiver.early.iter().zip(receiver.early.iter().skip(1)).all(|(a, b)| a.1 < b.0));
+        }
+        assert!(receiver.early.is_empty());
+    }
+}
+
+enum Wire {
+    Data(u32),
+    Ack(u32),
+}
+
+/// Random loss, reordering and duplication in both directions: everything
+/// arrives, the windows are kept, and one loss alone never takes a timeout.
+#[test]
+fn whatever_happens_on_the_way_everything_arrives() {
+    let (mut recoveries, mut timeouts) = (0, 0);
+    for seed in 0..400 {
+        let mut random = Stream::new(seed, "test", 0);
+        let total = 1 + random.below(300) as u32;
+        let receive_window = if random.below(2) == 0 { u32::MAX } else { 1 + random.below(40) as u32 };
+        let (loss, reorder, repeat) = (random.below(30), random.below(40), random.below(10));
+        let initial_window = 1 + random.below(12) as u32;
+        let params = NewRenoParams { receive_window, initial_window, initial_rto: 3 * MS, ..PARAMS };
+        let mut end = End::new(total, params);
+        let mut receiver = Receiver::default();
+        let mut arrived = vec![false; total as usize];
+        let mut wire: VecDeque<Wire> = VecDeque::new();
+        let mut steps = 0;
+        while !end.n.complete() {
+            steps += 1;
+            assert!(steps < 500_000, "no progress with seed {seed}");
+            end.now += 10 * US;
+            let mut out = Vec::new();
+            if let Some((psn, again)) = end.send() {
+                assert!(psn < total && psn >= end.n.una && again == (psn + 1 < end.n.highest || again));
+                assert!(end.n.highest - end.n.una <= receive_window);
+                out.push(Wire::Data(psn));
+            } else if wire.is_empty() {
+                end.now = end.now.max(end.c.deadline());
+            }
+            if !wire.is_empty() && random.below(3) > 0 {
+                let reordered = random.below(100) < reorder;
+                let at = if reordered { random.below(wire.len() as u64) as usize } else { 0 };
+                match wire.remove(at).unwrap() {
+                    Wire::Data(psn) => {
+                        let before = std::mem::replace(&mut arrived[psn as usize], true);
+                        assert_eq!(receiver.on_data(psn), before);
+                        out.push(Wire::Ack(receiver.expected));
+                    }
+                    Wire::Ack(n) => {
+                        let was = end.c.recovering;
+                        let news = n > end.n.una;
+                        assert_eq!(end.c.on_ack(&params, &mut end.n, end.now, n), news);
+                        recoveries += u32::from(!was && end.c.recovering);
+                    }
+                }
+            }
+            assert!(end.n.window >= 1 && end.n.window <= receive_window);
+            assert!(end.c.cwnd >= 1_000);
+            assert_eq!(end.c.deadline() == Time::MAX, end.n.una == end.n.highest);
+            if end.now >= end.c.deadline() {
+                timeouts += u32::from(end.c.on_timeout(&params, &mut end.n));
+                let repeat = end.send().expect("the window is open");
+                assert_eq!(repeat, (end.n.una, true));
+                out.push(Wire::Data(repeat.0));
+            }
+            for message in out {
+                if random.below(100) < loss {
+                    continue;
+                }
+                if random.below(100) < repeat {
+                    wire.push_back(match &message {
+                        Wire::Data(psn) => Wire::Data(*psn),
+                        Wire::Ack(n) => Wire::Ack(*n),
+                    });
+                }
+                wire.push_back(message);
+            }
+        }
+        assert_eq!(receiver.expected, total);
+    }
+    assert!(recoveries > 300 && timeouts > 300, "{recoveries} {timeouts}");
+}
+
+/// One packet in the midst of a flow is lost: one repeat, and no timeout.
+#[test]
+fn one_loss_costs_one_repeat() {
+    for lost in 0..40u32 {
+        let mut end = End::new(60, PARAMS);
+        let mut receiver = Receiver::default();
+        let (mut repeats, mut dropped, mut wire) = (0, false, VecDeque::new());
+        while !end.n.complete() {
+            end.now += US;
+            while let Some((psn, again)) = end.send() {
+                repeats += u32::from(again);
+                if psn == lost && !dropped {
+                    dropped = true;
+                } else {
+                    wire.push_back(psn);
+                }
+            }
+            let psn = wire.pop_front().expect("the window goes on");
+            assert!(!receiver.on_data(psn));
+            end.c.on_ack(&end.params, &mut end.n, end.now, receiver.expected);
+        }
+        assert_eq!(repeats, 1);
+    }
+}

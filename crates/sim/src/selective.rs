@@ -1,0 +1,117 @@
+//! Transports whose receivers keep what comes early and whose senders repeat
+//! single packets, IRN and TCP, behind one door: hosts ask them in the same way.
+
+use crate::irn::{self, IrnSender};
+use crate::packet::Packet;
+use crate::tcp::TcpSender;
+use xoff_kernel::time::Time;
+use xoff_kernel::wheel::Wheel;
+use xoff_plan::plan::Plan;
+use xoff_schemes::transport::go_back_n::{Reply, Sender};
+use xoff_schemes::transport::{
+    TransportKind, irn::Receiver as IrnReceiver, newreno::Receiver as TcpReceiver,
+};
+
+/// The sending end of a flow, beside its numbers.
+#[derive(Clone, Debug)]
+pub enum SelectiveSender {
+    Irn(IrnSender),
+    Tcp(TcpSender),
+}
+
+/// The senders of all flows; none under go-back-N.
+pub fn senders(plan: &Plan) -> Vec<SelectiveSender> {
+    match plan.transport.kind {
+        TransportKind::GoBackN => Vec::new(),
+        TransportKind::Irn { .. } => {
+            plan.irn.iter().map(|f| SelectiveSender::Irn(IrnSender::new(plan, f))).collect()
+        }
+        TransportKind::TcpNewReno(params) => {
+            vec![SelectiveSender::Tcp(TcpSender::new(params)); plan.flows.len()]
+        }
+    }
+}
+
+/// The receivers of all flows; none under go-back-N.
+pub fn receivers(plan: &Plan) -> Vec<SelectiveReceiver> {
+    let receiver = match plan.transport.kind {
+        TransportKind::GoBackN => return Vec::new(),
+        TransportKind::Irn { .. } => SelectiveReceiver::Irn(IrnReceiver::default()),
+        TransportKind::TcpNewReno(_) => SelectiveReceiver::Tcp(TcpReceiver::default()),
+    };
+    vec![receiver; plan.flows.len()]
+}
+
+impl SelectiveSender {
+    /// A packet has been sent: its number, and whether again.
+    #[inline]
+    pub fn sent(
+        &mut self,
+        numbers: &mut Sender,
+        wheel: &mut Wheel,
+        now: Time,
+        flow: u32,
+        packet: (u32, bool),
+    ) {
+        match self {
+            Self::Irn(irn) => irn.sent(numbers, wheel, now, flow, packet),
+            Self::Tcp(tcp) => tcp.sent(numbers, wheel, now, flow, packet),
+        }
+    }
+
+    /// An ACK or NACK has come. Answers whether `una` advanced.
+    #[inline]
+    pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
+        match self {
+            Self::Irn(irn) => irn.answered(numbers, wheel, now, packet),
+            Self::Tcp(tcp) => tcp.answered(numbers, wheel, now, packet),
+        }
+    }
+
+    /// A timer event goes off. Answers whether it is a timeout.
+    pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
+        match self {
+            Self::Irn(irn) => irn.timeout(numbers, wheel, now, flow),
+            Self::Tcp(tcp) => tcp.timeout(numbers, wheel, now, flow),
+        }
+    }
+}
+
+/// The receiving end of a flow.
+#[derive(Clone, Debug)]
+pub enum SelectiveReceiver {
+    Irn(IrnReceiver),
+    Tcp(TcpReceiver),
+}
+
+/// What a packet brought.
+pub struct Received {
+    pub reply: Reply,
+    /// It had arrived before.
+    pub duplicate: bool,
+    /// Payload bytes that are now delivered in order.
+    pub in_order: u64,
+    /// Next packet in order.
+    pub expected: u32,
+}
+
+impl SelectiveReceiver {
+    /// Packet `psn` of `total` reached the receiver of `flow`.
+    pub fn receive(&mut self, plan: &Plan, flow: u32, psn: u32, total: u32) -> Received {
+        let f = &plan.flows[flow as usize];
+        let payload = |packets: u32| (u64::from(packets) * u64::from(plan.packet.mtu)).min(f.size);
+        let (before, expected, duplicate, reply) = match self {
+            Self::Irn(receiver) => {
+                let before = receiver.expected;
+                let got = irn::receive(plan, receiver, flow, psn, total);
+                (before, receiver.expected, got.duplicate, got.reply)
+            }
+            Self::Tcp(receiver) => {
+                let before = receiver.expected;
+                let duplicate = receiver.on_data(psn);
+                (before, receiver.expected, duplicate, Reply::Ack(receiver.expected))
+            }
+        };
+        Received { reply, duplicate, in_order: payload(expected) - payload(before), expected }
+    }
+}

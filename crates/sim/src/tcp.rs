@@ -1,0 +1,67 @@
+//! The ends of flows under TCP NewReno: what stands beside the common state of
+//! senders, and its timer.
+
+use crate::core::kind;
+use crate::packet::Packet;
+use xoff_kernel::time::Time;
+use xoff_kernel::wheel::{Event, Wheel};
+use xoff_schemes::transport::go_back_n::Sender;
+use xoff_schemes::transport::newreno::{Congestion, NewRenoParams};
+
+/// The sending end of a flow, beside its numbers.
+#[derive(Clone, Debug)]
+pub struct TcpSender {
+    params: NewRenoParams,
+    congestion: Congestion,
+    /// Time of the one event that counts. The deadline mostly moves on, and an event
+    /// before it only sets the next; where it moves back, the event that is left
+    /// behind is known by its time.
+    timer_at: Time,
+}
+
+impl TcpSender {
+    /// A flow before its start.
+    pub fn new(params: NewRenoParams) -> Self {
+        Self { params, congestion: Congestion::new(&params), timer_at: Time::MAX }
+    }
+
+    /// A packet has been sent: its number, and whether again.
+    pub fn sent(
+        &mut self,
+        numbers: &mut Sender,
+        wheel: &mut Wheel,
+        now: Time,
+        flow: u32,
+        (psn, again): (u32, bool),
+    ) {
+        self.congestion.on_sent(&self.params, numbers, now, psn, again);
+        self.arm(wheel, flow);
+    }
+
+    /// An ACK has come. Answers whether `una` advanced.
+    pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
+        let news = self.congestion.on_ack(&self.params, numbers, now, packet.number);
+        self.arm(wheel, packet.flow);
+        news
+    }
+
+    /// A timer event goes off. Answers whether it is a timeout.
+    pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
+        if now != self.timer_at {
+            return false;
+        }
+        self.timer_at = Time::MAX;
+        let late = now >= self.congestion.deadline() && self.congestion.on_timeout(&self.params, numbers);
+        self.arm(wheel, flow);
+        late
+    }
+
+    /// Sees to it that an event comes at the deadline or before.
+    fn arm(&mut self, wheel: &mut Wheel, flow: u32) {
+        let deadline = self.congestion.deadline();
+        if deadline < self.timer_at {
+            self.timer_at = deadline;
+            wheel.push(Event::new(deadline, kind::TIMEOUT, flow, 0));
+        }
+    }
+}
