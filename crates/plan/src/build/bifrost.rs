@@ -159,7 +159,7 @@ pub(super) fn account(
         Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
         None => {
             let link = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };
-            sizing::spare(&link, keys.jitter.0, keys.repair_every)
+            sizing::spare(&link, keys.jitter.0, keys.repair_every, counted(cx))
         }
     };
     Ok(Account {

@@ -294,7 +294,7 @@ fn granted(plan: &Plan, p: &BifrostParams, id: PortId, priority: u8, account: &A
         history: slots.history,
     };
     let needed = bifrost::params(&link, &ask);
-    let spare = bifrost::spare(&link, p.jitter, slots.repair_every);
+    let spare = bifrost::spare(&link, p.jitter, slots.repair_every, slots.counted);
     let room = match account.pool {
         Some(pool) => plan.buffers[pool as usize].total.saturating_sub(slots.buffer),
         None => account.headroom.as_ref().map_or(0, |room| room.total),

@@ -108,12 +108,16 @@ pub fn params(link: &LinkFacts, ask: &Ask) -> SlotParams {
     }
 }
 
-/// Room beyond H for what leaks (section IV-D): k packets, and a frame that is late.
-pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32) -> Headroom {
-    let terms = vec![
+/// Room beyond H for what leaks (section IV-D): k packets, and a frame that is late; and
+/// where tokens are `counted` a packet, which may begin on a single one.
+pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -> Headroom {
+    let mut terms = vec![
         ("packets just begun", u64::from(repair_every) * u64::from(link.largest)),
         ("a frame that is late", bytes_in(link.rate, late(link, jitter))),
     ];
+    if counted {
+        terms.push(("a packet ahead of its tokens", u64::from(link.largest)));
+    }
     Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
 }
 
@@ -135,9 +139,9 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
     if !budgets {
         terms.push(("grants in whole packets", params.unit - 1));
     }
-    let spare = spare(link, ask.jitter, ask.repair_every);
-    terms.push(("k packets beyond H", spare.terms[0].1));
-    terms.push(("late frame beyond H", spare.terms[1].1));
+    let spare = spare(link, ask.jitter, ask.repair_every, budgets);
+    let names = ["k packets beyond H", "late frame beyond H", "packet ahead of its tokens"];
+    terms.extend(names.into_iter().zip(spare.terms.iter().map(|t| t.1)));
     let mut notes = Vec::new();
     if !far_below(link, ask.slot) {
         notes.push(
@@ -177,7 +181,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
         promise: Promise { lossless: true, full_throughput: true },
         expressible: None,
         formula: if budgets {
-            "H + k packets + late frame; H = BDP + 2 Rs·T + margin; BDP, margin, late frame as of Bifrost"
+            "H + k packets + late frame + packet; H = BDP + 2 Rs·T + margin; BDP, margin, late frame as of Bifrost"
         } else {
             "H + k packets + late frame; H = BDP + 2 Rs·T + margin + packet − 1; BDP = Rs·(2D + processing + jitter + \
              packet + 64 B + response + packet); margin = packet + late frame; late frame = packet + jitter"
