@@ -109,7 +109,7 @@ pub fn params(link: &LinkFacts, ask: &Ask) -> SlotParams {
 }
 
 /// Room beyond H for what leaks (section IV-D): k packets, and a frame that is late; and
-/// where grants are `counted`, as BifrostX's are, the packet that may begin with the last token.
+/// where tokens are `counted` a packet, which may begin on a single one.
 pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -> Headroom {
     let mut terms = vec![
         ("packets just begun", u64::from(repair_every) * u64::from(link.largest)),
@@ -140,8 +140,8 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
         terms.push(("grants in whole packets", params.unit - 1));
     }
     let spare = spare(link, ask.jitter, ask.repair_every, budgets);
-    let beyond = ["k packets beyond H", "late frame beyond H", "packet ahead of its tokens"];
-    terms.extend(beyond.into_iter().zip(&spare.terms).map(|(name, term)| (name, term.1)));
+    let names = ["k packets beyond H", "late frame beyond H", "packet ahead of its tokens"];
+    terms.extend(names.into_iter().zip(spare.terms.iter().map(|t| t.1)));
     let mut notes = Vec::new();
     if !far_below(link, ask.slot) {
         notes.push(

@@ -65,7 +65,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     if !said && ask.update.is_none() {
         notes.push(
             "credits are updated as seldom as InfiniBand allows, which by itself takes more than 12 bits can say; \
-             `--update` sets a shorter period"
+             a shorter period takes less"
                 .into(),
         );
     }
