@@ -313,20 +313,33 @@ fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     Ok(table)
 }
 
-/// A topology written out, for one that comes from a file.
+/// A topology written out, for one that comes from a file. Relays are left out, which
+/// the flow control will put into long links again.
 fn custom(topology: &Topology) -> Table {
+    let others = &topology.nodes[..topology.nodes.len() - topology.relays as usize];
     let names = |kind: NodeKind| -> Value {
-        let of = topology.nodes.iter().filter(|n| n.kind == kind).map(|n| Value::from(n.name.clone()));
+        let of = others.iter().filter(|n| n.kind == kind).map(|n| Value::from(n.name.clone()));
         Value::Array(of.collect())
+    };
+    // The end of a link: beyond the relay, if it is one.
+    let end = |port: PortId| {
+        let node = topology.ports[port as usize].node;
+        if topology.is_relay(node) {
+            topology.neighbour(topology.nodes[node as usize].ports[0])
+        } else {
+            node
+        }
     };
     let mut links = Vec::new();
     for (id, port) in topology.ports.iter().enumerate() {
         let inner = topology.neighbour(id as PortId) == port.node;
-        if (id as PortId) < port.peer && !inner {
+        let cable = !port.long
+            && (topology.is_relay(port.node) || topology.is_relay(topology.neighbour(id as PortId)));
+        if (id as PortId) < port.peer && !inner && !cable {
             let mut link = Table::new();
             let name = |node: NodeId| Value::from(topology.nodes[node as usize].name.clone());
-            link.insert("a".into(), name(port.node));
-            link.insert("b".into(), name(topology.neighbour(id as PortId)));
+            link.insert("a".into(), name(end(id as PortId)));
+            link.insert("b".into(), name(end(port.peer)));
             link.insert("rate".into(), format!("{}bps", port.rate).into());
             link.insert("delay".into(), format!("{}ps", port.delay).into());
             link.insert("long".into(), port.long.into());

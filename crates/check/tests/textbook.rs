@@ -153,6 +153,38 @@ fn hosts_that_pass_pauses_on_wait_whatever_the_routes() {
     assert!(xoff_check::text::render(&blind.report).contains("passes pauses on"));
 }
 
+/// Relays in long links wait as switches do: a ring of sites has a circle, which leads
+/// through them, and two sites have none.
+#[test]
+fn relays_in_long_links_are_links_of_the_chain() {
+    let sites = |links: &[(&str, &str)], flows: &[&str]| {
+        let mut text = String::from(
+            "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\", \"C\"]\nswitches = [\"X\", \"Y\", \"Z\"]\nlinks = [\n",
+        );
+        for (a, b) in [("A", "X"), ("B", "Y"), ("C", "Z")] {
+            text += &format!("{{a=\"{a}\", b=\"{b}\", rate=\"10Gbps\", delay=\"1us\"}},\n");
+        }
+        for (a, b) in links {
+            text += &format!("{{a=\"{a}\", b=\"{b}\", rate=\"10Gbps\", delay=\"10us\", long=true}},\n");
+        }
+        text += "]\n[flow_control]\nscheme = \"swing\"\nxoff = \"20kB\"\nxon = \"10kB\"\n";
+        for path in flows {
+            let nodes: Vec<String> = path.chars().map(|c| format!("\"{c}\"")).collect();
+            text += &format!(
+                "[[traffic]]\nkind = \"flow\"\nsrc = {}\ndst = {}\nsize = \"1MB\"\npath = [{}]\n",
+                nodes[0],
+                nodes[nodes.len() - 1],
+                nodes.join(", ")
+            );
+        }
+        load(&text, &[])
+    };
+    let line = sites(&[("X", "Y"), ("Y", "Z")], &["AXYZC", "CZYXA", "BYXA"]);
+    assert!(safe(&line, Routes::Scenario));
+    let ring = sites(&[("X", "Y"), ("Y", "Z"), ("Z", "X")], &["AXYZC", "BYZXA", "CZXYB"]);
+    assert_eq!(cycle(&check(&ring, Routes::Scenario)).len(), 9);
+}
+
 #[test]
 fn a_flow_that_loops_waits_for_itself() {
     let text = format!(

@@ -336,3 +336,42 @@ fn a_custom_link_can_be_long() {
     assert_eq!(t.ports.iter().map(|p| p.long).collect::<Vec<_>>(), [false, false, true, true, false, false]);
     assert_eq!(t.sites(), [0, 1, 0, 1]);
 }
+
+#[test]
+fn relays_go_into_the_ends_of_long_links() {
+    let mut t = build(
+        "kind = \"dci\"\nk = 4\nlong_links = 2\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\
+         long_link = { rate = \"400Gbps\", length = \"600km\" }",
+    );
+    let before = t.clone();
+    t.insert_relays(7_000).expect("no such names before");
+    assert_eq!((t.relays, t.nodes.len(), t.ports.len()), (4, before.nodes.len() + 4, before.ports.len() + 8));
+    let [a, b] = ["DCI.0", "DCI.1"].map(|name| t.find(name).unwrap());
+    let long = t.relayed(a, b);
+    assert_eq!(long.len(), 2);
+    assert!(t.relayed(a, 0).is_empty());
+    for (i, &port) in long.iter().enumerate() {
+        let (near, far) = (t.ports[port as usize].node, t.neighbour(port));
+        assert_eq!(t.nodes[near as usize].name, format!("RELAY.{}", 2 * i));
+        assert_eq!(t.nodes[far as usize].name, format!("RELAY.{}", 2 * i + 1));
+        let (rate, delay) = (t.ports[port as usize].rate, t.ports[port as usize].delay);
+        assert_eq!((rate, delay, t.ports[port as usize].long), (400_000_000_000, 3_000_000_000, true));
+    }
+    for (id, port) in (0..).zip(&t.ports) {
+        assert_eq!(t.ports[port.peer as usize].peer, id);
+        assert_eq!(t.nodes[port.node as usize].ports[usize::from(port.index)], id);
+        // All others are what they were.
+        if let Some(old) = before.ports.get(id as usize) {
+            let same = (old.node, old.index, old.rate) == (port.node, port.index, port.rate);
+            assert!(same && (old.long || (old.peer, old.delay) == (port.peer, port.delay)));
+            assert!(!old.long || port.delay == 7_000 && !port.long);
+        }
+    }
+    let sites = t.sites();
+    assert_eq!(sites[..before.nodes.len()], before.sites()[..]);
+    assert_eq!(sites[before.nodes.len()..], [0, 1, 0, 1]);
+    // A name is somebody's.
+    let mut taken = before.clone();
+    taken.nodes[20].name = "RELAY.3".into();
+    assert_eq!(taken.insert_relays(0), Err("RELAY.3".into()));
+}
