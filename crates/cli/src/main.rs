@@ -15,6 +15,7 @@ mod repro;
 mod run;
 mod schema;
 mod schemes;
+mod size;
 mod topo;
 mod traffic;
 mod vary;
@@ -37,7 +38,7 @@ Exit status:
   0    done (a deadlock is a finding, not a failure)
   1    wrong input, or output that cannot be written
   2    wrong usage
-  3    the run lost packets in a lossless priority
+  3    the run lost packets in a lossless priority; a link is too small not to (size --scenario)
   130  interrupted by Ctrl-C or a signal to end; the results up to then are written
 Of a grid: 1 if a run failed, else 3 if one lost packets in a lossless priority.";
 
@@ -69,6 +70,10 @@ enum Verb {
     Check(CheckArgs),
     /// List every scheme with its parameters, or show the queues of PortFC at a port
     Schemes(SchemesArgs),
+    /// Say what buffer, headroom and thresholds a link needs under each scheme, or which links of
+    /// a scenario have too little
+    #[command(after_help = EXIT_STATUS)]
+    Size(size::SizeArgs),
     /// Print the JSON Schema of scenario files
     Schema,
 }
@@ -246,6 +251,7 @@ fn main() -> ExitCode {
         Verb::Repro(args) => repro::repro(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Schemes(args) => schemes::schemes(&args),
+        Verb::Size(args) => size::size(&args),
         Verb::Schema => schema::schema(),
     };
     done.unwrap_or_else(|report| {

@@ -47,9 +47,11 @@ fn first_cells(text: &str, head: &str) -> Vec<String> {
     found
 }
 
-/// Every word of the code spans of a text.
+/// Every word of the code spans of a text; what has dashes counts whole and in parts.
 fn words(text: &str) -> BTreeSet<&str> {
-    text.lines().flat_map(spans).flat_map(|s| s.split(|c: char| !c.is_alphanumeric() && c != '_')).collect()
+    let part = |c: char| !c.is_alphanumeric() && c != '_';
+    let whole = |c: char| part(c) && c != '-';
+    text.lines().flat_map(spans).flat_map(|s| s.split(part).chain(s.split(whole))).collect()
 }
 
 /// The keys of every object in a value, nested ones included.

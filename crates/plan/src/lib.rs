@@ -12,6 +12,7 @@ mod parse;
 pub mod plan;
 pub mod scenario;
 pub mod schema;
+pub mod size;
 
 pub use error::{Error, Warning};
 

@@ -162,7 +162,7 @@ const KEYS: [(&str, &[&str]); 11] = [
     ),
     ("bifrost", &BIFROST),
     ("bifrostx", &BIFROST),
-    ("cbfc", &["buffer", "update", "unlimited", "long", "gateway", "response_time"]),
+    ("cbfc", &["buffer", "long_buffer", "gateway_buffer", "update", "unlimited", "response_time"]),
     (
         "swing",
         &[

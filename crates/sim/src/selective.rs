@@ -16,7 +16,8 @@ use xoff_schemes::transport::{
 #[derive(Clone, Debug)]
 pub enum SelectiveSender {
     Irn(IrnSender),
-    Tcp(TcpSender),
+    /// Apart, for it is twice as large.
+    Tcp(Box<TcpSender>),
 }
 
 /// The senders of all flows; none under go-back-N.
@@ -27,7 +28,7 @@ pub fn senders(plan: &Plan) -> Vec<SelectiveSender> {
             plan.irn.iter().map(|f| SelectiveSender::Irn(IrnSender::new(plan, f))).collect()
         }
         TransportKind::TcpNewReno(params) => {
-            vec![SelectiveSender::Tcp(TcpSender::new(params)); plan.flows.len()]
+            vec![SelectiveSender::Tcp(Box::new(TcpSender::new(params))); plan.flows.len()]
         }
     }
 }

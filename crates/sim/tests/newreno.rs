@@ -42,8 +42,8 @@ fn lossy(delay: u64, per: u64, ms: u64, seed: u64) -> Plan {
 
 /// Nothing queues, and losses are rare and random: the rate is MSS / RTT times
 /// 1.22 / √p (Mathis et al., 1997), which is of losses at equal distances. That of
-/// random ones is somewhat higher (1.31, Ott et al.); timeouts cost some. Within a
-/// fifth of 1.22.
+/// random ones is somewhat higher (1.31, Ott et al.), and timeouts cost some: 0.95 to
+/// 1.2 times that.
 #[test]
 fn the_rate_under_random_loss_follows_the_square_root() {
     for (delay, per) in [(25, 1_000), (50, 1_000), (25, 4_000), (100, 4_000)] {
@@ -59,7 +59,7 @@ fn the_rate_under_random_loss_follows_the_square_root() {
         let ratio = bytes as f64 / expected;
         println!("{delay} us, 1 of {per}: {ratio:.3} with {losses} losses, {timeouts} timeouts");
         assert!(losses > 100, "{losses}");
-        assert!((0.8..1.2).contains(&ratio), "{delay} us, 1 of {per}: {ratio}");
+        assert!((0.95..1.2).contains(&ratio), "{delay} us, 1 of {per}: {ratio}");
     }
 }
 

@@ -5,19 +5,14 @@ use super::{Context, LARGEST, bytes};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, FlowControl};
-use xoff_kernel::time::{Time, serialisation};
+use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::flow_control::bifrost::BifrostParams;
-use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams, bytes_in, quanta};
+use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams};
 use xoff_schemes::flow_control::bifrost::tokens::Leftover;
+use xoff_schemes::flow_control::sizing::bifrost::{self as sizing, MOST_QUANTA, SLOTS_PER_DELAY};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
-use xoff_wire::pfc::PfcFrame;
-
-/// Most quanta that a frame can ask for.
-const MOST_QUANTA: u64 = 65_535;
-/// A slot is at most this part of the link's one-way delay ("far smaller", section IV-B).
-const SLOTS_PER_DELAY: u64 = 4;
 
 /// Refuses values out of range.
 pub(super) fn check(cx: &mut Context<'_>, keys: &BifrostKeys) -> Result<(), Error> {
@@ -72,28 +67,20 @@ pub(super) fn grants(keys: &BifrostKeys, topology: &Topology, port: PortId) -> b
 
 /// What the downstream port of a link is set to, without its buffer.
 fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: &LinkFacts) -> SlotParams {
-    let packet = serialisation(link.largest.into(), link.rate);
-    let frame = serialisation(PfcFrame::LENGTH.into(), link.rate);
-    // The frame may find a packet just begun on its own wire.
-    let late = packet + keys.jitter.0;
-    SlotParams {
-        rate: link.rate,
+    let ask = sizing::Ask {
         slot: keys.slot.0,
-        round_trip: keys.processing.0 + frame + 2 * link.delay + response_time + packet + late,
-        buffer: 0,
+        processing: keys.processing.0,
+        jitter: keys.jitter.0,
+        margin: keys.margin.map(|margin| margin.0),
+        response_time,
         repair_every: keys.repair_every,
-        // Tokens are counted in bytes.
-        unit: if counted { 1 } else { link.largest.into() },
-        margin: keys.margin.map_or_else(
-            || bytes_in(link.rate, late).saturating_add(link.largest.into()),
-            |margin| bytes_in(link.rate, margin.0),
-        ),
         counted,
         history: match keys.history {
             BifrostHistory::Grants => History::Grants,
             BifrostHistory::Recurrence => History::Recurrence,
         },
-    }
+    };
+    sizing::params(link, &ask)
 }
 
 /// What the downstream port of a link is set to.
@@ -109,13 +96,13 @@ fn slots(
     let link = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };
     let name =
         || format!("the link of {} ({}, {})", topology.port_name(port), Bandwidth(p.rate), Span(p.delay));
-    if keys.slot.0 > p.delay / SLOTS_PER_DELAY {
+    if !sizing::far_below(&link, keys.slot.0) {
         let message = format!("a slot of {} is not far below the one-way delay of {}", keys.slot, name());
         let help = format!("write {} or less: a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
         return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
     }
     let params = without_buffer(keys, counted(cx), bifrost.pfc.response_time.0, &link);
-    let longest = quanta(params.of_slot() + params.margin);
+    let longest = sizing::longest_pause(&params);
     if longest > MOST_QUANTA {
         let message = format!(
             "a pause of a slot of {} on {} takes {longest} quanta of 512 bit times, and a frame has room for {MOST_QUANTA}",
@@ -168,15 +155,11 @@ pub(super) fn account(
     let keys = &bifrost.keys;
     let p = &topology.ports[port as usize];
     let largest = u64::from(packet.largest());
-    let late = serialisation(largest, p.rate) + keys.jitter.0;
     let headroom = match keys.spare {
         Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
         None => {
-            let terms = vec![
-                ("packets just begun", u64::from(keys.repair_every) * largest),
-                ("a frame that is late", bytes_in(p.rate, late)),
-            ];
-            Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
+            let link = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };
+            sizing::spare(&link, keys.jitter.0, keys.repair_every, counted(cx))
         }
     };
     Ok(Account {

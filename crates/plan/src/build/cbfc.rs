@@ -50,9 +50,9 @@ fn is_gateway(topology: &Topology, node: NodeId) -> bool {
 fn written(keys: &Cbfc, topology: &Topology, port: &Port) -> Option<(&'static str, Threshold)> {
     let other = keys.buffer.map(|b| ("flow_control.buffer", b));
     if port.long {
-        keys.long.map(|l| ("flow_control.long.buffer", l.buffer)).or(other)
+        keys.long_buffer.map(|b| ("flow_control.long_buffer", b)).or(other)
     } else if is_gateway(topology, port.node) {
-        keys.gateway.map(|g| ("flow_control.gateway.buffer", g.buffer)).or(other)
+        keys.gateway_buffer.map(|b| ("flow_control.gateway_buffer", b)).or(other)
     } else {
         other
     }
@@ -76,7 +76,8 @@ fn buffer(
     let largest = blocks(packet.largest().into());
     let Some((key, threshold)) = written(keys, topology, port) else {
         let grantable = most(form(keys), keys.response_time.0);
-        return Ok(needed(keys, port, packet).min(grantable.max(largest)));
+        // The largest packet of all, with its 75 kB, takes less than 12 bits can grant.
+        return Ok(needed(keys, port, packet).min(grantable));
     };
     let resolved = threshold.resolve(port.rate, port.delay);
     let shown = match threshold {
@@ -101,20 +102,8 @@ fn buffer(
 
 /// Says where a link cannot be kept busy for want of bits, the worst one, and what of
 /// written buffers is never used.
-fn warn(
-    cx: &mut Context<'_>,
-    keys: &Cbfc,
-    topology: &Topology,
-    buffers: &[u64],
-    packet: &PacketFormat,
-) -> Result<(), Error> {
+fn warn(cx: &mut Context<'_>, keys: &Cbfc, topology: &Topology, buffers: &[u64], packet: &PacketFormat) {
     let grantable = most(form(keys), keys.response_time.0);
-    if blocks(packet.largest().into()) > grantable {
-        let message =
-            format!("a packet of {} takes more than 12 bits can grant", bytes(packet.largest().into()));
-        let help = "write a smaller transport.mtu, or flow_control.unlimited = true";
-        return Err(cx.doc.error("flow_control.unlimited", message, help).with_key("flow_control.unlimited"));
-    }
     let room = grantable.saturating_mul(u64::from(BLOCK));
     let mut unused: Option<(&str, PortId)> = None;
     for (id, port) in (0..).zip(&topology.ports) {
@@ -127,17 +116,17 @@ fn warn(
     }
     if let Some((key, id)) = unused {
         let port = &topology.ports[id as usize];
-        // The longest cable whose round trip takes no more than that, at 5 ps per mm.
+        // The longest cable whose round trip takes no more than that, at 5 us per km.
         let time = u128::from(room) * 8 * u128::from(SECOND) / u128::from(port.rate) / 2;
         let message = format!(
             "12-bit credits grant {room} B at most, of {} B here: on {} they keep a cable of up to {:.2} km busy, \
              if updates take no time; unlimited = true lifts the limit",
             buffers[id as usize] * u64::from(BLOCK),
             link(topology, id),
-            time as f64 / 5e9
+            time as f64 / 5e6
         );
         cx.warn(key.to_string(), message);
-        return Ok(());
+        return;
     }
     let worst = (0..)
         .zip(&topology.ports)
@@ -155,7 +144,6 @@ fn warn(
         );
         cx.warn("flow_control.update".to_string(), message);
     }
-    Ok(())
 }
 
 /// Buffer of every node and accounts of every port.
@@ -177,13 +165,10 @@ pub(super) fn memory(
     let sizes = (0..topology.ports.len() as PortId)
         .map(|id| buffer(cx, keys, topology, id, packet))
         .collect::<Result<Vec<u64>, Error>>()?;
-    warn(cx, keys, topology, &sizes, packet)?;
-    for (key, given, there) in [
-        ("flow_control.long", keys.long.is_some(), topology.ports.iter().any(|p| p.long)),
-        ("flow_control.gateway", keys.gateway.is_some(), topology.ports.iter().any(|p| p.long)),
-    ] {
-        if given && !there {
-            cx.warn(key.to_string(), "had no effect: no link is long".to_string());
+    warn(cx, keys, topology, &sizes, packet);
+    for (key, given) in [("long_buffer", keys.long_buffer), ("gateway_buffer", keys.gateway_buffer)] {
+        if given.is_some() && topology.ports.iter().all(|p| !p.long) {
+            cx.warn(format!("flow_control.{key}"), "had no effect: this topology has no long link".into());
         }
     }
     let account = |size: u64| Account {

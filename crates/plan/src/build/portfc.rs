@@ -11,6 +11,7 @@ use xoff_net::units::{Bandwidth, Span, Threshold};
 use xoff_schemes::flow_control::portfc::bound::{Bound, Link, Side, bound};
 use xoff_schemes::flow_control::portfc::map::{Place, QueueMap, Unmappable};
 use xoff_schemes::flow_control::portfc::{Doubt, PortFcParams, RelayOrder, Variant};
+use xoff_schemes::flow_control::sizing;
 
 /// Priority of ACKs and notifications, if not given: first of all.
 const HIGH: u8 = 7;
@@ -328,7 +329,7 @@ fn thresholds(
     let mut out = (Vec::new(), Vec::new());
     for (id, port) in (0..).zip(&topology.ports) {
         let xoff = off.resolve(port.rate, port.delay);
-        let xon = on.map_or(xoff / 3 * 2 + xoff % 3 * 2 / 3, |t| t.resolve(port.rate, port.delay));
+        let xon = on.map_or_else(|| sizing::portfc::xon(xoff), |t| t.resolve(port.rate, port.delay));
         let inner = topology.neighbour(id) == port.node;
         if xon > xoff && !inner {
             let message = format!(

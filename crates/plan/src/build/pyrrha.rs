@@ -11,6 +11,7 @@ use std::sync::Arc;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
 use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, Places, PyrrhaParams, Variant};
+use xoff_schemes::flow_control::sizing;
 
 /// Refuses values out of range.
 pub(super) fn check(cx: &Context<'_>, pyrrha: &Pyrrha) -> Result<(), Error> {
@@ -89,7 +90,9 @@ pub(super) fn params(
         let inner = receivers.iter().find(|r| r.rx == id || topology.ports[r.rx as usize].peer == id);
         let link = inner.map_or(port, |r| &topology.ports[topology.nodes[r.host as usize].ports[0] as usize]);
         let pause = pyrrha.k_pause.resolve(link.rate, link.delay);
-        let resume = pyrrha.k_resume.map_or(pause / 2, |t| t.resolve(link.rate, link.delay));
+        let resume = pyrrha
+            .k_resume
+            .map_or_else(|| sizing::pyrrha::k_resume(pause), |t| t.resolve(link.rate, link.delay));
         if let Some(given) = pyrrha.k_resume.filter(|_| resume > pause) {
             let message = format!(
                 "k_resume = {} is above k_pause = {} on the link of {} ({}, {})",

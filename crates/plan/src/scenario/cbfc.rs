@@ -7,7 +7,7 @@ use xoff_net::units::{Span, Threshold};
 
 /// Credit-based flow control after InfiniBand. Each port has a buffer of its own for each
 /// priority that comes in by it; nothing is shared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cbfc {
     /// Room of each port for each priority. In bytes, or in BDP (rate times one-way
@@ -24,23 +24,15 @@ pub struct Cbfc {
     /// CBFC-ideal.
     #[serde(default)]
     pub unlimited: bool,
-    /// The ports of long links.
+    /// The same of the ports of long links. Default: `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub long: Option<CbfcBuffer>,
-    /// The other ports of switches that have long links.
+    pub long_buffer: Option<Threshold>,
+    /// The same of the other ports of switches that have long links. Default: `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<CbfcBuffer>,
+    pub gateway_buffer: Option<Threshold>,
     /// From the arrival of a flow-control packet until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
-}
-
-/// Ports whose buffer is another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CbfcBuffer {
-    /// As `buffer` of the other ports.
-    pub buffer: Threshold,
 }
 
 impl Default for Cbfc {
@@ -49,8 +41,8 @@ impl Default for Cbfc {
             buffer: None,
             update: None,
             unlimited: false,
-            long: None,
-            gateway: None,
+            long_buffer: None,
+            gateway_buffer: None,
             response_time: defaults::zero_time(),
         }
     }

@@ -15,7 +15,7 @@ mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
-pub use cbfc::{Cbfc, CbfcBuffer};
+pub use cbfc::Cbfc;
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};

@@ -50,7 +50,8 @@
 
 use super::{ControlFrame, Device, LinkFacts};
 use xoff_kernel::time::{SECOND, Time, serialisation};
-use xoff_wire::credit::{BLOCK, CreditPacket, Form, MODULUS, MOST};
+pub use xoff_wire::credit::Form;
+use xoff_wire::credit::{BLOCK, CreditPacket, MODULUS, MOST};
 
 /// Parameters of credit-based flow control, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,155 @@
+//! `xoff size`: what memory a link needs under each scheme, and which links of a scenario
+//! have too little.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use miette::{IntoDiagnostic, WrapErr, miette};
+use xoff_net::units::{Bandwidth, Bytes, Length, Span};
+use xoff_plan::size::{self, Question, Refusal};
+use xoff_results::size as answer;
+
+use crate::{key_value, load, output};
+
+/// Exit status: a link of the scenario is too small.
+const TOO_SMALL: u8 = 3;
+
+/// Arguments of `size`. Defaults are those of [`Question::new`].
+#[derive(clap::Args)]
+pub struct SizeArgs {
+    /// Rate of the link, such as 400Gbps
+    #[arg(long, value_name = "RATE", required_unless_present = "scenario")]
+    rate: Option<Bandwidth>,
+    /// Length of the link, such as 600km, at 5 us per km
+    #[arg(long, value_name = "LENGTH", required_unless_present_any = ["scenario", "curve"])]
+    distance: Option<Length>,
+    /// Say as well how far this buffer of one end reaches, such as 64MiB
+    #[arg(long, value_name = "SIZE", requires = "distance", conflicts_with = "scenario")]
+    buffer: Option<Bytes>,
+    /// Draw buffer against distance, 10 km to 2,000 km, into this SVG file
+    #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
+    curve: Option<PathBuf>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+    /// Largest packet, headers included [default: 1500B]
+    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    mtu: Option<Bytes>,
+    /// Lossless priorities, 1 to 8 [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    priorities: Option<u8>,
+    /// From the arrival of a control frame until it takes effect [default: 0ps]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    response_time: Option<Span>,
+    /// Bifrost: a slot T [default: 10us]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    slot: Option<Span>,
+    /// Bifrost: from the end of a slot until its frame can be sent [default: 1us]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    processing: Option<Span>,
+    /// Bifrost: most that a frame is late beyond that [default: 0ps]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    jitter: Option<Span>,
+    /// Bifrost: k, room for so many packets beyond H, 1 to 1000 [default: 1]
+    #[arg(long, value_name = "K", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    repair_every: Option<u16>,
+    /// PFC: XOFF of a shallow threshold [default: 1MiB]
+    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    xoff: Option<Bytes>,
+    /// CBFC: between two updates of credit [default: 65,536 byte times of the link]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    update: Option<Span>,
+    /// Pyrrha: neighbours that feed a congested port; PortFC: other ports of the switch; 1 to 256
+    /// [default: 1]
+    #[arg(long, value_name = "M", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    fan_in: Option<u16>,
+    /// Look at the links of this scenario, under its own scheme
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "distance"],
+        help_heading = "Links of a scenario")]
+    scenario: Option<PathBuf>,
+    /// Set a key of the scenario, such as flow_control.headroom=1MB; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, requires = "scenario",
+        conflicts_with_all = ["rate", "distance"], help_heading = "Links of a scenario")]
+    set: Vec<(String, String)>,
+    /// Take every warning about the scenario for an error
+    #[arg(long, requires = "scenario", conflicts_with_all = ["rate", "distance"],
+        help_heading = "Links of a scenario")]
+    strict: bool,
+}
+
+/// Answers what was asked: about a link, or about a scenario's links.
+pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
+    if args.scenario.is_some() {
+        return links(args);
+    }
+    let Some(rate) = args.rate else { return Err(miette!("no --rate is given")) };
+    let mut question = Question::new(rate);
+    set(&mut question.mtu, args.mtu);
+    set(&mut question.priorities, args.priorities);
+    set(&mut question.response_time, args.response_time);
+    set(&mut question.slot, args.slot);
+    set(&mut question.processing, args.processing);
+    set(&mut question.jitter, args.jitter);
+    set(&mut question.repair_every, args.repair_every);
+    set(&mut question.xoff, args.xoff);
+    set(&mut question.fan_in, args.fan_in);
+    question.update = args.update;
+    question.check().map_err(refused)?;
+    if let Some(distance) = args.distance {
+        size::check_distance(distance).map_err(refused)?;
+    }
+    if args.json && args.distance.is_none() {
+        let help = "add --distance, or remove --json";
+        return Err(miette!(help = help, "--json: without a distance there is a picture and no answer"));
+    }
+    if let Some(path) = &args.curve {
+        fs::write(path, answer::curve::curve(&question).svg())
+            .into_diagnostic()
+            .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+        output::complain(&format!("written to {}", path.display()));
+    }
+    if let Some(distance) = args.distance {
+        output::print(&match args.json {
+            true => {
+                let value = answer::json(&question, distance, args.buffer);
+                serde_json::to_string_pretty(&value).into_diagnostic()? + "\n"
+            }
+            false => answer::render(&question, distance, args.buffer),
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn set<T>(value: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *value = given;
+    }
+}
+
+fn refused(refusal: Refusal) -> miette::Report {
+    miette!(help = refusal.help, "--{}: {}", refusal.key, refusal.message)
+}
+
+/// The links of a scenario.
+fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
+    let Some(path) = &args.scenario else { return Err(miette!("no --scenario is given")) };
+    let loaded = load::load(path, &args.set, args.strict)?;
+    let report = size::links::links(&loaded.plan).map_err(|scheme| {
+        miette!(
+            help = format!("these have one: {}", size::links::SCHEMES.join(", ")),
+            "under `{scheme}` no memory is known to suffice, so none can be too small"
+        )
+    })?;
+    output::print(&match args.json {
+        true => serde_json::to_string_pretty(&report).into_diagnostic()? + "\n",
+        false => answer::links::render(&load::name(path), &report),
+    })?;
+    for warning in &loaded.warnings {
+        output::complain(&format!("warning: {warning}"));
+    }
+    Ok(match report.too_small.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(TOO_SMALL),
+    })
+}

@@ -1,0 +1,282 @@
+//! What a link needs under every scheme, before there is a scenario: `xoff size`.
+//!
+//! The sums are the schemes' own ([`xoff_schemes::flow_control::sizing`]), which plans are
+//! made with as well; what is not asked for is as scenarios have it by default.
+
+pub mod links;
+
+use crate::scenario::{BifrostKeys, Pfc, PortFc, Pyrrha};
+use xoff_kernel::time::Time;
+use xoff_net::units::{Bandwidth, Bytes, Length, Span};
+use xoff_schemes::flow_control::LinkFacts;
+use xoff_schemes::flow_control::bifrost::slots::History;
+use xoff_schemes::flow_control::sizing::{Sizing, bifrost, cbfc, pfc, portfc, pyrrha, swing};
+use xoff_schemes::flow_control::swing::THRESHOLD;
+
+/// Once around the Earth, in metres: no cable is longer.
+pub const LONGEST: u64 = 40_000_000;
+/// The largest packet that Ethernet's jumbo frames have, generously.
+const LARGEST_PACKET: u64 = 65_535;
+/// Ethernet's smallest frame.
+const SMALLEST_PACKET: u64 = 64;
+/// No link is faster, in bits per second.
+const FASTEST: u64 = 100_000_000_000_000;
+/// No switch has more ports that are asked about.
+const WIDEST: u16 = 256;
+/// No time that is asked with is longer.
+const LONGEST_TIME: Time = xoff_kernel::time::SECOND;
+
+/// A link, and how schemes are set on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Rate of the link.
+    pub rate: Bandwidth,
+    /// Largest packet with its headers, in bytes, 64 to 65,535.
+    pub mtu: Bytes,
+    /// Lossless priorities, 1 to 8.
+    pub priorities: u8,
+    /// From the arrival of a control frame until it takes effect.
+    pub response_time: Span,
+    /// Bifrost's T.
+    pub slot: Span,
+    /// From the end of a slot until its frame can be sent.
+    pub processing: Span,
+    /// Most that Bifrost's frame is late beyond that.
+    pub jitter: Span,
+    /// Bifrost's k, 1 to 1000.
+    pub repair_every: u16,
+    /// XOFF of shallow PFC.
+    pub xoff: Bytes,
+    /// Between CBFC's updates of credit; `None`: InfiniBand's 65,536 symbol times.
+    pub update: Option<Span>,
+    /// Neighbours that send to a congested port (Pyrrha), other ports of a switch (PortFC);
+    /// 1 to 256.
+    pub fan_in: u16,
+}
+
+/// A value that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The question's part, as its option on the command line is called.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What is allowed.
+    pub help: String,
+}
+
+/// How far a buffer reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Not even a link without length.
+    Nowhere,
+    /// A link of so many metres, and none that is a metre longer.
+    UpTo(u64),
+    /// Any cable, up to [`LONGEST`].
+    Anywhere,
+}
+
+/// The schemes that are asked, in the order of their answers.
+pub const SCHEMES: [&str; 8] =
+    ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "swing", "pyrrha", "portfc"];
+
+impl Question {
+    /// About a link of `rate`, with packets of 1500 B and one priority, and what the paper of
+    /// Bifrost and scenarios set.
+    pub fn new(rate: Bandwidth) -> Self {
+        let keys = BifrostKeys::default();
+        Self {
+            rate,
+            mtu: Bytes(1_500),
+            priorities: 1,
+            response_time: Pfc::default().response_time,
+            slot: keys.slot,
+            processing: keys.processing,
+            jitter: keys.jitter,
+            repair_every: keys.repair_every as u16,
+            xoff: Bytes(pfc::SHALLOW),
+            update: None,
+            fan_in: 1,
+        }
+    }
+
+    /// The link when it is so long.
+    pub fn link(&self, distance: Length) -> LinkFacts {
+        LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
+    }
+
+    fn slots(&self, counted: bool) -> bifrost::Ask {
+        bifrost::Ask {
+            slot: self.slot.0,
+            processing: self.processing.0,
+            jitter: self.jitter.0,
+            margin: None,
+            response_time: self.response_time.0,
+            repair_every: self.repair_every.into(),
+            counted,
+            history: History::Grants,
+        }
+    }
+
+    /// Refuses what no link can be asked with.
+    ///
+    /// # Errors
+    /// The first value that cannot be used.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let refuse = |key, message: String, help: String| Err(Refusal { key, message, help });
+        if self.rate.0 > FASTEST {
+            let help = format!("{} are the most", Bandwidth(FASTEST));
+            return refuse("rate", format!("a rate of {} is out of range", self.rate), help);
+        }
+        if !(SMALLEST_PACKET..=LARGEST_PACKET).contains(&self.mtu.0) {
+            let help = format!("write {SMALLEST_PACKET}B to {LARGEST_PACKET}B, headers included");
+            return refuse("mtu", format!("a packet of {} is out of range", self.mtu), help);
+        }
+        if !(1..=8).contains(&self.priorities) {
+            let message = format!("{} lossless priorities are out of range", self.priorities);
+            return refuse("priorities", message, "write a whole number from 1 to 8".into());
+        }
+        if !(1..=1_000).contains(&self.repair_every) {
+            let message = format!("repair-every = {} is out of range", self.repair_every);
+            return refuse("repair-every", message, "write a whole number from 1 to 1000".into());
+        }
+        if !(1..=WIDEST).contains(&self.fan_in) {
+            let message = format!("fan-in = {} is out of range", self.fan_in);
+            return refuse("fan-in", message, format!("write a whole number from 1 to {WIDEST}"));
+        }
+        let zero = Some(Span(0)).filter(|zero| self.update == Some(*zero));
+        if zero.is_some() {
+            return refuse(
+                "update",
+                "credits cannot be updated all the time".into(),
+                "write a time above 0, such as 5us".into(),
+            );
+        }
+        let times = [
+            ("response-time", Some(self.response_time)),
+            ("slot", Some(self.slot)),
+            ("processing", Some(self.processing)),
+            ("jitter", Some(self.jitter)),
+            ("update", self.update),
+        ];
+        for (key, time) in times {
+            if let Some(time) = time.filter(|t| t.0 > LONGEST_TIME) {
+                let help = format!("{} is the most", Span(LONGEST_TIME));
+                return refuse(key, format!("{key} = {time} is out of range"), help);
+            }
+        }
+        const LARGEST: u64 = 1 << 50;
+        if self.xoff.0 == 0 || self.xoff.0 > LARGEST {
+            let help = format!("write 1B to {}B", LARGEST);
+            return refuse("xoff", format!("{} is no threshold", self.xoff), help);
+        }
+        let link = self.link(Length(0));
+        match bifrost::fit(&link, &self.slots(false)) {
+            Ok(()) => Ok(()),
+            Err(bifrost::Unfit::BelowProcessing(least)) => refuse(
+                "slot",
+                format!(
+                    "a slot of {} ends before the switch has sent its frame, after {}",
+                    self.slot,
+                    Span(least)
+                ),
+                "choose a slot longer than `processing` and `jitter` together; 10us is usual".into(),
+            ),
+            Err(bifrost::Unfit::TooManyQuanta(quanta)) => refuse(
+                "slot",
+                format!(
+                    "a pause of a slot of {} at {} takes {quanta} quanta of 512 bit times, and a frame has room for {}",
+                    self.slot,
+                    self.rate,
+                    bifrost::MOST_QUANTA
+                ),
+                "choose a shorter slot".into(),
+            ),
+        }
+    }
+
+    /// What a link of length `distance` needs, scheme by scheme as in [`SCHEMES`].
+    pub fn answers(&self, distance: Length) -> Vec<Sizing> {
+        SCHEMES.iter().map(|scheme| self.answer(scheme, distance)).collect()
+    }
+
+    /// What it needs under one of [`SCHEMES`].
+    ///
+    /// # Panics
+    /// If `scheme` is none of them.
+    pub fn answer(&self, scheme: &str, distance: Length) -> Sizing {
+        let link = self.link(distance);
+        let (response_time, priorities) = (self.response_time.0, u64::from(self.priorities));
+        let quanta = Pfc::default().quanta;
+        let resolve = |t: xoff_net::units::Threshold| t.resolve(link.rate, link.delay);
+        match scheme {
+            "pfc" | "pfc-deep" => {
+                let xoff = (scheme == "pfc").then_some(self.xoff.0);
+                pfc::sizing(&link, &pfc::Ask { xoff, response_time, quanta, priorities })
+            }
+            "bifrost" | "bifrostx" => bifrost::sizing(&link, &self.slots(scheme == "bifrostx"), priorities),
+            "cbfc" => {
+                let update = self.update.map(|t| t.0);
+                cbfc::sizing(&link, &cbfc::Ask { update, response_time, priorities, unlimited: false })
+            }
+            "swing" => {
+                let (xoff, relay_delay) = (THRESHOLD, 0);
+                swing::sizing(&link, &swing::Ask { xoff, relay_delay, response_time, quanta, priorities })
+            }
+            "pyrrha" => {
+                let (k_pause, fan_in) = (resolve(Pyrrha::default().k_pause), self.fan_in.into());
+                pyrrha::sizing(&link, &pyrrha::Ask { k_pause, fan_in, response_time, priorities })
+            }
+            "portfc" => {
+                let (xoff, others) = (resolve(PortFc::default().xoff), self.fan_in.into());
+                portfc::sizing(&link, &portfc::Ask { xoff, others, response_time, priorities })
+            }
+            other => panic!("{other} is none of the schemes"),
+        }
+    }
+
+    /// How long a link `buffer` bytes suffice for, under one of [`SCHEMES`]; where the
+    /// scheme's frames can speak of less, as far as they can.
+    pub fn reach(&self, scheme: &str, buffer: Bytes) -> Reach {
+        reach(|metres| {
+            let sizing = self.answer(scheme, Length(metres * 1_000));
+            sizing.buffer() <= buffer.0 && sizing.can_be_said()
+        })
+    }
+
+    /// How long a link the frames of one of [`SCHEMES`] can speak of at most.
+    pub fn format_reach(&self, scheme: &str) -> Reach {
+        reach(|metres| self.answer(scheme, Length(metres * 1_000)).can_be_said())
+    }
+}
+
+/// Refuses distances that no cable has.
+///
+/// # Errors
+/// It is zero, or more than [`LONGEST`].
+pub fn check_distance(distance: Length) -> Result<(), Refusal> {
+    if distance.0 > 0 && distance.0 <= LONGEST * 1_000 {
+        return Ok(());
+    }
+    Err(Refusal {
+        key: "distance",
+        message: format!("a cable of {distance} is out of range"),
+        help: format!("write up to {}, once around the Earth", Length(LONGEST * 1_000)),
+    })
+}
+
+/// The largest whole number of metres that suffices, where all that is shorter does as well.
+fn reach(suffices: impl Fn(u64) -> bool) -> Reach {
+    if !suffices(0) {
+        return Reach::Nowhere;
+    }
+    if suffices(LONGEST) {
+        return Reach::Anywhere;
+    }
+    let (mut enough, mut too_far) = (0, LONGEST);
+    while too_far - enough > 1 {
+        let middle = enough + (too_far - enough) / 2;
+        if suffices(middle) { enough = middle } else { too_far = middle }
+    }
+    Reach::UpTo(enough)
+}

@@ -1,0 +1,238 @@
+//! What links need: distances and buffers are inverse to each other, values out of range are
+//! refused, and the links of scenarios are compared.
+
+use std::io;
+use std::path::Path;
+use xoff_net::units::{Bytes, Length};
+use xoff_plan::plan::Plan;
+use xoff_plan::size::links::{Need, Report, links};
+use xoff_plan::size::{LONGEST, Question, Reach, SCHEMES, check_distance};
+
+fn question(rate: &str) -> Question {
+    Question::new(rate.parse().unwrap())
+}
+
+fn needed(question: &Question, scheme: &str, metres: u64) -> u64 {
+    question.answer(scheme, Length(metres * 1_000)).buffer()
+}
+
+#[test]
+fn a_buffer_reaches_as_far_as_it_suffices_and_no_metre_more() {
+    for rate in ["100Gbps", "400Gbps", "3.7Gbps"] {
+        for priorities in [1, 3] {
+            let question = Question { priorities, update: Some("100ns".parse().unwrap()), ..question(rate) };
+            for buffer in [1 << 20, 10_000_000, 64 << 20, 300_000_000, 287 << 20, 1 << 32] {
+                for scheme in SCHEMES {
+                    let reach = question.reach(scheme, Bytes(buffer));
+                    let at = format!("{scheme} {rate} {priorities} {buffer}: {reach:?}");
+                    let fits = |m| needed(&question, scheme, m) <= buffer;
+                    match reach {
+                        Reach::Nowhere => assert!(!fits(0), "{at}"),
+                        Reach::Anywhere => assert!(fits(LONGEST), "{at}"),
+                        Reach::UpTo(m) if scheme == "cbfc" && fits(m + 1) => {
+                            // 12 bits end before the buffer does.
+                            let said = |m| question.answer(scheme, Length(m * 1_000)).can_be_said();
+                            assert!(said(m) && !said(m + 1), "{at}");
+                            assert_eq!(question.format_reach(scheme), Reach::UpTo(m), "{at}");
+                        }
+                        Reach::UpTo(m) => assert!(fits(m) && !fits(m + 1), "{at}"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_distance_never_needs_less() {
+    let question = question("400Gbps");
+    for scheme in SCHEMES {
+        let mut last = 0;
+        for metres in (0..2_000_000).step_by(7_919) {
+            let now = needed(&question, scheme, metres);
+            assert!(now >= last, "{scheme} at {metres}");
+            last = now;
+        }
+    }
+}
+
+/// Section II-A: thousands of kilometres, which frames with a pause time do not limit.
+#[test]
+fn pauses_have_no_limit_of_distance_and_credits_do() {
+    let question = Question { update: Some("100ns".parse().unwrap()), ..question("100Gbps") };
+    assert_eq!(question.format_reach("bifrost"), Reach::Anywhere);
+    let Reach::UpTo(metres) = question.format_reach("cbfc") else { panic!("12 bits") };
+    assert!((900..1_048).contains(&metres), "{metres}");
+}
+
+#[test]
+fn values_out_of_range_are_refused_by_name() {
+    let good = question("400Gbps");
+    assert_eq!(good.check(), Ok(()));
+    let time = |text: &str| text.parse().unwrap();
+    let wrong = [
+        ("rate", question("101Tbps")),
+        ("mtu", Question { mtu: Bytes(63), ..good.clone() }),
+        ("mtu", Question { mtu: Bytes(65_536), ..good.clone() }),
+        ("priorities", Question { priorities: 0, ..good.clone() }),
+        ("priorities", Question { priorities: 9, ..good.clone() }),
+        ("repair-every", Question { repair_every: 0, ..good.clone() }),
+        ("fan-in", Question { fan_in: 0, ..good.clone() }),
+        ("fan-in", Question { fan_in: 257, ..good.clone() }),
+        ("update", Question { update: Some(time("0ps")), ..good.clone() }),
+        ("update", Question { update: Some(time("2s")), ..good.clone() }),
+        ("response-time", Question { response_time: time("2s"), ..good.clone() }),
+        ("xoff", Question { xoff: Bytes(0), ..good.clone() }),
+        // The switch's own delay, and 65,535 quanta: 4 MiB of line rate.
+        ("slot", Question { slot: time("1us"), ..good.clone() }),
+        ("slot", Question { slot: time("84us"), ..good.clone() }),
+        ("slot", Question { slot: time("3us"), jitter: time("2us"), ..good.clone() }),
+    ];
+    for (key, question) in wrong {
+        let refusal = question.check().expect_err(key);
+        assert_eq!(refusal.key, key);
+        assert!(!refusal.message.is_empty() && !refusal.help.is_empty());
+    }
+    for distance in ["0km", "40000.001km"] {
+        assert_eq!(check_distance(distance.parse().unwrap()).unwrap_err().key, "distance");
+    }
+    assert_eq!(check_distance("40000km".parse().unwrap()), Ok(()));
+    // The ends of all ranges together do not overflow.
+    let ends = Question {
+        mtu: Bytes(65_535),
+        priorities: 8,
+        repair_every: 1_000,
+        fan_in: 256,
+        slot: time("20ns"),
+        processing: time("1ns"),
+        response_time: time("1s"),
+        ..question("100Tbps")
+    };
+    assert_eq!(ends.check(), Ok(()));
+    for sizing in ends.answers(Length(LONGEST * 1_000)) {
+        assert!(sizing.buffer() > 0 && sizing.buffer() < u64::MAX, "{}", sizing.scheme);
+    }
+}
+
+/// Two switches with a host each, on a cable of 80 km.
+fn plan(flow_control: &str) -> Plan {
+    let text = format!(
+        "[topology]
+kind = \"custom\"
+hosts = [\"A\", \"B\"]
+switches = [\"M\", \"N\"]
+links = [
+    {{ a = \"A\", b = \"M\", rate = \"100Gbps\", delay = \"1us\" }},
+    {{ a = \"M\", b = \"N\", rate = \"100Gbps\", delay = \"80km\", long = true }},
+    {{ a = \"N\", b = \"B\", rate = \"100Gbps\", delay = \"1us\" }},
+]
+[transport]
+mtu = \"1kB\"
+header = \"62B\"
+[switch]
+buffer = \"64MB\"
+[[traffic]]
+kind = \"flow\"
+src = \"A\"
+dst = \"B\"
+size = \"1MB\"
+{flow_control}"
+    );
+    let files = |_: &Path| Err(io::Error::other("it names no file"));
+    xoff_plan::load("size.toml", text.as_bytes(), &[], &files).unwrap_or_else(|e| panic!("{e:?}")).plan
+}
+
+fn report(flow_control: &str) -> Report {
+    links(&plan(flow_control)).unwrap()
+}
+
+fn named(needs: &[Need]) -> Vec<(&str, &str, u64, u64)> {
+    needs.iter().map(|n| (n.place.as_str(), n.what, n.configured, n.needed)).collect()
+}
+
+#[test]
+fn headroom_that_is_too_small_is_named_link_by_link() {
+    let auto = report("[flow_control]\nscheme = \"pfc\"\nxoff = \"11MB\"\nxon = \"11MB\"");
+    assert_eq!((auto.scheme, auto.compared), ("pfc", 6));
+    assert!(auto.too_small.is_empty() && auto.may_idle.is_empty(), "{auto:?}");
+    let table = "[flow_control]\nscheme = \"pfc\"\nxoff = \"1MB\"\nxon = \"1MB\"\nheadroom = \"100kB\"";
+    let set = report(table);
+    // 80 km there and back, a frame, and a packet of 1,062 B at each end.
+    let needed = 10_000_000 + 64 + 2 * 1_062;
+    assert_eq!(
+        named(&set.too_small),
+        [("M:1", "headroom", 100_000, needed), ("N:0", "headroom", 100_000, needed)]
+    );
+    assert_eq!(set.too_small[0].from, "N:0");
+    // XON is below what a round trip brings, on the long link alone.
+    assert_eq!(named(&set.may_idle), [("M:1", "XON", 1_000_000, needed), ("N:0", "XON", 1_000_000, needed)]);
+    // A byte less than what is needed is too small, and that is not.
+    for (headroom, small) in [(needed - 1, 2), (needed, 0)] {
+        let table = table.replace("100kB", &format!("{headroom}B"));
+        assert_eq!(report(&table).too_small.len(), small);
+    }
+}
+
+#[test]
+fn bifrost_is_compared_by_what_it_grants_with() {
+    let keys = |scheme: &str, more: &str| {
+        format!("[flow_control]\nscheme = \"{scheme}\"\nslot = \"5us\"\nxoff = \"100kB\"\n{more}")
+    };
+    // k packets, and one for a frame that is late; with tokens one that is ahead of them.
+    for (scheme, room) in [("bifrost", 2 * 1_062), ("bifrostx", 3 * 1_062)] {
+        let auto = report(&keys(scheme, ""));
+        assert_eq!(auto.scheme, scheme);
+        assert!(auto.too_small.is_empty() && auto.may_idle.is_empty(), "{auto:?}");
+        let bare = report(&keys(scheme, "spare = \"0B\""));
+        assert_eq!(
+            named(&bare.too_small),
+            [("M:1", "room beyond H", 0, room), ("N:0", "room beyond H", 0, room)]
+        );
+        let thin = report(&keys(scheme, "margin = \"0ps\""));
+        assert_eq!(named(&thin.too_small), [("M:1", "margin", 0, 2_124), ("N:0", "margin", 0, 2_124)]);
+        let short = report(&keys(scheme, "buffer = \"10.1MB\"\nundersized = true"));
+        assert!(short.too_small.is_empty());
+        let names: Vec<_> = named(&short.may_idle).iter().map(|n| (n.0, n.1, n.2)).collect();
+        assert_eq!(names, [("M:1", "H", 10_100_000), ("N:0", "H", 10_100_000)]);
+    }
+}
+
+#[test]
+fn relays_are_compared_with_a_round_trip() {
+    let auto = report("[flow_control]\nscheme = \"swing\"");
+    assert_eq!(auto.scheme, "swing");
+    assert!(auto.too_small.is_empty(), "{auto:?}");
+    let small = report("[flow_control]\nscheme = \"swing\"\nrelay_buffer = \"9MB\"");
+    let needed = 10_000_000 + 64 + 4 * 1_062;
+    let found = named(&small.too_small);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().all(|n| (n.1, n.2, n.3) == ("relay memory", 9_000_000, needed)), "{found:?}");
+}
+
+#[test]
+fn credit_that_is_too_small_loses_no_packet() {
+    let narrow = report("[flow_control]\nscheme = \"cbfc\"");
+    assert!(narrow.too_small.is_empty() && narrow.compared > 0);
+    assert!(narrow.may_idle.iter().any(|n| n.place == "N:0" && n.configured == 131_072), "{narrow:?}");
+    let ideal = report("[flow_control]\nscheme = \"cbfc\"\nunlimited = true");
+    assert!(ideal.may_idle.is_empty(), "{ideal:?}");
+}
+
+#[test]
+fn pyrrha_is_compared_switch_by_switch() {
+    // K_pause of 4 · 5 MB, and what the link brings: more than 24 MB, less than 64 MB.
+    let pyrrha = report("[flow_control]\nscheme = \"pyrrha\"\n");
+    assert_eq!((pyrrha.compared, pyrrha.too_small.len()), (2, 0), "{pyrrha:?}");
+    let more = report("[flow_control]\nscheme = \"pyrrha\"\nk_pause = \"60MB\"");
+    assert_eq!(named(&more.too_small)[0].0, "M");
+    // Port 0 is congested by what comes over the long link.
+    let needed = 60_000_000 + 1_062 + 10_000_000 + 64 + 2 * 1_062;
+    assert_eq!(more.too_small[0].needed, needed);
+}
+
+#[test]
+fn what_promises_nothing_is_not_compared() {
+    for scheme in ["none", "bfc", "per-flow-queue"] {
+        assert_eq!(links(&plan(&format!("[flow_control]\nscheme = \"{scheme}\""))), Err(scheme));
+    }
+}

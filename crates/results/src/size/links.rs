@@ -1,0 +1,86 @@
+//! Which links of a scenario are too small, in words.
+
+use super::size;
+use crate::human;
+use crate::table::wrapped;
+use xoff_net::units::{Bandwidth, Span};
+use xoff_plan::size::links::{Need, Report};
+
+/// Names of places that are shown with one kind of need; JSON has all.
+const SAMPLE: usize = 12;
+
+/// The report of a scenario called `name`.
+pub fn render(name: &str, report: &Report) -> String {
+    let compared = human::counted(report.compared, "amount");
+    let mut text = String::new();
+    let verdict = match report.too_small.len() as u64 {
+        0 => format!("{name}, {}: {compared} of memory compared, and none is too small.", report.scheme),
+        n => format!(
+            "{name}, {}: {compared} of memory compared, and {} too small: packets can be lost.",
+            report.scheme,
+            if n == 1 { "1 is".to_string() } else { format!("{} are", human::count(n)) }
+        ),
+    };
+    text += &wrapped("", "  ", &verdict);
+    for group in groups(&report.too_small) {
+        text += &described("TOO SMALL", &group);
+    }
+    if !report.may_idle.is_empty() {
+        text += "\nNothing is lost, but an egress may run dry while a sender that was stopped has more:\n";
+        for group in groups(&report.may_idle) {
+            text += &described("may idle", &group);
+        }
+    }
+    text
+}
+
+/// Needs that differ in their place alone, together, in the order of the first of each.
+fn groups(needs: &[Need]) -> Vec<Vec<&Need>> {
+    let mut groups: Vec<Vec<&Need>> = Vec::new();
+    let alike = |a: &Need, b: &Need| {
+        (a.what, a.configured, a.needed, a.rate_bps, a.delay_ps)
+            == (b.what, b.configured, b.needed, b.rate_bps, b.delay_ps)
+    };
+    for need in needs {
+        match groups.iter_mut().find(|g| alike(g[0], need)) {
+            Some(group) => group.push(need),
+            None => groups.push(vec![need]),
+        }
+    }
+    groups
+}
+
+fn described(label: &str, group: &[&Need]) -> String {
+    let first = group[0];
+    let mut places: Vec<String> = group
+        .iter()
+        .take(SAMPLE)
+        .map(|n| match n.priority {
+            Some(priority) => format!("{} (from {}, priority {priority})", n.place, n.from),
+            None if n.from.is_empty() => n.place.clone(),
+            None => format!("{} (from {})", n.place, n.from),
+        })
+        .collect();
+    if group.len() > SAMPLE {
+        places.push(format!("and {} more", human::count((group.len() - SAMPLE) as u64)));
+    }
+    let link = match first.rate_bps {
+        0 => String::new(),
+        rate => format!(" on {}, {}", Bandwidth(rate), Span(first.delay_ps)),
+    };
+    let mut text = wrapped(&format!("  {label:<10}"), "            ", &places.join(", "));
+    let have = format!(
+        "{}{link}: {} configured, {} needed, {} short",
+        first.what,
+        size(first.configured),
+        size(first.needed),
+        size(first.needed.saturating_sub(first.configured))
+    );
+    text += &wrapped("            ", "            ", &have);
+    if first.terms.len() > 1 {
+        let terms: Vec<String> =
+            first.terms.iter().map(|(name, bytes)| format!("{name} {bytes} B")).collect();
+        text += &wrapped("            = ", "              ", &terms.join(", "));
+    }
+    text
+}

@@ -1,0 +1,159 @@
+//! What links need, for people and programs: the answers of `xoff size`.
+
+pub mod curve;
+pub mod links;
+mod text;
+
+use crate::human;
+use serde_json::{Map, Value, json};
+use xoff_net::units::{Bytes, Length};
+use xoff_plan::size::{Question, Reach, SCHEMES};
+use xoff_schemes::flow_control::sizing::{Figure, Sizing, Unit};
+
+pub use text::render;
+
+/// Everything that is said of one scheme.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it needs on the link.
+    pub sizing: Sizing,
+    /// How far the buffer that was asked about reaches.
+    pub reach: Option<Reach>,
+    /// How far its frames reach at most, where they limit it.
+    pub format_reach: Option<Reach>,
+}
+
+/// Asks every scheme about a link of length `distance`, and about `buffer` if given.
+pub fn rows(question: &Question, distance: Length, buffer: Option<Bytes>) -> Vec<Row> {
+    let row = |scheme: &&str| {
+        let sizing = question.answer(scheme, distance);
+        let limited = sizing.expressible.is_some();
+        Row {
+            reach: buffer.map(|b| question.reach(scheme, b)),
+            format_reach: limited.then(|| question.format_reach(scheme)),
+            sizing,
+        }
+    };
+    SCHEMES.iter().map(row).collect()
+}
+
+/// The answer as JSON; docs/SIZE.md has its keys.
+pub fn json(question: &Question, distance: Length, buffer: Option<Bytes>) -> Value {
+    let link = question.link(distance);
+    let schemes: Vec<Value> =
+        rows(question, distance, buffer).iter().map(|row| scheme(row, question.rate.0)).collect();
+    json!({
+        "link": {
+            "rate_bps": link.rate,
+            "distance_mm": distance.0,
+            "delay_ps": link.delay,
+            "bdp_bytes": bdp(question, distance),
+            "mtu_bytes": link.largest,
+            "priorities": question.priorities,
+        },
+        "settings": {
+            "response_time_ps": question.response_time.0,
+            "slot_ps": question.slot.0,
+            "processing_ps": question.processing.0,
+            "jitter_ps": question.jitter.0,
+            "repair_every": question.repair_every,
+            "xoff_bytes": question.xoff.0,
+            "update_ps": question.update.map(|t| t.0),
+            "fan_in": question.fan_in,
+            "buffer_bytes": buffer.map(|b| b.0),
+        },
+        "schemes": schemes,
+    })
+}
+
+/// Rate times round trip, in bytes.
+fn bdp(question: &Question, distance: Length) -> u64 {
+    let link = question.link(distance);
+    xoff_schemes::flow_control::sizing::bytes_in(link.rate, 2 * link.delay)
+}
+
+fn scheme(row: &Row, rate: u64) -> Value {
+    let s = &row.sizing;
+    let figures: Vec<Value> = s.thresholds.iter().map(figure).collect();
+    let terms: Vec<Value> = s.terms.iter().map(|t| json!({ "name": t.0, "bytes": t.1 })).collect();
+    let mut value = Map::new();
+    let mut put = |key: &str, v: Value| value.insert(key.to_string(), v);
+    put("scheme", json!(s.scheme));
+    put("buffer_bytes", json!(s.buffer()));
+    put("shares", json!(s.shares));
+    put("share_bytes", json!(s.share()));
+    put("headroom_bytes", json!(s.headroom));
+    put("terms", json!(terms));
+    put("thresholds", json!(figures));
+    put(
+        "control",
+        json!({
+            "frame_bytes": s.control.frame,
+            "frames": s.control.frames,
+            "every_ps": s.control.every,
+            "bytes_per_second": s.control.bytes_per_second(),
+            "share_of_link": s.control.share(rate),
+            "when": s.control.when,
+        }),
+    );
+    put("lossless", json!(s.promise.lossless));
+    put("full_throughput", json!(s.promise.full_throughput));
+    put("expressible_bytes", json!(s.expressible));
+    put("reach", row.reach.map_or(Value::Null, far));
+    put("format_reach", row.format_reach.map_or(Value::Null, far));
+    put("formula", json!(s.formula));
+    put("source", json!(s.source));
+    put("notes", json!(s.notes));
+    Value::Object(value)
+}
+
+/// As an object: `up-to` so many metres, `nowhere`, or `anywhere`.
+fn far(reach: Reach) -> Value {
+    let (kind, metres) = match reach {
+        Reach::Nowhere => ("nowhere", None),
+        Reach::UpTo(metres) => ("up-to", Some(metres)),
+        Reach::Anywhere => ("anywhere", None),
+    };
+    json!({ "kind": kind, "metres": metres })
+}
+
+fn figure(f: &Figure) -> Value {
+    let unit = match f.unit {
+        Unit::Bytes => "bytes",
+        Unit::Quanta => "quanta",
+        Unit::Blocks => "blocks",
+        Unit::Time => "ps",
+    };
+    json!({ "name": f.name, "value": f.value, "unit": unit })
+}
+
+/// Bytes in decimal and binary units: `300 MB (286.1 MiB)`.
+fn size(bytes: u64) -> String {
+    format!("{} ({})", human::bytes(bytes), binary(bytes))
+}
+
+/// Bytes in binary units, one decimal: `286.1 MiB`.
+fn binary(bytes: u64) -> String {
+    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|u| bytes >= u.0) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A distance: `613.4 km`, `480 m`.
+fn distance(metres: u64) -> String {
+    match metres {
+        0..1_000 => format!("{metres} m"),
+        1_000..100_000 => format!("{:.2} km", metres as f64 / 1e3),
+        _ => format!("{:.1} km", metres as f64 / 1e3),
+    }
+}
+
+fn reached(reach: Reach) -> String {
+    match reach {
+        Reach::Nowhere => "nowhere".into(),
+        Reach::UpTo(metres) => distance(metres),
+        Reach::Anywhere => "anywhere".into(),
+    }
+}

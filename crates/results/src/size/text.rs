@@ -1,0 +1,152 @@
+//! The answer as a table, and each formula with its terms below it.
+
+use super::{Row, bdp, binary, distance, reached, rows, size};
+use crate::human;
+use crate::table::{Align, aligned, wrapped};
+use xoff_net::units::{Bytes, Length};
+use xoff_plan::size::Question;
+use xoff_schemes::flow_control::sizing::Unit;
+
+/// What a link of length `length` needs under every scheme, and how far `buffer` reaches.
+pub fn render(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
+    let rows = rows(question, length, buffer);
+    let mut text = head(question, length);
+    text.push('\n');
+    text += &table(question, &rows, buffer);
+    for row in &rows {
+        text.push('\n');
+        text += &details(question, row);
+    }
+    text
+}
+
+fn head(question: &Question, length: Length) -> String {
+    let link = question.link(length);
+    let product = bdp(question, length);
+    let said = format!(
+        "{} over {length}, {} one way: one BDP, rate times round trip, is {}. Packets of up to {}, {}. Each number \
+         is for one end of the link and all of that.",
+        question.rate,
+        human::time(link.delay),
+        size(product),
+        question.mtu,
+        match question.priorities {
+            1 => "one lossless priority".to_string(),
+            n => format!("{n} lossless priorities"),
+        },
+    );
+    wrapped("", "", &said)
+}
+
+fn yes(it: bool) -> String {
+    if it { "yes" } else { "no" }.into()
+}
+
+/// A share of the link as a percentage, down to what matters of it.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        p if p >= 0.001 => format!("{p:.4}%"),
+        p if p >= 0.000_001 => format!("{p:.6}%"),
+        p => format!("{p:.1e}%"),
+    }
+}
+
+fn table(question: &Question, rows: &[Row], buffer: Option<Bytes>) -> String {
+    use Align::{Left, Right};
+    let mut align = vec![Left, Right, Right, Right, Right, Right, Right, Left, Left];
+    let deep = rows.iter().find(|r| r.sizing.scheme == "pfc-deep").map(|r| r.sizing.buffer());
+    let heads = ["scheme", "buffer", "", "/ deep", "headroom", "control", "of link", "lossless", "full rate"];
+    let mut head: Vec<String> = heads.map(String::from).into();
+    if let Some(buffer) = buffer {
+        head.push(format!("{buffer}:"));
+        align.push(Right);
+    }
+    let mut lines = vec![head];
+    for row in rows {
+        let s = &row.sizing;
+        let mut line = vec![
+            s.scheme.to_string(),
+            human::bytes(s.buffer()),
+            binary(s.buffer()),
+            deep.map_or(String::new(), |deep| format!("{:.3}", s.buffer() as f64 / deep as f64)),
+            human::bytes(s.headroom.saturating_mul(s.shares)),
+            format!("{}/s", human::bytes(s.control.bytes_per_second())),
+            percent(s.control.share(question.rate.0)),
+            yes(s.promise.lossless),
+            yes(s.promise.full_throughput),
+        ];
+        line.extend(row.reach.map(reached));
+        lines.push(line);
+    }
+    aligned(&lines, &align)
+}
+
+fn details(question: &Question, row: &Row) -> String {
+    let s = &row.sizing;
+    let mut text = wrapped(&format!("{:<9} ", s.scheme), "          ", s.formula);
+    let mut terms: Vec<Vec<String>> = Vec::new();
+    for (name, bytes) in &s.terms {
+        terms.push(vec![String::from("        "), format!("{} B", grouped(*bytes)), name.to_string()]);
+    }
+    let sum = match s.shares {
+        1 => "in all".to_string(),
+        n => format!("in all, for each of {n} priorities: {} B", grouped(s.buffer())),
+    };
+    terms.push(vec![String::new(), format!("{} B", grouped(s.share())), sum]);
+    text += &aligned(&terms, &[Align::Left, Align::Right, Align::Left]);
+    let figures: Vec<String> = s
+        .thresholds
+        .iter()
+        .map(|f| match f.unit {
+            Unit::Bytes => format!("{} {} B", f.name, grouped(f.value)),
+            Unit::Quanta => format!("{} {} quanta", f.name, grouped(f.value)),
+            Unit::Blocks => format!("{} {} blocks", f.name, grouped(f.value)),
+            Unit::Time => format!("{} {}", f.name, human::time(f.value)),
+        })
+        .collect();
+    let indent = "          ";
+    text += &wrapped(indent, indent, &format!("acts by: {}", figures.join(", ")));
+    let c = &s.control;
+    let frames = match c.frames {
+        1 => format!("a frame of {} B", c.frame),
+        n => format!("{n} frames of {} B", c.frame),
+    };
+    let control = format!(
+        "control: {frames} every {}, {} of the link, {}",
+        human::time(c.every),
+        percent(c.share(question.rate.0)),
+        c.when
+    );
+    text += &wrapped(indent, indent, &control);
+    if let (Some(most), Some(reach)) = (s.expressible, row.format_reach) {
+        let limit = format!("its frames speak of {} at most, which reaches {}", size(most), reached(reach));
+        let bare = bare_reach(question, most).map_or(String::new(), |metres| {
+            format!("; of the cable alone, as the paper counts, {}", distance(metres))
+        });
+        text += &wrapped(indent, indent, &format!("{limit}{bare}"));
+    }
+    for note in &s.notes {
+        text += &wrapped(indent, indent, &format!("note: {note}"));
+    }
+    text + &wrapped(indent, indent, &format!("source: {}", s.source))
+}
+
+/// Metres of cable that `bytes` fill, there and back.
+fn bare_reach(question: &Question, bytes: u64) -> Option<u64> {
+    let per_metre = 2 * 5_000 * u128::from(question.rate.0);
+    let bits = u128::from(bytes) * 8 * u128::from(xoff_kernel::time::SECOND);
+    u64::try_from(bits / per_metre).ok()
+}
+
+/// All digits, in groups of three.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

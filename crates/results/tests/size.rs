@@ -1,0 +1,77 @@
+//! The answers of `xoff size`, as people and programs read them.
+
+use std::io;
+use std::path::Path;
+use xoff_net::units::Bytes;
+use xoff_plan::size::Question;
+use xoff_results::size;
+
+fn question() -> Question {
+    Question::new("400Gbps".parse().unwrap())
+}
+
+#[test]
+fn a_link_in_words() {
+    let buffer = Some(Bytes(64 << 20));
+    let text = size::render(&question(), "600km".parse().unwrap(), buffer);
+    insta::assert_snapshot!("size_table", text);
+    let narrow = text.lines().all(|l| l.chars().count() <= xoff_results::table::WIDTH);
+    assert!(narrow, "{text}");
+    let three = Question { priorities: 3, update: Some("100ns".parse().unwrap()), ..question() };
+    insta::assert_snapshot!("size_table_priorities", size::render(&three, "1km".parse().unwrap(), None));
+}
+
+#[test]
+fn a_link_as_data() {
+    let value = size::json(&question(), "600km".parse().unwrap(), Some(Bytes(64 << 20)));
+    insta::assert_snapshot!("size_json", serde_json::to_string_pretty(&value).unwrap());
+    // Terms are the share, shares are the buffer.
+    for scheme in value["schemes"].as_array().unwrap() {
+        let sum: u64 = scheme["terms"].as_array().unwrap().iter().map(|t| t["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(sum, scheme["share_bytes"].as_u64().unwrap());
+        assert_eq!(sum * scheme["shares"].as_u64().unwrap(), scheme["buffer_bytes"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn a_curve_has_a_line_for_each_scheme_and_ends_where_the_answer_does() {
+    let figure = size::curve::curve(&question());
+    let lines = &figure.panels[0].lines;
+    assert_eq!(lines.iter().map(|l| l.name.as_str()).collect::<Vec<_>>(), size::curve::DRAWN);
+    for line in lines {
+        assert_eq!((line.points[0].x, line.points[line.points.len() - 1].x), (10.0, 2_000.0));
+        let last = line.points[line.points.len() - 1].y * (1u64 << 20) as f64;
+        let needed = question().answer(&line.name, "2000km".parse().unwrap()).buffer();
+        assert!((last - needed as f64).abs() < 1.0, "{}", line.name);
+    }
+    let svg = figure.svg();
+    assert_eq!(svg, size::curve::curve(&question()).svg());
+    assert!(size::curve::DRAWN.iter().all(|s| svg.contains(&format!(">{s}</text>"))));
+}
+
+#[test]
+fn a_scenario_s_links_in_words() {
+    let text = "[topology]
+kind = \"dumbbell\"
+left = 2
+right = 2
+link = { rate = \"100Gbps\", delay = \"1us\" }
+bottleneck = { rate = \"100Gbps\", delay = \"80km\" }
+[switch]
+buffer = \"64MB\"
+[flow_control]
+scheme = \"pfc\"
+xoff = \"1MB\"
+xon = \"1MB\"
+headroom = \"100kB\"
+[[traffic]]
+kind = \"flow\"
+src = \"H0\"
+dst = \"H2\"
+size = \"1MB\"
+";
+    let files = |_: &Path| Err(io::Error::other("it names no file"));
+    let loaded = xoff_plan::load("size.toml", text.as_bytes(), &[], &files).unwrap();
+    let report = xoff_plan::size::links::links(&loaded.plan).unwrap();
+    insta::assert_snapshot!("size_links", size::links::render("size", &report));
+}

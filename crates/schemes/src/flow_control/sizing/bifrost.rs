@@ -1,0 +1,196 @@
+//! Bifrost and BifrostX: one BDP and two slots, and what packets and lateness add.
+
+use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_of};
+use crate::flow_control::bifrost::slots::{History, SlotParams, bytes_in, quanta};
+use crate::flow_control::{Headroom, LinkFacts};
+use xoff_kernel::time::{Time, serialisation};
+use xoff_wire::feedback::FeedbackFrame;
+use xoff_wire::pfc::PfcFrame;
+
+/// Most quanta of a pause frame.
+pub const MOST_QUANTA: u64 = 65_535;
+
+/// A slot is at most this part of the link's one-way delay: "far smaller" (section IV-B).
+pub const SLOTS_PER_DELAY: u64 = 4;
+
+/// What Bifrost is asked with, beside the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// T.
+    pub slot: Time,
+    /// From the end of a slot until its frame can be sent.
+    pub processing: Time,
+    /// Most that a frame is late beyond that.
+    pub jitter: Time,
+    /// What a window may send beyond its length, as time at line rate; `None`: a packet just
+    /// begun, and what passes while the next frame is late.
+    pub margin: Option<Time>,
+    /// From the arrival of a frame's last bit until it takes effect.
+    pub response_time: Time,
+    /// k, at least 1.
+    pub repair_every: u32,
+    /// Grants are tokens, counted in bytes, of all priorities together: BifrostX.
+    pub counted: bool,
+    /// How F is kept.
+    pub history: History,
+}
+
+/// Why no link of a rate can have slots of a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// T ends before its frame can be sent, after so long.
+    BelowProcessing(Time),
+    /// A pause of a whole slot has so many quanta, which 16 bits do not hold.
+    TooManyQuanta(u64),
+}
+
+/// Whether slots of `ask.slot` can be had at all (section V, on the configuration of T);
+/// the distance has no part in it.
+///
+/// # Errors
+/// They cannot; the first reason.
+pub fn fit(link: &LinkFacts, ask: &Ask) -> Result<(), Unfit> {
+    if ask.slot <= ask.processing + ask.jitter {
+        return Err(Unfit::BelowProcessing(ask.processing + ask.jitter));
+    }
+    match longest_pause(&params(link, ask)) {
+        longest if longest > MOST_QUANTA => Err(Unfit::TooManyQuanta(longest)),
+        _ => Ok(()),
+    }
+}
+
+/// Quanta of the longest pause that a port asks for: of a slot, with the margin.
+pub fn longest_pause(params: &SlotParams) -> u64 {
+    quanta(params.of_slot() + params.margin)
+}
+
+/// Whether T is as far below the delay as it should be.
+pub fn far_below(link: &LinkFacts, slot: Time) -> bool {
+    slot <= link.delay / SLOTS_PER_DELAY
+}
+
+/// How late a frame can be: it may find a packet just begun on its own wire.
+fn late(link: &LinkFacts, jitter: Time) -> Time {
+    serialisation(link.largest.into(), link.rate) + jitter
+}
+
+/// The spans that RTT is the sum of: from the end of a slot until the first packet that its
+/// frame lets begin can have arrived.
+fn spans(link: &LinkFacts, ask: &Ask) -> [(&'static str, Time); 7] {
+    let packet = serialisation(link.largest.into(), link.rate);
+    [
+        ("cable, both ways", 2 * link.delay),
+        ("processing", ask.processing),
+        ("jitter of the frame", ask.jitter),
+        ("our packet just begun", packet),
+        ("frame", serialisation(PfcFrame::LENGTH.into(), link.rate)),
+        ("peer's response time", ask.response_time),
+        ("first packet arrives whole", packet),
+    ]
+}
+
+/// What the downstream port of a link is set to, without its buffer.
+pub fn params(link: &LinkFacts, ask: &Ask) -> SlotParams {
+    SlotParams {
+        rate: link.rate,
+        slot: ask.slot,
+        round_trip: spans(link, ask).iter().map(|span| span.1).sum(),
+        buffer: 0,
+        repair_every: ask.repair_every,
+        // Tokens are counted in bytes.
+        unit: if ask.counted { 1 } else { link.largest.into() },
+        margin: match ask.margin {
+            Some(margin) => bytes_in(link.rate, margin),
+            None => bytes_in(link.rate, late(link, ask.jitter)).saturating_add(link.largest.into()),
+        },
+        counted: ask.counted,
+        history: ask.history,
+    }
+}
+
+/// Room beyond H for what leaks (section IV-D): k packets, and a frame that is late; and
+/// where tokens are `counted` a packet, which may begin on a single one.
+pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -> Headroom {
+    let mut terms = vec![
+        ("packets just begun", u64::from(repair_every) * u64::from(link.largest)),
+        ("a frame that is late", bytes_in(link.rate, late(link, jitter))),
+    ];
+    if counted {
+        terms.push(("a packet ahead of its tokens", u64::from(link.largest)));
+    }
+    Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
+}
+
+/// What Bifrost needs for each of `priorities` lossless priorities, or BifrostX once for all
+/// of them.
+pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
+    let (params, budgets) = (params(link, ask), ask.counted);
+    // Parts of one product, which is rounded as a whole.
+    let (mut time, mut so_far) = (0, 0);
+    let mut terms: Vec<Term> = Vec::new();
+    for (name, span) in spans(link, ask) {
+        time += span;
+        let bytes = bytes_in(link.rate, time);
+        terms.push((name, bytes - so_far));
+        so_far = bytes;
+    }
+    terms.push(("two slots", 2 * params.of_slot()));
+    terms.push(("margin", params.margin));
+    if !budgets {
+        terms.push(("grants in whole packets", params.unit - 1));
+    }
+    let spare = spare(link, ask.jitter, ask.repair_every, budgets);
+    let names = ["k packets beyond H", "late frame beyond H", "packet ahead of its tokens"];
+    terms.extend(names.into_iter().zip(spare.terms.iter().map(|t| t.1)));
+    let mut notes = Vec::new();
+    if !far_below(link, ask.slot) {
+        notes.push(
+            "T is more than a quarter of the one-way delay, where Bifrost reacts too slowly to be of use: scenarios \
+             refuse such slots"
+                .into(),
+        );
+    }
+    if budgets {
+        notes.push(
+            "that no throughput is lost is proven for two priorities or more that have something to send (section \
+             IV-E)"
+                .into(),
+        );
+    }
+    if params.of_slot() <= params.margin {
+        notes.push("a slot carries no more than the margin: it is granted whole or not at all".into());
+    }
+    Sizing {
+        scheme: if budgets { "bifrostx" } else { "bifrost" },
+        terms,
+        shares: if budgets { 1 } else { priorities },
+        headroom: spare.total,
+        thresholds: vec![
+            bytes_of("H", params.least_buffer()),
+            bytes_of("BDP with all delays", params.bdp()),
+            bytes_of("a slot", params.of_slot()),
+            Figure { name: "a slot", value: quanta(params.of_slot()), unit: Unit::Quanta },
+            Figure { name: "longest stop", value: longest_pause(&params), unit: Unit::Quanta },
+        ],
+        control: Control {
+            frame: if budgets { FeedbackFrame::LENGTH } else { PfcFrame::LENGTH }.into(),
+            frames: 1,
+            every: ask.slot.max(1),
+            when: if budgets { "every slot" } else { "every slot that is not granted whole" },
+        },
+        promise: Promise { lossless: true, full_throughput: true },
+        expressible: None,
+        formula: if budgets {
+            "H + k packets + late frame + packet; H = BDP + 2 Rs·T + margin; BDP, margin, late frame as of Bifrost"
+        } else {
+            "H + k packets + late frame; H = BDP + 2 Rs·T + margin + packet − 1; BDP = Rs·(2D + processing + jitter + \
+             packet + 64 B + response + packet); margin = packet + late frame; late frame = packet + jitter"
+        },
+        source: if budgets {
+            "Bifrost, sections IV-E (one such buffer for all priorities), IV-C.1, IV-D and V"
+        } else {
+            "Bifrost, sections IV-C.1 (Theorem 1: H of BDP + 2 Rs·T), IV-D (k packets) and V (limits of T)"
+        },
+        notes,
+    }
+}

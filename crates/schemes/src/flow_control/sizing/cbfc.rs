@@ -1,0 +1,89 @@
+//! CBFC, InfiniBand's flow control by credits: what one round trip and one update of
+//! credits take, in blocks of 64 bytes.
+
+use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_in};
+use crate::flow_control::LinkFacts;
+use crate::flow_control::cbfc::{blocks, full_throughput, longest_update, most};
+use xoff_kernel::time::Time;
+use xoff_wire::credit::{BLOCK, CreditPacket, Form};
+
+/// What CBFC is asked with, beside the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// A flow-control packet is sent for each priority in every such span; `None`: as
+    /// seldom as InfiniBand allows ([`longest_update`]).
+    pub update: Option<Time>,
+    /// From the arrival of a flow-control packet's last bit until it takes effect.
+    pub response_time: Time,
+    /// Lossless priorities (virtual lanes).
+    pub priorities: u64,
+    /// Without the limit of 12 bits.
+    pub unlimited: bool,
+}
+
+/// What CBFC needs so that its sender never waits for credit while the receiver drains:
+/// the blocks of [`full_throughput`], by terms. With less the throughput falls in
+/// proportion, and nothing is lost.
+pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
+    let period = ask.update.map_or_else(|| longest_update(link.rate), |t| t.max(1));
+    let form = if ask.unlimited { Form::Wide } else { Form::Narrow };
+    let frame = u64::from(CreditPacket::new(form, 0, 0, 0).length());
+    let needed = full_throughput(link, period, ask.response_time, form);
+    let (largest, block) = (u64::from(link.largest), u64::from(BLOCK));
+    // Parts of one product, which is rounded as a whole.
+    let spans = [
+        ("cable, both ways", 2 * link.delay),
+        ("update period", period),
+        ("sender's response time", ask.response_time),
+    ];
+    let (mut time, mut so_far) = (0, 0);
+    let mut terms: Vec<Term> = Vec::new();
+    for (name, span) in spans {
+        time += span;
+        let bytes = bytes_in(link.rate, time);
+        terms.push((name, bytes - so_far));
+        so_far = bytes;
+    }
+    terms.push(("packet that is sent", largest));
+    terms.push(("our packet just begun", largest));
+    terms.push(("flow-control packet", frame));
+    let bytes = terms.iter().fold(0, |sum: u64, t| sum.saturating_add(t.1));
+    let packets = needed / blocks(largest) * largest;
+    terms.push(("in whole packets, one cut and one to come", packets.saturating_sub(bytes)));
+    terms.push(("blocks that packets do not fill", (needed * block).saturating_sub(packets)));
+    let most = most(form, ask.response_time);
+    let said = needed <= most;
+    let mut notes = Vec::new();
+    if !said {
+        notes.push(format!(
+            "12 bits of credit speak of {most} blocks = {} B at most, {:.2}% of these; `unlimited` credits \
+             (CBFC-ideal) have room for all of them",
+            most * block,
+            100.0 * most as f64 / needed as f64
+        ));
+    }
+    if !said && ask.update.is_none() {
+        notes.push(
+            "credits are updated as seldom as InfiniBand allows, which by itself takes more than 12 bits can say; \
+             a shorter period takes less"
+                .into(),
+        );
+    }
+    Sizing {
+        scheme: "cbfc",
+        terms,
+        shares: ask.priorities,
+        headroom: 0,
+        thresholds: vec![
+            Figure { name: "credit", value: needed, unit: Unit::Blocks },
+            Figure { name: "update period", value: period, unit: Unit::Time },
+        ],
+        control: Control { frame, frames: ask.priorities, every: period, when: "always" },
+        promise: Promise { lossless: true, full_throughput: said },
+        expressible: (!ask.unlimited).then_some(most.saturating_mul(block)),
+        formula: "Rs·(2D + update + response) + 2 packets + frame, and 2 packets more, in packets of whole 64-byte blocks",
+        source: "InfiniBand vol. 1, section 7.9 (blocks, 12 bits, an update within 65,536 symbol times); Bifrost, \
+                 section III-A (credit for one BDP; at most 1 km at 100 Gbps)",
+        notes,
+    }
+}

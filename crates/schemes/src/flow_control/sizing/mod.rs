@@ -1,0 +1,137 @@
+//! What a link needs under each scheme: memory by terms, thresholds, and the bandwidth of
+//! its control frames. One function for each scheme, in closed form, which whoever sets a
+//! scheme up or asks beforehand (`xoff size`) calls with the facts of the link.
+//!
+//! All of it is the worst case of one direction of one link: its peer always has something
+//! to send, and what drains the receiving port stops and goes on whenever that is worst.
+
+pub mod bifrost;
+pub mod cbfc;
+pub mod pfc;
+pub mod portfc;
+pub mod pyrrha;
+pub mod swing;
+
+use xoff_kernel::time::{SECOND, Time};
+
+/// A term of a sum: its name, and bytes.
+pub type Term = (&'static str, u64);
+
+/// What one end of a link needs under a scheme.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizing {
+    /// As scenarios call the scheme, with `pfc-deep` for PFC that keeps its egress busy.
+    pub scheme: &'static str,
+    /// The memory of one share, by terms, in bytes.
+    pub terms: Vec<Term>,
+    /// Shares that the link needs: one for each lossless priority, or one in all.
+    pub shares: u64,
+    /// Part of a share, in bytes: what can still arrive after the sender was told to stop.
+    /// (Under credits nothing can that has no room yet.)
+    pub headroom: u64,
+    /// Where a share acts, and what it acts by.
+    pub thresholds: Vec<Figure>,
+    /// Its control frames, all priorities together.
+    pub control: Control,
+    /// What is known to hold with this memory.
+    pub promise: Promise,
+    /// Most bytes of a share that the scheme's frames can speak of; `None`: any.
+    pub expressible: Option<u64>,
+    /// The terms as a formula, in the notation of the source.
+    pub formula: &'static str,
+    /// Where it is from.
+    pub source: &'static str,
+    /// What else whoever builds it should know.
+    pub notes: Vec<String>,
+}
+
+impl Sizing {
+    /// Bytes of a share.
+    pub fn share(&self) -> u64 {
+        self.terms.iter().fold(0, |sum, term| sum.saturating_add(term.1))
+    }
+
+    /// Bytes in all.
+    pub fn buffer(&self) -> u64 {
+        self.share().saturating_mul(self.shares)
+    }
+
+    /// Whether the scheme's frames can speak of a share.
+    pub fn can_be_said(&self) -> bool {
+        self.expressible.is_none_or(|most| self.share() <= most)
+    }
+}
+
+/// A quantity with its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Its name.
+    pub name: &'static str,
+    /// How much.
+    pub value: u64,
+    /// Of what.
+    pub unit: Unit,
+}
+
+/// What a [`Figure`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Pause quanta, of 512 bit times.
+    Quanta,
+    /// Blocks of credit, of 64 bytes.
+    Blocks,
+    /// Picoseconds.
+    Time,
+}
+
+/// Bytes as a [`Figure`].
+pub const fn bytes_of(name: &'static str, value: u64) -> Figure {
+    Figure { name, value, unit: Unit::Bytes }
+}
+
+/// Control frames in the opposite direction of the link's data, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// Bytes of a frame.
+    pub frame: u64,
+    /// Frames in each span of `every`.
+    pub frames: u64,
+    /// Picoseconds, above zero.
+    pub every: Time,
+    /// When they are sent, in words.
+    pub when: &'static str,
+}
+
+impl Control {
+    /// Bytes per second, rounded up.
+    pub fn bytes_per_second(&self) -> u64 {
+        let bytes = u128::from(self.frame) * u128::from(self.frames) * u128::from(SECOND);
+        u64::try_from(bytes.div_ceil(u128::from(self.every))).unwrap_or(u64::MAX)
+    }
+
+    /// Its share of a link of `rate` bits per second.
+    pub fn share(&self, rate: u64) -> f64 {
+        let bits = 8.0 * self.frame as f64 * self.frames as f64;
+        bits * SECOND as f64 / (self.every as f64 * rate as f64)
+    }
+}
+
+/// What holds in every case, if the memory is what the terms say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// No packet is lost.
+    pub lossless: bool,
+    /// An egress that could send never waits for bytes that stand on the other side.
+    pub full_throughput: bool,
+}
+
+/// Bytes that pass at `rate` bits per second in `time` picoseconds, rounded up.
+pub fn bytes_in(rate: u64, time: Time) -> u64 {
+    let bits = u128::from(rate) * u128::from(time);
+    u64::try_from(bits.div_ceil(8 * u128::from(SECOND))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

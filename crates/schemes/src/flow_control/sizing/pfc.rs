@@ -1,0 +1,98 @@
+//! PFC: as its thresholds are usually chosen, and such that its egress never waits.
+
+use super::{Control, Promise, Sizing, Term, bytes_of};
+use crate::flow_control::pfc::{headroom, pause_time};
+use crate::flow_control::{Headroom, LinkFacts};
+use xoff_kernel::time::Time;
+use xoff_wire::pfc::PfcFrame;
+
+/// XOFF on a long link as Bifrost's paper has it (section VI-B, "PFC settings"): 1 MiB.
+pub const SHALLOW: u64 = 1 << 20;
+
+/// What PFC is asked with, beside the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// XOFF, in bytes; `None`: what keeps the egress busy.
+    pub xoff: Option<u64>,
+    /// From the arrival of a pause frame's last bit until it takes effect.
+    pub response_time: Time,
+    /// Pause quanta of a frame.
+    pub quanta: u16,
+    /// Lossless priorities.
+    pub priorities: u64,
+}
+
+/// What an account must hold when it resumes its peer, so that its egress has something to
+/// send until the first packet is there.
+///
+/// The resume frame may find a largest packet just begun on its own wire; then it crosses
+/// and takes effect; and the first packet is there when its last bit is. All of that time
+/// the egress drains at line rate:
+///
+/// `2·delay·rate + response·rate + largest + 64 + largest`
+///
+/// (Bifrost, section III-B, has the first of these terms: one BDP.) These are as many
+/// bytes as [`headroom`] counts for a pause, for other reasons in the last term.
+pub fn busy(link: &LinkFacts, response_time: Time) -> Headroom {
+    let mut room = headroom(link, response_time);
+    if let Some(last) = room.terms.last_mut() {
+        last.0 = "first packet arrives whole";
+    }
+    room
+}
+
+/// Repeats of a standing pause: a frame for each priority after half of its time.
+pub fn refresh(link: &LinkFacts, quanta: u16, priorities: u64) -> Control {
+    Control {
+        frame: u64::from(PfcFrame::LENGTH),
+        frames: priorities,
+        every: (pause_time(quanta, link.rate) / 2).max(1),
+        when: "while paused, to repeat the pause; pauses and resumes come on top",
+    }
+}
+
+/// Says that what resumes below `busy` bytes can run dry.
+pub(super) fn may_idle(busy: u64) -> String {
+    format!(
+        "an egress may idle after a pause: only what resumes at {busy} B or more has something to send until the \
+         sender's packets are there again"
+    )
+}
+
+/// What PFC needs: XOFF, the packet that crosses it, and headroom, for each priority.
+pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
+    let (room, busy) = (headroom(link, ask.response_time), busy(link, ask.response_time));
+    let xoff = ask.xoff.unwrap_or(busy.total);
+    let full = xoff >= busy.total;
+    let mut terms: Vec<Term> = vec![("XOFF", xoff), ("packet that crosses XOFF", u64::from(link.largest))];
+    terms.extend(&room.terms);
+    let mut notes = Vec::new();
+    if !full {
+        notes.push(may_idle(busy.total));
+    }
+    Sizing {
+        scheme: if ask.xoff.is_none() { "pfc-deep" } else { "pfc" },
+        terms,
+        shares: ask.priorities,
+        headroom: room.total,
+        thresholds: vec![bytes_of("XOFF", xoff), bytes_of("XON", xoff)],
+        control: refresh(link, ask.quanta, ask.priorities),
+        promise: Promise { lossless: true, full_throughput: full },
+        expressible: None,
+        formula: match ask.xoff {
+            Some(_) => "XOFF + packet + headroom; headroom = Rs·(2D + response) + packet + 64 B + packet",
+            None => {
+                "XON + packet + headroom; XON = XOFF = headroom = Rs·(2D + response) + packet + 64 B + packet"
+            }
+        },
+        source: match ask.xoff {
+            Some(_) => {
+                "802.1Q-2018 Annex N; Bifrost, section III-B (headroom of one BDP) and VI-B (XOFF of 1 MiB)"
+            }
+            None => {
+                "802.1Q-2018 Annex N; Bifrost, section III-B: two BDP, for losslessness and for throughput"
+            }
+        },
+        notes,
+    }
+}

@@ -1,0 +1,69 @@
+//! PortFC: a port's part of what suffices for a switch.
+
+use super::{Control, Promise, Sizing, Term, bytes_of, pfc};
+use crate::flow_control::LinkFacts;
+use crate::flow_control::portfc::bound::{Link, Side, bound};
+use xoff_kernel::time::{Time, serialisation};
+use xoff_wire::port_pause::PortPauseFrame;
+
+/// What PortFC is asked with, beside the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// X_off and X̂_off, in bytes.
+    pub xoff: u64,
+    /// Other ports of the switch, with links like this one; at least 1.
+    pub others: u64,
+    /// From the arrival of a frame's last bit until it takes effect.
+    pub response_time: Time,
+    /// Lossless priorities asked for; PortFC has one.
+    pub priorities: u64,
+}
+
+/// X_on where it is not given: two thirds of X_off.
+pub fn xon(xoff: u64) -> u64 {
+    xoff / 3 * 2 + xoff % 3 * 2 / 3
+}
+
+/// A port's part of [`bound`], in a switch whose ports are all alike.
+pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
+    let near = Link { rate: link.rate, delay: link.delay };
+    let xoff = ask.xoff.max(link.largest.into());
+    let side = Side { near, far: Some(near), xoff, ddq_xoff: xoff };
+    let sides = vec![side; ask.others as usize + 1];
+    let whole = bound(&sides, link.largest, ask.response_time);
+    let part = |bytes: u64| bytes / sides.len() as u64;
+    let terms: Vec<Term> = vec![
+        ("X_off of both kinds of queues, with the packets that cross them", part(whole.thresholds)),
+        ("what still comes for forwarding queues", part(whole.forwarding)),
+        ("what still comes for direct queues, over relays", part(whole.direct)),
+    ];
+    let on = xon(xoff);
+    let busy = pfc::busy(link, ask.response_time).total;
+    let frame = u64::from(PortPauseFrame::LENGTH);
+    let mut notes =
+        vec!["holds while relay queues are short, for networks whose hosts relay (k = 1)".to_string()];
+    if on < busy {
+        notes.push(pfc::may_idle(busy));
+    }
+    if ask.priorities > 1 {
+        notes.push("PortFC has one set of queues: one lossless priority is counted".into());
+    }
+    Sizing {
+        scheme: "portfc",
+        headroom: terms[1].1 + terms[2].1,
+        terms,
+        shares: 1,
+        thresholds: vec![bytes_of("X_off", xoff), bytes_of("X_on", on)],
+        control: Control {
+            frame,
+            frames: 2,
+            every: serialisation((xoff - on).max(frame), link.rate),
+            when: "for each congested port: a PAUSE and a RESUME while X_off − X_on drain",
+        },
+        promise: Promise { lossless: true, full_throughput: on >= busy },
+        expressible: None,
+        formula: "2 (X_off + packet) + (n − 1) (o_A + o_B), n ports; o_A and o_B: what comes after a pause, straight and over a relay",
+        source: "PortFC, section V-A (X_off of 6 BDP); the bound is worked out in docs/schemes/portfc.md",
+        notes,
+    }
+}

@@ -1,0 +1,72 @@
+//! Pyrrha: what is left at a congested port when everybody who sends to it is told to stop.
+
+use super::{Control, Promise, Sizing, Term, bytes_of, pfc};
+use crate::flow_control::LinkFacts;
+use crate::flow_control::pfc::headroom;
+use xoff_kernel::time::{Time, serialisation};
+use xoff_wire::root_pause::RootPauseFrame;
+
+/// What Pyrrha is asked with, beside the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// K_pause of the congested port, in bytes.
+    pub k_pause: u64,
+    /// m: neighbours that send to the congested port, over links like this one; at least 1.
+    pub fan_in: u64,
+    /// From the arrival of a frame's last bit until it takes effect.
+    pub response_time: Time,
+    /// Priorities, each with roots and queues of its own.
+    pub priorities: u64,
+}
+
+/// K_resume where it is not given: half of K_pause.
+pub fn k_resume(k_pause: u64) -> u64 {
+    k_pause / 2
+}
+
+/// What m neighbours leave at a congested port. Each is paused by the first packet of its
+/// own that finds more than K_pause; until that takes effect the link brings what it brings
+/// after a pause of PFC.
+pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
+    let names = [
+        "m cables, both ways",
+        "m response times",
+        "m packets just begun before the frame",
+        "m frames",
+        "m packets just begun by peers",
+    ];
+    let room = headroom(link, ask.response_time);
+    let after = room.terms.iter().map(|t| t.1.saturating_mul(ask.fan_in));
+    let mut terms: Vec<Term> =
+        vec![("K_pause", ask.k_pause), ("packet that exceeds it", link.largest.into())];
+    terms.extend(names.into_iter().zip(after));
+    let resume = k_resume(ask.k_pause);
+    let busy = pfc::busy(link, ask.response_time).total;
+    let mut notes = vec![
+        "not strictly lossless: nothing is reserved, and several roots fed over one link need this each"
+            .into(),
+    ];
+    if resume < busy {
+        notes.push(pfc::may_idle(busy));
+    }
+    let frame = u64::from(RootPauseFrame::LENGTH);
+    let swing = serialisation((ask.k_pause - resume).max(frame), link.rate);
+    Sizing {
+        scheme: "pyrrha",
+        terms,
+        shares: ask.priorities,
+        headroom: room.total.saturating_mul(ask.fan_in),
+        thresholds: vec![bytes_of("K_pause", ask.k_pause), bytes_of("K_resume", resume)],
+        control: Control {
+            frame,
+            frames: 2 * ask.priorities,
+            every: swing,
+            when: "for each root: a PAUSE and a RESUME while K_pause − K_resume drain",
+        },
+        promise: Promise { lossless: false, full_throughput: resume >= busy },
+        expressible: None,
+        formula: "K_pause + packet + m·(Rs·(2D + response) + packet + 64 B + packet), for m neighbours of one root",
+        source: "Pyrrha, section IV-A: K_pause of two hop BDPs of a round trip (\"4bdp\"), and m hop BDPs of an m-to-1 incast",
+        notes,
+    }
+}

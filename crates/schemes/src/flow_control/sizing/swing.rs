@@ -1,0 +1,78 @@
+//! SWING: a relay with deep memory at the end of the long link, and a switch behind it that
+//! runs PFC with shallow thresholds.
+
+use super::{Promise, Sizing, Term, bytes_of, pfc};
+use crate::flow_control::LinkFacts;
+use crate::flow_control::pfc::headroom;
+use crate::flow_control::swing::memory;
+use xoff_kernel::time::Time;
+
+/// What SWING is asked with, beside the long link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// XOFF = XON of the switch, in bytes.
+    pub xoff: u64,
+    /// One-way delay of the cable between relay and switch.
+    pub relay_delay: Time,
+    /// From the arrival of a pause frame's last bit until it takes effect.
+    pub response_time: Time,
+    /// Pause quanta of a frame.
+    pub quanta: u16,
+    /// Lossless priorities.
+    pub priorities: u64,
+}
+
+/// What the relay must hold for one priority, by [`memory`]. Where it serves `several`
+/// priorities, one can hold another back without a pause that could be passed on: then the
+/// relay pauses the far one by a threshold of its own, with PFC's headroom besides.
+fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Term> {
+    let names = [
+        "relay: cable, both ways",
+        "relay: peer's response time",
+        "relay: our packet just begun",
+        "relay: pause frame",
+        "relay: peer's packet just begun",
+        "relay: packets that pass through",
+    ];
+    let room = memory(link, response_time);
+    let mut terms: Vec<Term> = names.into_iter().zip(room.terms.iter().map(|t| t.1)).collect();
+    if several {
+        terms.push(("relay: headroom above its own threshold", headroom(link, response_time).total));
+    }
+    terms
+}
+
+/// What SWING needs, relay and switch together, for each priority.
+pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
+    let mut terms = relay_memory(link, ask.response_time, ask.priorities > 1);
+    let relay: u64 = terms.iter().map(|t| t.1).sum();
+    let near = headroom(&LinkFacts { delay: ask.relay_delay, ..*link }, ask.response_time).total;
+    terms.push(("switch: XOFF", ask.xoff));
+    terms.push(("switch: packet that crosses XOFF", u64::from(link.largest)));
+    terms.push(("switch: headroom towards its relay", near));
+    let notes = vec![
+        "the relay's part is the memory of a device of its own, off the switch's chip".into(),
+        "a pause stops the sender a delay later, whether or not the relay has stored anything meanwhile: an \
+         egress may idle for as long (Table I of Bifrost's paper says the same)"
+            .into(),
+    ];
+    Sizing {
+        scheme: "swing",
+        terms,
+        shares: ask.priorities,
+        headroom: relay + near,
+        thresholds: vec![
+            bytes_of("relay memory", relay),
+            bytes_of("switch XOFF", ask.xoff),
+            bytes_of("switch XON", ask.xoff),
+        ],
+        control: pfc::refresh(link, ask.quanta, ask.priorities),
+        promise: Promise { lossless: true, full_throughput: false },
+        expressible: None,
+        formula: "relay: Rs·(2D + response) + packet + 64 B + packet + 2 packets, and all but these two again if there are several \
+                  priorities; switch: XOFF + packet + headroom of the short cable",
+        source: "Bifrost, sections II-B and VI-B (relay of 287 MiB at a BDP of 286 MiB; XON = XOFF = 198 KiB); how the \
+                 relay signals is a reading",
+        notes,
+    }
+}

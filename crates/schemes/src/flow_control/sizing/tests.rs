@@ -1,0 +1,195 @@
+//! The sums against what papers state, and against each other.
+
+use super::*;
+use crate::flow_control::LinkFacts;
+use crate::flow_control::bifrost::slots::History;
+use xoff_kernel::time::MICROSECOND;
+
+const KM: Time = 5 * MICROSECOND;
+const MIB: f64 = (1u64 << 20) as f64;
+
+fn link(gbps: u64, km: u64) -> LinkFacts {
+    LinkFacts { rate: gbps * 1_000_000_000, delay: km * KM, largest: 1_500 }
+}
+
+fn slots(slot: Time) -> bifrost::Ask {
+    bifrost::Ask {
+        slot,
+        processing: MICROSECOND,
+        jitter: 0,
+        margin: None,
+        response_time: 0,
+        repair_every: 1,
+        counted: false,
+        history: History::Grants,
+    }
+}
+
+fn pfc_ask(xoff: Option<u64>) -> pfc::Ask {
+    pfc::Ask { xoff, response_time: 0, quanta: u16::MAX, priorities: 1 }
+}
+
+fn cbfc_ask(update: Option<Time>) -> cbfc::Ask {
+    cbfc::Ask { update, response_time: 0, priorities: 1, unlimited: false }
+}
+
+fn term(sizing: &Sizing, name: &str) -> u64 {
+    sizing.terms.iter().find(|t| t.0 == name).unwrap_or_else(|| panic!("no {name}: {:?}", sizing.terms)).1
+}
+
+/// Bifrost, section VI-B: 286 MB (binary) at 600 km and 400 Gbps; II: 9.5 MB at 80 km, 100 Gbps.
+#[test]
+fn one_bdp_is_what_the_paper_says() {
+    let far = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
+    assert_eq!(term(&far, "cable, both ways"), 300_000_000);
+    assert_eq!((300_000_000.0 / MIB).floor(), 286.0);
+    let near = pfc::sizing(&link(100, 80), &pfc_ask(None));
+    assert_eq!(term(&near, "cable, both ways"), 10_000_000);
+    assert_eq!(format!("{:.1}", 10_000_000.0 / MIB), "9.5");
+}
+
+/// Section VI-A.1: Δ + 3 Rs·T is 9.72 MB, which fits T = 5 us (`bifrost.testbed-T`).
+#[test]
+fn the_testbed_has_a_bdp_and_three_slots_of_5_us() {
+    let s = bifrost::sizing(&link(100, 80), &slots(5 * MICROSECOND), 1);
+    let bytes = term(&s, "cable, both ways") + term(&s, "two slots") / 2 * 3;
+    assert_eq!(bytes, 10_187_500);
+    assert_eq!(format!("{:.3}", bytes as f64 / MIB), "9.716");
+}
+
+/// Section V: 7,813 quanta for 10 us at 400 Gbps; a slot of 65,535 quanta carries 4 MiB.
+#[test]
+fn slots_have_as_many_quanta_as_the_paper_says_and_no_more_than_fit() {
+    let s = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
+    let quanta: Vec<u64> = s.thresholds.iter().filter(|f| f.unit == Unit::Quanta).map(|f| f.value).collect();
+    assert_eq!(quanta[0], 7_813);
+    // The margin, two packets, takes 46.875 quanta more.
+    assert_eq!(quanta[1], 7_860);
+    // 4 MiB less 64 B less two packets at 50 kB per us: 83.82 us.
+    let fit = |slot| bifrost::fit(&link(400, 600), &slots(slot));
+    assert_eq!(fit(83_820_000), Ok(()));
+    let Err(bifrost::Unfit::TooManyQuanta(quanta)) = fit(83_840_000) else { panic!("fits") };
+    assert!(quanta > 65_535);
+    assert_eq!(fit(MICROSECOND), Err(bifrost::Unfit::BelowProcessing(MICROSECOND)));
+    assert_eq!(fit(MICROSECOND + 1), Ok(()));
+}
+
+/// Theorem 1's H, section IV-C.1, and half of what PFC needs (IV-C.2), to the byte.
+#[test]
+fn bifrost_needs_half_of_deep_pfc() {
+    for (gbps, km) in [(100, 80), (400, 600), (400, 2_000), (100, 600)] {
+        let link = link(gbps, km);
+        let deep = pfc::sizing(&link, &pfc_ask(None));
+        let own = bifrost::sizing(&link, &slots(10 * MICROSECOND), 1);
+        let ratio = own.buffer() as f64 / deep.buffer() as f64;
+        assert!((0.50..=0.55).contains(&ratio), "{gbps} Gbps, {km} km: {ratio}");
+        // Δ with 1 us of processing, 64 B and two packets; two slots of 10 us; a margin of two
+        // packets; rounding; a packet and another one beyond H.
+        let us = gbps * 1_000 / 8;
+        let delta = 2 * km * 5 * us + us + 64 + 2 * 1_500;
+        assert_eq!(own.buffer(), delta + 20 * us + 2 * 1_500 + 1_499 + 2 * 1_500, "{gbps} {km}");
+        // Two BDP, and for each a frame and two packets; and the packet that crosses.
+        assert_eq!(deep.buffer(), 2 * (2 * km * 5 * us + 64 + 3_000) + 1_500);
+    }
+}
+
+/// Section VI-C: BifrostX has a third of what three priorities need elsewhere.
+#[test]
+fn bifrostx_needs_one_buffer_for_all_priorities() {
+    let link = link(400, 600);
+    let of = |priorities, counted| {
+        bifrost::sizing(&link, &bifrost::Ask { counted, ..slots(10 * MICROSECOND) }, priorities)
+    };
+    assert_eq!(of(3, false).buffer(), 3 * of(1, false).buffer());
+    assert_eq!(of(3, true), of(1, true));
+    // Tokens are bytes: nothing is rounded to packets, and one packet may be ahead of them.
+    assert_eq!(of(3, true).buffer(), of(1, false).buffer() - 1_499 + 1_500);
+    let pfc = pfc::sizing(&link, &pfc::Ask { priorities: 3, ..pfc_ask(Some(pfc::SHALLOW)) });
+    let ratio = of(3, true).buffer() as f64 / pfc.buffer() as f64;
+    assert!((0.333..0.334).contains(&ratio), "{ratio}");
+}
+
+/// Section IV-C.3: 64 B every 10 us are 0.05% of 100 Gbps.
+#[test]
+fn a_frame_per_slot_costs_what_the_paper_says() {
+    let s = bifrost::sizing(&link(100, 80), &slots(10 * MICROSECOND), 3);
+    assert_eq!(s.control.bytes_per_second(), 6_400_000);
+    assert_eq!(format!("{:.4}", 100.0 * s.control.share(100_000_000_000)), "0.0512");
+    // PFC repeats a pause after half of it: 65,535 quanta of 5.12 ns at 100 Gbps.
+    let pfc = pfc::sizing(&link(100, 80), &pfc_ask(None));
+    assert_eq!(pfc.control.every, 65_535 * 5_120 / 2);
+}
+
+/// Section III-A: 12 bits limit a link of 100 Gbps to 1 km. 2048 blocks of 64 B are a round
+/// trip of 1.048 km; packets and updates take their part of that.
+#[test]
+fn credits_of_12_bits_end_after_a_kilometre() {
+    let metre = KM / 1_000;
+    let fits = |metres: u64, update| {
+        let link = LinkFacts { rate: 100_000_000_000, delay: metres * metre, largest: 256 };
+        cbfc::sizing(&link, &cbfc_ask(update)).can_be_said()
+    };
+    let soon = Some(MICROSECOND / 10);
+    assert!(fits(1_000, soon) && !fits(1_048, soon));
+    // As seldom as InfiniBand allows: 262,144 B of updates are more than 131,072 B of credit.
+    assert!(!fits(0, None));
+    let s = cbfc::sizing(&link(100, 80), &cbfc_ask(None));
+    assert!(!s.promise.full_throughput && s.promise.lossless);
+    // (10 MB + 262,144 B + two packets + 8 B) in packets of 24 blocks, and two more.
+    assert_eq!(s.buffer(), (10_265_152u64.div_ceil(1_500) + 2) * 24 * 64);
+    let ideal = cbfc::sizing(&link(100, 80), &cbfc::Ask { unlimited: true, ..cbfc_ask(None) });
+    assert!(ideal.promise.full_throughput && ideal.buffer() == s.buffer());
+}
+
+/// Section VI-B: 1 MB and a headroom of 286 MB; relays of 287 MB suffice; what SWING needs at
+/// the switch does not grow with the distance.
+#[test]
+fn shallow_pfc_and_relays_are_those_of_the_paper() {
+    let ask = swing::Ask {
+        xoff: crate::flow_control::swing::THRESHOLD,
+        relay_delay: 0,
+        response_time: 0,
+        quanta: u16::MAX,
+        priorities: 1,
+    };
+    let far = swing::sizing(&link(400, 600), &ask);
+    assert!(far.thresholds[0].value <= 287 << 20 && far.thresholds[0].value > 286 << 20);
+    let near = swing::sizing(&link(400, 100), &ask);
+    let switch = |s: &Sizing| s.buffer() - s.thresholds[0].value;
+    assert_eq!(switch(&far), switch(&near));
+    assert_eq!(switch(&far), 198 * 1_024 + 1_500 + 64 + 3_000);
+    // Several priorities: a second headroom for each of them.
+    let three = swing::sizing(&link(400, 600), &swing::Ask { priorities: 3, ..ask });
+    assert_eq!(three.share(), far.share() + 300_000_000 + 64 + 3_000);
+    let pfc = pfc::sizing(&link(400, 600), &pfc_ask(Some(pfc::SHALLOW)));
+    assert_eq!(pfc.buffer(), (1 << 20) + 1_500 + 300_000_000 + 64 + 3_000);
+    assert!(pfc.promise.lossless && !pfc.promise.full_throughput);
+    let deep = pfc::sizing(&link(400, 600), &pfc_ask(Some(300_003_064)));
+    assert!(deep.promise.full_throughput, "XON of a BDP, a frame and two packets");
+}
+
+/// K_pause of two hop BDPs, and a hop BDP for each of m neighbours.
+#[test]
+fn pyrrha_leaves_k_pause_and_a_bdp_for_each_neighbour() {
+    let link = link(100, 80);
+    let of = |fan_in| {
+        let ask = pyrrha::Ask { k_pause: 20_000_000, fan_in, response_time: 0, priorities: 1 };
+        pyrrha::sizing(&link, &ask)
+    };
+    assert_eq!(of(4).buffer() - of(3).buffer(), 10_000_000 + 64 + 3_000);
+    assert_eq!(of(1).buffer(), 30_000_000 + 1_500 + 64 + 3_000);
+    assert!(!of(1).promise.lossless);
+}
+
+/// The bound of a whole switch is that of its ports.
+#[test]
+fn portfc_is_a_port_s_part_of_the_bound() {
+    use crate::flow_control::portfc::bound::{Link, Side, bound};
+    let link = LinkFacts { rate: 100_000_000_000, delay: MICROSECOND, largest: 1_048 };
+    let near = Link { rate: link.rate, delay: link.delay };
+    let whole = bound(&[Side { near, far: Some(near), xoff: 75_000, ddq_xoff: 75_000 }; 8], 1_048, 0);
+    let ask = portfc::Ask { xoff: 75_000, others: 7, response_time: 0, priorities: 1 };
+    assert_eq!(portfc::sizing(&link, &ask).buffer() * 8, whole.total());
+    assert_eq!(portfc::xon(75_000), 50_000);
+    assert_eq!(portfc::xon(8), 5);
+}
