@@ -1,4 +1,4 @@
-//! Bifrost and BifrostX where links fail and lose frames, where circles of pauses close, on
+//! Bifrost and BifrostX where links fail and lose frames, where pauses could close a circle, on
 //! every link of a datacenter, and over several threads.
 
 mod common;
@@ -62,35 +62,42 @@ fn lost_frames_stop_nobody_for_ever() {
     }
 }
 
-/// Three flows that each take two long links of a ring lock up, as under PFC.
+/// Flows that each take three of four long links of a ring lock up under PFC with a shallow
+/// threshold at once. What counts what is under way slows its peers down before buffers are
+/// full, and goes on.
 #[test]
-fn the_oracle_sees_circles_of_grants() {
-    for scheme in ["bifrost", "bifrostx"] {
+fn a_ring_that_locks_up_under_pfc_goes_on() {
+    for scheme in ["pfc", "bifrost", "bifrostx"] {
+        let hosts: Vec<String> = (0..4).map(|i| format!("\"H{i}\"")).collect();
+        let switches: Vec<String> = (0..4).map(|i| format!("\"S{i}\"")).collect();
+        let mut links = String::new();
+        for i in 0..4 {
+            links += &format!("{{a=\"H{i}\", b=\"S{i}\", rate=\"100Gbps\", delay=\"100ns\"}},\n");
+            links += &format!(
+                "{{a=\"S{i}\", b=\"S{}\", rate=\"100Gbps\", delay=\"10us\", long=true}},\n",
+                (i + 1) % 4
+            );
+        }
         let mut text = format!(
-            "[topology]\nkind=\"custom\"\nhosts=[\"A\",\"B\",\"C\"]\nswitches=[\"X\",\"Y\",\"Z\"]\nlinks=[\n\
-             {{a=\"A\", b=\"X\", rate=\"100Gbps\", delay=\"100ns\"}}, {{a=\"B\", b=\"Y\", rate=\"100Gbps\", delay=\"100ns\"}},\n\
-             {{a=\"C\", b=\"Z\", rate=\"100Gbps\", delay=\"100ns\"}}, {{a=\"X\", b=\"Y\", rate=\"100Gbps\", delay=\"10us\", long=true}},\n\
-             {{a=\"Y\", b=\"Z\", rate=\"100Gbps\", delay=\"10us\", long=true}}, {{a=\"Z\", b=\"X\", rate=\"100Gbps\", delay=\"10us\", long=true}}]\n\
-             [transport]\nack_priority=6\nrto=\"1s\"\n[run]\nduration=\"5ms\"\n\
-             [flow_control]\nscheme=\"{scheme}\"\nslot=\"2us\"\nxoff=\"20kB\"\nxon=\"10kB\"\npriorities=[3]\n"
+            "[topology]\nkind=\"custom\"\nhosts=[{}]\nswitches=[{}]\nlinks=[{links}]\n\
+             [transport]\nack_priority=6\nrto=\"1s\"\n[run]\nduration=\"20ms\"\n\
+             [flow_control]\nscheme=\"{scheme}\"\nslot=\"2us\"\nxoff=\"20kB\"\nxon=\"10kB\"\npriorities=[3]\n",
+            hosts.join(", "),
+            switches.join(", ")
         );
-        for (a, path) in ["AXYZC", "BYZXA", "CZXYB"].iter().enumerate() {
-            let nodes: Vec<String> = path.chars().map(|c| format!("\"{c}\"")).collect();
+        for i in 0..4 {
+            let way: Vec<String> = (0..4).map(|hop| format!("\"S{}\"", (i + hop) % 4)).collect();
+            let dst = (i + 3) % 4;
             text += &format!(
-                "[[traffic]]\nkind=\"flow\"\nsrc={}\ndst={}\npath=[{}]\nsize=\"20MB\"\n\
-                 [[slow_receiver]]\nhost=\"{}\"\nstall_from=\"20us\"\nstall_until=\"1ms\"\n",
-                nodes[0],
-                nodes[4],
-                nodes.join(", "),
-                ["A", "B", "C"][a]
+                "[[traffic]]\nkind=\"flow\"\nsrc=\"H{i}\"\ndst=\"H{dst}\"\nsize=\"1GB\"\npath=[\"H{i}\", {}, \"H{dst}\"]\n",
+                way.join(", ")
             );
         }
         let plan = plan(&text);
         let outcome = run(&plan);
-        let deadlock = outcome.deadlock.as_ref().unwrap_or_else(|| panic!("a circle closes under {scheme}"));
-        assert_ne!(outcome.stop, Stop::AllDone);
-        let long = deadlock.cycle.iter().filter(|held| plan.topology.ports[held.port as usize].long);
-        assert!(long.count() >= 3, "{deadlock:?}");
+        assert_eq!(outcome.deadlock.is_some(), scheme == "pfc", "{scheme}");
+        let delivered: u64 = outcome.flows.iter().map(|f| f.delivered_bytes).sum();
+        assert!(scheme == "pfc" || delivered > 100_000_000, "{scheme}: {delivered} B in 20 ms");
     }
 }
 
