@@ -57,7 +57,7 @@ pub struct SizeArgs {
     /// PFC: XOFF of a shallow threshold [default: 1MiB]
     #[arg(long, value_name = "SIZE", conflicts_with = "scenario", help_heading = "How schemes are set")]
     xoff: Option<Bytes>,
-    /// CBFC: between two updates of credit [default: 65,536 byte times of the link]
+    /// CBFC: between two updates of credit [default: as seldom as InfiniBand allows, 65,536 symbol times]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
     update: Option<Span>,
     /// Pyrrha: neighbours that feed a congested port; PortFC: other ports of the switch; 1 to 256

@@ -11,7 +11,7 @@ const SITES: &str = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswit
     { a = \"A\", b = \"M\", rate = \"100Gbps\", delay = \"1us\" },\n\
     { a = \"M\", b = \"N\", rate = \"400Gbps\", delay = \"600km\", long = true },\n\
     { a = \"N\", b = \"B\", rate = \"100Gbps\", delay = \"1us\" }]\n\
-    [transport]\nmtu = \"1438B\"\n[flow_control]\nscheme = \"swing\"\nxoff = \"288KiB\"\nxon = \"288KiB\"\n";
+    [transport]\nrto = \"100ms\"\nmtu = \"1438B\"\n[flow_control]\nscheme = \"swing\"\nxoff = \"288KiB\"\nxon = \"288KiB\"\n";
 const FLOW: &str = "[[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"1MB\"\n";
 
 fn loaded(parts: &[&str]) -> Loaded {
@@ -65,7 +65,8 @@ fn the_papers_numbers_suffice_to_the_byte() {
     let xoff = |name, index| (account(name, index).limit, account(name, index).resume);
     assert_eq!(xoff("RELAY.1", 1), (Limit::Static(287 << 20), 287 << 20));
     for end in [("RELAY.1", 0), ("RELAY.0", 0), ("N", 0), ("M", 1)] {
-        assert_eq!(xoff(end.0, end.1), (Limit::Static(198 << 10), 198 << 10), "{end:?}");
+        let xon = (198 << 10) - 16 * 1500;
+        assert_eq!(xoff(end.0, end.1), (Limit::Static(198 << 10), xon), "{end:?}");
     }
     assert_eq!(xoff("N", 1), (Limit::Static(288 << 10), 288 << 10));
     // What the default is, and a byte less.
@@ -81,7 +82,8 @@ fn the_papers_numbers_suffice_to_the_byte() {
 /// above the relay's own threshold does.
 #[test]
 fn several_priorities_need_headroom_of_their_own() {
-    const TWO: &str = "priorities = { 3 = 0.5, 4 = 0.5 }\n";
+    const TWO: &str =
+        "[[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"1MB\"\npriority = 4\n";
     let account = |l: &Loaded| {
         let port = l.plan.topology.nodes[5].ports[1] as usize;
         let account = &l.plan.accounts[port * l.plan.lanes.len()];
@@ -123,4 +125,15 @@ fn switches_beside_relays_are_gateways() {
     let (from_host, from_relay) = (t.nodes[2].ports[0] as usize, t.nodes[2].ports[1] as usize);
     assert_eq!(l.plan.accounts[from_host].limit, Limit::Static(100_000));
     assert_eq!(l.plan.accounts[from_relay].limit, Limit::Static(198 << 10));
+}
+
+/// A table of a priority leaves it as lossless as it was.
+#[test]
+fn priorities_with_tables_of_their_own_are_lossless() {
+    let l = loaded(&[
+        SITES,
+        FLOW,
+        "[[priority]]\nid = 3\necn = { k_min = \"1kB\", k_max = \"2kB\", p_max = 1.0 }\n",
+    ]);
+    assert!(l.plan.lanes.iter().all(|lane| lane.lossless));
 }

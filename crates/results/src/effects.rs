@@ -161,6 +161,10 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
             continue;
         }
         let (port, lane) = ((index / lanes) as PortId, (index % lanes) as u8);
+        // What grants by slots waits for no threshold.
+        if plan.flow_control.slots(port).is_some() {
+            continue;
+        }
         let (limit, dynamic) = match account.limit {
             Limit::Unlimited => continue,
             Limit::Static(bytes) => (bytes, false),

@@ -135,12 +135,15 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             }
             DropReason::BufferFull => {
                 let node = plan.topology.ports[d.ingress as usize].node;
-                let (table, total) = match plan.topology.nodes[node as usize].kind {
-                    NodeKind::Host => ("host", plan.buffers[node as usize].total),
-                    NodeKind::Switch => ("switch", plan.buffers[node as usize].total),
+                let account = d.ingress as usize * plan.lanes.len() + usize::from(d.lane);
+                let total = plan.buffers[plan.accounts[account].pool.unwrap_or(node) as usize].total;
+                let table = match plan.topology.nodes[node as usize].kind {
+                    NodeKind::Host => "host",
+                    NodeKind::Switch => "switch",
                 };
                 let portfc = matches!(plan.flow_control, FlowControlParams::PortFc(_));
                 let help = match (portfc, table) {
+                    _ if plan.flow_control.slots(d.ingress).is_some() => slots_help(plan, d.ingress),
                     _ if plan.topology.is_relay(node) => {
                         format!("Raise flow_control.relay_buffer by {short} or more.")
                     }
@@ -195,6 +198,9 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 /// What to do about a headroom of `size` bytes that was too small at `ingress`.
 /// The drops say only that it was: what was lost never asked for its room.
 fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
+    if plan.flow_control.slots(ingress).is_some() {
+        return slots_help(plan, ingress);
+    }
     let Some(pfc) = plan.flow_control.pfc() else {
         return "Raise flow_control.headroom.".into();
     };
@@ -216,6 +222,16 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
             "The formula asks for {needed} B here, so this drop is a fault of the simulator: please report it."
         )
     }
+}
+
+/// What to do about a long link that was granted more than it had room for.
+fn slots_help(plan: &Plan, ingress: PortId) -> String {
+    let peer = plan.topology.ports[ingress as usize].peer;
+    if plan.faults.losses.iter().any(|l| l.port == ingress || l.port == peer) {
+        return "This link loses pause frames as well ([[loss]]): a slot whose pause is lost is sent whole."
+            .into();
+    }
+    "Leave flow_control.margin, spare and history out: by themselves they lose nothing.".into()
 }
 
 fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {

@@ -18,6 +18,7 @@ use crate::verdicts::{self, Verdict};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{DropReason, Outcome, Pause, Stop};
 
 /// A run in short.
@@ -415,6 +416,8 @@ fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
         .enumerate()
         .filter(relays)
         .max_by_key(|&(node, peak)| (peak, std::cmp::Reverse(node)));
+    // Their accounts are buffers with nothing behind a threshold.
+    let of_credit = matches!(plan.flow_control, FlowControlParams::Cbfc(_));
     let headrooms = outcome
         .accounts
         .iter()
@@ -432,7 +435,7 @@ fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
             bytes,
             of: Some(plan.buffers[node].total),
         }),
-        headroom: fullest(headrooms).map(|(account, bytes, room)| Peak {
+        headroom: fullest(headrooms).filter(|_| !of_credit).map(|(account, bytes, room)| Peak {
             place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),
             bytes,
             of: Some(room),

@@ -88,7 +88,7 @@ fn the_rate_comes_back_as_the_relay_runs_empty() {
     let fct = |overrides: &[(&str, &str)]| {
         let text = line(
             100,
-            "[flow_control]\nscheme = \"swing\"\nxoff = \"5kB\"\nxon = \"5kB\"\nrelay_xoff = \"5kB\"\n\
+            "[flow_control]\nscheme = \"swing\"\nxoff = \"5kB\"\nxon = \"2kB\"\nrelay_xoff = \"5kB\"\n\
              [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"C\"\nsize = \"4MB\"\n",
         );
         let plan = plan_with(&text, overrides);
@@ -285,7 +285,7 @@ fn the_oracle_sees_through_relays() {
 fn relays_do_not_mark() {
     let plan = plan(&line(
         100,
-        "[[priority]]\nid = 3\necn = { k_min = \"1kB\", k_max = \"2kB\", p_max = 1.0 }\n\
+        "[[priority]]\nid = 3\nlossless = true\necn = { k_min = \"1kB\", k_max = \"2kB\", p_max = 1.0 }\n\
          [flow_control]\nscheme = \"swing\"\nxoff = \"5kB\"\nrelay_xoff = \"5kB\"\n\
          [[slow_receiver]]\nhost = \"C\"\nstall_from = \"50us\"\nstall_until = \"150us\"\n\
          [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"C\"\nsize = \"2MB\"\n",

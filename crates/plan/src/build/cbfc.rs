@@ -6,7 +6,7 @@ use super::{Context, LARGEST, bytes};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::Cbfc;
-use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_kernel::time::{MICROSECOND, SECOND, Time, serialisation};
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 use xoff_schemes::flow_control::cbfc::{CbfcParams, blocks, full_throughput, longest_update, most};
@@ -100,6 +100,11 @@ fn buffer(
     Ok(buffer)
 }
 
+/// A time as a reader can take it in.
+fn microseconds(time: Time) -> String {
+    format!("{:.2} us", time as f64 / MICROSECOND as f64)
+}
+
 /// Says where a link cannot be kept busy for want of bits, the worst one, and what of
 /// written buffers is never used.
 fn warn(cx: &mut Context<'_>, keys: &Cbfc, topology: &Topology, buffers: &[u64], packet: &PacketFormat) {
@@ -138,7 +143,7 @@ fn warn(cx: &mut Context<'_>, keys: &Cbfc, topology: &Topology, buffers: &[u64],
             "12-bit credits grant {room} B at most, and {} with an update every {} needs {} B to be always busy: \
              it is used by about {:.0}%; write a shorter update, or unlimited = true",
             link(topology, id),
-            Span(update(keys, &topology.ports[id as usize])),
+            microseconds(update(keys, &topology.ports[id as usize])),
             need.saturating_mul(u64::from(BLOCK)),
             100.0 * grantable as f64 / need as f64
         );

@@ -19,7 +19,7 @@ const PAUSE_TIME: Time = 100 * MICROSECOND;
 const SHORTEST_PAUSE: Time = MICROSECOND;
 
 /// Refuses values out of range, and keys that contradict each other.
-pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
+pub(super) fn check(cx: &mut Context<'_>, packet: &PacketFormat) -> Result<(), Error> {
     match &cx.scenario.flow_control {
         FlowControl::Bfc(bfc) => check_bfc(cx, bfc),
         FlowControl::PerFlowQueue(pfq) => {
@@ -32,7 +32,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
             super::bifrost::check(cx, &bifrost.keys)
         }
         FlowControl::Cbfc(keys) => super::cbfc::check(cx, keys),
-        FlowControl::Swing(keys) => super::swing::check(cx, keys),
+        FlowControl::Swing(keys) => super::swing::check(cx, keys, packet),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }

@@ -175,6 +175,7 @@ fn lossless(
     let Some((i, p)) = table else { return Ok(covered) };
     let pfc = match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => pfc,
+        FlowControl::Swing(swing) => &swing.pfc,
         FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => &bifrost.pfc,
         FlowControl::Tagger(tagger) => {
             if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {

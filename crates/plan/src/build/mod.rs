@@ -105,7 +105,7 @@ pub(crate) fn plan(
     if let Some(pfc) = scenario.flow_control.pfc() {
         memory::check_pfc(&cx, pfc, &packet)?;
     }
-    flow_control::check(&mut cx)?;
+    flow_control::check(&mut cx, &packet)?;
     let mut topology = files::topology(&cx)?;
     swing::insert(&cx, &mut topology)?;
     check_links(&cx, &topology)?;

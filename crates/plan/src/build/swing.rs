@@ -11,6 +11,9 @@ use xoff_schemes::flow_control::pfc::{PfcParams, Relay, headroom};
 use xoff_schemes::flow_control::swing::{THRESHOLD, hold, memory};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
 
+/// So many largest packets are between XON and XOFF, if there is room for them.
+const APART: u64 = 16;
+
 /// The keys, where this is the scheme.
 fn keys<'s>(cx: &Context<'s>) -> Option<&'s Swing> {
     match &cx.scenario.flow_control {
@@ -20,7 +23,7 @@ fn keys<'s>(cx: &Context<'s>) -> Option<&'s Swing> {
 }
 
 /// Refuses values out of range, and keys that contradict each other.
-pub(super) fn check(cx: &Context<'_>, swing: &Swing) -> Result<(), Error> {
+pub(super) fn check(cx: &Context<'_>, swing: &Swing, packet: &PacketFormat) -> Result<(), Error> {
     let at = |key: &str| format!("flow_control.{key}");
     let keys = &swing.relays;
     for (key, value) in [
@@ -38,7 +41,7 @@ pub(super) fn check(cx: &Context<'_>, swing: &Swing) -> Result<(), Error> {
         let message = format!("relay_delay = {} is out of range", keys.relay_delay);
         return Err(cx.doc.error(&at("relay_delay"), message, format!("{} are the most", Span(LONGEST))));
     }
-    let (xoff, xon) = thresholds(swing);
+    let (xoff, xon) = thresholds(swing, packet.largest());
     if xoff == 0 {
         let message = "a threshold of 0 B would pause for every packet";
         return Err(cx.doc.error(&at("relay_xoff"), message, "write bytes above 0, such as \"198KiB\""));
@@ -58,10 +61,13 @@ pub(super) fn check(cx: &Context<'_>, swing: &Swing) -> Result<(), Error> {
     Ok(())
 }
 
-/// XOFF and XON between a relay and its switch.
-fn thresholds(swing: &Swing) -> (u64, u64) {
+/// XOFF and XON between a relay and its switch. Were XON as high as XOFF, a queue that
+/// neither grows nor shrinks would pause and resume for every packet, and each time
+/// hold the far relay back for longer than it stops the near one.
+fn thresholds(swing: &Swing, largest: u32) -> (u64, u64) {
     let xoff = swing.relays.relay_xoff.map_or(THRESHOLD, |b| b.0);
-    (xoff, swing.relays.relay_xon.map_or(xoff, |b| b.0))
+    let below = (APART * u64::from(largest)).min(xoff / 2);
+    (xoff, swing.relays.relay_xon.map_or(xoff - below, |b| b.0))
 }
 
 /// Puts relays into the long links, if this is the scheme.
@@ -135,7 +141,7 @@ impl Relays {
         }
         let link = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };
         if !p.long {
-            let (xoff, xon) = thresholds(swing);
+            let (xoff, xon) = thresholds(swing, packet.largest());
             return Ok(Some(dedicated(xoff, xon, headroom(&link, swing.pfc.response_time.0))));
         }
         let Depth { buffer, limit, .. } = self.depth(cx, topology, port, lanes, packet)?;
@@ -182,11 +188,11 @@ impl Relays {
                 ),
                 None => ("relay_buffer", format!("relays of {} hold no packet", bytes(buffer))),
             };
-            let help = format!(
-                "write {} or more; without the key it is {}",
-                bytes(largest + room.total),
-                bytes(default)
-            );
+            // Of a buffer less than the default, which is lossless, a relay warns.
+            let help = match swing.relays.relay_limit {
+                Some(_) => format!("write {} to {}", bytes(largest), bytes(buffer)),
+                None => format!("without the key it is {}", bytes(default)),
+            };
             return Err(cx.doc.error(&at(key), what, help));
         }
         if limit > buffer {
@@ -276,7 +282,7 @@ pub(super) fn buffer(
         for account in &accounts[port as usize * lanes.len()..][..lanes.len()] {
             let (xoff, headroom) = match (&account.headroom, account.limit) {
                 (Some(headroom), Limit::Static(xoff)) => (xoff, headroom.total),
-                _ => (thresholds(swing).0, 0),
+                _ => (thresholds(swing, packet.largest()).0, 0),
             };
             // The packet that crosses a threshold.
             let pool = xoff.saturating_add(packet.largest().into());

@@ -183,7 +183,8 @@ pub struct SwingKeys {
     /// so much of what came from there. Default 198 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_xoff: Option<Bytes>,
-    /// It resumes the other when it holds no more than this. Default: `relay_xoff`.
+    /// It resumes the other when it holds no more than this. Default: 16 largest packets
+    /// below `relay_xoff`, or half of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_xon: Option<Bytes>,
     /// What rules at the switch's end of the cable to its relay.

@@ -20,6 +20,7 @@ pub mod swing;
 pub mod tagger;
 
 use bfc::{Bfc, BfcParams};
+use bifrost::slots::SlotParams;
 use bifrost::{Bifrost, BifrostParams};
 use cbfc::{Cbfc, CbfcParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
@@ -91,6 +92,14 @@ impl FlowControlParams {
             | Self::PortFc(_)
             | Self::Pyrrha(_)
             | Self::Cbfc(_) => None,
+        }
+    }
+
+    /// What the ingress of `port` grants its peer by, if it grants slots.
+    pub fn slots(&self, port: u32) -> Option<&SlotParams> {
+        match self {
+            Self::Bifrost(p) => p.ports.get(port as usize)?.as_ref(),
+            _ => None,
         }
     }
 

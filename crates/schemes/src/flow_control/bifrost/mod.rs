@@ -121,6 +121,8 @@ pub struct Bifrost {
     processing: Time,
     jitter: Time,
     leftover: Option<Leftover>,
+    /// By lane: it is lossless, and takes tokens.
+    lossless: Vec<bool>,
     granters: Vec<Granter>,
     /// By port: its place among the granters, or [`NONE`].
     of_port: Vec<u32>,
@@ -195,6 +197,7 @@ impl Bifrost {
             processing: params.processing,
             jitter: params.jitter,
             leftover: params.tokens,
+            lossless: params.lossless.clone(),
             granters,
             of_port,
         }
@@ -307,10 +310,14 @@ impl Bifrost {
         }
     }
 
-    /// Whether a packet has tokens, which it then takes.
+    /// Whether a packet has tokens, which it then takes. What is lossy needs none: no room
+    /// is kept for it.
     pub(super) fn may_leave(&mut self, device: &mut impl Device, port: u32, lane: u8, size: u32) -> bool {
         let Some(i) = self.granter(port) else { return true };
         let Some(tokens) = &mut self.granters[i].tokens else { return true };
+        if !self.lossless[usize::from(lane)] {
+            return true;
+        }
         let may = tokens.take(device.now(), lane, size);
         if !may {
             device.pause(port, lane);
