@@ -170,6 +170,7 @@ const KEYS: [(&str, &[&str]); 11] = [
             "relay_limit",
             "relay_xoff",
             "relay_xon",
+            "switch_side",
             "relay_delay",
             "xoff",
             "xon",

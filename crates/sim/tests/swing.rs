@@ -63,6 +63,21 @@ fn a_pause_crosses_the_long_link_as_a_frame_and_its_end_two_packets_later() {
     }
 }
 
+/// As above, but N pauses its relay at its own 50 kB: of the packets 0 to 55 the first
+/// six have begun to leave when number 55 arrives, at 10,620 + 80 · 55 = 15,020.
+#[test]
+fn a_switch_with_thresholds_of_its_own_pauses_its_relay_at_those() {
+    let plan = plan(&line(
+        10,
+        "[flow_control]\nscheme = \"swing\"\nxoff = \"50kB\"\nrelay_xoff = \"5kB\"\nrelay_xon = \"2kB\"\n\
+         switch_side = \"pfc\"\nrelay_delay = \"100ns\"\n[run]\nduration = \"27us\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"C\"\nsize = \"2MB\"\n",
+    ));
+    let outcome = run(&plan);
+    assert_eq!(first(&outcome, port(&plan, "RELAY.1", "N")).0, 15_125_120);
+    assert_eq!(first(&outcome, port(&plan, "RELAY.0", "RELAY.1")).0, 15_125_120 + 5_120 + 10_000_000);
+}
+
 /// What a receiver that stops for three round trips costs: under SWING the time of
 /// the stop, for the rate comes back as the memory of the far relay runs empty;
 /// under PFC with headroom for a round trip and a shallow threshold a round trip

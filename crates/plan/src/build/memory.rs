@@ -218,13 +218,15 @@ impl Place {
             return (Cow::Borrowed(pfc), "flow_control");
         }
         let table = self.table(pfc).copied().unwrap_or_default();
+        // Where nothing is said, the round trip that keeps the egress busy after a pause.
         let own = pfc.xoff.or(pfc.reserve.map(Threshold::Bytes));
+        let round_trip = "2bdp".parse().expect("a threshold");
         let xon = table.xon.or(if table.xoff.is_none() && pfc.xoff.is_some() { pfc.xon } else { None });
         let keys = Pfc {
-            xoff: table.xoff.or(own).or(Some(Threshold::Bytes(Bytes(RESERVE)))),
+            xoff: table.xoff.or(own).or(Some(round_trip)),
             xon,
             // A reserve has no resume level of its own.
-            xon_offset: if xon.is_some() || pfc.xoff.is_none() && table.xoff.is_none() {
+            xon_offset: if xon.is_some() || own.is_some() && pfc.xoff.is_none() && table.xoff.is_none() {
                 Some(Bytes(0))
             } else {
                 pfc.xon_offset

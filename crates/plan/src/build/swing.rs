@@ -3,7 +3,7 @@
 use super::{Context, LARGEST, LONGEST, bytes, files, offered};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
-use crate::scenario::{FlowControl, Pfc, Relay as RelayKey, Swing};
+use crate::scenario::{FlowControl, Pfc, Relay as RelayKey, Swing, SwitchSide};
 use std::collections::BTreeSet;
 use xoff_net::topology::{NodeId, Port, PortId, Topology};
 use xoff_net::units::{Bytes, Span};
@@ -121,7 +121,7 @@ impl Relays {
     }
 
     /// The account of a lossless lane on a relay's port, or on one that leads to a
-    /// relay; `None` on others.
+    /// relay; `None` on others, and where the switch pauses its relay like any other.
     pub(super) fn account(
         &self,
         cx: &Context<'_>,
@@ -134,6 +134,9 @@ impl Relays {
         let p = &topology.ports[port as usize];
         let far = topology.neighbour(port);
         if !topology.is_relay(p.node) && !topology.is_relay(far) {
+            return Ok(None);
+        }
+        if !topology.is_relay(p.node) && swing.relays.switch_side == SwitchSide::Pfc {
             return Ok(None);
         }
         let link = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };

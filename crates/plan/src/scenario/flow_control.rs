@@ -105,6 +105,7 @@ impl Default for SwingKeys {
             relay_limit: None,
             relay_xoff: None,
             relay_xon: None,
+            switch_side: SwitchSide::default(),
             relay_delay: defaults::zero_time(),
         }
     }
@@ -186,10 +187,30 @@ pub struct SwingKeys {
     /// below `relay_xoff`, or half of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_xon: Option<Bytes>,
+    /// What rules at the switch's end of the cable to its relay.
+    #[serde(default, skip_serializing_if = "SwitchSide::is_default")]
+    pub switch_side: SwitchSide,
     /// Delay of the cable between a relay and its switch, which has the rate of the
     /// long link.
     #[serde(default = "defaults::zero_time")]
     pub relay_delay: Span,
+}
+
+/// When a switch pauses the relay beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwitchSide {
+    /// At the relay's own thresholds, `relay_xoff` and `relay_xon`.
+    #[default]
+    Relay,
+    /// As it pauses its other neighbours, by PFC's keys.
+    Pfc,
+}
+
+impl SwitchSide {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Tagger: keys of its own, and those of PFC.

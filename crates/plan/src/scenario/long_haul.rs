@@ -9,7 +9,7 @@ use xoff_net::units::{Span, Threshold};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkThresholds {
-    /// As `flow_control.xoff`. Default: that, or `flow_control.reserve`.
+    /// As `flow_control.xoff`. Default: that, or `flow_control.reserve`, or `"2bdp"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xoff: Option<Threshold>,
     /// As `flow_control.xon`. Default: that if `xoff` is not given here, else

@@ -21,8 +21,8 @@ pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
     Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
-    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys, TagRule, Tagger,
-    TaggerKeys,
+    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys, SwitchSide,
+    TagRule, Tagger, TaggerKeys,
 };
 pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use traffic::{

@@ -230,7 +230,7 @@ pub(super) fn known_metric(
 }
 
 /// The keys of a metric that only some measurable things have.
-fn given(m: &Metric) -> [(&'static str, bool); 16] {
+fn given(m: &Metric) -> [(&'static str, bool); 18] {
     [
         ("statistic", m.statistic.is_some()),
         ("threshold", m.threshold.is_some()),
@@ -241,6 +241,8 @@ fn given(m: &Metric) -> [(&'static str, bool); 16] {
         ("dst", m.dst.is_some()),
         ("min_size", m.min_size.is_some()),
         ("max_size", m.max_size.is_some()),
+        ("min_ideal", m.min_ideal.is_some()),
+        ("max_ideal", m.max_ideal.is_some()),
         ("port", m.port.is_some()),
         ("queue", m.queue.is_some()),
         ("cause", m.cause.is_some()),
@@ -255,8 +257,21 @@ fn given(m: &Metric) -> [(&'static str, bool); 16] {
 pub fn keys(what: &Measurable) -> &'static [&'static str] {
     match what.place {
         Place::Summary(_) | Place::Present(_) | Place::Nodes(_) => &[],
-        Place::Flows => &["statistic", "class", "src", "dst", "min_size", "max_size", "from", "to"],
-        Place::Sum => &["class", "src", "dst", "min_size", "max_size", "from", "to"],
+        Place::Flows => &[
+            "statistic",
+            "class",
+            "src",
+            "dst",
+            "min_size",
+            "max_size",
+            "min_ideal",
+            "max_ideal",
+            "from",
+            "to",
+        ],
+        Place::Sum => {
+            &["class", "src", "dst", "min_size", "max_size", "min_ideal", "max_ideal", "from", "to"]
+        }
         Place::Pauses => &["port", "queue", "cause", "root", "from", "to"],
         Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to"],
         Place::Peak(DataFile::Nodes, ..) => &["node"],
@@ -322,7 +337,8 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
     if timed != m.threshold.is_some() {
         let at = format!("{at}.threshold");
         let message = if timed { "`threshold` is missing" } else { "`threshold` has no effect" };
-        return Err(doc.error(&at, message, "it belongs to `time-below` and `time-above`, and they to it"));
+        let help = "it belongs to the statistics of time, such as `time-below`, and they to it";
+        return Err(doc.error(&at, message, help));
     }
     let units: Vec<&str> = m.dimension().units().iter().map(|u| u.0).collect();
     if let Some(unit) = m.unit.as_deref().filter(|u| !units.contains(u)) {

@@ -170,11 +170,12 @@ pub struct Metric {
     /// Unit of the value; each measured thing has its own.
     #[serde(default)]
     pub unit: Option<String>,
-    /// What becomes of many values: `mean`, `min`, `max`, `sum`, `p50`, `p90`,
-    /// `p95`, `p99`, `p999`, of a series also `time-below` and `time-above`.
+    /// What becomes of many values: `mean`, `min`, `max`, `sum`, `stddev`, `p50`, `p90`,
+    /// `p95`, `p99`, `p999`, of a series also `time-below` and `time-above`,
+    /// `longest-below` and `longest-above`.
     #[serde(default)]
     pub statistic: Option<String>,
-    /// With `time-below` and `time-above`: below or above what, in the series' own unit.
+    /// With `time-below` and the like: below or above what, in the series' own unit.
     #[serde(default)]
     pub threshold: Option<f64>,
     /// Of a series: its `quantity` in `series.parquet`, such as `goodput`.
@@ -198,6 +199,12 @@ pub struct Metric {
     /// Only flows of at most this size.
     #[serde(default)]
     pub max_size: Option<Bytes>,
+    /// Only flows whose ideal completion time is at least this, so those that go far.
+    #[serde(default)]
+    pub min_ideal: Option<Span>,
+    /// Only flows whose ideal completion time is at most this.
+    #[serde(default)]
+    pub max_ideal: Option<Span>,
     /// Only pauses of these egress ports, peaks of these ports.
     #[serde(default)]
     pub port: Option<Names>,
@@ -211,7 +218,7 @@ pub struct Metric {
     /// Only pauses for congestion at these ports (`measure.blocking`).
     #[serde(default)]
     pub root: Option<Names>,
-    /// Only peaks of these nodes.
+    /// Only the memory and peaks of these nodes.
     #[serde(default)]
     pub node: Option<Names>,
     /// Only what happens later than this: samples after it, flows that start

@@ -85,7 +85,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 64] = {
+pub const MEASURABLE: [Measurable; 65] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
@@ -146,6 +146,7 @@ pub const MEASURABLE: [Measurable; 64] = {
         m("paused-queues", Count, Pauses),
         m("pause-links", Count, Pauses),
         m("series", Ratio, Series),
+        m("memory", Size, Peak(DataFile::Nodes, "node", "buffer")),
         m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
         m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
         m("isolation-queues", Count, Peak(DataFile::Ports, "port", "isolation_queues")),
@@ -171,9 +172,11 @@ pub const QUANTITIES: [(&str, Dimension); 10] = [
 ];
 
 /// Statistics of many values.
-pub const STATISTICS: [&str; 9] = ["mean", "min", "max", "sum", "p50", "p90", "p95", "p99", "p999"];
-/// Statistics of a series alone: for how long it lies below or above `threshold`.
-pub const TIMES: [&str; 2] = ["time-below", "time-above"];
+pub const STATISTICS: [&str; 10] =
+    ["mean", "min", "max", "sum", "stddev", "p50", "p90", "p95", "p99", "p999"];
+/// Statistics of a series alone: for how long it lies below or above `threshold`,
+/// in all and at a stretch.
+pub const TIMES: [&str; 4] = ["time-below", "time-above", "longest-below", "longest-above"];
 
 /// What is called `name`.
 pub fn measurable(name: &str) -> Option<&'static Measurable> {
@@ -333,15 +336,18 @@ impl Run {
     /// `columns`.
     fn chosen(&self, metric: &Metric, columns: &[&str]) -> Result<(Table, Vec<usize>), String> {
         let sized = metric.min_size.is_some() || metric.max_size.is_some();
+        let by_ideal = metric.min_ideal.is_some() || metric.max_ideal.is_some();
         let by_name = [("class", &metric.class), ("src", &metric.src), ("dst", &metric.dst)];
         let mut needed = vec!["start_ps"];
         needed.extend(sized.then_some("size"));
+        needed.extend(by_ideal.then_some("ideal_ps"));
         needed.extend(by_name.iter().filter(|(_, names)| names.is_some()).map(|(column, _)| *column));
         needed.extend(columns.iter().filter(|c| !(sized && **c == "size")));
         let t = self.flows.table(&needed)?;
         let chosen = {
             let start = t.ints("start_ps");
             let size = sized.then(|| t.ints("size"));
+            let ideal = by_ideal.then(|| t.ints("ideal_ps"));
             let named: Vec<_> = by_name
                 .iter()
                 .filter(|(_, names)| names.is_some())
@@ -350,9 +356,12 @@ impl Run {
             let keep = |&i: &usize| {
                 let Some(start) = start[i].map(|s| s as u64) else { return false };
                 let bytes = size.map_or(0, |size| size[i].unwrap_or(0) as u64);
+                let ideal = ideal.map_or(0, |ideal| ideal[i].unwrap_or(0) as u64);
                 named.iter().all(|named| named(i))
                     && metric.min_size.is_none_or(|m| bytes >= m.0)
                     && metric.max_size.is_none_or(|m| bytes <= m.0)
+                    && metric.min_ideal.is_none_or(|m| ideal >= m.0)
+                    && metric.max_ideal.is_none_or(|m| ideal <= m.0)
                     && metric.from.is_none_or(|f| start >= f.0)
                     && metric.to.is_none_or(|t| start <= t.0)
             };
@@ -394,7 +403,7 @@ impl Run {
         let value = of_flow_sample(sample, missing, statistic, metric.of == "flow-rate");
         let note = (missing > 0).then(|| {
             let what = match (statistic, value) {
-                ("mean" | "sum", _) => format!(", the {statistic} is of the others"),
+                ("mean" | "sum" | "stddev", _) => format!(", the {statistic} is of the others"),
                 (_, None) => format!(", and {statistic} is one of theirs"),
                 _ => String::new(),
             };
@@ -530,17 +539,7 @@ impl Run {
         }
         let unit = self::quantity(quantity).expect("a metric was checked").units()[0].1;
         let threshold = metric.threshold.expect("a metric was checked") * unit;
-        let meant = |v: f64| if statistic == "time-below" { v < threshold } else { v > threshold };
-        // Each sample stands for the time since the one before.
-        let mut before = span.0;
-        let mut time = 0u64;
-        for (at, value) in samples {
-            if meant(value) {
-                time += at - before;
-            }
-            before = at;
-        }
-        Ok(Value::of(time as f64))
+        Ok(Value::of(time_beyond(&samples, span.0, statistic, threshold) as f64))
     }
 
     /// What a column of a file has for the nodes or ports that a metric is about.
@@ -563,25 +562,50 @@ impl Run {
     }
 }
 
+/// For how long samples lie below or above `threshold`, as one of [`TIMES`] says:
+/// in all, or the longest stretch. Each stands for the time since the one before,
+/// the first for that since `from`.
+fn time_beyond(samples: &[(u64, f64)], from: u64, statistic: &str, threshold: f64) -> u64 {
+    let below = statistic.ends_with("-below");
+    let (mut all, mut longest, mut stretch) = (0, 0, 0);
+    let mut before = from;
+    for &(at, value) in samples {
+        let meant = if below { value < threshold } else { value > threshold };
+        let time = if meant { at - before } else { 0 };
+        stretch = if meant { stretch + time } else { 0 };
+        all += time;
+        longest = longest.max(stretch);
+        before = at;
+    }
+    if statistic.starts_with("longest") { longest } else { all }
+}
+
 /// A statistic of flows, of which `sample` finished and `missing` did not. Those
 /// take the ranks of the worst, where their values are not known: else a scheme
 /// that holds flows up until the end would be the better for each. `None` if the
 /// statistic is one of theirs. A run of a fixed duration hardly ever finishes all
 /// flows: mean and sum are of those that did.
 fn of_flow_sample(mut sample: Vec<f64>, missing: usize, statistic: &str, worst_first: bool) -> Option<f64> {
-    if !matches!(statistic, "mean" | "sum") {
+    if !matches!(statistic, "mean" | "sum" | "stddev") {
         let worst = if worst_first { f64::NEG_INFINITY } else { f64::INFINITY };
         sample.extend(std::iter::repeat_n(worst, missing));
     }
     Some(of_sample(sample, statistic)).filter(|v| v.is_finite())
 }
 
-/// A statistic of a sample that is not empty. Quantiles are by nearest rank.
+/// A statistic of a sample that is not empty. Quantiles are by nearest rank; the
+/// standard deviation is of all values, not an estimate for more of them.
 fn of_sample(mut sample: Vec<f64>, statistic: &str) -> f64 {
     sample.sort_unstable_by(f64::total_cmp);
     let rank = |per_mille| nearest_rank(&sample, per_mille).expect("the sample is not empty");
+    let mean = || sample.iter().sum::<f64>() / sample.len() as f64;
     match statistic {
-        "mean" => sample.iter().sum::<f64>() / sample.len() as f64,
+        "mean" => mean(),
+        "stddev" => {
+            let mean = mean();
+            let squares: f64 = sample.iter().map(|v| (v - mean) * (v - mean)).sum();
+            (squares / sample.len() as f64).sqrt()
+        }
         "sum" => sample.iter().sum(),
         "min" => sample[0],
         "max" => sample[sample.len() - 1],
@@ -595,7 +619,32 @@ fn of_sample(mut sample: Vec<f64>, statistic: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::of_flow_sample;
+    use super::{of_flow_sample, of_sample, time_beyond};
+
+    #[test]
+    fn spread_by_hand() {
+        // Mean 5, squared distances 9 1 1 1 0 0 4 16: 32 of eight.
+        let sample = vec![2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        assert_eq!(of_sample(sample, "stddev"), 2.0);
+        assert_eq!(of_sample(vec![7.0], "stddev"), 0.0);
+        // Of flows, those that never finished are left out, as of the mean.
+        assert_eq!(of_flow_sample(vec![1.0, 3.0], 5, "stddev", false), Some(1.0));
+    }
+
+    #[test]
+    fn stretches_by_hand() {
+        // From 10 on: low for 5 and 10, high for 10, low for 20, just at the bound for 1.
+        let samples = [(15, 1.0), (25, 2.0), (35, 9.0), (55, 0.0), (56, 5.0)];
+        for (statistic, time) in
+            [("time-below", 35), ("longest-below", 20), ("time-above", 10), ("longest-above", 10)]
+        {
+            assert_eq!(time_beyond(&samples, 10, statistic, 5.0), time, "{statistic}");
+        }
+        // Two low samples in a row are one stretch, the last one too.
+        assert_eq!(time_beyond(&samples[..2], 10, "longest-below", 5.0), 15);
+        assert_eq!(time_beyond(&samples, 10, "longest-below", 6.0), 21);
+        assert_eq!(time_beyond(&samples, 10, "longest-above", 9.0), 0);
+    }
 
     #[test]
     fn unfinished_flows_are_the_worst_by_hand() {
