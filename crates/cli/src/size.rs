@@ -113,9 +113,10 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
                 let table = fs::read_to_string(points)
                     .into_diagnostic()
                     .wrap_err_with(|| format!("{} cannot be read", points.display()))?;
-                let help = "write distance_km from 10 to 2000, and bytes that the curve reaches";
+                let help =
+                    "write a row of names, distance_km and measured_B among them, and one for each point";
                 let refused = |why: String| miette!(help = help, "--points: {}: {why}", points.display());
-                Some(answer::curve::measured(&table, &question).map_err(refused)?)
+                Some(answer::curve::measured(&table).map_err(refused)?)
             }
         };
         fs::write(path, answer::curve::curve(&question).svg_with(marks.as_ref()))

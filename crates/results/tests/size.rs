@@ -52,7 +52,7 @@ fn a_curve_has_a_line_for_each_scheme_and_ends_where_the_answer_does() {
 #[test]
 fn measured_buffers_are_marked_beside_the_curve() {
     let table = "distance_km,scheme,measured_B\n10,pfc,1048576\n2000,bifrost,2097152\n";
-    let marks = size::curve::measured(table, &question()).unwrap();
+    let marks = size::curve::measured(table).unwrap();
     let points: Vec<_> = marks.points.iter().map(|p| (p.x, p.y)).collect();
     assert_eq!(points, [(10.0, 1.0), (2_000.0, 2.0)]);
     let svg = size::curve::curve(&question()).svg_with(Some(&marks));
@@ -63,7 +63,7 @@ fn measured_buffers_are_marked_beside_the_curve() {
         ("distance_km,measured_B\n5,1\n", "row 1: distance_km = `5` is no whole number from 10 to 2000"),
         ("distance_km,measured_B\n10,1\n10,x\n", "row 2: measured_B = `x` is no whole number from 0"),
     ] {
-        let error = size::curve::measured(table, &question()).unwrap_err();
+        let error = size::curve::measured(table).unwrap_err();
         assert!(error.starts_with(why), "{error}");
     }
 }

@@ -129,10 +129,10 @@ impl Figure {
         self.svg_with(None)
     }
 
-    /// The same with `marks` in the last panel: points by themselves, which belong to no line
-    /// and are within the axes of those.
+    /// The same with `marks` in the last panel: points by themselves, which belong to no line.
     pub fn svg_with(&self, marks: Option<&Line>) -> String {
         let names = self.names();
+        let points = || self.points().chain(marks.into_iter().flat_map(|m| &m.points));
         let bars = !self.categories.is_empty();
         let place = |x: f64| if self.log_x { libm::log10(x.max(1e-12)) } else { x };
         let ends = |values: &mut dyn Iterator<Item = f64>| {
@@ -144,7 +144,7 @@ impl Figure {
         let x = if bars {
             Axis { from: -0.5, to: self.categories.len() as f64 - 0.5, step: 1.0 }
         } else {
-            let (a, b) = ends(&mut self.points().map(|p| place(p.x))).unwrap_or((0.0, 1.0));
+            let (a, b) = ends(&mut points().map(|p| place(p.x))).unwrap_or((0.0, 1.0));
             let whole = if self.log_x { axis(a.floor(), b.ceil()) } else { axis(a, b) };
             if self.log_x {
                 Axis { step: whole.step.max(1.0), from: a.floor(), to: b.ceil().max(a.floor() + 1.0) }
@@ -155,9 +155,7 @@ impl Figure {
             }
         };
         let (low, high) = ends(
-            &mut self
-                .points()
-                .flat_map(|p| [p.y, p.range.map_or(p.y, |r| r.0), p.range.map_or(p.y, |r| r.1)]),
+            &mut points().flat_map(|p| [p.y, p.range.map_or(p.y, |r| r.0), p.range.map_or(p.y, |r| r.1)]),
         )
         .unwrap_or((0.0, 1.0));
         let y = axis(low.min(0.0), if high > low.min(0.0) { high } else { 1.0 });

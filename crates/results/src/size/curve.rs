@@ -10,6 +10,9 @@ pub const ENDS: (u64, u64) = (10, 2_000);
 /// Points of a curve.
 const POINTS: u64 = 200;
 
+/// Most bytes of a point: a terabyte, beyond any link of the curve.
+const MOST: u64 = 1_000_000_000_000;
+
 /// The schemes that are drawn. Pyrrha and PortFC, which are for the inside of a datacenter
 /// and need several BDP, would press the others flat.
 pub const DRAWN: [&str; 6] = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "swing"];
@@ -48,14 +51,13 @@ pub fn curve(question: &Question) -> Figure {
 ///
 /// # Errors
 /// There is no such column, or a value is no number or off the curve; in words.
-pub fn measured(table: &str, question: &Question) -> Result<Line, String> {
+pub fn measured(table: &str) -> Result<Line, String> {
     let mut rows = table.lines().map(|row| row.split(',').map(str::trim).collect::<Vec<_>>());
     let names = rows.next().unwrap_or_default();
     let column = |name: &str| {
         names.iter().position(|n| *n == name).ok_or_else(|| format!("there is no column `{name}`"))
     };
     let (distance, bytes) = (column("distance_km")?, column("measured_B")?);
-    let most = question.answer("pfc-deep", Length(ENDS.1 * 1_000_000)).buffer();
     let mut points = Vec::new();
     for (i, row) in rows.enumerate() {
         let value = |column: usize, from: u64, to: u64| {
@@ -65,7 +67,7 @@ pub fn measured(table: &str, question: &Question) -> Result<Line, String> {
                 format!("row {}: {} = `{text}` is no whole number from {from} to {to}", i + 1, names[column])
             })
         };
-        let (km, bytes) = (value(distance, ENDS.0, ENDS.1)?, value(bytes, 0, most)?);
+        let (km, bytes) = (value(distance, ENDS.0, ENDS.1)?, value(bytes, 0, MOST)?);
         points.push(Point { x: km as f64, y: bytes as f64 / (1u64 << 20) as f64, range: None });
     }
     Ok(Line { name: "measured".into(), points })
