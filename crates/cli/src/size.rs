@@ -30,6 +30,9 @@ pub struct SizeArgs {
     /// Draw buffer against distance, 10 km to 2,000 km, into this SVG file
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     curve: Option<PathBuf>,
+    /// Mark measured buffers beside the curve: a CSV file with the columns distance_km and measured_B
+    #[arg(long, value_name = "FILE", requires = "curve")]
+    points: Option<PathBuf>,
     /// Print the answer as JSON
     #[arg(long)]
     json: bool,
@@ -104,7 +107,19 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         return Err(miette!(help = help, "--json: without a distance there is a picture and no answer"));
     }
     if let Some(path) = &args.curve {
-        fs::write(path, answer::curve::curve(&question).svg())
+        let marks = match &args.points {
+            None => None,
+            Some(points) => {
+                let table = fs::read_to_string(points)
+                    .into_diagnostic()
+                    .wrap_err_with(|| format!("{} cannot be read", points.display()))?;
+                let help =
+                    "write a row of names, distance_km and measured_B among them, and one for each point";
+                let refused = |why: String| miette!(help = help, "--points: {}: {why}", points.display());
+                Some(answer::curve::measured(&table).map_err(refused)?)
+            }
+        };
+        fs::write(path, answer::curve::curve(&question).svg_with(marks.as_ref()))
             .into_diagnostic()
             .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
         output::complain(&format!("written to {}", path.display()));

@@ -73,6 +73,14 @@ fn a_link_is_answered_as_text_as_data_and_as_a_picture() {
     let curve = xoff(&dir, &["--rate", "400Gbps", "--curve", "curve.svg"]);
     assert_eq!((curve.status.code(), out(&curve).as_str()), (Some(0), ""));
     assert!(fs::read_to_string(dir.join("curve.svg")).unwrap().starts_with("<svg"));
+    fs::write(dir.join("points.csv"), "distance_km,measured_B\n80,20000000\n").unwrap();
+    let points = ["--rate", "400Gbps", "--curve", "curve.svg", "--points", "points.csv"];
+    assert_eq!(xoff(&dir, &points).status.code(), Some(0));
+    assert!(fs::read_to_string(dir.join("curve.svg")).unwrap().contains(">measured</text>"));
+    fs::write(dir.join("points.csv"), "distance_km\n80\n").unwrap();
+    let refused = xoff(&dir, &points);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("points.csv: there is no column `measured_B`"));
     let nowhere = xoff(&dir, &["--rate", "400Gbps", "--curve", "no/such/curve.svg"]);
     assert_eq!(nowhere.status.code(), Some(1));
     assert!(err(&nowhere).contains("cannot be written"), "{}", err(&nowhere));

@@ -50,6 +50,25 @@ fn a_curve_has_a_line_for_each_scheme_and_ends_where_the_answer_does() {
 }
 
 #[test]
+fn measured_buffers_are_marked_beside_the_curve() {
+    let table = "distance_km,scheme,measured_B\n10,pfc,1048576\n2000,bifrost,2097152\n";
+    let marks = size::curve::measured(table).unwrap();
+    let points: Vec<_> = marks.points.iter().map(|p| (p.x, p.y)).collect();
+    assert_eq!(points, [(10.0, 1.0), (2_000.0, 2.0)]);
+    let svg = size::curve::curve(&question()).svg_with(Some(&marks));
+    assert_eq!(svg.matches("<circle").count(), 3, "two points, and the legend");
+    for (table, why) in [
+        ("km,measured_B\n", "there is no column `distance_km`"),
+        ("distance_km\n", "there is no column `measured_B`"),
+        ("distance_km,measured_B\n5,1\n", "row 1: distance_km = `5` is no whole number from 10 to 2000"),
+        ("distance_km,measured_B\n10,1\n10,x\n", "row 2: measured_B = `x` is no whole number from 0"),
+    ] {
+        let error = size::curve::measured(table).unwrap_err();
+        assert!(error.starts_with(why), "{error}");
+    }
+}
+
+#[test]
 fn a_scenario_s_links_in_words() {
     let text = "[topology]
 kind = \"dumbbell\"

@@ -5,7 +5,9 @@ mod common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;
+use xoff_kernel::time::SECOND;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams, Slots};
 use xoff_sim::outcome::Outcome;
 
 /// Two sites of three hosts each and the long links between their switches.
@@ -229,4 +231,30 @@ fn each_part_of_the_upper_bound_is_needed() {
         );
         assert_eq!(lost == 0, enough, "{k} packets beyond H, stop {stall:?}: {over} B over H, {lost} lost");
     }
+}
+
+/// The example of Figure 6: D of slots that are granted half, then D of whole ones. What can
+/// still arrive in a round trip is 0.25 + 0.5 BDP; and the slot before them, of RTT + T.
+#[test]
+fn figure_6() {
+    let (delay, slot) = (1_000, 10);
+    let mut port = Slots::new(SlotParams {
+        rate: 8 * SECOND, // a byte per picosecond
+        slot,
+        round_trip: 2 * delay,
+        buffer: 4 * delay,
+        repair_every: 1,
+        unit: 1,
+        margin: 0,
+        counted: false,
+        history: History::Grants,
+    });
+    for _ in 0..delay / slot {
+        let stored = 4 * delay - port.virtual_incoming() - slot / 2;
+        assert_eq!(port.ends(stored, slot).granted, slot / 2);
+    }
+    for _ in 0..delay / slot {
+        assert!(port.ends(0, slot).whole);
+    }
+    assert_eq!(port.virtual_incoming(), 3 * (2 * delay) / 4 + slot);
 }

@@ -100,6 +100,11 @@ impl Axis {
     }
 }
 
+/// A point by itself.
+fn mark(out: &mut String, x: f64, y: f64) {
+    let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"none\" stroke=\"#222\"/>");
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -121,7 +126,13 @@ impl Figure {
 
     /// The figure as a document. Without any point it has none but its axes.
     pub fn svg(&self) -> String {
+        self.svg_with(None)
+    }
+
+    /// The same with `marks` in the last panel: points by themselves, which belong to no line.
+    pub fn svg_with(&self, marks: Option<&Line>) -> String {
         let names = self.names();
+        let points = || self.points().chain(marks.into_iter().flat_map(|m| &m.points));
         let bars = !self.categories.is_empty();
         let place = |x: f64| if self.log_x { libm::log10(x.max(1e-12)) } else { x };
         let ends = |values: &mut dyn Iterator<Item = f64>| {
@@ -133,7 +144,7 @@ impl Figure {
         let x = if bars {
             Axis { from: -0.5, to: self.categories.len() as f64 - 0.5, step: 1.0 }
         } else {
-            let (a, b) = ends(&mut self.points().map(|p| place(p.x))).unwrap_or((0.0, 1.0));
+            let (a, b) = ends(&mut points().map(|p| place(p.x))).unwrap_or((0.0, 1.0));
             let whole = if self.log_x { axis(a.floor(), b.ceil()) } else { axis(a, b) };
             if self.log_x {
                 Axis { step: whole.step.max(1.0), from: a.floor(), to: b.ceil().max(a.floor() + 1.0) }
@@ -144,9 +155,7 @@ impl Figure {
             }
         };
         let (low, high) = ends(
-            &mut self
-                .points()
-                .flat_map(|p| [p.y, p.range.map_or(p.y, |r| r.0), p.range.map_or(p.y, |r| r.1)]),
+            &mut points().flat_map(|p| [p.y, p.range.map_or(p.y, |r| r.0), p.range.map_or(p.y, |r| r.1)]),
         )
         .unwrap_or((0.0, 1.0));
         let y = axis(low.min(0.0), if high > low.min(0.0) { high } else { 1.0 });
@@ -155,7 +164,8 @@ impl Figure {
         let pitch = height + if many { 44.0 } else { 0.0 };
         let top = 58.0;
         let bottom = top + pitch * (self.panels.len().max(1) - 1) as f64 + height;
-        let total = (bottom + 62.0).max(top + 20.0 * names.len() as f64 + 30.0);
+        let entries = names.len() + usize::from(marks.is_some());
+        let total = (bottom + 62.0).max(top + 20.0 * entries as f64 + 30.0);
         let mut out = String::new();
         let o = &mut out;
         let _ = writeln!(
@@ -266,6 +276,11 @@ impl Figure {
                     "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\" stroke-dasharray=\"{dash}\"/>"
                 );
             }
+            if let Some(marks) = marks.filter(|_| i + 1 == self.panels.len()) {
+                for p in &marks.points {
+                    mark(o, across(place(p.x)), up(p.y));
+                }
+            }
             let middle = top + height / 2.0;
             let _ = writeln!(
                 o,
@@ -300,6 +315,17 @@ impl Figure {
             }
             let _ =
                 writeln!(o, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", RIGHT + 42.0, at + 4.0, escaped(name));
+        }
+        if let Some(marks) = marks {
+            let at = top + 8.0 + 20.0 * names.len() as f64;
+            mark(o, RIGHT + 24.0, at);
+            let _ = writeln!(
+                o,
+                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                RIGHT + 42.0,
+                at + 4.0,
+                escaped(&marks.name)
+            );
         }
         out.push_str("</svg>\n");
         out
