@@ -57,19 +57,8 @@ const SCHEMES: [&str; 11] = [
     "none",
 ];
 
-/// Those of Bifrost and of BifrostX.
-const BIFROST: [&str; 24] = [
-    "slot",
-    "buffer",
-    "repair_every",
-    "margin",
-    "spare",
-    "processing",
-    "jitter",
-    "history",
-    "links",
-    "leftover",
-    "undersized",
+/// The keys of PFC, and of every scheme that rests on it.
+const PFC: [&str; 13] = [
     "xoff",
     "xon",
     "alpha",
@@ -84,48 +73,25 @@ const BIFROST: [&str; 24] = [
     "long",
     "gateway",
 ];
+/// Bifrost's own, and BifrostX's.
+const BIFROST: [&str; 11] = [
+    "slot",
+    "buffer",
+    "repair_every",
+    "margin",
+    "spare",
+    "processing",
+    "jitter",
+    "history",
+    "links",
+    "leftover",
+    "undersized",
+];
 
-/// The keys of `[flow_control]` by scheme.
-const KEYS: [(&str, &[&str]); 11] = [
-    (
-        "pfc",
-        &[
-            "xoff",
-            "xon",
-            "alpha",
-            "xon_offset",
-            "cap",
-            "reserve",
-            "headroom",
-            "response_time",
-            "quanta",
-            "priorities",
-            "relay",
-            "long",
-            "gateway",
-        ],
-    ),
-    (
-        "tagger",
-        &[
-            "rule",
-            "lossless",
-            "lossy",
-            "xoff",
-            "xon",
-            "alpha",
-            "xon_offset",
-            "cap",
-            "reserve",
-            "headroom",
-            "response_time",
-            "quanta",
-            "priorities",
-            "relay",
-            "long",
-            "gateway",
-        ],
-    ),
+/// The keys of `[flow_control]` by scheme: its own, then PFC's if it rests on PFC.
+const KEYS: [(&str, &[&str], &[&str]); 11] = [
+    ("pfc", &[], &PFC),
+    ("tagger", &["rule", "lossless", "lossy"], &PFC),
     (
         "bfc",
         &[
@@ -139,11 +105,13 @@ const KEYS: [(&str, &[&str]); 11] = [
             "response_time",
             "pause_time",
         ],
+        &[],
     ),
-    ("per-flow-queue", &["xoff", "xon", "response_time", "pause_time"]),
+    ("per-flow-queue", &["xoff", "xon", "response_time", "pause_time"], &[]),
     (
         "portfc",
         &["xoff", "xon", "ddq_xoff", "ddq_xon", "relay_queue", "flags", "relay_signals", "response_time"],
+        &[],
     ),
     (
         "pyrrha",
@@ -159,35 +127,17 @@ const KEYS: [(&str, &[&str]); 11] = [
             "legacy",
             "response_time",
         ],
+        &[],
     ),
-    ("bifrost", &BIFROST),
-    ("bifrostx", &BIFROST),
-    ("cbfc", &["buffer", "long_buffer", "gateway_buffer", "update", "unlimited", "response_time"]),
+    ("bifrost", &BIFROST, &PFC),
+    ("bifrostx", &BIFROST, &PFC),
+    ("cbfc", &["buffer", "long_buffer", "gateway_buffer", "update", "unlimited", "response_time"], &[]),
     (
         "swing",
-        &[
-            "relay_buffer",
-            "relay_limit",
-            "relay_xoff",
-            "relay_xon",
-            "switch_side",
-            "relay_delay",
-            "xoff",
-            "xon",
-            "alpha",
-            "xon_offset",
-            "cap",
-            "reserve",
-            "headroom",
-            "response_time",
-            "quanta",
-            "priorities",
-            "relay",
-            "long",
-            "gateway",
-        ],
+        &["relay_buffer", "relay_limit", "relay_xoff", "relay_xon", "switch_side", "relay_delay"],
+        &PFC,
     ),
-    ("none", &[]),
+    ("none", &[], &[]),
 ];
 
 /// Reads the whole scenario; the first error ends it.
@@ -328,13 +278,18 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
 fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowControl, Error> {
     let scheme = choice(doc, "flow_control", "scheme", &SCHEMES)?.unwrap_or("pfc");
     let has = |keys: &[&str], key: &str| keys.contains(&key);
-    let own = KEYS.iter().find(|(name, _)| *name == scheme).map_or(&[] as &[&str], |k| k.1);
+    let of_scheme = KEYS.iter().find(|(name, ..)| *name == scheme).expect("each scheme has a row");
+    let own = of_scheme.1;
+    let all = [own, of_scheme.2].concat();
     let mut passed = vec!["scheme"];
     for key in doc.keys("flow_control") {
-        let owners: Vec<String> =
-            KEYS.iter().filter(|(_, keys)| has(keys, &key)).map(|(name, _)| format!("`{name}`")).collect();
-        let known = KEYS.iter().flat_map(|(_, keys)| keys.iter()).find(|k| **k == key);
-        let Some(known) = known.filter(|k| !has(own, k)) else { continue };
+        let owners: Vec<String> = KEYS
+            .iter()
+            .filter(|(_, a, b)| has(a, &key) || has(b, &key))
+            .map(|(name, ..)| format!("`{name}`"))
+            .collect();
+        let known = KEYS.iter().flat_map(|(_, a, b)| a.iter().chain(*b)).find(|k| **k == key);
+        let Some(known) = known.filter(|k| !has(&all, k)) else { continue };
         passed.push(known);
         let message =
             format!("had no effect: it belongs to {}, and this run has `{scheme}`", listed(&owners));
@@ -364,34 +319,29 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         "cbfc" => FlowControl::Cbfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         _ => {
             // The keys of PFC, the default, are checked even where they do nothing.
-            passed.retain(|key| !has(KEYS[0].1, key));
+            passed.retain(|key| !has(&PFC, key));
             doc.read_documented::<Pfc>("flow_control", &passed)?;
             FlowControl::None
         }
     })
 }
 
-/// A scheme's own keys and those of PFC, which `own` lists together: read in two parts,
-/// neither of which knows what else is allowed.
+/// A scheme's `own` keys and those of PFC: read in two parts, neither of which knows what
+/// else is allowed.
 fn with_pfc<T: DeserializeOwned + Default + JsonSchema>(
     doc: &Document<'_>,
     own: &[&'static str],
     passed: &[&'static str],
 ) -> Result<(T, Pfc), Error> {
-    let known = |key: &str| own.contains(&key) || passed.contains(&key);
+    let known = |key: &str| own.contains(&key) || PFC.contains(&key) || passed.contains(&key);
     if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
-        let help = suggest(key, "allowed here", own);
+        let help = suggest(key, "allowed here", &[own, &PFC].concat());
         let path = format!("flow_control.{key}");
         return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
     }
-    let pfc = KEYS[0].1;
-    let but = |keys: &mut dyn Iterator<Item = &&'static str>| {
-        passed.iter().copied().chain(keys.copied()).collect::<Vec<_>>()
-    };
-    let mut others = own.iter().filter(|key| !pfc.contains(key));
     Ok((
-        doc.read_documented("flow_control", &but(&mut pfc.iter()))?.unwrap_or_default(),
-        doc.read_documented("flow_control", &but(&mut others))?.unwrap_or_default(),
+        doc.read_documented("flow_control", &[passed, &PFC].concat())?.unwrap_or_default(),
+        doc.read_documented("flow_control", &[passed, own].concat())?.unwrap_or_default(),
     ))
 }
 
@@ -404,13 +354,13 @@ mod tests {
         let schema = serde_json::to_value(crate::schema::schema()).expect("JSON");
         let variants = schema["$defs"]["FlowControl"]["oneOf"].as_array().expect("schemes");
         assert_eq!(variants.len(), KEYS.len());
-        for (variant, (name, keys)) in variants.iter().zip(KEYS) {
+        for (variant, (name, own, shared)) in variants.iter().zip(KEYS) {
             assert_eq!(variant["properties"]["scheme"]["const"], name);
             let named = variant["$ref"].as_str().and_then(|r| r.rsplit('/').next());
             let table = named.map_or(variant, |name| &schema["$defs"][name]);
             let properties = table["properties"].as_object().into_iter().flat_map(|p| p.keys());
             let mut known: Vec<&str> = properties.map(String::as_str).filter(|k| *k != "scheme").collect();
-            let mut keys = keys.to_vec();
+            let mut keys = [own, shared].concat();
             keys.sort_unstable();
             known.sort_unstable();
             assert_eq!(keys, known, "{name}");

@@ -43,8 +43,8 @@ pub struct Plan {
     /// The priorities in use, served in this order: by tier, strictly; within a
     /// tier by deficit round robin.
     pub lanes: Vec<Lane>,
-    /// Buffer of each node, by node; behind them those of accounts that have one of
-    /// their own ([`Account::pool`]).
+    /// Buffer of each node, by node; behind them those within them that some accounts
+    /// have to themselves ([`Account::pool`]).
     pub buffers: Vec<Buffer>,
     /// Ingress accounts: `accounts[port * lanes + lane]` for packets that arrive at `port`.
     pub accounts: Vec<Account>,

@@ -44,6 +44,20 @@ impl Memory {
         self.used
     }
 
+    /// A device's memory holds `size` bytes more in one of the buffers in it, which
+    /// bounds them by itself.
+    #[inline]
+    pub fn hold(&mut self, size: u64) {
+        self.used += size;
+        self.peak = self.peak.max(self.used);
+    }
+
+    /// It holds `size` of those bytes no longer.
+    #[inline]
+    pub fn let_go(&mut self, size: u64) {
+        self.used -= size;
+    }
+
     /// The bytes that `limit` allows now to one queue or account, out of what `free` bytes leave.
     #[inline]
     fn share(limit: Limit, free: u64) -> u64 {
@@ -183,8 +197,7 @@ impl Account {
                 crossing = Some(Crossing::Over);
             }
         }
-        memory.used += size;
-        memory.peak = memory.peak.max(memory.used);
+        memory.hold(size);
         Ok(crossing)
     }
 
@@ -194,7 +207,7 @@ impl Account {
         let from_headroom = size.min(u64::from(self.headroom));
         let from_main = size - from_headroom;
         self.headroom -= from_headroom as u32;
-        memory.used -= size;
+        memory.let_go(size);
         memory.shared_used -= from_main.min(self.main.saturating_sub(profile.reserve));
         self.main -= from_main;
         if self.over && profile.resumes_at(self.main, u64::from(self.headroom), memory.free()) {

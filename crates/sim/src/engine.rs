@@ -1,7 +1,7 @@
 //! What happens to packets and ports, in order: the event loop of the devices
 //! that one thread runs.
 
-use crate::buffer::Refusal;
+use crate::buffer::{Account, Memory, Refusal};
 use crate::by_flow;
 use crate::core::{Core, kind};
 use crate::faults;
@@ -345,6 +345,9 @@ impl<'a> Engine<'a> {
             Err(Refusal::Headroom(by)) => return discard(core, port, id, DropReason::HeadroomFull, by),
             Err(Refusal::Memory(by)) => return discard(core, port, id, DropReason::BufferFull, by),
         };
+        if let Some(whole) = around(&mut core.memories, core.plan, a, port) {
+            whole.hold(charge);
+        }
         packet.account = at as u32;
         packet.lane = lane as u8;
         if let Some(oracle) = &mut core.blocking {
@@ -470,6 +473,19 @@ pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, short
     core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
 }
 
+/// The memory of the device of `port`, if `account` is charged to a buffer within it.
+#[inline(always)]
+fn around<'m>(
+    memories: &'m mut [Memory],
+    plan: &Plan,
+    account: &Account,
+    port: u32,
+) -> Option<&'m mut Memory> {
+    let topology = &plan.topology;
+    let within = account.memory as usize >= topology.nodes.len();
+    within.then(|| &mut memories[topology.ports[port as usize].node as usize])
+}
+
 /// Gives back what a packet of `size` bytes, which waited at `egress`, was charged.
 #[inline(always)]
 pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
@@ -480,7 +496,11 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
     let a = &mut core.accounts[account as usize];
     let profile = &core.profiles[usize::from(a.profile)];
     let memory = &mut core.memories[a.memory as usize];
-    if let Some(crossing) = a.release(charge, memory, profile) {
+    let crossing = a.release(charge, memory, profile);
+    if let Some(whole) = around(&mut core.memories, core.plan, a, egress) {
+        whole.let_go(charge);
+    }
+    if let Some(crossing) = crossing {
         crossed(core, flow_control, account, crossing);
     }
 }

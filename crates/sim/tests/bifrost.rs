@@ -189,6 +189,10 @@ proptest! {
             grant.tally.least + once >= floor,
             "{} of {floor} B: {grant:?}", grant.tally.least
         );
+        // A buffer that priorities share is part of its device's memory.
+        let node = plan.topology.ports[grant.port as usize].node as usize;
+        prop_assert!(slots.buffer_peaks[node] >= grant.tally.most_stored);
+        prop_assert!(slots.buffer_peaks[node] <= plan.buffers[node].total);
         let (got, ideal) = (delivered(&slots), delivered(&deep));
         prop_assert!((got + once) as f64 >= 0.995 * ideal as f64, "{got} of {ideal} B");
     }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, FlowControl};
 use xoff_kernel::time::Time;
-use xoff_net::topology::{NodeKind, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::flow_control::bifrost::BifrostParams;
 use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams};
@@ -173,14 +173,14 @@ pub(super) fn account(
 }
 
 /// Makes the lossless accounts of each port that grants share one buffer, which is that
-/// of a single one; answers those buffers.
+/// of a single one; answers those buffers and whose they are.
 pub(super) fn pool(
     keys: &BifrostKeys,
     topology: &Topology,
     accounts: &mut [Account],
     lanes: usize,
     largest: u64,
-) -> Vec<Buffer> {
+) -> Vec<(NodeId, Buffer)> {
     let mut pools = Vec::new();
     for port in (0..topology.ports.len() as PortId).filter(|&p| grants(keys, topology, p)) {
         let index = (topology.nodes.len() + pools.len()) as u32;
@@ -197,7 +197,7 @@ pub(super) fn pool(
             account.resume = u64::MAX;
             account.pool = Some(index);
         }
-        pools.extend(pool);
+        pools.extend(pool.map(|pool| (topology.ports[port as usize].node, pool)));
     }
     pools
 }

@@ -187,7 +187,11 @@ pub(super) fn build(
             None => buffer(cx, topology, node, lanes, &accounts, packet, apart)?,
         });
     }
-    buffers.extend(pools);
+    for (node, pool) in pools {
+        let whole = &mut buffers[node as usize].total;
+        *whole = whole.saturating_add(pool.total);
+        buffers.push(pool);
+    }
     Ok((buffers, accounts))
 }
 
