@@ -7,6 +7,7 @@ pub mod pfc;
 pub mod port_pause;
 pub mod queue_pause;
 pub mod root_pause;
+pub mod roundabout;
 
 /// Ethernet header (14) and frame check sequence (4), in bytes.
 pub const ETHERNET: u32 = 18;

@@ -15,6 +15,7 @@ pub mod per_flow_queue;
 pub mod pfc;
 pub mod portfc;
 pub mod pyrrha;
+pub mod roundabout;
 pub mod sizing;
 pub mod swing;
 pub mod tagger;

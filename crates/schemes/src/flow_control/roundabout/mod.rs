@@ -1,0 +1,3 @@
+//! Roundabout: deadlocks found by election and dissolved with spare headroom.
+
+pub mod registers;

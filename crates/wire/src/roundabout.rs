@@ -1,0 +1,283 @@
+//! Roundabout's frames: a PFC frame with `ra_hdr` behind it (Roundabout, Figure 4 and
+//! Table I).
+//!
+//! The paper names the header's fields and leaves their widths open, but for the 32 bits that
+//! `rand` and `credit` share. It fits into the padding of a PFC frame, so that a pause with a
+//! probe is no longer than one without; only a list of switches makes a frame longer:
+//!
+//! ```text
+//! byte  0  destination 01-80-C2-00-00-01
+//!       6  source
+//!      12  EtherType 0x8808, opcode 0x0101, priorities, quanta: as 802.1Qbb has them; a frame
+//!          that pauses and resumes nothing enables no priority
+//!      34  opcode: Table I
+//!      35  varLen: how many node ids there are
+//!      36  priority that the header is about
+//!      37  zero
+//!      38  sid, 32 bits: the switch of the triplet
+//!      42  qid, 16 bits: its ingress queue
+//!      44  rand, or credit in bytes: 32 bits
+//!      48  node ids, 32 bits each
+//!          zeros up to the smallest frame
+//! ```
+
+use crate::SMALLEST_FRAME;
+use crate::pfc::{NotPfc, PfcFrame};
+
+const HEADER: usize = 34;
+const LIST: usize = 48;
+/// Bytes of the check sequence, which closes every frame.
+const CHECK: usize = 4;
+
+/// Most node ids in a frame: those of a loop of 30 switches, and its coordinator twice more.
+pub const MOST_NODES: usize = 32;
+
+/// What a frame is about (Table I).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Opcode {
+    /// Deadlock detection: a probe.
+    Probe = 1,
+    /// The triplet no longer holds.
+    Invalid = 2,
+    /// A deadlock has been found by the triplet's source.
+    Announcement = 3,
+    /// Collects the switches of the loop, against the flow.
+    Collect = 4,
+    /// Tells them who their neighbours in the loop are, along the flow.
+    Build = 5,
+    /// Grants bytes.
+    Credit = 6,
+    /// Parts the packets of one switch from those of the next.
+    Barrier = 7,
+    /// Asks whether every switch is done.
+    Check = 8,
+}
+
+/// A probing message: who sent it, and how advantageous it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Triplet {
+    /// The switch, by its number in the network.
+    pub sid: u32,
+    /// The ingress queue within it.
+    pub qid: u16,
+    /// The smaller, the more advantageous.
+    pub rand: u32,
+}
+
+impl Triplet {
+    /// Whether both come from the same queue.
+    pub fn same_source(&self, other: &Self) -> bool {
+        (self.sid, self.qid) == (other.sid, other.qid)
+    }
+}
+
+/// A list of switches, the one inserted last at its front.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Nodes {
+    ids: [u32; MOST_NODES],
+    count: u8,
+}
+
+impl Nodes {
+    /// The ids, front first.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.ids[..usize::from(self.count)]
+    }
+
+    /// Inserts `id` at the front; `false` if the list is full.
+    #[must_use]
+    pub fn push_front(&mut self, id: u32) -> bool {
+        let count = usize::from(self.count);
+        if count == MOST_NODES {
+            return false;
+        }
+        self.ids.copy_within(..count, 1);
+        self.ids[0] = id;
+        self.count += 1;
+        true
+    }
+
+    /// Takes the front one away.
+    pub fn pop_front(&mut self) -> Option<u32> {
+        let first = *self.as_slice().first()?;
+        self.ids.copy_within(1..usize::from(self.count), 0);
+        self.count -= 1;
+        self.ids[usize::from(self.count)] = 0;
+        Some(first)
+    }
+}
+
+/// A frame of Roundabout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundaboutFrame {
+    /// The priority that it is about.
+    pub priority: u8,
+    /// Pauses that priority for so many quanta, or resumes it with 0; `None`: neither.
+    pub quanta: Option<u16>,
+    /// What it is about.
+    pub opcode: Opcode,
+    /// The triplet. Of a credit, `rand` is the bytes granted; of a check, its state.
+    pub triplet: Triplet,
+    /// The switches of a loop.
+    pub nodes: Nodes,
+}
+
+/// Why bytes are not such a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRoundabout {
+    /// Not even a PFC frame.
+    Pfc(NotPfc),
+    /// Fewer bytes than the fields take.
+    Short,
+    /// A plain PFC frame, or an opcode that is not in Table I.
+    Opcode,
+    /// A field has a value that it cannot have.
+    Field,
+}
+
+impl RoundaboutFrame {
+    /// Bytes on the wire, check sequence included.
+    pub fn length(&self) -> u32 {
+        let bytes = LIST + 4 * self.nodes.as_slice().len() + CHECK;
+        // At most `MOST_NODES` ids.
+        SMALLEST_FRAME.max(bytes as u32)
+    }
+
+    /// The part that pauses or resumes, as a PFC frame of its own would.
+    pub fn pfc(&self) -> PfcFrame {
+        self.quanta.map_or(PfcFrame::default(), |quanta| PfcFrame::single(self.priority, quanta))
+    }
+
+    /// The frame without its check sequence.
+    pub fn emit(&self, source: [u8; 6]) -> Vec<u8> {
+        let mut bytes = self.pfc().emit(source).to_vec();
+        bytes.resize(self.length() as usize - CHECK, 0);
+        let nodes = self.nodes.as_slice();
+        bytes[HEADER] = self.opcode as u8;
+        bytes[HEADER + 1] = self.nodes.count;
+        bytes[HEADER + 2] = self.priority;
+        bytes[38..42].copy_from_slice(&self.triplet.sid.to_be_bytes());
+        bytes[42..44].copy_from_slice(&self.triplet.qid.to_be_bytes());
+        bytes[44..48].copy_from_slice(&self.triplet.rand.to_be_bytes());
+        for (i, id) in nodes.iter().enumerate() {
+            bytes[LIST + 4 * i..][..4].copy_from_slice(&id.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// [`NotRoundabout`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotRoundabout> {
+        let pfc = PfcFrame::parse(bytes).map_err(NotRoundabout::Pfc)?;
+        if bytes.len() < SMALLEST_FRAME as usize - CHECK {
+            return Err(NotRoundabout::Short);
+        }
+        let opcode = match bytes[HEADER] {
+            1 => Opcode::Probe,
+            2 => Opcode::Invalid,
+            3 => Opcode::Announcement,
+            4 => Opcode::Collect,
+            5 => Opcode::Build,
+            6 => Opcode::Credit,
+            7 => Opcode::Barrier,
+            8 => Opcode::Check,
+            _ => return Err(NotRoundabout::Opcode),
+        };
+        let (count, priority) = (usize::from(bytes[HEADER + 1]), bytes[HEADER + 2]);
+        if count > MOST_NODES || priority > 7 || bytes[HEADER + 3] != 0 || pfc.enabled & !(1 << priority) != 0
+        {
+            return Err(NotRoundabout::Field);
+        }
+        if bytes.len() < LIST + 4 * count {
+            return Err(NotRoundabout::Short);
+        }
+        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let mut nodes = Nodes { count: bytes[HEADER + 1], ..Nodes::default() };
+        for (i, id) in nodes.ids[..count].iter_mut().enumerate() {
+            *id = word(LIST + 4 * i);
+        }
+        Ok(Self {
+            priority,
+            quanta: (pfc.enabled != 0).then_some(pfc.quanta[usize::from(priority)]),
+            opcode,
+            triplet: Triplet {
+                sid: word(38),
+                qid: u16::from_be_bytes([bytes[42], bytes[43]]),
+                rand: word(44),
+            },
+            nodes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(nodes: &[u32]) -> RoundaboutFrame {
+        let mut list = Nodes::default();
+        nodes.iter().for_each(|&id| assert!(list.push_front(id)));
+        RoundaboutFrame {
+            priority: 3,
+            quanta: None,
+            opcode: Opcode::Collect,
+            triplet: Triplet { sid: 70_000, qid: 513, rand: 0xdead_beef },
+            nodes: list,
+        }
+    }
+
+    #[test]
+    fn a_probe_is_a_pause_frame_of_the_usual_length_that_anyone_obeys() {
+        let probe = RoundaboutFrame { quanta: Some(1_000), opcode: Opcode::Probe, ..frame(&[]) };
+        let bytes = probe.emit([2; 6]);
+        assert_eq!((bytes.len(), probe.length()), (60, PfcFrame::LENGTH));
+        assert_eq!(PfcFrame::parse(&bytes), Ok(PfcFrame::single(3, 1_000)));
+        assert_eq!(bytes[34..48], [1, 0, 3, 0, 0, 1, 0x11, 0x70, 2, 1, 0xde, 0xad, 0xbe, 0xef]);
+        assert_eq!(RoundaboutFrame::parse(&bytes), Ok(probe));
+        let resume = RoundaboutFrame { quanta: Some(0), opcode: Opcode::Invalid, ..probe };
+        assert_eq!(RoundaboutFrame::parse(&resume.emit([2; 6])), Ok(resume));
+    }
+
+    #[test]
+    fn lists_grow_at_the_front_and_lengthen_the_frame() {
+        let collect = frame(&[1, 2, 90_000, 4]);
+        assert_eq!(collect.nodes.as_slice(), [4, 90_000, 2, 1]);
+        assert_eq!((collect.length(), frame(&[1, 2, 3]).length()), (68, 64));
+        let bytes = collect.emit([2; 6]);
+        assert_eq!(RoundaboutFrame::parse(&bytes), Ok(collect));
+        assert_eq!(RoundaboutFrame::parse(&bytes[..63]), Err(NotRoundabout::Short));
+        let mut nodes = collect.nodes;
+        assert_eq!((nodes.pop_front(), nodes.as_slice()), (Some(4), &[90_000, 2, 1][..]));
+        assert_eq!(Nodes::default().pop_front(), None);
+        let full: Vec<u32> = (0..MOST_NODES as u32).collect();
+        assert!(!frame(&full).nodes.push_front(1));
+        let longest = frame(&full);
+        assert_eq!(RoundaboutFrame::parse(&longest.emit([2; 6])), Ok(longest));
+    }
+
+    #[test]
+    fn foreign_bytes_are_refused() {
+        let bytes = frame(&[7]).emit([2; 6]);
+        for (at, value, error) in [
+            (0, 0, NotRoundabout::Pfc(NotPfc::Other)),
+            (HEADER, 0, NotRoundabout::Opcode),
+            (HEADER, 9, NotRoundabout::Opcode),
+            (HEADER + 1, 33, NotRoundabout::Field),
+            (HEADER + 2, 8, NotRoundabout::Field),
+            (HEADER + 3, 1, NotRoundabout::Field),
+            (17, 1, NotRoundabout::Field),
+            (HEADER + 1, 4, NotRoundabout::Short),
+        ] {
+            let mut other = bytes.clone();
+            other[at] = value;
+            assert_eq!(RoundaboutFrame::parse(&other), Err(error), "byte {at}");
+        }
+        assert_eq!(RoundaboutFrame::parse(&bytes[..59]), Err(NotRoundabout::Short));
+        // A plain pause frame has zeros where the opcode is.
+        let plain = PfcFrame::single(3, 9).emit([2; 6]);
+        assert_eq!(RoundaboutFrame::parse(&plain), Err(NotRoundabout::Opcode));
+    }
+}
