@@ -4,6 +4,7 @@
 use crate::balancing::{self, Chooser, Labelled};
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
+use crate::causes::Causes;
 use crate::congestion::{Controls, Windows, notification_points};
 use crate::critical::Record;
 use crate::faults::Faults;
@@ -127,6 +128,8 @@ pub struct Core<'a> {
     /// By port and lane: bytes that have arrived, each packet in whole cells. Empty
     /// unless the flow control wants to know.
     pub received: Vec<u64>,
+    /// Which ingress queues wait for which egress queues, if the flow control wants to know.
+    pub causes: Causes,
     /// Bytes of the cells in which accounts count, less one.
     cell_mask: u32,
     pub senders: Vec<SenderState>,
@@ -296,6 +299,10 @@ impl<'a> Core<'a> {
             plain_queues,
             asks_to_leave,
             received: vec![0; counted],
+            causes: match plan.flow_control.knows_causes() {
+                true => Causes::new(plan),
+                false => Causes::default(),
+            },
             cell_mask: plan.flow_control.cell() - 1,
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
             selective_senders: selective::senders(plan),
@@ -597,7 +604,8 @@ impl<'a> Core<'a> {
             ControlFrame::Pfc(_)
             | ControlFrame::QueuePause(_)
             | ControlFrame::Feedback(_)
-            | ControlFrame::Credit(_) => return NONE,
+            | ControlFrame::Credit(_)
+            | ControlFrame::Roundabout(_) => return NONE,
         };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
@@ -736,6 +744,11 @@ impl Device for Core<'_> {
 
     fn active_queues(&self, port: u32, lane: u8) -> u32 {
         self.active_leaves(port, lane)
+    }
+
+    fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
+        let account = ingress * self.lanes as u32 + u32::from(lane);
+        self.causes.any(account, self.plan.topology.ports[egress as usize].index)
     }
 
     fn stored(&self, port: u32, lane: u8) -> u64 {

@@ -371,6 +371,12 @@ impl<'a> Engine<'a> {
         } else {
             core.enqueue(egress, 1 + lane, id);
         }
+        if self.core.causes.used() {
+            let index = self.core.plan.topology.ports[egress as usize].index;
+            if self.core.causes.joins(at as u32, index) {
+                self.flow_control.waits(&mut self.core, port, egress, lane as u8);
+            }
+        }
         if let Some(crossing) = crossing {
             self.crossed(at as u32, crossing);
         }
@@ -491,6 +497,9 @@ fn around<'m>(
 pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
     if let Some(oracle) = &mut core.blocking {
         oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());
+    }
+    if core.causes.used() {
+        core.causes.leaves(account, core.plan.topology.ports[egress as usize].index);
     }
     let charge = core.in_cells(size);
     let a = &mut core.accounts[account as usize];

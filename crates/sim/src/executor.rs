@@ -35,6 +35,7 @@ use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControl;
 use xoff_schemes::flow_control::pyrrha::Tally;
+use xoff_schemes::flow_control::roundabout::Detection;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
 /// time ends at the first one after its last flow.
@@ -453,12 +454,16 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut paths = Vec::new();
         let mut pyrrha: Option<Tally> = None;
         let mut grants = Vec::new();
+        let mut detections: Vec<Detection> = Vec::new();
         for engine in &mut guards {
             if let FlowControl::Pyrrha(part) = &engine.flow_control {
                 pyrrha.get_or_insert_default().add(part.tally());
             }
             if let FlowControl::Bifrost(part) = &engine.flow_control {
                 grants.extend(part.seen());
+            }
+            if let FlowControl::Roundabout(part) = &engine.flow_control {
+                detections.extend_from_slice(part.detections());
             }
             let core = &mut engine.core;
             core.tell_flows();
@@ -487,6 +492,7 @@ impl<'s, 'a> Run<'s, 'a> {
         );
         pauses.sort_by_key(|p| (p.from, p.port, p.lane, p.queue));
         grants.sort_by_key(|g| (g.port, g.lane));
+        detections.sort_by_key(|d| (d.at, d.port, d.lane));
         Outcome {
             end: at,
             stop,
@@ -506,6 +512,7 @@ impl<'s, 'a> Run<'s, 'a> {
             pyrrha,
             roots,
             grants,
+            detections,
             counters,
         }
     }

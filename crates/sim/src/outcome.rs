@@ -4,6 +4,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_schemes::flow_control::bifrost::Granting;
 use xoff_schemes::flow_control::pyrrha::Tally;
+use xoff_schemes::flow_control::roundabout::Detection;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,8 @@ pub struct Outcome {
     pub roots: Vec<RootsAtPort>,
     /// Under Bifrost and BifrostX: what ports granted, in the order of ports and lanes.
     pub grants: Vec<Granting>,
+    /// Under Roundabout: deadlocks that switches have found, in their order.
+    pub detections: Vec<Detection>,
     /// Totals.
     pub counters: Counters,
 }

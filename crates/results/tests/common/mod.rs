@@ -203,6 +203,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         pyrrha: None,
         roots: Vec::new(),
         grants: Vec::new(),
+        detections: Vec::new(),
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

@@ -28,6 +28,7 @@ use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
 use pyrrha::{Pyrrha, PyrrhaParams};
+use roundabout::{Roundabout, RoundaboutParams};
 use tagger::TaggerParams;
 use xoff_kernel::time::Time;
 use xoff_wire::credit::{BLOCK, CreditPacket};
@@ -38,6 +39,7 @@ use xoff_wire::queue_pause::QueuePauseFrame;
 pub use xoff_wire::queue_pause::Target;
 use xoff_wire::root_pause::RootPauseFrame;
 pub use xoff_wire::root_pause::Word;
+use xoff_wire::roundabout::RoundaboutFrame;
 
 /// The flow control of a run, with its resolved parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub enum FlowControlParams {
     Cbfc(CbfcParams),
     /// PFC, and relays in the ends of long links: [`swing`].
     Swing(PfcParams),
+    /// PFC whose frames carry probes for deadlocks.
+    Roundabout(RoundaboutParams),
 }
 
 impl FlowControlParams {
@@ -78,6 +82,7 @@ impl FlowControlParams {
             Self::Bifrost(p) => p.pfc.response_time,
             Self::Cbfc(p) => p.response_time,
             Self::Swing(p) => p.response_time,
+            Self::Roundabout(p) => p.pfc.response_time,
         }
     }
 
@@ -87,6 +92,7 @@ impl FlowControlParams {
             Self::Pfc(p) | Self::Swing(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
             Self::Bifrost(p) => Some(&p.pfc),
+            Self::Roundabout(p) => Some(&p.pfc),
             Self::None
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
@@ -118,6 +124,11 @@ impl FlowControlParams {
         matches!(self, Self::Cbfc(_) | Self::Bifrost(_))
     }
 
+    /// Whether [`Device::waits`] is kept, and [`FlowControl::waits`] told.
+    pub fn knows_causes(&self) -> bool {
+        matches!(self, Self::Roundabout(_))
+    }
+
     /// Bytes of the cells in which accounts count packets, a power of two: a packet is
     /// charged whole ones.
     pub fn cell(&self) -> u32 {
@@ -140,9 +151,12 @@ impl FlowControlParams {
         match self {
             Self::None => PauseScope::Nothing,
             // Credit that is withheld stops a lane as a pause does.
-            Self::Pfc(_) | Self::Tagger(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Swing(_) => {
-                PauseScope::Lane
-            }
+            Self::Pfc(_)
+            | Self::Tagger(_)
+            | Self::Bifrost(_)
+            | Self::Cbfc(_)
+            | Self::Swing(_)
+            | Self::Roundabout(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -159,7 +173,8 @@ impl FlowControlParams {
             | Self::Tagger(_)
             | Self::Bifrost(_)
             | Self::Cbfc(_)
-            | Self::Swing(_) => Queueing::PerLane,
+            | Self::Swing(_)
+            | Self::Roundabout(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -323,6 +338,8 @@ pub enum ControlFrame {
     Feedback(FeedbackFrame),
     /// Says how much credit a lane has.
     Credit(CreditPacket),
+    /// Of Roundabout: pauses, probes for deadlocks, and what dissolves them.
+    Roundabout(RoundaboutFrame),
 }
 
 impl ControlFrame {
@@ -335,6 +352,7 @@ impl ControlFrame {
             Self::RootPause(_) => RootPauseFrame::LENGTH,
             Self::Feedback(_) => FeedbackFrame::LENGTH,
             Self::Credit(packet) => packet.length(),
+            Self::Roundabout(frame) => frame.length(),
         }
     }
 
@@ -367,7 +385,9 @@ impl ControlFrame {
                 | Self::PortPause(_)
                 | Self::RootPause(_)
                 | Self::Feedback(_)
-                | Self::Credit(_),
+                | Self::Credit(_)
+                // Their order carries meaning.
+                | Self::Roundabout(_),
                 _,
             ) => false,
         }
@@ -387,6 +407,7 @@ impl ControlFrame {
             },
             Self::Feedback(_) => None,
             Self::Credit(_) => None,
+            Self::Roundabout(frame) => frame.quanta.map(|quanta| quanta > 0),
         }
     }
 }
@@ -443,6 +464,9 @@ pub trait Device {
     /// cells; what was lost on the link is not among them. Kept only where
     /// [`FlowControlParams::counts_arrivals`] says so.
     fn received(&self, port: u32, lane: u8) -> u64;
+    /// Whether a packet that came through `ingress` waits in `lane` of `egress`, a port of the
+    /// same device. Kept only where [`FlowControlParams::knows_causes`] says so.
+    fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool;
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     /// Over a link that is down nothing is sent.
@@ -483,6 +507,8 @@ pub enum FlowControl {
     Bifrost(Bifrost),
     /// InfiniBand's credits.
     Cbfc(Cbfc),
+    /// Deadlocks found by election.
+    Roundabout(Roundabout),
 }
 
 impl FlowControl {
@@ -503,6 +529,9 @@ impl FlowControl {
             FlowControlParams::Pyrrha(params) => Self::Pyrrha(Pyrrha::new(params, ports, priorities)),
             FlowControlParams::Bifrost(params) => Self::Bifrost(Bifrost::new(params, ports, priorities)),
             FlowControlParams::Cbfc(params) => Self::Cbfc(Cbfc::new(params, priorities)),
+            FlowControlParams::Roundabout(params) => {
+                Self::Roundabout(Roundabout::new(params, ports, priorities))
+            }
         }
     }
 
@@ -516,6 +545,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.timers(),
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
             Self::Cbfc(cbfc) => cbfc.timers(),
+            Self::Roundabout(roundabout) => roundabout.timers(),
         }
     }
 
@@ -530,7 +560,16 @@ impl FlowControl {
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
-            | Self::Pyrrha(_) => {}
+            | Self::Pyrrha(_)
+            | Self::Roundabout(_) => {}
+        }
+    }
+
+    /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. Told only where
+    /// [`FlowControlParams::knows_causes`] says so.
+    pub fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
+        if let Self::Roundabout(roundabout) = self {
+            roundabout.waits(device, ingress, egress, lane);
         }
     }
 
@@ -548,7 +587,8 @@ impl FlowControl {
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
-            | Self::Pyrrha(_) => true,
+            | Self::Pyrrha(_)
+            | Self::Roundabout(_) => true,
         }
     }
 
@@ -560,6 +600,7 @@ impl FlowControl {
             Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Cbfc(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
             Self::Bifrost(bifrost) => bifrost.crossed(device, port, lane, crossing),
+            Self::Roundabout(roundabout) => roundabout.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
                 if let Some(pfc) = &mut pyrrha.pfc {
                     pfc.crossed(device, port, lane, crossing);
@@ -576,7 +617,12 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.classify(device, packet),
             Self::PortFc(portfc) => portfc.classify(packet),
             Self::Pyrrha(pyrrha) => pyrrha.classify(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::PerFlowQueue(_) | Self::Cbfc(_) => 0,
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bifrost(_)
+            | Self::PerFlowQueue(_)
+            | Self::Cbfc(_)
+            | Self::Roundabout(_) => 0,
         }
     }
 
@@ -593,7 +639,8 @@ impl FlowControl {
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
-            | Self::Cbfc(_) => 0,
+            | Self::Cbfc(_)
+            | Self::Roundabout(_) => 0,
         }
     }
 
@@ -605,7 +652,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
             Self::PortFc(portfc) => portfc.enqueued(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.enqueued(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) => {}
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Roundabout(_) => {}
         }
     }
 
@@ -617,7 +664,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.left(device, packet),
             Self::PortFc(portfc) => portfc.left(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.left(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) => {}
+            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Roundabout(_) => {}
         }
     }
 
@@ -638,6 +685,9 @@ impl FlowControl {
                 pfc.received(device, port, frame);
             }
             (Self::Cbfc(cbfc), ControlFrame::Credit(packet)) => cbfc.received(device, port, packet),
+            (Self::Roundabout(roundabout), ControlFrame::Roundabout(frame)) => {
+                roundabout.received(device, port, frame);
+            }
             // A scheme understands its own frames alone.
             (
                 Self::None
@@ -647,7 +697,8 @@ impl FlowControl {
                 | Self::PerFlowQueue(_)
                 | Self::PortFc(_)
                 | Self::Pyrrha(_)
-                | Self::Cbfc(_),
+                | Self::Cbfc(_)
+                | Self::Roundabout(_),
                 _,
             ) => {}
         }
@@ -666,6 +717,7 @@ impl FlowControl {
             Self::PortFc(portfc) => portfc.link_failed(device, port, lane),
             Self::Pyrrha(pyrrha) => pyrrha.link_failed(device, port, lane),
             Self::Cbfc(cbfc) => cbfc.link_failed(device, port, lane),
+            Self::Roundabout(roundabout) => roundabout.link_failed(device, port, lane),
         }
     }
 
@@ -687,6 +739,7 @@ impl FlowControl {
             Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
             Self::Bifrost(bifrost) => bifrost.link_recovered(device, port, lane, over, settled),
             Self::Cbfc(cbfc) => cbfc.link_recovered(device, port, lane),
+            Self::Roundabout(roundabout) => roundabout.link_recovered(device, port, lane, over, settled),
         }
     }
 
@@ -695,7 +748,12 @@ impl FlowControl {
     pub fn link_reset(&mut self, device: &mut impl Device, port: u32) {
         match self {
             // Both ends of a link forget what went over it when it fails.
-            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Pyrrha(_) | Self::Cbfc(_) => {}
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bifrost(_)
+            | Self::Pyrrha(_)
+            | Self::Cbfc(_)
+            | Self::Roundabout(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
             Self::PortFc(portfc) => portfc.link_reset(device, port),
@@ -716,6 +774,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.timer(device, timer),
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
             Self::Cbfc(cbfc) => cbfc.timer(device, timer),
+            Self::Roundabout(roundabout) => roundabout.timer(device, timer),
         }
     }
 }
@@ -740,6 +799,8 @@ mod notes {
         /// Answers of `onward`, by hop, and of `queue_bytes`, by port.
         pub ways: Vec<Vec<u32>>,
         pub bytes: std::collections::BTreeMap<u32, u64>,
+        /// Answers of `waits`: ingress, egress and lane.
+        pub waiting: std::collections::BTreeSet<(u32, u32, u8)>,
         /// Answers of `stored` and `received`, by port and lane.
         pub stored: std::collections::BTreeMap<(u32, u8), u64>,
         pub received: std::collections::BTreeMap<(u32, u8), u64>,
@@ -801,6 +862,9 @@ mod notes {
         fn received(&self, port: u32, lane: u8) -> u64 {
             self.received.get(&(port, lane)).copied().unwrap_or(0)
         }
+        fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
+            self.waiting.contains(&(ingress, egress, lane))
+        }
         fn send_control(&mut self, port: u32, frame: ControlFrame) {
             self.log.push(match frame {
                 ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
@@ -814,6 +878,9 @@ mod notes {
                     format!("{} {port} q{} p{}", if f.pause { "stop" } else { "go" }, f.queue, f.port)
                 }
                 ControlFrame::Credit(f) => format!("credit {port} v{} {} {}", f.lane, f.sent, f.limit),
+                ControlFrame::Roundabout(f) => {
+                    format!("{:?} {port} {:?} {}:{}", f.opcode, f.quanta, f.triplet.sid, f.triplet.rand)
+                }
                 ControlFrame::RootPause(f) => {
                     let root =
                         |r: xoff_wire::root_pause::RootId| format!("{}:{}#{}", r.switch, r.port, r.epoch);

@@ -156,6 +156,9 @@ impl Device for Net {
     fn received(&self, _: u32, _: u8) -> u64 {
         unreachable!()
     }
+    fn waits(&self, _: u32, _: u32, _: u8) -> bool {
+        unreachable!()
+    }
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
         let ControlFrame::RootPause(frame) = frame else { unreachable!() };
         let peer = PORTS[port as usize].1.expect("nobody is behind a port without a link");

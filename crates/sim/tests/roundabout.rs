@@ -1,0 +1,89 @@
+//! Roundabout: every deadlock is found, soon, by a switch that is part of it.
+
+mod common;
+
+use common::{plan, run};
+use proptest::prelude::*;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::roundabout::RoundaboutParams;
+use xoff_sim::outcome::Held;
+
+/// The same plan under Roundabout.
+fn roundabout(mut plan: Plan) -> Plan {
+    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("PFC") };
+    let numbers = plan.topology.ports.iter().map(|p| p.index).collect();
+    plan.flow_control = FlowControlParams::Roundabout(RoundaboutParams { pfc, numbers, seed: plan.seed });
+    plan
+}
+
+/// A ring of switches with a host each; flows over `reach` links clockwise.
+#[derive(Clone, Debug)]
+struct Ring {
+    switches: usize,
+    reach: usize,
+    /// When each host begins, in nanoseconds.
+    starts: Vec<u64>,
+    xoff: u64,
+    seed: u64,
+}
+
+fn rings() -> impl Strategy<Value = Ring> {
+    (3usize..9).prop_flat_map(|n| {
+        let starts = prop::collection::vec(prop_oneof![Just(0u64), 0u64..20_000], n);
+        (2..n, starts, 10u64..60, 0u64..10_000).prop_map(move |(reach, starts, xoff, seed)| Ring {
+            switches: n,
+            reach,
+            starts,
+            xoff,
+            seed,
+        })
+    })
+}
+
+impl Ring {
+    fn plan(&self) -> Plan {
+        let (n, xoff, seed) = (self.switches, self.xoff, self.seed);
+        let mut text = format!(
+            "[topology]\nkind=\"ring\"\nswitches={n}\nhosts_per_switch=1\nlink={{rate=\"100Gbps\",delay=\"1us\"}}\n\
+             [run]\nseed={seed}\n[flow_control]\nscheme=\"pfc\"\nxoff=\"{xoff}kB\"\nxon=\"{}kB\"\n",
+            xoff / 2
+        );
+        for (i, start) in self.starts.iter().enumerate() {
+            let path: Vec<String> = (0..=self.reach).map(|j| format!("\"S0.{}\"", (i + j) % n)).collect();
+            let dst = (i + self.reach) % n;
+            text += &format!(
+                "[[traffic]]\nkind=\"flow\"\nsrc=\"H{i}\"\ndst=\"H{dst}\"\nsize=\"4MB\"\nstart=\"{start}ns\"\n\
+                 path=[\"H{i}\",{},\"H{dst}\"]\n",
+                path.join(",")
+            );
+        }
+        plan(&text)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The oracle names the egress queues that stand, a switch its ingress queue that pauses one
+    /// of them. From the last pause of the loop it takes two turns around it at most (section VI-B;
+    /// one where no pause has just been taken back), and nothing is found where nothing stands
+    /// for ever.
+    #[test]
+    fn every_deadlock_is_found(ring in rings()) {
+        let plan = roundabout(ring.plan());
+        let outcome = run(&plan);
+        let Some(deadlock) = &outcome.deadlock else {
+            prop_assert!(outcome.detections.is_empty());
+            return Ok(());
+        };
+        let pauses = |h: &Held| outcome.pauses.iter().rfind(|p| (p.port, p.lane) == (h.port, h.lane));
+        let last = deadlock.cycle.iter().filter_map(pauses).map(|p| p.from).max().expect("a cycle");
+        let [found] = outcome.detections[..] else { panic!("{} detections", outcome.detections.len()) };
+        let stands = plan.topology.ports[found.port as usize].peer;
+        prop_assert!(deadlock.cycle.iter().any(|h| (h.port, h.lane) == (stands, found.lane)));
+        // A frame and a link, and a packet that the frame waits behind.
+        let hop = 1_000_000 + 64 * 80 + u64::from(plan.packet.largest()) * 80;
+        prop_assert!(found.at <= last + 2 * deadlock.cycle.len() as u64 * hop, "{found:?} after {last}");
+    }
+}
