@@ -320,6 +320,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::BufferFull => "buffer-full",
                     DropReason::QueueLimit => "queue-limit",
                     DropReason::Expired => "expired",
+                    DropReason::LoopGivenUp => "loop-given-up",
                     DropReason::LinkDown => "link-down",
                     DropReason::Unreachable => "unreachable",
                     DropReason::FrameLost => "frame-lost",

@@ -107,6 +107,11 @@ impl Profile {
         }
     }
 
+    /// Bytes of headroom; none on a lossy lane.
+    pub fn headroom(&self) -> u64 {
+        self.headroom.map_or(0, u64::from)
+    }
+
     /// The threshold beyond the reserve. A used-up pool has nothing to share,
     /// whatever the limit says.
     #[inline]
@@ -204,7 +209,40 @@ impl Account {
     /// Gives back the charge of a packet of `size` bytes.
     #[inline]
     pub fn release(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> Option<Crossing> {
-        let from_headroom = size.min(u64::from(self.headroom));
+        self.give_back(size, size.min(u64::from(self.headroom)), memory, profile)
+    }
+
+    /// The same, but that what it has of the shared pool comes first, then its headroom.
+    pub fn release_shared_first(
+        &mut self,
+        size: u64,
+        memory: &mut Memory,
+        profile: &Profile,
+    ) -> Option<Crossing> {
+        let shared = size.min(self.main.saturating_sub(profile.reserve));
+        self.give_back(size, (size - shared).min(u64::from(self.headroom)), memory, profile)
+    }
+
+    /// Moves headroom to the main part, up to the threshold.
+    pub fn recharge(&mut self, memory: &mut Memory, profile: &Profile) {
+        let threshold = profile.reserve.saturating_add(profile.threshold(memory.free()));
+        let room = threshold.saturating_sub(self.main).min(memory.free());
+        let moved = room.min(u64::from(self.headroom));
+        memory.shared_used += (self.main + moved).saturating_sub(profile.reserve.max(self.main));
+        self.main += moved;
+        self.main_peak = self.main_peak.max(self.main);
+        // At most what it has of headroom.
+        self.headroom -= moved as u32;
+    }
+
+    #[inline(always)]
+    fn give_back(
+        &mut self,
+        size: u64,
+        from_headroom: u64,
+        memory: &mut Memory,
+        profile: &Profile,
+    ) -> Option<Crossing> {
         let from_main = size - from_headroom;
         self.headroom -= from_headroom as u32;
         memory.let_go(size);
@@ -220,6 +258,11 @@ impl Account {
     /// All bytes charged to it.
     pub fn held(&self) -> u64 {
         self.main + u64::from(self.headroom)
+    }
+
+    /// Bytes in headroom.
+    pub fn in_headroom(&self) -> u64 {
+        u64::from(self.headroom)
     }
 
     /// Most bytes ever in headroom.

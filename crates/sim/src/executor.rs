@@ -36,6 +36,7 @@ use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControl;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
+use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
 /// time ends at the first one after its last flow.
@@ -455,6 +456,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut pyrrha: Option<Tally> = None;
         let mut grants = Vec::new();
         let mut detections: Vec<Detection> = Vec::new();
+        let mut attempts: Vec<Attempted> = Vec::new();
         for engine in &mut guards {
             if let FlowControl::Pyrrha(part) = &engine.flow_control {
                 pyrrha.get_or_insert_default().add(part.tally());
@@ -464,6 +466,7 @@ impl<'s, 'a> Run<'s, 'a> {
             }
             if let FlowControl::Roundabout(part) = &engine.flow_control {
                 detections.extend_from_slice(part.detections());
+                attempts.extend_from_slice(part.attempts());
             }
             let core = &mut engine.core;
             core.tell_flows();
@@ -493,6 +496,7 @@ impl<'s, 'a> Run<'s, 'a> {
         pauses.sort_by_key(|p| (p.from, p.port, p.lane, p.queue));
         grants.sort_by_key(|g| (g.port, g.lane));
         detections.sort_by_key(|d| (d.at, d.port, d.lane));
+        attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid));
         Outcome {
             end: at,
             stop,
@@ -513,6 +517,7 @@ impl<'s, 'a> Run<'s, 'a> {
             roots,
             grants,
             detections,
+            attempts,
             counters,
         }
     }

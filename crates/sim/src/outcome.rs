@@ -5,6 +5,7 @@ use xoff_net::topology::{NodeId, PortId};
 use xoff_schemes::flow_control::bifrost::Granting;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
+use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,8 @@ pub struct Outcome {
     pub grants: Vec<Granting>,
     /// Under Roundabout: deadlocks that switches have found, in their order.
     pub detections: Vec<Detection>,
+    /// Under Roundabout: what became of them, in their order.
+    pub attempts: Vec<Attempted>,
     /// Totals.
     pub counters: Counters,
 }
@@ -478,6 +481,8 @@ pub enum DropReason {
     FrameLost,
     /// The link corrupted it; the receiver found that by the checksum.
     FrameCorrupted,
+    /// It went round a deadlocked loop when that was given up, and has no way from there.
+    LoopGivenUp,
 }
 
 impl DropReason {

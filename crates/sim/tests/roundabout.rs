@@ -7,13 +7,22 @@ use proptest::prelude::*;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::roundabout::RoundaboutParams;
-use xoff_sim::outcome::Held;
+use xoff_schemes::flow_control::roundabout::dissolve::Step;
+use xoff_sim::outcome::{Held, Stop};
 
 /// The same plan under Roundabout.
 fn roundabout(mut plan: Plan) -> Plan {
     let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("PFC") };
     let numbers = plan.topology.ports.iter().map(|p| p.index).collect();
-    plan.flow_control = FlowControlParams::Roundabout(RoundaboutParams { pfc, numbers, seed: plan.seed });
+    plan.flow_control = FlowControlParams::Roundabout(RoundaboutParams {
+        pfc,
+        numbers,
+        seed: plan.seed,
+        largest: plan.packet.largest(),
+        patience: 200_000_000,
+        audit: true,
+        dissolves: true,
+    });
     plan
 }
 
@@ -71,7 +80,9 @@ proptest! {
     /// for ever.
     #[test]
     fn every_deadlock_is_found(ring in rings()) {
-        let plan = roundabout(ring.plan());
+        let mut plan = roundabout(ring.plan());
+        let FlowControlParams::Roundabout(params) = &mut plan.flow_control else { unreachable!() };
+        params.dissolves = false;
         let outcome = run(&plan);
         let Some(deadlock) = &outcome.deadlock else {
             prop_assert!(outcome.detections.is_empty());
@@ -85,5 +96,17 @@ proptest! {
         // A frame and a link, and a packet that the frame waits behind.
         let hop = 1_000_000 + 64 * 80 + u64::from(plan.packet.largest()) * 80;
         prop_assert!(found.at <= last + 2 * deadlock.cycle.len() as u64 * hop, "{found:?} after {last}");
+    }
+
+    /// It is dissolved as often as it forms: all flows end, nothing is lost, every packet comes in
+    /// its order, and nobody gives up.
+    #[test]
+    fn every_deadlock_is_dissolved(ring in rings()) {
+        let outcome = run(&roundabout(ring.plan()));
+        prop_assert_eq!(outcome.stop, Stop::AllDone);
+        prop_assert!(outcome.deadlock.is_none());
+        prop_assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped, f.retransmitted) == (0, 0, 0)));
+        let given_up = outcome.attempts.iter().filter(|a| a.step == Step::GivenUp).count();
+        prop_assert_eq!(given_up, 0);
     }
 }

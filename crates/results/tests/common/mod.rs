@@ -204,6 +204,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         roots: Vec::new(),
         grants: Vec::new(),
         detections: Vec::new(),
+        attempts: Vec::new(),
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

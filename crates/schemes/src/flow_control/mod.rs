@@ -28,6 +28,7 @@ use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
 use pyrrha::{Pyrrha, PyrrhaParams};
+pub use roundabout::dissolve::Passage;
 use roundabout::{Roundabout, RoundaboutParams};
 use tagger::TaggerParams;
 use xoff_kernel::time::Time;
@@ -115,6 +116,7 @@ impl FlowControlParams {
         match self {
             Self::Cbfc(_) => true,
             Self::Bifrost(p) => p.tokens.is_some(),
+            // In loops only: the device asks while it has a place in one.
             _ => false,
         }
     }
@@ -467,6 +469,31 @@ pub trait Device {
     /// Whether a packet that came through `ingress` waits in `lane` of `egress`, a port of the
     /// same device. Kept only where [`FlowControlParams::knows_causes`] says so.
     fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool;
+    /// The device at the other end of the link of `port`.
+    fn neighbour(&self, port: u32) -> u32;
+    /// Whether the queue of what is forwarded in `lane` of `port` is stopped.
+    fn stands(&self, port: u32, lane: u8) -> bool;
+    /// Whether the account of (`port`, `lane`) is over its threshold.
+    fn is_over(&self, port: u32, lane: u8) -> bool;
+    /// Bytes of headroom of that account, and how many of them are used.
+    fn headroom(&self, port: u32, lane: u8) -> (u64, u64);
+    /// Moves what that account holds in headroom to its main part, as far as its threshold lets
+    /// it.
+    fn recharge(&mut self, port: u32, lane: u8);
+    /// `lane` of `port` is part of a loop that is being dissolved: no pause stands there any more;
+    /// what is forwarded goes as [`Device::gate`] says, which begins closed, and the host's own
+    /// queue pairs do not. While a device has such a queue, [`FlowControl::passes`],
+    /// [`FlowControl::stored`], [`FlowControl::shares_first`] and [`FlowControl::freed`] are asked
+    /// and told of all of its packets, and [`FlowControl::may_leave`] and
+    /// [`FlowControl::barrier_leaves`] of what comes first in its queues.
+    fn enter_loop(&mut self, port: u32, lane: u8);
+    /// Lets go what is forwarded in a queue of a loop, or stops it.
+    fn gate(&mut self, port: u32, lane: u8, open: bool);
+    /// It is part of a loop no longer, and goes; what waited beside it comes last.
+    fn leave_loop(&mut self, port: u32, lane: u8);
+    /// Puts a frame among the packets that wait in `lane` of `port`: ahead of all of them, or
+    /// behind them.
+    fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     /// Over a link that is down nothing is sent.
@@ -573,6 +600,57 @@ impl FlowControl {
         }
     }
 
+    /// Ingress half: a packet of `flow` arrived at `ingress` and is to leave through `egress`, as
+    /// [`Device::enter_loop`] says; what becomes of it.
+    pub fn passes(
+        &mut self,
+        device: &mut impl Device,
+        ingress: u32,
+        egress: u32,
+        lane: u8,
+        flow: u32,
+        marked: bool,
+    ) -> Passage {
+        match self {
+            Self::Roundabout(roundabout) => roundabout.passes(device, ingress, egress, lane, flow, marked),
+            _ => Passage::On,
+        }
+    }
+
+    /// Ingress half: a packet of `size` bytes was charged to the account (`ingress`, `lane`).
+    pub fn stored(&mut self, device: &mut impl Device, ingress: u32, lane: u8, size: u32) {
+        if let Self::Roundabout(roundabout) = self {
+            roundabout.stored(device, ingress, lane, size);
+        }
+    }
+
+    /// Ingress half: whether a packet that leaves `egress` gives back what its account (`ingress`,
+    /// `lane`) has of the shared pool, before its headroom.
+    pub fn shares_first(&self, ingress: u32, egress: u32, lane: u8) -> bool {
+        match self {
+            Self::Roundabout(roundabout) => roundabout.shares_first(ingress, egress, lane),
+            _ => false,
+        }
+    }
+
+    /// Ingress half: it has given it back.
+    pub fn freed(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
+        if let Self::Roundabout(roundabout) = self {
+            roundabout.freed(device, ingress, egress, lane);
+        }
+    }
+
+    /// Egress half: a frame that [`Device::insert`] put into a queue of `port` has come first there;
+    /// whether it goes over the link. If not, it is gone.
+    pub fn barrier_leaves(&mut self, device: &mut impl Device, port: u32, frame: &ControlFrame) -> bool {
+        match (self, frame) {
+            (Self::Roundabout(roundabout), ControlFrame::Roundabout(frame)) => {
+                roundabout.barrier_leaves(device, port, frame)
+            }
+            _ => false,
+        }
+    }
+
     /// Egress half: the turn of a packet of `size` bytes has come in `lane` of `port`;
     /// whether it goes now. If not, the scheme has stopped the lane ([`Device::pause`]), and
     /// will resume it when it may be asked again. If it goes, its transmission begins at
@@ -587,8 +665,8 @@ impl FlowControl {
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
-            | Self::Pyrrha(_)
-            | Self::Roundabout(_) => true,
+            | Self::Pyrrha(_) => true,
+            Self::Roundabout(roundabout) => roundabout.may_leave(device, port, lane, size),
         }
     }
 
@@ -864,6 +942,33 @@ mod notes {
         }
         fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
             self.waiting.contains(&(ingress, egress, lane))
+        }
+        fn neighbour(&self, port: u32) -> u32 {
+            1_000 + port
+        }
+        fn stands(&self, port: u32, _: u8) -> bool {
+            self.paused.contains(&(port as u16))
+        }
+        fn is_over(&self, _: u32, _: u8) -> bool {
+            false
+        }
+        fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
+            (0, 0)
+        }
+        fn recharge(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("recharge {port}/{lane}"));
+        }
+        fn enter_loop(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("enter {port}/{lane}"));
+        }
+        fn gate(&mut self, port: u32, lane: u8, open: bool) {
+            self.log.push(format!("gate {port}/{lane} {open}"));
+        }
+        fn leave_loop(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("leave {port}/{lane}"));
+        }
+        fn insert(&mut self, port: u32, lane: u8, _: ControlFrame, ahead: bool) {
+            self.log.push(format!("insert {port}/{lane} {ahead}"));
         }
         fn send_control(&mut self, port: u32, frame: ControlFrame) {
             self.log.push(match frame {

@@ -171,6 +171,16 @@ impl Pfc {
         device.send_control(port, ControlFrame::Pfc(frame));
     }
 
+    /// Pause quanta in a pause frame.
+    pub(super) fn quanta(&self) -> u16 {
+        self.params.quanta
+    }
+
+    /// The egress half goes to Going, but that whoever asks says when the queue does.
+    pub(super) fn forgets_pause(&self, device: &mut impl Device, port: u32, lane: u8) {
+        device.cancel(self.timer_of(port, lane, Role::Expiry));
+    }
+
     /// The ingress half goes to Open; what is to be sent are 0 quanta.
     pub(super) fn opens(&self, device: &mut impl Device, port: u32, lane: u8) {
         device.cancel(self.timer_of(port, lane, Role::Refresh));

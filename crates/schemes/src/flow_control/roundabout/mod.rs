@@ -21,15 +21,18 @@
 //! wait for no paused queue is a *trigger*, one whose packets do a *spreader*, and the others are
 //! *non-pauses* (`roundabout.states`).
 
+pub mod dissolve;
 pub mod registers;
 
 use super::pfc::{Pfc, PfcParams};
 use super::{ControlFrame, Crossing, Device};
+use dissolve::{Attempted, Seat};
 use registers::{Heard, Printed, Registers, Triplet, Word};
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
-use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame};
+pub use xoff_wire::roundabout::Opcode;
+use xoff_wire::roundabout::{Nodes, RoundaboutFrame};
 
 /// Parameters of Roundabout, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +43,15 @@ pub struct RoundaboutParams {
     pub numbers: Vec<u16>,
     /// Seed of the numbers that triplets draw.
     pub seed: u64,
+    /// Bytes of a largest packet.
+    pub largest: u32,
+    /// How long a switch in a loop waits for something to happen before it gives up.
+    pub patience: Time,
+    /// What leaves a loop's queue and came from elsewhere gives back shared room first
+    /// (section IV-C).
+    pub audit: bool,
+    /// What is found is dissolved, too.
+    pub dissolves: bool,
 }
 
 /// A deadlock that a switch has found.
@@ -53,6 +65,8 @@ pub struct Detection {
     pub lane: u8,
     /// What it had drawn.
     pub triplet: Triplet,
+    /// When its announcement had been around the loop.
+    pub all_know: Option<Time>,
 }
 
 /// Roundabout on every port of a run.
@@ -69,6 +83,11 @@ pub struct Roundabout {
     /// By port and lane, where any was drawn: the numbers to come.
     draws: BTreeMap<usize, Stream>,
     detections: Vec<Detection>,
+    /// By port and lane, of the ingress queue: the last attempt that was announced here.
+    announced: Vec<Option<Triplet>>,
+    /// Places in loops that are being dissolved.
+    seats: Vec<Seat>,
+    attempts: Vec<Attempted>,
 }
 
 impl Roundabout {
@@ -82,11 +101,19 @@ impl Roundabout {
             told: vec![None; queues],
             draws: BTreeMap::new(),
             detections: Vec::new(),
+            announced: vec![None; queues],
+            seats: Vec::new(),
+            attempts: Vec::new(),
         }
     }
 
     pub(super) fn timers(&self) -> usize {
-        self.pfc.timers()
+        self.pfc.timers() + self.registers.len()
+    }
+
+    /// What became of attempts, in their order.
+    pub fn attempts(&self) -> &[Attempted] {
+        &self.attempts
     }
 
     /// The deadlocks that were found, in their order.
@@ -146,7 +173,10 @@ impl Roundabout {
             let triplet = self.registers[self.at(port, lane)].init.get().expect("it came back");
             // A refresh of the pauses in the loop brings it back again.
             if !self.detections.iter().any(|d| (d.port, d.lane, d.triplet) == (port, lane, triplet)) {
-                self.detections.push(Detection { at: device.now(), port, lane, triplet });
+                self.detections.push(Detection { at: device.now(), port, lane, triplet, all_know: None });
+            }
+            if self.params.dissolves {
+                self.coordinates(device, port, lane, triplet);
             }
         }
         for word in heard.words() {
@@ -185,14 +215,14 @@ impl Roundabout {
         let at = self.at(port, lane);
         match (frame.opcode, frame.quanta) {
             (Opcode::Probe, _) => {
-                self.pfc.received(device, port, &frame.pfc());
+                self.obeys(device, port, lane, frame);
                 self.told[at] = Some(t);
                 for cause in Self::causes(device, port, lane) {
                     self.probed(device, cause, lane, t);
                 }
             }
             (Opcode::Invalid, Some(_)) => {
-                self.pfc.received(device, port, &frame.pfc());
+                self.obeys(device, port, lane, frame);
                 self.resumed(device, port, lane, t);
             }
             (Opcode::Invalid, None) => {
@@ -207,7 +237,17 @@ impl Roundabout {
                     self.heard(device, cause, lane, heard);
                 }
             }
-            _ => {}
+            (Opcode::Barrier, _) => self.barrier(device, port, frame),
+            _ => self.guided(device, port, lane, frame),
+        }
+    }
+
+    /// The egress half of PFC, unless the queue is part of a loop.
+    fn obeys(&mut self, device: &mut impl Device, port: u32, lane: u8, frame: &RoundaboutFrame) {
+        if let Some(quanta) = frame.quanta
+            && !self.hears_pause(port, lane, quanta)
+        {
+            self.pfc.received(device, port, &frame.pfc());
         }
     }
 
@@ -238,6 +278,7 @@ impl Roundabout {
     }
 
     pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        self.breaks(device, port, lane);
         self.pfc.link_failed(device, port, lane);
         let at = self.at(port, lane);
         self.registers[at] = Registers::default();
@@ -262,6 +303,9 @@ impl Roundabout {
     }
 
     pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        if timer as usize >= self.pfc.timers() {
+            return self.loses_patience(device, timer);
+        }
         if let Some((port, lane)) = self.pfc.refreshes(timer) {
             let at = self.at(port, lane);
             let t = self.registers[at].curr.get().expect("a queue that pauses has a triplet");
