@@ -152,7 +152,7 @@ impl Pfc {
         (port * self.priorities.len() as u32 + u32::from(lane)) * self.roles() + role as u32
     }
 
-    fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
+    pub(super) fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
         let quanta = self.closes(device, port, lane);
         let frame = PfcFrame::single(self.priorities[usize::from(lane)], quanta);
         device.send_control(port, ControlFrame::Pfc(frame));
