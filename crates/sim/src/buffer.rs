@@ -212,27 +212,33 @@ impl Account {
         self.give_back(size, size.min(u64::from(self.headroom)), memory, profile)
     }
 
-    /// The same, but that what it has of the shared pool comes first, then its headroom.
-    pub fn release_shared_first(
-        &mut self,
-        size: u64,
-        memory: &mut Memory,
-        profile: &Profile,
-    ) -> Option<Crossing> {
+    /// Gives back `size` bytes at most of what it has of the shared pool; answers how many.
+    pub fn release_shared(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> u64 {
         let shared = size.min(self.main.saturating_sub(profile.reserve));
-        self.give_back(size, (size - shared).min(u64::from(self.headroom)), memory, profile)
+        memory.let_go(shared);
+        memory.shared_used -= shared;
+        self.main -= shared;
+        shared
     }
 
-    /// Moves headroom to the main part, up to the threshold.
-    pub fn recharge(&mut self, memory: &mut Memory, profile: &Profile) {
-        let threshold = profile.reserve.saturating_add(profile.threshold(memory.free()));
-        let room = threshold.saturating_sub(self.main).min(memory.free());
-        let moved = room.min(u64::from(self.headroom));
+    /// Moves so many `bytes` at most from headroom to the shared pool, whatever its threshold.
+    pub fn recharge(&mut self, bytes: u64, memory: &mut Memory, profile: &Profile) {
+        let moved = bytes.min(memory.free()).min(u64::from(self.headroom));
         memory.shared_used += (self.main + moved).saturating_sub(profile.reserve.max(self.main));
         self.main += moved;
         self.main_peak = self.main_peak.max(self.main);
         // At most what it has of headroom.
         self.headroom -= moved as u32;
+    }
+
+    /// Gives back `bytes` of headroom at most, for another account that stays charged; answers how
+    /// many.
+    pub fn borrow(&mut self, bytes: u64, memory: &mut Memory) -> u64 {
+        let lent = bytes.min(u64::from(self.headroom));
+        // At most what it has of headroom.
+        self.headroom -= lent as u32;
+        memory.let_go(lent);
+        lent
     }
 
     #[inline(always)]

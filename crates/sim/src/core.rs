@@ -18,7 +18,7 @@ use crate::partition::Partition;
 use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use crate::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::telemetry::{Parcel, Telemetry};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
@@ -138,6 +138,8 @@ pub struct Core<'a> {
     pub loops: u32,
     /// By port and lane: what waits beside such a queue, in its order.
     pub aside: BTreeMap<(u32, u8), Vec<u32>>,
+    /// By account of a loop: bytes of its packets that other accounts are charged, in their order.
+    pub lent: BTreeMap<u32, VecDeque<(u32, u64)>>,
     /// Which ingress queues wait for which egress queues, if the flow control wants to know.
     pub causes: Causes,
     /// Bytes of the cells in which accounts count, less one.
@@ -312,6 +314,7 @@ impl<'a> Core<'a> {
             received: vec![0; counted],
             loops: 0,
             aside: BTreeMap::new(),
+            lent: BTreeMap::new(),
             causes: match plan.flow_control.knows_causes() {
                 true => Causes::new(plan),
                 false => Causes::default(),
@@ -796,12 +799,6 @@ impl Device for Core<'_> {
     fn headroom(&self, port: u32, lane: u8) -> (u64, u64) {
         let account = &self.accounts[port as usize * self.lanes + usize::from(lane)];
         (self.profiles[usize::from(account.profile)].headroom(), account.in_headroom())
-    }
-
-    fn recharge(&mut self, port: u32, lane: u8) {
-        let account = &mut self.accounts[port as usize * self.lanes + usize::from(lane)];
-        let memory = &mut self.memories[account.memory as usize];
-        account.recharge(memory, &self.profiles[usize::from(account.profile)]);
     }
 
     fn enter_loop(&mut self, port: u32, lane: u8) {

@@ -576,24 +576,72 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
         core.causes.leaves(account, core.plan.topology.ports[egress as usize].index);
     }
     let charge = core.in_cells(size);
-    let (ingress, lane) = (account / core.lanes as u32, (account % core.lanes as u32) as u8);
-    let shares = core.loops > 0 && flow_control.shares_first(ingress, egress, lane);
+    if core.loops > 0 || !core.lent.is_empty() {
+        return release_in_loop(core, flow_control, account, egress, charge);
+    }
+    give_back(core, flow_control, account, charge);
+}
+
+/// Gives back `bytes` of what an account was charged.
+#[inline(always)]
+fn give_back(core: &mut Core, flow_control: &mut FlowControl, account: u32, bytes: u64) {
     let a = &mut core.accounts[account as usize];
     let profile = &core.profiles[usize::from(a.profile)];
     let memory = &mut core.memories[a.memory as usize];
-    let crossing = match shares {
-        true => a.release_shared_first(charge, memory, profile),
-        false => a.release(charge, memory, profile),
-    };
-    if let Some(whole) = around(&mut core.memories, core.plan, a, egress) {
-        whole.let_go(charge);
+    let crossing = a.release(bytes, memory, profile);
+    let port = account / core.lanes as u32;
+    if let Some(whole) = around(&mut core.memories, core.plan, a, port) {
+        whole.let_go(bytes);
     }
     if let Some(crossing) = crossing {
         crossed(core, flow_control, account, crossing);
     }
-    if core.loops > 0 {
-        flow_control.freed(core, ingress, egress, lane);
+}
+
+/// The same while loops are being dissolved: what leaves a loop's queue makes room in the headroom
+/// of the account in the loop, whosever packet it was. Where that takes another's charge, it gives
+/// it back with packets of its own, once it has nothing in headroom.
+#[cold]
+fn release_in_loop(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, bytes: u64) {
+    let lanes = core.lanes as u32;
+    let (ingress, lane) = (account / lanes, (account % lanes) as u8);
+    let mut rest = bytes;
+    if let Some(port) = flow_control.exchanges(ingress, egress, lane) {
+        let in_loop = port * lanes + u32::from(lane);
+        let own = &mut core.accounts[account as usize];
+        let memory = &mut core.memories[own.memory as usize];
+        let shared = own.release_shared(rest, memory, &core.profiles[usize::from(own.profile)]);
+        let other = &mut core.accounts[in_loop as usize];
+        other.recharge(shared, memory, &core.profiles[usize::from(other.profile)]);
+        rest -= shared;
+        let lent = other.borrow(rest, memory);
+        if lent > 0 {
+            core.lent.entry(in_loop).or_default().push_back((account, lent));
+        }
+        rest -= lent;
+    } else if core.lent.contains_key(&account) {
+        // Its own headroom first: that is what upstream waits for.
+        let own = rest.min(core.accounts[account as usize].in_headroom());
+        give_back(core, flow_control, account, own);
+        rest -= own;
+        while rest > 0
+            && let Some(debts) = core.lent.get_mut(&account)
+        {
+            let (lender, owed) = &mut debts[0];
+            let (lender, paid) = (*lender, rest.min(*owed));
+            *owed -= paid;
+            if *owed == 0 {
+                debts.pop_front();
+            }
+            if debts.is_empty() {
+                core.lent.remove(&account);
+            }
+            give_back(core, flow_control, lender, paid);
+            rest -= paid;
+        }
     }
+    give_back(core, flow_control, account, rest);
+    flow_control.freed(core, ingress, egress, lane);
 }
 
 /// An account crossed a threshold. Over a link that is down nobody is told.

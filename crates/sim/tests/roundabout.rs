@@ -13,6 +13,9 @@ use xoff_sim::outcome::{Held, Stop};
 /// The same plan under Roundabout.
 fn roundabout(mut plan: Plan) -> Plan {
     let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("PFC") };
+    // One packet of headroom more than PFC needs (section IV-B).
+    let spare = u64::from(plan.packet.largest());
+    plan.accounts.iter_mut().filter_map(|a| a.headroom.as_mut()).for_each(|h| h.total += spare);
     let numbers = plan.topology.ports.iter().map(|p| p.index).collect();
     plan.flow_control = FlowControlParams::Roundabout(RoundaboutParams {
         pfc,
@@ -108,5 +111,35 @@ proptest! {
         prop_assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped, f.retransmitted) == (0, 0, 0)));
         let given_up = outcome.attempts.iter().filter(|a| a.step == Step::GivenUp).count();
         prop_assert_eq!(given_up, 0);
+    }
+}
+
+#[test]
+fn try_it() {
+    let mut shown = 0;
+    for case in 0..2000u64 {
+        let n = 3 + (case % 4) as usize;
+        let reach = 2 + (case / 4) as usize % (n - 2);
+        let starts = (0..n as u64).map(|i| (case * 7919 + i * 104729) % 3000).collect();
+        let ring = Ring { switches: n, reach, starts, xoff: 10 + case % 50, seed: case };
+        let plan = roundabout(ring.plan());
+        let outcome = xoff_sim::run(&plan, &mut |_| true);
+        let lost: u64 = outcome.drops.iter().map(|d| d.packets).sum();
+        let ooo: u64 = outcome.flows.iter().map(|f| f.out_of_order).sum();
+        let gave = outcome.attempts.iter().filter(|a| a.step == Step::GivenUp).count();
+        if lost + ooo > 0 || outcome.stop != Stop::AllDone || gave > 0 || outcome.deadlock.is_some() {
+            shown += 1;
+            if shown > 12 {
+                break;
+            }
+            eprintln!(
+                "X {case} {ring:?} lost {lost} at {:?} ooo {ooo} gave {gave} stop {:?} deadlock {:?} det {} att {}",
+                outcome.drops.first().map(|d| (d.ingress, d.reason, d.first)),
+                outcome.stop,
+                outcome.deadlock.as_ref().map(|d| (d.closed, d.seen)),
+                outcome.detections.len(),
+                outcome.attempts.len()
+            );
+        }
     }
 }

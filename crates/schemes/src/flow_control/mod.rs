@@ -477,13 +477,10 @@ pub trait Device {
     fn is_over(&self, port: u32, lane: u8) -> bool;
     /// Bytes of headroom of that account, and how many of them are used.
     fn headroom(&self, port: u32, lane: u8) -> (u64, u64);
-    /// Moves what that account holds in headroom to its main part, as far as its threshold lets
-    /// it.
-    fn recharge(&mut self, port: u32, lane: u8);
     /// `lane` of `port` is part of a loop that is being dissolved: no pause stands there any more;
     /// what is forwarded goes as [`Device::gate`] says, which begins closed, and the host's own
     /// queue pairs do not. While a device has such a queue, [`FlowControl::passes`],
-    /// [`FlowControl::stored`], [`FlowControl::shares_first`] and [`FlowControl::freed`] are asked
+    /// [`FlowControl::stored`], [`FlowControl::exchanges`] and [`FlowControl::freed`] are asked
     /// and told of all of its packets, and [`FlowControl::may_leave`] and
     /// [`FlowControl::barrier_leaves`] of what comes first in its queues.
     fn enter_loop(&mut self, port: u32, lane: u8);
@@ -624,16 +621,16 @@ impl FlowControl {
         }
     }
 
-    /// Ingress half: whether a packet that leaves `egress` gives back what its account (`ingress`,
-    /// `lane`) has of the shared pool, before its headroom.
-    pub fn shares_first(&self, ingress: u32, egress: u32, lane: u8) -> bool {
+    /// Ingress half: whose headroom a packet of the account (`ingress`, `lane`) makes room in when
+    /// it leaves `egress`, rather than in its own.
+    pub fn exchanges(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
         match self {
-            Self::Roundabout(roundabout) => roundabout.shares_first(ingress, egress, lane),
-            _ => false,
+            Self::Roundabout(roundabout) => roundabout.exchanges(ingress, egress, lane),
+            _ => None,
         }
     }
 
-    /// Ingress half: it has given it back.
+    /// Ingress half: a packet of the account (`ingress`, `lane`) has left `egress`.
     pub fn freed(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
         if let Self::Roundabout(roundabout) = self {
             roundabout.freed(device, ingress, egress, lane);
@@ -954,9 +951,6 @@ mod notes {
         }
         fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
             (0, 0)
-        }
-        fn recharge(&mut self, port: u32, lane: u8) {
-            self.log.push(format!("recharge {port}/{lane}"));
         }
         fn enter_loop(&mut self, port: u32, lane: u8) {
             self.log.push(format!("enter {port}/{lane}"));

@@ -171,9 +171,6 @@ impl Device for Net {
     fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
         unreachable!()
     }
-    fn recharge(&mut self, _: u32, _: u8) {
-        unreachable!()
-    }
     fn enter_loop(&mut self, _: u32, _: u8) {
         unreachable!()
     }

@@ -13,7 +13,7 @@
 //!      and drops the front one
 //! every switch that has its seat:
 //!   6  grants upstream what is free of its headroom, less what it has granted and not yet got;
-//!      the same later, as soon as that is a largest packet
+//!      the same later, as soon as that is a largest packet, or makes one of what upstream has
 //!   with the first grant from downstream its barrier (7) goes ahead of all that waits at e; behind
 //!      it data, while the credit left is a largest packet at least
 //!   a packet from the loop whose way leaves it here leaves, unless that queue is paused, or one of
@@ -30,6 +30,17 @@
 //!
 //! - `roundabout.credit-accounting`: grants are increments; what is granted and has not come is
 //!   counted. `roundabout.redundant-headroom`: all that is free of the headroom is granted.
+//! - `roundabout.false-full-audit`: when a packet that came from elsewhere leaves the loop's queue,
+//!   the ingress queue in the loop gains as many bytes of headroom. What the packet gives back of
+//!   the shared pool that queue takes at once for what it has in headroom, whatever its threshold,
+//!   so that nobody else can take it first. (The paper has it ask for more by its dynamic threshold,
+//!   which with static thresholds is nothing.) Where the packet's own ingress queue has headroom
+//!   alone, the two exchange: its bytes stay charged, to be given back by packets that leave the
+//!   ingress queue in the loop once that has nothing in headroom. It stays paused so long.
+//! - *Progress.* So each packet that leaves a loop's queue makes room for as many bytes in front of
+//!   it, and the room on all links of the loop together, granted or free, is never less than at the
+//!   beginning. With a largest packet on each there is always a link with a largest packet of room:
+//!   someone can send. A grant is due, too, when it brings what upstream has to a largest packet.
 //! - `roundabout.announcement-effect`: while a switch has its seat, packets from other ingress
 //!   ports wait beside the loop's queue.
 //! - `roundabout.nodeid-list`: C inserts itself before opcode 4 and before opcode 5.
@@ -95,6 +106,8 @@ pub struct Seat {
     pub lane: u8,
     /// Bytes that may be sent.
     credit: u64,
+    /// Upstream has a seat, too, and can be granted something.
+    grants: bool,
     /// Bytes granted that have not come.
     outstanding: u64,
     /// Which round it is in; 0 until its first barrier.
@@ -210,7 +223,8 @@ impl Roundabout {
             let mine = |&port: &u32| self.registers[self.at(port, lane)].init.get() == Some(t);
             let Some(ingress) = Self::causes(device, egress, lane).into_iter().find(mine) else { return };
             let mut nodes = frame.nodes;
-            if self.taken(ingress, egress, lane) || !nodes.push_front(own) {
+            let stands = self.told[self.at(egress, lane)].is_some();
+            if !stands || self.taken(ingress, egress, lane) || !nodes.push_front(own) {
                 return;
             }
             self.sits(device, t, ingress, egress, lane);
@@ -244,6 +258,7 @@ impl Roundabout {
             // Around: everyone has a seat.
             if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].attempt == t) {
                 self.step(device, t, Step::Seated);
+                self.seats[at].grants = true;
                 self.grants(device, at);
             }
             return;
@@ -273,12 +288,14 @@ impl Roundabout {
             egress,
             lane,
             credit: 0,
+            // Who leads sits first, and the switch upstream of it last.
+            grants: attempt.sid != device.device_of(egress),
             outstanding: 0,
             round: 0,
             back: false,
             behind: false,
             missed: Vec::new(),
-            paused: Some(self.pfc.quanta()),
+            paused: self.told[self.at(egress, lane)].is_some().then(|| self.pfc.quanta()),
         });
         self.pfc.forgets_pause(device, egress, lane);
         device.enter_loop(egress, lane);
@@ -297,7 +314,11 @@ impl Roundabout {
         let seat = &self.seats[at];
         let (total, used) = device.headroom(seat.ingress, seat.lane);
         let free = total.saturating_sub(used).saturating_sub(seat.outstanding).min(u64::from(u32::MAX));
-        if free >= u64::from(self.params.largest) {
+        let largest = u64::from(self.params.largest);
+        if !seat.grants {
+            return;
+        }
+        if free >= largest || (seat.outstanding < largest && seat.outstanding + free >= largest) {
             let seat = seat.clone();
             self.seats[at].outstanding += free;
             self.tell(device, seat.ingress, &seat, Opcode::Credit, free as u32);
@@ -522,10 +543,11 @@ impl Roundabout {
         }
     }
 
-    /// Whether a packet of the account (`ingress`, `lane`) that leaves `egress` gives back room of
-    /// the shared pool first: in a loop, where it came from elsewhere (section IV-C).
-    pub(in crate::flow_control) fn shares_first(&self, ingress: u32, egress: u32, lane: u8) -> bool {
-        self.params.audit && self.seat_out(egress, lane).is_some_and(|at| self.seats[at].ingress != ingress)
+    /// The ingress port of the loop to which `egress` belongs, if what came through `ingress` came
+    /// from elsewhere (section IV-C).
+    pub(in crate::flow_control) fn exchanges(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
+        let of = self.seats[self.seat_out(egress, lane)?].ingress;
+        (self.params.audit && of != ingress).then_some(of)
     }
 
     /// A packet left the account (`ingress`, `lane`) by `egress`: there may be more to grant.
@@ -536,11 +558,7 @@ impl Roundabout {
         egress: u32,
         lane: u8,
     ) {
-        if self.params.audit
-            && let Some(at) = self.seat_out(egress, lane)
-        {
-            let of = self.seats[at].ingress;
-            device.recharge(of, lane);
+        if let Some(at) = self.seat_out(egress, lane) {
             self.grants(device, at);
         }
         if let Some(at) = self.seat_in(ingress, lane) {

@@ -13,6 +13,10 @@
 //! - What arrives at an egress port is told to its *causal* ingress queues: those with a packet
 //!   in the egress queue that the frame speaks of (`roundabout.causal-bitmap`). So a probe is
 //!   multicast where several ingress queues wait for one egress queue.
+//! - That a triplet holds no longer (a RESUME, an INVALID) is told to *all* ingress queues of the
+//!   device: one that was causal when the probe came, and whose packets have left since, still has
+//!   it in T_curr. Told to causal queues alone, it would say it when it pauses again, and with the
+//!   smallest number a triplet that nobody takes back hides every later deadlock.
 //! - An egress queue remembers what it was told last, for ingress queues which begin to pause,
 //!   or whose first packet joins it, while it is paused.
 //! - A pause that runs out, or whose link fails, ends as by a RESUME with the triplet it had.
@@ -147,10 +151,14 @@ impl Roundabout {
 
     /// The ingress ports that have packets in the egress queue.
     fn causes<D: Device>(device: &D, egress: u32, lane: u8) -> Vec<u32> {
-        (0..)
-            .map_while(|i| device.port_of(egress, i))
-            .filter(|&port| device.waits(port, egress, lane))
-            .collect()
+        let mut ports = Self::ports(device, egress);
+        ports.retain(|&port| device.waits(port, egress, lane));
+        ports
+    }
+
+    /// The ports of the device of `port`.
+    fn ports<D: Device>(device: &D, port: u32) -> Vec<u32> {
+        (0..).map_while(|i| device.port_of(port, i)).collect()
     }
 
     /// Tells the neighbour upstream of an ingress queue.
@@ -230,11 +238,11 @@ impl Roundabout {
                     self.told[at] = None;
                 }
                 let lanes = self.priorities.len();
-                for cause in Self::causes(device, port, lane) {
-                    let of = self.at(cause, lane);
-                    let below = Self::below(&self.told, lanes, device, cause, lane);
-                    let heard = self.registers[of].peer_invalidated(t, below, &Printed::default());
-                    self.heard(device, cause, lane, heard);
+                for of in Self::ports(device, port) {
+                    let at = self.at(of, lane);
+                    let below = Self::below(&self.told, lanes, device, of, lane);
+                    let heard = self.registers[at].peer_invalidated(t, below, &Printed::default());
+                    self.heard(device, of, lane, heard);
                 }
             }
             (Opcode::Barrier, _) => self.barrier(device, port, frame),
@@ -258,15 +266,15 @@ impl Roundabout {
         self.heard(device, port, lane, heard);
     }
 
-    /// PeerGetResume at the causal ingress queues of the egress queue, which goes again.
+    /// PeerGetResume at the ingress queues: the egress queue goes again.
     fn resumed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
         let (at, lanes) = (self.at(port, lane), self.priorities.len());
         self.told[at] = None;
-        for cause in Self::causes(device, port, lane) {
-            let of = self.at(cause, lane);
-            let below = Self::below(&self.told, lanes, device, cause, lane);
-            let heard = self.registers[of].peer_resumed(t, below, &Printed::default());
-            self.heard(device, cause, lane, heard);
+        for of in Self::ports(device, port) {
+            let at = self.at(of, lane);
+            let below = Self::below(&self.told, lanes, device, of, lane);
+            let heard = self.registers[at].peer_resumed(t, below, &Printed::default());
+            self.heard(device, of, lane, heard);
         }
     }
 
