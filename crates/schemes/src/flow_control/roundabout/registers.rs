@@ -251,7 +251,7 @@ mod tests {
     const FIGURE: Printed = Printed { below: true, ..AS_READ };
 
     fn t(sid: u32, rand: u32) -> Triplet {
-        Triplet { sid, qid: 1, rand }
+        Triplet { sid, qid: 1, rand, hops: 0 }
     }
 
     /// A loop of four switches: what each one's queue says goes to the queue of the one before.
