@@ -167,17 +167,19 @@ impl Roundabout {
     /// Tells the neighbour upstream of an ingress queue.
     fn say(&mut self, device: &mut impl Device, port: u32, lane: u8, word: Word) {
         let (quanta, opcode, triplet) = match word {
-            Word::Pause(t) => (Some(self.pfc.closes(device, port, lane)), Opcode::Probe, t),
-            Word::Resume(t) => {
-                self.pfc.opens(device, port, lane);
-                (Some(0), Opcode::Invalid, t)
-            }
+            Word::Pause(t) => (Some(self.pfc.quanta()), Opcode::Probe, t),
+            Word::Resume(t) => (Some(0), Opcode::Invalid, t),
             Word::Invalid(t) => (None, Opcode::Invalid, t),
         };
         let priority = self.priorities[usize::from(lane)];
         let triplet = Triplet { hops: triplet.hops.saturating_add(1), ..triplet };
         let frame = RoundaboutFrame { priority, quanta, opcode, triplet, nodes: Nodes::default() };
         device.send_control(port, ControlFrame::Roundabout(frame));
+        match word {
+            Word::Pause(_) => self.pfc.closes(device, port, lane),
+            Word::Resume(_) => self.pfc.opens(device, port, lane),
+            Word::Invalid(_) => {}
+        }
     }
 
     fn heard(&mut self, device: &mut impl Device, port: u32, lane: u8, heard: Heard) {
