@@ -85,6 +85,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::Pfc(_) => "pfc",
         FlowControlParams::Tagger(_) => "tagger",
         FlowControlParams::Swing(_) => "swing",
+        FlowControlParams::Watchdog(_) => "pfc-watchdog",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",
         FlowControlParams::Bifrost(p) if p.tokens.is_some() => "bifrostx",

@@ -96,6 +96,18 @@ impl Packet {
         self.upstream = self.upstream & !COUNTED | if counted { COUNTED } else { 0 };
     }
 
+    /// It leaves for `port`, whose device has not agreed to it. Where queues are per lane,
+    /// and the bits of [`Packet::upstream`] free.
+    pub fn set_against(&mut self, port: u32) {
+        self.upstream = COUNTED | port as u16;
+    }
+
+    /// Whether it has come to `port` in this way: what is written of another port of its
+    /// route differs, in all but absurd networks.
+    pub fn against(&self, port: u32) -> bool {
+        self.upstream == COUNTED | port as u16
+    }
+
     /// [`Packet::ahead`] as a number.
     pub fn sacked(&self) -> u32 {
         self.number + self.told()

@@ -113,6 +113,9 @@ impl Device for Net {
     fn resume(&mut self, _: u32, _: u8) {
         unreachable!()
     }
+    fn set_mode(&mut self, _: u32, _: u8, _: Mode) {
+        unreachable!()
+    }
     fn pause_queue(&mut self, _: u32, _: u8, _: Target) {
         unreachable!()
     }
