@@ -152,13 +152,6 @@ impl Pfc {
         (port * self.priorities.len() as u32 + u32::from(lane)) * self.roles() + role as u32
     }
 
-    /// The port and lane whose pause runs out as `timer` goes off, if it is such a timer.
-    pub(super) fn expires(&self, timer: u32) -> Option<(u32, u8)> {
-        let (place, role) = (timer / self.roles(), timer % self.roles());
-        let lanes = self.priorities.len() as u32;
-        (role == Role::Expiry as u32).then_some((place / lanes, (place % lanes) as u8))
-    }
-
     fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
         let frame = PfcFrame::single(self.priorities[usize::from(lane)], self.params.quanta);
         device.send_control(port, ControlFrame::Pfc(frame));

@@ -33,12 +33,13 @@
 //! its pause began, rounded up to whole polls, and is over between
 //! `restoration` and `restoration + poll` after the last PAUSE.
 //!
-//! *Readings.* What comes in by the port that is in a storm is not dropped, only what would
+//! *Readings.* A pause that stands at a poll counts as if it had just come: with times as
+//! short as its frames are apart a storm would end under it. What comes in by the port that is in a storm is not dropped, only what would
 //! leave by it: SONiC once dropped the former as well and gave it up (sonic-swss, pull
 //! request 2304). Frames that resume do not count as PAUSE frames. A poll is armed only
 //! while the queue is paused or in a storm: the others would see nothing.
 
-use super::pfc::{Pfc, PfcParams};
+use super::pfc::{Pfc, PfcParams, pause_time};
 use super::{Crossing, Device, Mode};
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
@@ -97,8 +98,8 @@ pub struct Storm {
 struct Watch {
     /// A poll is to come.
     armed: bool,
-    /// A frame of the neighbour has stopped the queue.
-    paused: bool,
+    /// When the pause that the neighbour has last asked for runs out; 0 if it has resumed.
+    until: Time,
     /// A PAUSE has come since the last poll.
     heard: bool,
     /// The first of the polls that have found it paused without a break, with something to
@@ -172,25 +173,21 @@ impl Watchdog {
         for (priority, quanta) in frame.entries() {
             let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
             let at = self.at(port, lane as u8);
-            if quanta == 0 {
-                self.ended(at);
-                continue;
+            let watch = &mut self.watches[at];
+            // A break, unless the last one runs out just now.
+            if quanta == 0 || watch.until < device.now() {
+                (watch.until, watch.since) = (0, None);
             }
-            self.watches[at].heard = true;
-            if self.watches[at].storm.is_some() && self.params.action == Action::Forward {
-                obeyed.enabled &= !(1 << priority);
-                continue;
+            if quanta > 0 {
+                watch.heard = true;
+                watch.until = device.now() + pause_time(quanta, device.rate(port));
+                if watch.storm.is_some() && self.params.action == Action::Forward {
+                    obeyed.enabled &= !(1 << priority);
+                }
+                self.await_poll(device, port, lane as u8);
             }
-            self.watches[at].paused = true;
-            self.await_poll(device, port, lane as u8);
         }
         self.pfc.received(device, port, &obeyed);
-    }
-
-    /// The pause of a port and lane has ended.
-    fn ended(&mut self, at: usize) {
-        self.watches[at].paused = false;
-        self.watches[at].since = None;
     }
 
     pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
@@ -199,12 +196,7 @@ impl Watchdog {
                 let lanes = self.priorities.len();
                 self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
             }
-            None => {
-                if let Some((port, lane)) = self.pfc.expires(timer) {
-                    self.ended(self.at(port, lane));
-                }
-                self.pfc.timer(device, timer);
-            }
+            None => self.pfc.timer(device, timer),
         }
     }
 
@@ -214,8 +206,9 @@ impl Watchdog {
         let waits = device.backlog(port, lane) > 0;
         let watch = &mut self.watches[at];
         watch.armed = false;
-        let heard = std::mem::take(&mut watch.heard);
-        watch.since = watch.since.or(Some(now)).filter(|_| watch.paused && waits);
+        let paused = watch.until > now;
+        let heard = std::mem::take(&mut watch.heard) || paused;
+        watch.since = watch.since.or(Some(now)).filter(|_| paused && waits);
         match watch.storm {
             None => {
                 if watch.since.is_some_and(|since| now - since >= self.params.detection) {
@@ -235,7 +228,7 @@ impl Watchdog {
                 }
             }
         }
-        if self.watches[at].paused || self.watches[at].storm.is_some() {
+        if paused || self.watches[at].storm.is_some() {
             self.await_poll(device, port, lane);
         }
     }
@@ -250,7 +243,6 @@ impl Watchdog {
             Action::Forward => {
                 device.set_mode(port, lane, Mode::Forward);
                 // As if the neighbour had let it go.
-                self.ended(at);
                 let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
                 self.pfc.received(device, port, &frame);
             }
@@ -295,13 +287,14 @@ mod tests {
     use super::super::pfc::Relay;
     use super::*;
 
-    const MS: Time = 1_000_000_000;
+    /// Well below what the longest pause lasts, 335 us.
+    const US: Time = 1_000_000;
 
-    /// Port 1, lane 0 of two; polls at 3 ms, 13 ms and on. A storm after 20 ms, over after 30.
+    /// Port 1, lane 0 of two; polls at 3 us, 13 us and on. A storm after 20 us, over after 30.
     fn watchdog(action: Action) -> Watchdog {
         let pfc = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Accounts };
-        let (detection, restoration, poll) = (20 * MS, 30 * MS, 10 * MS);
-        let first = vec![None, Some(3 * MS)];
+        let (detection, restoration, poll) = (20 * US, 30 * US, 10 * US);
+        let first = vec![None, Some(3 * US)];
         Watchdog::new(&WatchdogParams { pfc, action, detection, restoration, poll, first }, 2, &[3, 5])
     }
 
@@ -309,12 +302,9 @@ mod tests {
         Notes { backlog: 1, ..Notes::default() }
     }
 
-    /// Quanta that last longer than any test.
-    const FOR_EVER: u16 = u16::MAX;
-
-    /// What was asked of the device by `act` at `ms`, but for the timers of PFC.
-    fn at(w: &mut Watchdog, d: &mut Notes, ms: Time, act: impl Fn(&mut Watchdog, &mut Notes)) -> Vec<String> {
-        d.now = ms * MS;
+    /// What was asked of the device by `act` at `us`, but for the timers of PFC.
+    fn at(w: &mut Watchdog, d: &mut Notes, us: Time, act: impl Fn(&mut Watchdog, &mut Notes)) -> Vec<String> {
+        d.now = us * US;
         act(w, d);
         let own = |line: &String| {
             let timer = line.split(' ').nth(1).and_then(|t| t.parse().ok());
@@ -325,7 +315,7 @@ mod tests {
     }
 
     fn pause(w: &mut Watchdog, d: &mut Notes) {
-        w.received(d, 1, &PfcFrame::single(3, FOR_EVER));
+        w.received(d, 1, &PfcFrame::single(3, u16::MAX));
     }
 
     fn resume(w: &mut Watchdog, d: &mut Notes) {
@@ -338,11 +328,11 @@ mod tests {
     }
 
     /// The next poll of port 1, lane 0: eight timers of PFC, and two of port 0.
-    fn next(ms: Time) -> String {
-        format!("arm 10 {}", ms * MS)
+    fn next(us: Time) -> String {
+        format!("arm 10 {}", us * US)
     }
 
-    /// Into a storm, which the polls at 13, 23 and 33 ms make of a pause at 5 ms.
+    /// Into a storm, which the polls at 13, 23 and 33 us make of a pause at 5 us.
     fn stormy(action: Action) -> (Watchdog, Notes, Vec<String>) {
         let (mut w, mut d) = (watchdog(action), device());
         assert_eq!(at(&mut w, &mut d, 5, pause), [next(13), "pause 1/0".into()]);
@@ -353,7 +343,7 @@ mod tests {
         assert_eq!(at(&mut w, &mut d, 23, poll), [next(33)]);
         assert_eq!(w.storms(), []);
         let done = at(&mut w, &mut d, 33, poll);
-        assert_eq!(w.storms(), [Storm { port: 1, lane: 0, from: 33 * MS, until: None }]);
+        assert_eq!(w.storms(), [Storm { port: 1, lane: 0, from: 33 * US, until: None }]);
         (w, d, done)
     }
 
@@ -368,16 +358,16 @@ mod tests {
         assert_eq!(at(&mut w, &mut d, 45, resume), ["resume 1/0"]);
         // The queue is empty now, which does not matter.
         d.backlog = 0;
-        for ms in [53, 63, 73] {
-            assert_eq!(at(&mut w, &mut d, ms, poll), [next(ms + 10)]);
+        for us in [53, 63, 73] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
         assert_eq!(at(&mut w, &mut d, 83, poll), ["1/0 Obey"]);
-        assert_eq!(w.storms()[0].until, Some(83 * MS));
+        assert_eq!(w.storms()[0].until, Some(83 * US));
         // The next one takes as long as the first.
         d.backlog = 1;
         assert_eq!(at(&mut w, &mut d, 84, pause), [next(93), "pause 1/0".into()]);
-        for ms in [93, 103] {
-            assert_eq!(at(&mut w, &mut d, ms, poll), [next(ms + 10)]);
+        for us in [93, 103] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
         assert_eq!(at(&mut w, &mut d, 113, poll).len(), 2);
         assert_eq!(w.storms().len(), 2);
@@ -390,16 +380,21 @@ mod tests {
         assert_eq!(at(&mut w, &mut d, 42, pause), [""; 0]);
         // The other priority of the same frame is.
         let both = |w: &mut Watchdog, d: &mut Notes| {
-            let mut frame = PfcFrame::single(3, FOR_EVER);
-            (frame.enabled, frame.quanta[5]) = (frame.enabled | 1 << 5, FOR_EVER);
+            let mut frame = PfcFrame::single(3, u16::MAX);
+            (frame.enabled, frame.quanta[5]) = (frame.enabled | 1 << 5, u16::MAX);
             w.received(d, 1, &frame);
         };
-        assert_eq!(at(&mut w, &mut d, 42, both), [format!("arm 11 {}", 43 * MS), "pause 1/1".into()]);
-        for ms in [43, 53, 63] {
-            assert_eq!(at(&mut w, &mut d, ms, poll), [next(ms + 10)]);
+        assert_eq!(at(&mut w, &mut d, 42, both), [format!("arm 11 {}", 43 * US), "pause 1/1".into()]);
+        // While the pause stands, which is not obeyed, and 30 us longer.
+        for us in [43, 53, 63, 73] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
-        assert_eq!(at(&mut w, &mut d, 73, poll), ["1/0 Obey"]);
-        assert_eq!(at(&mut w, &mut d, 74, pause), [next(83), "pause 1/0".into()]);
+        assert_eq!(at(&mut w, &mut d, 79, resume), ["resume 1/0"]);
+        for us in [83, 93] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
+        }
+        assert_eq!(at(&mut w, &mut d, 103, poll), ["1/0 Obey"]);
+        assert_eq!(at(&mut w, &mut d, 104, pause), [next(113), "pause 1/0".into()]);
     }
 
     #[test]
@@ -407,15 +402,15 @@ mod tests {
         let (mut w, mut d, done) = stormy(Action::Alert);
         assert_eq!(done, [next(43)]);
         // Refreshes or none, the pause stands.
-        for ms in [43, 53, 63, 73] {
-            assert_eq!(at(&mut w, &mut d, ms, poll), [next(ms + 10)]);
+        for us in [43, 53, 63, 73] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
         assert_eq!(w.storms()[0].until, None);
         // One that ends between two polls has ended, though another one stands.
         at(&mut w, &mut d, 75, resume);
         at(&mut w, &mut d, 76, pause);
         assert_eq!(at(&mut w, &mut d, 83, poll), [next(93)]);
-        assert_eq!((w.storms().len(), w.storms()[0].until), (1, Some(83 * MS)));
+        assert_eq!((w.storms().len(), w.storms()[0].until), (1, Some(83 * US)));
     }
 
     #[test]
@@ -424,31 +419,32 @@ mod tests {
         at(&mut w, &mut d, 5, pause);
         at(&mut w, &mut d, 13, poll);
         at(&mut w, &mut d, 23, poll);
-        // A break: by a resume, then by a pause that runs out.
+        // A break: by a resume, then by a pause that runs out, after 2000 * 5.12 ns.
         at(&mut w, &mut d, 24, resume);
-        at(&mut w, &mut d, 25, pause);
+        at(&mut w, &mut d, 25, |w, d| w.received(d, 1, &PfcFrame::single(3, 2_000)));
         assert_eq!(at(&mut w, &mut d, 33, poll), [next(43)]);
-        let expiry = 5; // the fourth pair of PFC's
-        at(&mut w, &mut d, 34, |w, d| w.timer(d, expiry));
+        at(&mut w, &mut d, 36, pause);
+        assert_eq!(at(&mut w, &mut d, 43, poll), [next(53)]);
+        at(&mut w, &mut d, 44, |w, d| w.received(d, 1, &PfcFrame::single(3, 1)));
         // Nobody polls what is not paused.
-        assert_eq!(at(&mut w, &mut d, 43, poll), [""; 0]);
+        assert_eq!(at(&mut w, &mut d, 53, poll), [""; 0]);
         // An empty queue for one poll begins anew.
-        at(&mut w, &mut d, 44, pause);
-        at(&mut w, &mut d, 53, poll);
-        d.backlog = 0;
+        assert_eq!(at(&mut w, &mut d, 54, pause)[0], next(63));
         at(&mut w, &mut d, 63, poll);
-        d.backlog = 1;
+        d.backlog = 0;
         at(&mut w, &mut d, 73, poll);
+        d.backlog = 1;
         at(&mut w, &mut d, 83, poll);
-        assert_eq!(w.storms(), []);
         at(&mut w, &mut d, 93, poll);
+        assert_eq!(w.storms(), []);
+        at(&mut w, &mut d, 103, poll);
         assert_eq!(w.storms().len(), 1);
     }
 
     #[test]
     fn nobody_watches_where_no_poll_is_set() {
         let (mut w, mut d) = (watchdog(Action::Drop), device());
-        let pause = |w: &mut Watchdog, d: &mut Notes| w.received(d, 0, &PfcFrame::single(3, FOR_EVER));
+        let pause = |w: &mut Watchdog, d: &mut Notes| w.received(d, 0, &PfcFrame::single(3, u16::MAX));
         assert_eq!(at(&mut w, &mut d, 5, pause), ["pause 0/0"]);
     }
 
@@ -457,7 +453,7 @@ mod tests {
         let (mut w, mut d, _) = stormy(Action::Drop);
         let fails = |w: &mut Watchdog, d: &mut Notes| w.link_failed(d, 1, 0);
         assert_eq!(at(&mut w, &mut d, 40, fails), ["1/0 Obey", "cancel 10", "resume 1/0"]);
-        assert_eq!(w.storms()[0].until, Some(40 * MS));
+        assert_eq!(w.storms()[0].until, Some(40 * US));
         assert_eq!(w.watches, [Watch::default(); 4]);
     }
 }

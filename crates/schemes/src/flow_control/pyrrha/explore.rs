@@ -14,7 +14,7 @@
 
 use super::port::State;
 use super::*;
-use crate::flow_control::{ControlFrame, Onward};
+use crate::flow_control::{ControlFrame, Mode, Onward};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use xoff_wire::queue_pause::Target;
