@@ -302,13 +302,13 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         }
         FlowControlParams::Watchdog(p) => {
             let action = match p.action {
-                Action::Drop => "drops what a queue holds and gets",
-                Action::Forward => "lets a queue send",
-                Action::Alert => "tells of a queue",
+                Action::Drop => "drops what it holds and gets",
+                Action::Forward => "sends all the same",
+                Action::Alert => "is told of",
             };
             let watched = p.first.iter().flatten().count();
             format!(
-                "pfc-watchdog ({action} that was paused for {}, until {} without a pause frame; {watched} ports \
+                "pfc-watchdog (a queue paused for {} {action}, until {} without a pause frame; {watched} ports \
                  watched, every {}; {} quanta, response time {})",
                 Span(p.detection),
                 Span(p.restoration),
