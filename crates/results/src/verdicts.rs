@@ -70,10 +70,7 @@ pub fn verdicts(
         (state, format!("{lost} lost{why} ({activity})"))
     } else if watched > 0 {
         let lost = human::counted(watched, "packet");
-        (
-            State::NotPromised,
-            format!("{lost} lost by what the watchdog did, no other lossless one ({activity})"),
-        )
+        (State::NotPromised, format!("{lost} lost by the watchdog, no other in a lossless priority"))
     } else {
         (State::Held, format!("no lossless packet lost ({activity})"))
     };

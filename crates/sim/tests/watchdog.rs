@@ -119,7 +119,7 @@ fn hosts_that_relay_watch_and_plain_ones_do_not() {
          {{a=\"A\", b=\"S0\", rate=\"100Gbps\", delay=\"100ns\"}}, {{a=\"S0\", b=\"R\", rate=\"100Gbps\", delay=\"100ns\"}},\n\
          {{a=\"R\", b=\"S1\", rate=\"100Gbps\", delay=\"100ns\"}}, {{a=\"S1\", b=\"X\", rate=\"100Gbps\", delay=\"100ns\"}}]\n\
          [host]\nbuffer = \"1MB\"\n[flow_control]\n{WATCHED}\n\
-         [[slow_receiver]]\nhost = \"X\"\nstall_from = \"0us\"\n[run]\nduration = \"50ms\"\n\
+         [[slow_receiver]]\nhost = \"X\"\nstall_from = \"0us\"\nstall_until = \"1s\"\n[run]\nduration = \"50ms\"\n\
          [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"X\"\nsize = \"5MB\"\n"
     );
     let plan = plan_with(&text, &[("flow_control.action", "alert")]);
