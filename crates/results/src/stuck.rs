@@ -73,7 +73,8 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
     }
     let behind = deadlock.stuck.len().saturating_sub(deadlock.cycle.len());
     if behind > 0 {
-        note.details.push(format!("{} behind the cycle can never drain either", ingresses(behind)));
+        let can = if deadlock.ended.is_some() { "could not" } else { "can never" };
+        note.details.push(format!("{} behind the cycle {can} drain either", ingresses(behind)));
     }
     note.details.extend(collapse(outcome, deadlock));
     note.help(

@@ -107,6 +107,8 @@ fn a_storm_lasts_until_no_pause_has_come_for_a_while() {
     assert!((70 * MS - MS..77 * MS + MS).contains(&until), "{until}");
     assert!(outcome.storms.iter().all(|s| !name(s.port).starts_with('H')));
     assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Watchdog));
+    // H0 repeats its thousand packets after each timeout of 4 ms, and all come to nothing.
+    assert!(outcome.flows[0].dropped > 8_000, "{:?}", outcome.flows[0]);
 }
 
 /// A sends over the host R to X, which does not read. X, R and S0 are paused and switches; so

@@ -218,7 +218,7 @@ impl Watchdog {
             Some((storm, quiet)) => {
                 let over = match self.params.action {
                     // Without a break it began before the storm was found.
-                    Action::Alert => !watch.since.is_some_and(|since| since < self.storms[storm].from),
+                    Action::Alert => watch.since.is_none_or(|since| since >= self.storms[storm].from),
                     Action::Drop | Action::Forward => !heard && now - quiet >= self.params.restoration,
                 };
                 if over {
