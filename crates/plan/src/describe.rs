@@ -361,6 +361,9 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         FlowControlParams::Pyrrha(p) => pyrrha(p, own),
         FlowControlParams::Bifrost(p) => bifrost(p),
         FlowControlParams::Cbfc(p) => cbfc(p),
+        FlowControlParams::Roundabout(p) => {
+            format!("roundabout ({} quanta, response time {})", p.pfc.quanta, Span(p.pfc.response_time))
+        }
     };
     writeln!(out, "flow control: {scheme}")?;
     writeln!(out, "priorities, in the order of service")?;

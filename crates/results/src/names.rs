@@ -86,6 +86,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::Tagger(_) => "tagger",
         FlowControlParams::Swing(_) => "swing",
         FlowControlParams::Watchdog(_) => "pfc-watchdog",
+        FlowControlParams::Roundabout(_) => "roundabout",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",
         FlowControlParams::Bifrost(p) if p.tokens.is_some() => "bifrostx",

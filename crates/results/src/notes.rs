@@ -336,6 +336,7 @@ pub fn reason(reason: DropReason) -> &'static str {
         DropReason::BufferFull => "the buffer was full",
         DropReason::QueueLimit => "the queue was at its limit",
         DropReason::Expired => "the time to live ended",
+        DropReason::LoopGivenUp => "it went round a deadlocked loop that was given up",
         DropReason::LinkDown => "the link was down",
         DropReason::Unreachable => "no path led on",
         DropReason::FrameLost => "the link lost the frame",

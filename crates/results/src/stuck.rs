@@ -50,8 +50,7 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
         ),
     );
     if let Some(ended) = deadlock.ended {
-        let text = format!("it stood until {}, when the first of these went on", human::time(ended));
-        note.details.push(format!("{text}: packets were dropped, or a link failed"));
+        note.details.push(format!("it stood until {}, when the first of these went on", human::time(ended)));
     }
     for held in &deadlock.cycle {
         if held.bytes == 0 {

@@ -146,8 +146,8 @@ pub struct DeadlockSummary {
     pub closed_ps: Time,
     /// When the oracle saw it, in picoseconds.
     pub seen_ps: Time,
-    /// When the first of its queues went on all the same, for packets were dropped there or
-    /// a link failed, in picoseconds; null if they stood at the end.
+    /// When the first of its queues went on all the same, for a scheme dissolved it or a link
+    /// failed, in picoseconds; null if they stood at the end.
     pub ended_ps: Option<Time>,
     /// The cycle: each egress waits for the next one, the last for the first.
     pub cycle: Vec<HeldSummary>,
@@ -330,6 +330,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::BufferFull => "buffer-full",
                     DropReason::QueueLimit => "queue-limit",
                     DropReason::Expired => "expired",
+                    DropReason::LoopGivenUp => "loop-given-up",
                     DropReason::LinkDown => "link-down",
                     DropReason::Unreachable => "unreachable",
                     DropReason::FrameLost => "frame-lost",

@@ -107,6 +107,11 @@ impl Profile {
         }
     }
 
+    /// Bytes of headroom; none on a lossy lane.
+    pub fn headroom(&self) -> u64 {
+        self.headroom.map_or(0, u64::from)
+    }
+
     /// The threshold beyond the reserve. A used-up pool has nothing to share,
     /// whatever the limit says.
     #[inline]
@@ -204,7 +209,46 @@ impl Account {
     /// Gives back the charge of a packet of `size` bytes.
     #[inline]
     pub fn release(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> Option<Crossing> {
-        let from_headroom = size.min(u64::from(self.headroom));
+        self.give_back(size, size.min(u64::from(self.headroom)), memory, profile)
+    }
+
+    /// Gives back `size` bytes at most of what it has of the shared pool; answers how many.
+    pub fn release_shared(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> u64 {
+        let shared = size.min(self.main.saturating_sub(profile.reserve));
+        memory.let_go(shared);
+        memory.shared_used -= shared;
+        self.main -= shared;
+        shared
+    }
+
+    /// Moves so many `bytes` at most from headroom to the shared pool, whatever its threshold.
+    pub fn recharge(&mut self, bytes: u64, memory: &mut Memory, profile: &Profile) {
+        let moved = bytes.min(memory.free()).min(u64::from(self.headroom));
+        memory.shared_used += (self.main + moved).saturating_sub(profile.reserve.max(self.main));
+        self.main += moved;
+        self.main_peak = self.main_peak.max(self.main);
+        // At most what it has of headroom.
+        self.headroom -= moved as u32;
+    }
+
+    /// Gives back `bytes` of headroom at most, for another account that stays charged; answers how
+    /// many.
+    pub fn borrow(&mut self, bytes: u64, memory: &mut Memory) -> u64 {
+        let lent = bytes.min(u64::from(self.headroom));
+        // At most what it has of headroom.
+        self.headroom -= lent as u32;
+        memory.let_go(lent);
+        lent
+    }
+
+    #[inline(always)]
+    fn give_back(
+        &mut self,
+        size: u64,
+        from_headroom: u64,
+        memory: &mut Memory,
+        profile: &Profile,
+    ) -> Option<Crossing> {
         let from_main = size - from_headroom;
         self.headroom -= from_headroom as u32;
         memory.let_go(size);
@@ -220,6 +264,11 @@ impl Account {
     /// All bytes charged to it.
     pub fn held(&self) -> u64 {
         self.main + u64::from(self.headroom)
+    }
+
+    /// Bytes in headroom.
+    pub fn in_headroom(&self) -> u64 {
+        u64::from(self.headroom)
     }
 
     /// Most bytes ever in headroom.

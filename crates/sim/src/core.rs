@@ -4,6 +4,7 @@
 use crate::balancing::{self, Chooser, Labelled};
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
+use crate::causes::Causes;
 use crate::congestion::{Controls, Windows, notification_points};
 use crate::critical::Record;
 use crate::faults::Faults;
@@ -18,6 +19,7 @@ use crate::partition::Partition;
 use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use crate::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::telemetry::{Parcel, Telemetry};
+use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
@@ -25,6 +27,7 @@ use xoff_net::topology::NodeKind;
 use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
+use xoff_schemes::flow_control::roundabout::Opcode;
 use xoff_schemes::flow_control::tagger::Tags;
 use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Mode, Onward, Target, Word};
 
@@ -56,6 +59,8 @@ pub mod kind {
     pub const FLOWS: u8 = 8;
     /// The flows behind a gate begin. Element: gate.
     pub const GATE: u8 = 9;
+    /// A frame that keeps its place among data arrives. Element: the receiving port. Data: packet.
+    pub const BARRIER: u8 = 10;
 }
 
 /// What leaves for a device that another thread runs: an event to come there.
@@ -123,11 +128,21 @@ pub struct Core<'a> {
     /// by flow, no marks at dequeue, no telemetry and no blocking oracle, and the flow
     /// control is not asked whether a packet may leave.
     pub plain_queues: bool,
+    /// The same while no device of this part is in a loop.
+    plan_queues: bool,
     /// The flow control is asked whether a packet may leave.
     pub asks_to_leave: bool,
     /// By port and lane: bytes that have arrived, each packet in whole cells. Empty
     /// unless the flow control wants to know.
     pub received: Vec<u64>,
+    /// Queues of devices of this part that belong to loops which are being dissolved.
+    pub loops: u32,
+    /// By port and lane: what waits beside such a queue, in its order.
+    pub aside: BTreeMap<(u32, u8), Vec<u32>>,
+    /// By account of a loop: bytes of its packets that other accounts are charged, in their order.
+    pub lent: BTreeMap<u32, VecDeque<(u32, u64)>>,
+    /// Which ingress queues wait for which egress queues, if the flow control wants to know.
+    pub causes: Causes,
     /// Bytes of the cells in which accounts count, less one.
     cell_mask: u32,
     pub senders: Vec<SenderState>,
@@ -297,8 +312,16 @@ impl<'a> Core<'a> {
             reds,
             marks_at_dequeue,
             plain_queues,
+            plan_queues: plain_queues,
             asks_to_leave,
             received: vec![0; counted],
+            loops: 0,
+            aside: BTreeMap::new(),
+            lent: BTreeMap::new(),
+            causes: match plan.flow_control.knows_causes() {
+                true => Causes::new(plan),
+                false => Causes::default(),
+            },
             cell_mask: plan.flow_control.cell() - 1,
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
             selective_senders: selective::senders(plan),
@@ -601,7 +624,8 @@ impl<'a> Core<'a> {
             ControlFrame::Pfc(_)
             | ControlFrame::QueuePause(_)
             | ControlFrame::Feedback(_)
-            | ControlFrame::Credit(_) => return NONE,
+            | ControlFrame::Credit(_)
+            | ControlFrame::Roundabout(_) => return NONE,
         };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
@@ -619,6 +643,28 @@ impl<'a> Core<'a> {
     pub fn note_control(&mut self, port: u32, id: u32) {
         let frame = &self.frames[self.packets[id].number as usize];
         self.observed.control_sent(port, frame);
+    }
+
+    /// The last place of a packet's way, at its own or before, where it leaves through a port
+    /// that is `sought`.
+    pub fn place_before(&self, id: u32, sought: impl Fn(u32) -> bool) -> Option<u32> {
+        let hops = self.hops;
+        let earlier = (0..=self.packets[id].hop).rev();
+        let ports = earlier.map(|hop| (hop, hops[hop as usize])).take_while(|&(_, port)| port < ENDS);
+        { ports }.find(|&(_, port)| sought(port)).map(|(hop, _)| hop)
+    }
+
+    /// Whether a control packet keeps its place among data.
+    pub fn is_barrier(&self, id: u32) -> bool {
+        match &self.frames[self.packets[id].number as usize] {
+            ControlFrame::Roundabout(frame) => frame.opcode == Opcode::Barrier,
+            _ => false,
+        }
+    }
+
+    /// What a control packet says.
+    pub fn frame_of(&self, id: u32) -> ControlFrame {
+        self.frames[self.packets[id].number as usize]
     }
 
     /// Takes what a control packet says, and frees it.
@@ -744,6 +790,76 @@ impl Device for Core<'_> {
 
     fn active_queues(&self, port: u32, lane: u8) -> u32 {
         self.active_leaves(port, lane)
+    }
+
+    fn neighbour(&self, port: u32) -> u32 {
+        self.plan.topology.neighbour(port)
+    }
+
+    fn stands(&self, port: u32, lane: u8) -> bool {
+        self.ports[port as usize].paused >> (1 + lane) & 1 == 1
+    }
+
+    fn is_over(&self, port: u32, lane: u8) -> bool {
+        self.accounts[port as usize * self.lanes + usize::from(lane)].over
+    }
+
+    fn headroom(&self, port: u32, lane: u8) -> (u64, u64) {
+        let account = &self.accounts[port as usize * self.lanes + usize::from(lane)];
+        (self.profiles[usize::from(account.profile)].headroom(), account.in_headroom())
+    }
+
+    fn enter_loop(&mut self, port: u32, lane: u8) {
+        self.resume(port, lane);
+        self.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
+        self.loops += 1;
+        (self.plain_queues, self.asks_to_leave) = (false, true);
+    }
+
+    fn gate(&mut self, port: u32, lane: u8, open: bool) {
+        let p = &mut self.ports[port as usize];
+        if open {
+            p.paused &= !(1 << (1 + lane));
+            self.post_decision(port);
+        } else {
+            p.paused |= 1 << (1 + lane);
+        }
+    }
+
+    fn leave_loop(&mut self, port: u32, lane: u8) {
+        for id in self.aside.remove(&(port, lane)).unwrap_or_default() {
+            self.enqueue(port, 1 + usize::from(lane), id);
+        }
+        self.ports[port as usize].paused &= !lane_mask(usize::from(lane), self.lanes);
+        self.loops -= 1;
+        if self.loops == 0 {
+            (self.plain_queues, self.asks_to_leave) = (self.plan_queues, false);
+        }
+        self.post_decision(port);
+    }
+
+    fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool) {
+        let size = frame.length();
+        let slot = self.keep_frame(frame);
+        let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, size, lane, NONE));
+        let queue = 1 + usize::from(lane);
+        let at = self.ports[port as usize].first_queue as usize + queue;
+        let head = self.queues[at].head;
+        if ahead && head != NONE {
+            self.packets[id].next = head;
+            let q = &mut self.queues[at];
+            q.head = id;
+            q.bytes += u64::from(size);
+            q.peak = q.peak.max(q.bytes);
+        } else {
+            self.append(port, queue, id);
+        }
+        self.post_decision(port);
+    }
+
+    fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
+        let account = ingress * self.lanes as u32 + u32::from(lane);
+        self.causes.any(account, self.plan.topology.ports[egress as usize].index)
     }
 
     fn stored(&self, port: u32, lane: u8) -> u64 {

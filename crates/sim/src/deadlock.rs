@@ -212,7 +212,7 @@ pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
 }
 
 /// When the first of a cycle's queues went on, if any did: by the pauses of the whole run.
-/// What never drains by itself goes on when its packets are dropped, or when a link fails.
+/// What never drains by itself goes on when a scheme dissolves it, or when a link fails.
 pub fn ended(deadlock: &Deadlock, pauses: &[Pause]) -> Option<Time> {
     let held = |p: &&Pause| deadlock.cycle.iter().any(|h| (h.port, h.lane) == (p.port, p.lane));
     let stood = pauses.iter().filter(|p| p.queue.is_none() && p.from <= deadlock.seen).filter(held);

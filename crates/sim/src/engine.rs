@@ -16,7 +16,9 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
-use xoff_schemes::flow_control::{ControlFrame, Crossing, FlowControl, Mode, Word};
+use xoff_schemes::flow_control::{
+    ControlFrame, Crossing, FlowControl, FlowControlParams, Mode, Passage, Word,
+};
 
 /// A part of a run.
 pub struct Engine<'a> {
@@ -120,6 +122,10 @@ impl<'a> Engine<'a> {
                 }
                 kind::STALL => self.stall(element, event.data == 1),
                 kind::GATE => self.open_gate(element),
+                kind::BARRIER => {
+                    let frame = self.core.take_frame(event.data);
+                    self.flow_control.received(&mut self.core, element, &frame);
+                }
                 kind::FAULT => {
                     // A change of routes happens in every part.
                     events -= u64::from(element == faults::ROUTES);
@@ -316,9 +322,50 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Where a packet from `port` waits, whose way leads through `egress`, while loops are being
+    /// dissolved, and whether beside that queue; `None` if it has lost its way.
+    #[cold]
+    fn detour(&mut self, port: u32, id: u32, egress: u32) -> Option<(u32, bool)> {
+        let core = &mut self.core;
+        let packet = core.packets[id];
+        let (flow, lane, marked) = (packet.flow, packet.lane, packet.counted());
+        Some(match self.flow_control.passes(core, port, egress, lane, flow, marked) {
+            Passage::On => (egress, false),
+            Passage::Aside => (egress, true),
+            Passage::Round(on) => {
+                // Its place stays in front of the port that it has missed.
+                let packet = &mut core.packets[id];
+                packet.set_counted(true);
+                packet.hop -= 1;
+                (on, false)
+            }
+            Passage::Home(at) => {
+                core.packets[id].set_counted(false);
+                core.packets[id].hop = core.place_before(id, |port| port == at)?;
+                (at, false)
+            }
+            Passage::Stray => {
+                core.packets[id].set_counted(false);
+                let own = core.ports[port as usize].node;
+                let ports = &core.ports;
+                let hop = core.place_before(id, |port| ports[port as usize].node == own)?;
+                let egress = core.hops[hop as usize];
+                core.packets[id].hop = hop;
+                (egress, false)
+            }
+        })
+    }
+
     /// Buffers a packet from `port` for `egress`.
     #[inline]
     fn forward(&mut self, port: u32, id: u32, egress: u32) {
+        let (egress, aside) = match self.core.loops {
+            0 if !self.core.packets[id].counted() => (egress, false),
+            _ => match self.detour(port, id, egress) {
+                Some(found) => found,
+                None => return discard(&mut self.core, port, id, DropReason::LoopGivenUp, 0),
+            },
+        };
         let core = &mut self.core;
         let out = &core.ports[egress as usize];
         if out.wire >= Wire::Faulty
@@ -366,7 +413,9 @@ impl<'a> Engine<'a> {
             core.packets[id].marked = true;
             core.observed.control[egress as usize][2] += 1;
         }
-        if core.plain_queues {
+        if aside {
+            core.aside.entry((egress, lane as u8)).or_default().push(id);
+        } else if core.plain_queues {
             core.append(egress, 1 + lane, id);
         } else if core.leaves.pulls {
             pull::enqueue(core, &mut self.flow_control, egress, id);
@@ -374,6 +423,15 @@ impl<'a> Engine<'a> {
             by_flow::enqueue(core, &mut self.flow_control, egress, id);
         } else {
             core.enqueue(egress, 1 + lane, id);
+        }
+        if self.core.loops > 0 {
+            self.flow_control.stored(&mut self.core, port, arrived, size as u32);
+        }
+        if self.core.causes.used() {
+            let index = self.core.plan.topology.ports[egress as usize].index;
+            if self.core.causes.joins(at as u32, index) {
+                self.flow_control.waits(&mut self.core, port, egress, lane as u8);
+            }
         }
         if let Some(crossing) = crossing {
             self.crossed(at as u32, crossing);
@@ -385,6 +443,9 @@ impl<'a> Engine<'a> {
 /// Takes the next packet of a queue of `port` where somebody is to be told of it.
 #[inline(never)]
 fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    if core.loops > 0 && queue > 0 && !passes_barrier(core, flow_control, port, queue) {
+        return NONE;
+    }
     if core.asks_to_leave && queue > 0 && !may_leave(core, flow_control, port, queue) {
         return NONE;
     }
@@ -423,6 +484,8 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     let head = core.queues[core.ports[port as usize].first_queue as usize + queue].head;
     let (lane, size) = match queue > core.lanes {
         true => (queue - 1 - core.lanes, core.senders[head as usize].next_size()),
+        // A barrier has been asked already.
+        false if core.packets[head].kind == Kind::Control => return true,
         false => (queue - 1, core.packets[head].size),
     };
     // Whatever the scheme sends meanwhile waits for what is being chosen.
@@ -433,6 +496,24 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         "else it would be asked again"
     );
     may
+}
+
+/// Whether what comes first in a queue of `port` is a barrier that ends here: then it is gone.
+#[cold]
+fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
+    let head = core.queues[core.ports[port as usize].first_queue as usize + queue].head;
+    if queue > core.lanes || core.packets[head].kind != Kind::Control {
+        return true;
+    }
+    // Whatever the scheme sends meanwhile waits for what is being chosen.
+    core.ports[port as usize].pending = true;
+    let frame = core.frame_of(head);
+    let goes = flow_control.barrier_leaves(core, port, &frame);
+    if !goes {
+        let id = core.unlink(port, queue);
+        core.take_frame(id);
+    }
+    goes
 }
 
 /// Sends a control frame, or any packet over a link that may lose it or that leads
@@ -449,6 +530,7 @@ fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
     }
     let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
     let (at, what) = match is_control && !lost {
+        true if core.is_barrier(id) => (arrival, kind::BARRIER),
         true => (arrival + core.response_time, kind::CONTROL),
         false => (arrival, kind::ARRIVAL),
     };
@@ -465,7 +547,8 @@ fn refuse(core: &mut Core, ingress: u32, id: u32, refusal: Refusal) {
         Refusal::Headroom(by) => (DropReason::HeadroomFull, by),
         Refusal::Memory(by) => (DropReason::BufferFull, by),
     };
-    let against = !core.leaves.used() && core.packets[id].against(ingress);
+    let watched = matches!(core.plan.flow_control, FlowControlParams::Watchdog(_));
+    let against = watched && core.packets[id].against(ingress);
     discard(core, ingress, id, if against { DropReason::Overrun } else { reason }, by);
 }
 
@@ -510,17 +593,76 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
     if let Some(oracle) = &mut core.blocking {
         oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());
     }
+    if core.causes.used() {
+        core.causes.leaves(account, core.plan.topology.ports[egress as usize].index);
+    }
     let charge = core.in_cells(size);
+    if core.loops > 0 || !core.lent.is_empty() {
+        return release_in_loop(core, flow_control, account, egress, charge);
+    }
+    give_back(core, flow_control, account, charge);
+}
+
+/// Gives back `bytes` of what an account was charged.
+#[inline(always)]
+fn give_back(core: &mut Core, flow_control: &mut FlowControl, account: u32, bytes: u64) {
     let a = &mut core.accounts[account as usize];
     let profile = &core.profiles[usize::from(a.profile)];
     let memory = &mut core.memories[a.memory as usize];
-    let crossing = a.release(charge, memory, profile);
-    if let Some(whole) = around(&mut core.memories, core.plan, a, egress) {
-        whole.let_go(charge);
+    let crossing = a.release(bytes, memory, profile);
+    let port = account / core.lanes as u32;
+    if let Some(whole) = around(&mut core.memories, core.plan, a, port) {
+        whole.let_go(bytes);
     }
     if let Some(crossing) = crossing {
         crossed(core, flow_control, account, crossing);
     }
+}
+
+/// The same while loops are being dissolved: what leaves a loop's queue makes room in the headroom
+/// of the account in the loop, whosever packet it was. Where that takes another's charge, it gives
+/// it back with packets of its own, once it has nothing in headroom.
+#[cold]
+fn release_in_loop(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, bytes: u64) {
+    let lanes = core.lanes as u32;
+    let (ingress, lane) = (account / lanes, (account % lanes) as u8);
+    let mut rest = bytes;
+    if let Some(port) = flow_control.exchanges(ingress, egress, lane) {
+        let in_loop = port * lanes + u32::from(lane);
+        let own = &mut core.accounts[account as usize];
+        let memory = &mut core.memories[own.memory as usize];
+        let shared = own.release_shared(rest, memory, &core.profiles[usize::from(own.profile)]);
+        let other = &mut core.accounts[in_loop as usize];
+        other.recharge(shared, memory, &core.profiles[usize::from(other.profile)]);
+        rest -= shared;
+        let lent = other.borrow(rest, memory);
+        if lent > 0 {
+            core.lent.entry(in_loop).or_default().push_back((account, lent));
+        }
+        rest -= lent;
+    } else if core.lent.contains_key(&account) {
+        // Its own headroom first: that is what upstream waits for.
+        let own = rest.min(core.accounts[account as usize].in_headroom());
+        give_back(core, flow_control, account, own);
+        rest -= own;
+        while rest > 0
+            && let Some(debts) = core.lent.get_mut(&account)
+        {
+            let (lender, owed) = &mut debts[0];
+            let (lender, paid) = (*lender, rest.min(*owed));
+            *owed -= paid;
+            if *owed == 0 {
+                debts.pop_front();
+            }
+            if debts.is_empty() {
+                core.lent.remove(&account);
+            }
+            give_back(core, flow_control, lender, paid);
+            rest -= paid;
+        }
+    }
+    give_back(core, flow_control, account, rest);
+    flow_control.freed(core, ingress, egress, lane);
 }
 
 /// An account crossed a threshold. Over a link that is down nobody is told.

@@ -35,6 +35,8 @@ use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControl;
 use xoff_schemes::flow_control::pyrrha::Tally;
+use xoff_schemes::flow_control::roundabout::Detection;
+use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
 use xoff_schemes::flow_control::watchdog::Storm;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
@@ -456,6 +458,8 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut pyrrha: Option<Tally> = None;
         let mut grants = Vec::new();
         let mut storms: Vec<Storm> = Vec::new();
+        let mut detections: Vec<Detection> = Vec::new();
+        let mut attempts: Vec<Attempted> = Vec::new();
         for engine in &mut guards {
             if let FlowControl::Pyrrha(part) = &engine.flow_control {
                 pyrrha.get_or_insert_default().add(part.tally());
@@ -465,6 +469,10 @@ impl<'s, 'a> Run<'s, 'a> {
             }
             if let FlowControl::Watchdog(part) = &engine.flow_control {
                 storms.extend(part.storms());
+            }
+            if let FlowControl::Roundabout(part) = &engine.flow_control {
+                detections.extend_from_slice(part.detections());
+                attempts.extend_from_slice(part.attempts());
             }
             let core = &mut engine.core;
             core.tell_flows();
@@ -497,6 +505,8 @@ impl<'s, 'a> Run<'s, 'a> {
         if let Some(deadlock) = &mut self.deadlock {
             deadlock.ended = deadlock::ended(deadlock, &pauses);
         }
+        detections.sort_by_key(|d| (d.at, d.port, d.lane));
+        attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid));
         Outcome {
             end: at,
             stop,
@@ -517,6 +527,8 @@ impl<'s, 'a> Run<'s, 'a> {
             roots,
             grants,
             storms,
+            detections,
+            attempts,
             counters,
         }
     }

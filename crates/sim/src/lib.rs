@@ -12,6 +12,7 @@ mod balancing;
 mod blocking;
 mod buffer;
 mod by_flow;
+mod causes;
 mod congestion;
 mod core;
 mod critical;

@@ -4,6 +4,8 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_schemes::flow_control::bifrost::Granting;
 use xoff_schemes::flow_control::pyrrha::Tally;
+use xoff_schemes::flow_control::roundabout::Detection;
+use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
 use xoff_schemes::flow_control::watchdog::Storm;
 
 /// The result of a run.
@@ -50,6 +52,10 @@ pub struct Outcome {
     /// Under the PFC watchdog: the storms that it found, in the order of their beginning
     /// (then of port and lane).
     pub storms: Vec<Storm>,
+    /// Under Roundabout: deadlocks that switches have found, in their order.
+    pub detections: Vec<Detection>,
+    /// Under Roundabout: what became of them, in their order.
+    pub attempts: Vec<Attempted>,
     /// Totals.
     pub counters: Counters,
 }
@@ -483,6 +489,8 @@ pub enum DropReason {
     Watchdog,
     /// There was no room for it, and its sender had been told so, but a watchdog let it go.
     Overrun,
+    /// It went round a deadlocked loop when that was given up, and has no way from there.
+    LoopGivenUp,
 }
 
 impl DropReason {
@@ -525,7 +533,7 @@ pub struct Drops {
     pub shortfall: u64,
 }
 
-/// A deadlock: ports that wait for each other, for ever unless packets are dropped or a
+/// A deadlock: ports that wait for each other, for ever unless a scheme dissolves it or a
 /// link fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
@@ -533,8 +541,8 @@ pub struct Deadlock {
     pub closed: Time,
     /// When the oracle saw it.
     pub seen: Time,
-    /// When the first of the cycle's queues went on all the same: its packets were dropped,
-    /// or its link failed. `None` if they stood at the end of the run; and where parts of
+    /// When the first of the cycle's queues went on all the same: a scheme dissolved it, or a
+    /// link failed. `None` if they stood at the end of the run; and where parts of
     /// a priority are paused, which nothing dissolves.
     pub ended: Option<Time>,
     /// The cycle, in order: each egress waits for the next one.

@@ -101,18 +101,73 @@ fn a_ring_that_locks_up_under_pfc_goes_on() {
     }
 }
 
+/// One priority fills the buffer that two share and stops; the other one drains, and is granted
+/// what it leaves. The first has as much right to that as the second.
+#[test]
+fn priorities_share_what_either_of_them_leaves() {
+    for leftover in ["pooled", "reserved"] {
+        let text = format!(
+            "[topology]\nkind=\"custom\"\nhosts=[\"A1\",\"A2\",\"B\"]\nswitches=[\"M\",\"N\"]\nlinks=[\n\
+             {{a=\"A1\",b=\"M\",rate=\"100Gbps\",delay=\"1us\"}},\n{{a=\"A2\",b=\"M\",rate=\"100Gbps\",delay=\"1us\"}},\n\
+             {{a=\"M\",b=\"N\",rate=\"100Gbps\",delay=\"60us\",long=true}},\n\
+             {{a=\"N\",b=\"B\",rate=\"100Gbps\",delay=\"1us\"}},\n]\n\
+             [flow_control]\nscheme=\"bifrostx\"\nslot=\"3us\"\nxoff=\"100kB\"\nleftover=\"{leftover}\"\n\
+             [transport]\nrto=\"100ms\"\n\
+             [[traffic]]\nkind=\"flow\"\nsrc=\"A1\"\ndst=\"B\"\nsize=\"700kB\"\nstart=\"100us\"\npriority=4\n\
+             [[traffic]]\nkind=\"flow\"\nsrc=\"A2\"\ndst=\"B\"\nsize=\"5MB\"\nstart=\"100us\"\npriority=3\n\
+             [[slow_receiver]]\nhost=\"B\"\nrate=\"20Gbps\"\nstall_from=\"100us\"\nstall_until=\"1ms\"\n"
+        );
+        let outcome = run(&plan(&text));
+        assert!(outcome.flows.iter().all(|f| f.completed.is_some() && f.dropped == 0), "{leftover}");
+    }
+}
+
+/// A host on a long link sends as it is granted by its switch, whose port is of the same kind
+/// as its own and grants, while the host's does not; and again when the link has failed.
+#[test]
+fn hosts_are_granted_too() {
+    for (scheme, failures) in [("bifrost", false), ("bifrostx", false), ("bifrost", true), ("bifrostx", true)]
+    {
+        let failures = match failures {
+            true => "[[failure]]\nlink=\"A-M\"\nat=\"300us\"\nuntil=\"301us\"\nevery=\"20us\"\ntimes=5\n",
+            false => "",
+        };
+        let text = format!(
+            "[topology]\nkind=\"custom\"\nhosts=[\"A\",\"B\",\"C\"]\nswitches=[\"M\"]\nlinks=[\n\
+             {{a=\"A\",b=\"M\",rate=\"100Gbps\",delay=\"4us\",long=true}},\n\
+             {{a=\"C\",b=\"M\",rate=\"100Gbps\",delay=\"4us\",long=true}},\n\
+             {{a=\"B\",b=\"M\",rate=\"100Gbps\",delay=\"4us\"}}]\n\
+             [flow_control]\nscheme=\"{scheme}\"\nlinks=\"all\"\nslot=\"1us\"\nprocessing=\"900ns\"\nxoff=\"4kB\"\n\
+             [transport]\nrto=\"300us\"\n\
+             [[traffic]]\nkind=\"flow\"\nsrc=\"A\"\ndst=\"B\"\nsize=\"5MB\"\n\
+             [[traffic]]\nkind=\"flow\"\nsrc=\"C\"\ndst=\"B\"\nsize=\"5MB\"\n\
+             [[slow_receiver]]\nhost=\"B\"\nrate=\"50Gbps\"\nstall_from=\"20us\"\nstall_until=\"900us\"\n{failures}"
+        );
+        let outcome = run(&plan(&text));
+        assert!(outcome.flows.iter().all(|f| f.completed.is_some()), "{scheme}");
+    }
+}
+
 /// On every link of a leaf-spine with slots of a fraction of its microsecond (section
 /// IV-C.3): an incast is held back without a loss.
 #[test]
 fn it_works_inside_a_datacenter() {
-    let text = "[topology]\nkind=\"leaf-spine\"\nleaves=2\nspines=2\nhosts_per_leaf=4\n\
-         host_link={rate=\"100Gbps\", delay=\"2us\"}\nfabric_link={rate=\"100Gbps\", delay=\"2us\"}\n\
-         [flow_control]\nscheme=\"bifrost\"\nlinks=\"all\"\nslot=\"500ns\"\nprocessing=\"100ns\"\nxoff=\"100kB\"\n\
+    for scheme in ["bifrost", "bifrostx"] {
+        inside_a_datacenter(scheme);
+    }
+}
+
+fn inside_a_datacenter(scheme: &str) {
+    let text = format!(
+        "[topology]\nkind=\"leaf-spine\"\nleaves=2\nspines=2\nhosts_per_leaf=4\n\
+         host_link={{rate=\"100Gbps\", delay=\"2us\"}}\nfabric_link={{rate=\"100Gbps\", delay=\"2us\"}}\n\
+         [flow_control]\nscheme=\"{scheme}\"\nlinks=\"all\"\nslot=\"500ns\"\nprocessing=\"100ns\"\nxoff=\"100kB\"\n\
          [[traffic]]\nkind=\"incast\"\nfan_in=6\nsize=\"300kB\"\nto=\"random\"\nperiod=\"100us\"\n\
-         [run]\nduration=\"1ms\"\ndrain=\"2ms\"\n";
-    let plan = plan(text);
+         [run]\nduration=\"1ms\"\ndrain=\"2ms\"\n"
+    );
+    let plan = plan(&text);
     let outcome = run(&plan);
-    assert!(outcome.flows.iter().all(|f| f.completed.is_some()));
+    assert!(outcome.flows.iter().all(|f| f.completed.is_some()), "{scheme}");
     let switches = plan
         .topology
         .ports

@@ -191,7 +191,8 @@ pub(super) fn pool(
             };
             let total = account.resume + largest + headroom.total;
             pool = Some(Buffer { total, shared: xoff });
-            headroom.total = total - xoff;
+            // Each may use all that is left, whichever of them fills it: the buffer is the bound.
+            headroom.total = total;
             headroom.terms.clear();
             account.limit = Limit::Unlimited;
             account.resume = u64::MAX;
@@ -216,9 +217,10 @@ pub(super) fn params(
             true => slots(cx, bifrost, topology, port, packet).map(Some),
             false => Ok(None),
         })
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(BifrostParams {
         pfc: super::memory::params(&bifrost.pfc),
+        granted: topology.ports.iter().map(|p| ports[p.peer as usize]).collect(),
         ports,
         lossless: lanes.iter().map(|lane| lane.lossless).collect(),
         processing: bifrost.keys.processing.0,

@@ -141,7 +141,8 @@ pub(super) fn build(
     };
     let apart = apart(cx, topology);
     // Links are few in kind: each kind's account is worked out once.
-    let mut kinds: BTreeMap<(u64, u64, Place), Account> = BTreeMap::new();
+    let mut kinds: BTreeMap<(u64, u64, Place, bool), Account> = BTreeMap::new();
+    let bifrost = bifrost::chosen(cx);
     let mut accounts = Vec::with_capacity(topology.ports.len() * lanes.len());
     for (id, port) in topology.ports.iter().enumerate() {
         let place = match apart[port.node as usize] {
@@ -149,6 +150,8 @@ pub(super) fn build(
             true if port.long => Place::Long,
             true => Place::Gateway,
         };
+        let grants = bifrost.filter(|b| bifrost::grants(&b.keys, topology, id as PortId));
+        let kind = (port.rate, port.delay, place, grants.is_some());
         for lane in lanes {
             if let Some(relays) = relays.filter(|_| lane.lossless)
                 && let Some(account) = relays.account(cx, topology, id as PortId, lanes, packet)?
@@ -157,17 +160,15 @@ pub(super) fn build(
                 continue;
             }
             accounts.push(match pfc {
-                Some(pfc) if runs_pfc(id, lane) => match kinds.get(&(port.rate, port.delay, place)) {
+                Some(pfc) if runs_pfc(id, lane) => match kinds.get(&kind) {
                     Some(account) => account.clone(),
                     None => {
                         let id = id as PortId;
-                        let account = match bifrost::chosen(cx) {
-                            Some(b) if bifrost::grants(&b.keys, topology, id) => {
-                                bifrost::account(cx, b, topology, id, packet)?
-                            }
-                            _ => account(cx, topology, id, port, &place.keys(pfc), packet)?,
+                        let account = match grants {
+                            Some(b) => bifrost::account(cx, b, topology, id, packet)?,
+                            None => account(cx, topology, id, port, &place.keys(pfc), packet)?,
                         };
-                        kinds.insert((port.rate, port.delay, place), account.clone());
+                        kinds.insert(kind, account.clone());
                         account
                     }
                 },
@@ -175,7 +176,7 @@ pub(super) fn build(
             });
         }
     }
-    let pools = match bifrost::chosen(cx).filter(|_| bifrost::counted(cx)) {
+    let pools = match bifrost.filter(|_| bifrost::counted(cx)) {
         Some(b) => bifrost::pool(&b.keys, topology, &mut accounts, lanes.len(), packet.largest().into()),
         None => Vec::new(),
     };

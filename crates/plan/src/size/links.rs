@@ -80,6 +80,7 @@ pub fn links(plan: &Plan) -> Result<Report, &'static str> {
         FlowControlParams::Watchdog(_) => report.scheme = "pfc-watchdog",
         FlowControlParams::Swing(_) => report.scheme = "swing",
         FlowControlParams::Tagger(_) => report.scheme = "tagger",
+        FlowControlParams::Roundabout(_) => report.scheme = "roundabout",
         FlowControlParams::Bifrost(p) if p.tokens.is_some() => report.scheme = "bifrostx",
         FlowControlParams::Bifrost(_) => report.scheme = "bifrost",
         FlowControlParams::Cbfc(params) => {

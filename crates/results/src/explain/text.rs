@@ -54,8 +54,7 @@ fn ending(run: &Ending) -> String {
                 human::time(deadlock.closed_ps),
                 match deadlock.ended_ps {
                     None => "What waits there or behind it waits for ever".into(),
-                    Some(at) =>
-                        format!("That ended at {}, by dropped packets or a failed link", human::time(at)),
+                    Some(at) => format!("That ended at {}", human::time(at)),
                 },
                 human::time(run.end_ps)
             ),

@@ -491,7 +491,7 @@ impl Run {
         }
         Ok(Value::of(match metric.of.as_str() {
             "pauses" => lengths.len() as f64,
-            "pause-time" => lengths.iter().map(|&l| l as f64).sum(),
+            "pause-time" => lengths.iter().sum::<u64>() as f64,
             "longest-pause" => lengths.iter().max().map_or(0.0, |&l| l as f64),
             "paused-ports" => ports.len() as f64,
             "pause-links" => links as f64,

@@ -204,6 +204,8 @@ pub fn healthy(plan: &Plan) -> Outcome {
         roots: Vec::new(),
         grants: Vec::new(),
         storms: Vec::new(),
+        detections: Vec::new(),
+        attempts: Vec::new(),
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

@@ -29,6 +29,8 @@ use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
 use pyrrha::{Pyrrha, PyrrhaParams};
+pub use roundabout::dissolve::Passage;
+use roundabout::{Roundabout, RoundaboutParams};
 use tagger::TaggerParams;
 use watchdog::{Watchdog, WatchdogParams};
 use xoff_kernel::time::Time;
@@ -40,6 +42,7 @@ use xoff_wire::queue_pause::QueuePauseFrame;
 pub use xoff_wire::queue_pause::Target;
 use xoff_wire::root_pause::RootPauseFrame;
 pub use xoff_wire::root_pause::Word;
+use xoff_wire::roundabout::RoundaboutFrame;
 
 /// The flow control of a run, with its resolved parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub enum FlowControlParams {
     Swing(PfcParams),
     /// PFC, and queues that are paused for too long are drained.
     Watchdog(WatchdogParams),
+    /// PFC whose frames carry probes for deadlocks.
+    Roundabout(RoundaboutParams),
 }
 
 impl FlowControlParams {
@@ -83,6 +88,7 @@ impl FlowControlParams {
             Self::Cbfc(p) => p.response_time,
             Self::Swing(p) => p.response_time,
             Self::Watchdog(p) => p.pfc.response_time,
+            Self::Roundabout(p) => p.pfc.response_time,
         }
     }
 
@@ -93,6 +99,7 @@ impl FlowControlParams {
             Self::Tagger(p) => Some(&p.pfc),
             Self::Bifrost(p) => Some(&p.pfc),
             Self::Watchdog(p) => Some(&p.pfc),
+            Self::Roundabout(p) => Some(&p.pfc),
             Self::None
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
@@ -124,6 +131,7 @@ impl FlowControlParams {
         match self {
             Self::Cbfc(_) => true,
             Self::Bifrost(p) => p.tokens.is_some(),
+            // In loops only: the device asks while it has a place in one.
             _ => false,
         }
     }
@@ -131,6 +139,11 @@ impl FlowControlParams {
     /// Whether [`Device::received`] is counted.
     pub fn counts_arrivals(&self) -> bool {
         matches!(self, Self::Cbfc(_) | Self::Bifrost(_))
+    }
+
+    /// Whether [`Device::waits`] is kept, and [`FlowControl::waits`] told.
+    pub fn knows_causes(&self) -> bool {
+        matches!(self, Self::Roundabout(_))
     }
 
     /// Bytes of the cells in which accounts count packets, a power of two: a packet is
@@ -160,7 +173,8 @@ impl FlowControlParams {
             | Self::Bifrost(_)
             | Self::Cbfc(_)
             | Self::Swing(_)
-            | Self::Watchdog(_) => PauseScope::Lane,
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -178,7 +192,8 @@ impl FlowControlParams {
             | Self::Bifrost(_)
             | Self::Cbfc(_)
             | Self::Swing(_)
-            | Self::Watchdog(_) => Queueing::PerLane,
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -342,6 +357,8 @@ pub enum ControlFrame {
     Feedback(FeedbackFrame),
     /// Says how much credit a lane has.
     Credit(CreditPacket),
+    /// Of Roundabout: pauses, probes for deadlocks, and what dissolves them.
+    Roundabout(RoundaboutFrame),
 }
 
 impl ControlFrame {
@@ -354,6 +371,7 @@ impl ControlFrame {
             Self::RootPause(_) => RootPauseFrame::LENGTH,
             Self::Feedback(_) => FeedbackFrame::LENGTH,
             Self::Credit(packet) => packet.length(),
+            Self::Roundabout(frame) => frame.length(),
         }
     }
 
@@ -386,7 +404,9 @@ impl ControlFrame {
                 | Self::PortPause(_)
                 | Self::RootPause(_)
                 | Self::Feedback(_)
-                | Self::Credit(_),
+                | Self::Credit(_)
+                // Their order carries meaning.
+                | Self::Roundabout(_),
                 _,
             ) => false,
         }
@@ -406,6 +426,7 @@ impl ControlFrame {
             },
             Self::Feedback(_) => None,
             Self::Credit(_) => None,
+            Self::Roundabout(frame) => frame.quanta.map(|quanta| quanta > 0),
         }
     }
 }
@@ -466,6 +487,31 @@ pub trait Device {
     /// cells; what was lost on the link is not among them. Kept only where
     /// [`FlowControlParams::counts_arrivals`] says so.
     fn received(&self, port: u32, lane: u8) -> u64;
+    /// Whether a packet that came through `ingress` waits in `lane` of `egress`, a port of the
+    /// same device. Kept only where [`FlowControlParams::knows_causes`] says so.
+    fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool;
+    /// The device at the other end of the link of `port`.
+    fn neighbour(&self, port: u32) -> u32;
+    /// Whether the queue of what is forwarded in `lane` of `port` is stopped.
+    fn stands(&self, port: u32, lane: u8) -> bool;
+    /// Whether the account of (`port`, `lane`) is over its threshold.
+    fn is_over(&self, port: u32, lane: u8) -> bool;
+    /// Bytes of headroom of that account, and how many of them are used.
+    fn headroom(&self, port: u32, lane: u8) -> (u64, u64);
+    /// `lane` of `port` is part of a loop that is being dissolved: no pause stands there any more;
+    /// what is forwarded goes as [`Device::gate`] says, which begins closed, and the host's own
+    /// queue pairs do not. While a device has such a queue, [`FlowControl::passes`],
+    /// [`FlowControl::stored`], [`FlowControl::exchanges`] and [`FlowControl::freed`] are asked
+    /// and told of all of its packets, and [`FlowControl::may_leave`] and
+    /// [`FlowControl::barrier_leaves`] of what comes first in its queues.
+    fn enter_loop(&mut self, port: u32, lane: u8);
+    /// Lets go what is forwarded in a queue of a loop, or stops it.
+    fn gate(&mut self, port: u32, lane: u8, open: bool);
+    /// It is part of a loop no longer, and goes; what waited beside it comes last.
+    fn leave_loop(&mut self, port: u32, lane: u8);
+    /// Puts a frame among the packets that wait in `lane` of `port`: ahead of all of them, or
+    /// behind them.
+    fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     /// Over a link that is down nothing is sent.
@@ -520,6 +566,8 @@ pub enum FlowControl {
     Cbfc(Cbfc),
     /// 802.1Qbb, watched.
     Watchdog(Watchdog),
+    /// Deadlocks found by election.
+    Roundabout(Roundabout),
 }
 
 impl FlowControl {
@@ -541,6 +589,9 @@ impl FlowControl {
             FlowControlParams::Bifrost(params) => Self::Bifrost(Bifrost::new(params, ports, priorities)),
             FlowControlParams::Cbfc(params) => Self::Cbfc(Cbfc::new(params, priorities)),
             FlowControlParams::Watchdog(params) => Self::Watchdog(Watchdog::new(params, ports, priorities)),
+            FlowControlParams::Roundabout(params) => {
+                Self::Roundabout(Roundabout::new(params, ports, priorities))
+            }
         }
     }
 
@@ -555,6 +606,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
             Self::Cbfc(cbfc) => cbfc.timers(),
             Self::Watchdog(watchdog) => watchdog.timers(),
+            Self::Roundabout(roundabout) => roundabout.timers(),
         }
     }
 
@@ -570,7 +622,67 @@ impl FlowControl {
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
             | Self::Pyrrha(_)
-            | Self::Watchdog(_) => {}
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => {}
+        }
+    }
+
+    /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. Told only where
+    /// [`FlowControlParams::knows_causes`] says so.
+    pub fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
+        if let Self::Roundabout(roundabout) = self {
+            roundabout.waits(device, ingress, egress, lane);
+        }
+    }
+
+    /// Ingress half: a packet of `flow` arrived at `ingress` and is to leave through `egress`, as
+    /// [`Device::enter_loop`] says; what becomes of it.
+    pub fn passes(
+        &mut self,
+        device: &mut impl Device,
+        ingress: u32,
+        egress: u32,
+        lane: u8,
+        flow: u32,
+        marked: bool,
+    ) -> Passage {
+        match self {
+            Self::Roundabout(roundabout) => roundabout.passes(device, ingress, egress, lane, flow, marked),
+            _ => Passage::On,
+        }
+    }
+
+    /// Ingress half: a packet of `size` bytes was charged to the account (`ingress`, `lane`).
+    pub fn stored(&mut self, device: &mut impl Device, ingress: u32, lane: u8, size: u32) {
+        if let Self::Roundabout(roundabout) = self {
+            roundabout.stored(device, ingress, lane, size);
+        }
+    }
+
+    /// Ingress half: whose headroom a packet of the account (`ingress`, `lane`) makes room in when
+    /// it leaves `egress`, rather than in its own.
+    pub fn exchanges(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
+        match self {
+            Self::Roundabout(roundabout) => roundabout.exchanges(ingress, egress, lane),
+            _ => None,
+        }
+    }
+
+    /// Ingress half: a packet of the account (`ingress`, `lane`) has left `egress`.
+    pub fn freed(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
+        if let Self::Roundabout(roundabout) = self {
+            roundabout.freed(device, ingress, egress, lane);
+        }
+    }
+
+    /// Egress half: a frame that [`Device::insert`] put into a queue of `port` has come first there;
+    /// whether it goes over the link. If not, it is gone.
+    pub fn barrier_leaves(&mut self, device: &mut impl Device, port: u32, frame: &ControlFrame) -> bool {
+        match (self, frame) {
+            (Self::Roundabout(roundabout), ControlFrame::Roundabout(frame)) => {
+                roundabout.barrier_leaves(device, port, frame)
+            }
+            _ => false,
         }
     }
 
@@ -590,6 +702,7 @@ impl FlowControl {
             | Self::PortFc(_)
             | Self::Pyrrha(_)
             | Self::Watchdog(_) => true,
+            Self::Roundabout(roundabout) => roundabout.may_leave(device, port, lane, size),
         }
     }
 
@@ -602,6 +715,7 @@ impl FlowControl {
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
             Self::Watchdog(watchdog) => watchdog.crossed(device, port, lane, crossing),
             Self::Bifrost(bifrost) => bifrost.crossed(device, port, lane, crossing),
+            Self::Roundabout(roundabout) => roundabout.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
                 if let Some(pfc) = &mut pyrrha.pfc {
                     pfc.crossed(device, port, lane, crossing);
@@ -623,7 +737,8 @@ impl FlowControl {
             | Self::Bifrost(_)
             | Self::PerFlowQueue(_)
             | Self::Cbfc(_)
-            | Self::Watchdog(_) => 0,
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => 0,
         }
     }
 
@@ -641,7 +756,8 @@ impl FlowControl {
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
             | Self::Cbfc(_)
-            | Self::Watchdog(_) => 0,
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => 0,
         }
     }
 
@@ -653,7 +769,12 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
             Self::PortFc(portfc) => portfc.enqueued(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.enqueued(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Watchdog(_) => {}
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bifrost(_)
+            | Self::Cbfc(_)
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => {}
         }
     }
 
@@ -665,7 +786,12 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.left(device, packet),
             Self::PortFc(portfc) => portfc.left(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.left(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Watchdog(_) => {}
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bifrost(_)
+            | Self::Cbfc(_)
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => {}
         }
     }
 
@@ -687,6 +813,9 @@ impl FlowControl {
             }
             (Self::Cbfc(cbfc), ControlFrame::Credit(packet)) => cbfc.received(device, port, packet),
             (Self::Watchdog(watchdog), ControlFrame::Pfc(frame)) => watchdog.received(device, port, frame),
+            (Self::Roundabout(roundabout), ControlFrame::Roundabout(frame)) => {
+                roundabout.received(device, port, frame);
+            }
             // A scheme understands its own frames alone.
             (
                 Self::None
@@ -697,7 +826,8 @@ impl FlowControl {
                 | Self::PortFc(_)
                 | Self::Pyrrha(_)
                 | Self::Cbfc(_)
-                | Self::Watchdog(_),
+                | Self::Watchdog(_)
+                | Self::Roundabout(_),
                 _,
             ) => {}
         }
@@ -717,6 +847,7 @@ impl FlowControl {
             Self::Pyrrha(pyrrha) => pyrrha.link_failed(device, port, lane),
             Self::Cbfc(cbfc) => cbfc.link_failed(device, port, lane),
             Self::Watchdog(watchdog) => watchdog.link_failed(device, port, lane),
+            Self::Roundabout(roundabout) => roundabout.link_failed(device, port, lane),
         }
     }
 
@@ -739,6 +870,7 @@ impl FlowControl {
             Self::Bifrost(bifrost) => bifrost.link_recovered(device, port, lane, over, settled),
             Self::Cbfc(cbfc) => cbfc.link_recovered(device, port, lane),
             Self::Watchdog(watchdog) => watchdog.link_recovered(device, port, lane, over, settled),
+            Self::Roundabout(roundabout) => roundabout.link_recovered(device, port, lane, over, settled),
         }
     }
 
@@ -752,7 +884,8 @@ impl FlowControl {
             | Self::Bifrost(_)
             | Self::Pyrrha(_)
             | Self::Cbfc(_)
-            | Self::Watchdog(_) => {}
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
             Self::PortFc(portfc) => portfc.link_reset(device, port),
@@ -774,6 +907,7 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
             Self::Cbfc(cbfc) => cbfc.timer(device, timer),
             Self::Watchdog(watchdog) => watchdog.timer(device, timer),
+            Self::Roundabout(roundabout) => roundabout.timer(device, timer),
         }
     }
 }
@@ -800,6 +934,8 @@ mod notes {
         pub bytes: std::collections::BTreeMap<u32, u64>,
         /// Answer of `backlog`.
         pub backlog: u64,
+        /// Answers of `waits`: ingress, egress and lane.
+        pub waiting: std::collections::BTreeSet<(u32, u32, u8)>,
         /// Answers of `stored` and `received`, by port and lane.
         pub stored: std::collections::BTreeMap<(u32, u8), u64>,
         pub received: std::collections::BTreeMap<(u32, u8), u64>,
@@ -864,6 +1000,33 @@ mod notes {
         fn received(&self, port: u32, lane: u8) -> u64 {
             self.received.get(&(port, lane)).copied().unwrap_or(0)
         }
+        fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
+            self.waiting.contains(&(ingress, egress, lane))
+        }
+        fn neighbour(&self, port: u32) -> u32 {
+            1_000 + port
+        }
+        fn stands(&self, port: u32, _: u8) -> bool {
+            self.paused.contains(&(port as u16))
+        }
+        fn is_over(&self, _: u32, _: u8) -> bool {
+            false
+        }
+        fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
+            (0, 0)
+        }
+        fn enter_loop(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("enter {port}/{lane}"));
+        }
+        fn gate(&mut self, port: u32, lane: u8, open: bool) {
+            self.log.push(format!("gate {port}/{lane} {open}"));
+        }
+        fn leave_loop(&mut self, port: u32, lane: u8) {
+            self.log.push(format!("leave {port}/{lane}"));
+        }
+        fn insert(&mut self, port: u32, lane: u8, _: ControlFrame, ahead: bool) {
+            self.log.push(format!("insert {port}/{lane} {ahead}"));
+        }
         fn send_control(&mut self, port: u32, frame: ControlFrame) {
             self.log.push(match frame {
                 ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
@@ -877,6 +1040,9 @@ mod notes {
                     format!("{} {port} q{} p{}", if f.pause { "stop" } else { "go" }, f.queue, f.port)
                 }
                 ControlFrame::Credit(f) => format!("credit {port} v{} {} {}", f.lane, f.sent, f.limit),
+                ControlFrame::Roundabout(f) => {
+                    format!("{:?} {port} {:?} {}:{}", f.opcode, f.quanta, f.triplet.sid, f.triplet.rand)
+                }
                 ControlFrame::RootPause(f) => {
                     let root =
                         |r: xoff_wire::root_pause::RootId| format!("{}:{}#{}", r.switch, r.port, r.epoch);

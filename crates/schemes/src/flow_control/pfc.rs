@@ -152,17 +152,56 @@ impl Pfc {
         (port * self.priorities.len() as u32 + u32::from(lane)) * self.roles() + role as u32
     }
 
-    fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
-        let frame = PfcFrame::single(self.priorities[usize::from(lane)], self.params.quanta);
+    pub(super) fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
+        let quanta = self.closes(device, port, lane);
+        let frame = PfcFrame::single(self.priorities[usize::from(lane)], quanta);
         device.send_control(port, ControlFrame::Pfc(frame));
+    }
+
+    /// The ingress half goes to Closed, or stays there; answers the quanta to send.
+    pub(super) fn closes(&self, device: &mut impl Device, port: u32, lane: u8) -> u16 {
         let half = pause_time(self.params.quanta, device.rate(port)) / 2;
         device.arm(self.timer_of(port, lane, Role::Refresh), device.now() + half);
+        self.params.quanta
     }
 
     fn resume_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
+        self.opens(device, port, lane);
         let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
         device.send_control(port, ControlFrame::Pfc(frame));
+    }
+
+    /// Pause quanta in a pause frame.
+    pub(super) fn quanta(&self) -> u16 {
+        self.params.quanta
+    }
+
+    /// The egress half goes to Going, but that whoever asks says when the queue does.
+    pub(super) fn forgets_pause(&self, device: &mut impl Device, port: u32, lane: u8) {
+        device.cancel(self.timer_of(port, lane, Role::Expiry));
+    }
+
+    /// The ingress half goes to Open; what is to be sent are 0 quanta.
+    pub(super) fn opens(&self, device: &mut impl Device, port: u32, lane: u8) {
         device.cancel(self.timer_of(port, lane, Role::Refresh));
+    }
+
+    /// The port and lane whose pause is to be repeated when `timer` goes off, if it is for that.
+    pub(super) fn refreshes(&self, timer: u32) -> Option<(u32, u8)> {
+        let (port, lane, role) = self.place_of(timer);
+        (role == Role::Refresh as u32).then_some((port, lane))
+    }
+
+    /// The port and lane whose pause runs out when `timer` goes off, if it is for that.
+    pub(super) fn expires(&self, timer: u32) -> Option<(u32, u8)> {
+        let (port, lane, role) = self.place_of(timer);
+        (role == Role::Expiry as u32).then_some((port, lane))
+    }
+
+    fn place_of(&self, timer: u32) -> (u32, u8, u32) {
+        let (place, role) = (timer / self.roles(), timer % self.roles());
+        let lanes = self.priorities.len() as u32;
+        (place / lanes, (place % lanes) as u8, role)
     }
 
     pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
@@ -295,9 +334,7 @@ impl Pfc {
     }
 
     pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
-        let (place, role) = (timer / self.roles(), timer % self.roles());
-        let lanes = self.priorities.len() as u32;
-        let (port, lane) = (place / lanes, (place % lanes) as u8);
+        let (port, lane, role) = self.place_of(timer);
         if role == Role::Refresh as u32 {
             self.pause_upstream(device, port, lane);
         } else if role == Role::Expiry as u32 {

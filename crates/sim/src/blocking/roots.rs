@@ -8,18 +8,24 @@ use crate::packet::NONE;
 use xoff_schemes::flow_control::{ControlFrame, FlowControlParams, Queueing, Word};
 
 impl Core<'_> {
+    /// Those of the priorities that a PFC frame pauses.
+    fn roots_of_pauses(&mut self, port: u32, of: impl Iterator<Item = (u8, u16)>, roots: &mut Roots) {
+        for (priority, _) in of.filter(|e| e.1 > 0) {
+            let lane = self.plan.lanes.iter().position(|l| l.priority == priority);
+            if let Some(lane) = lane {
+                roots[usize::from(priority)] = self.root_of_account(port, lane);
+            }
+        }
+    }
+
     /// The roots of the pauses that `port` is about to send.
     #[cold]
     pub fn roots(&mut self, port: u32, frame: &ControlFrame) -> Roots {
         let mut roots = NO_ROOTS;
         match frame {
-            ControlFrame::Pfc(frame) => {
-                for (priority, _) in frame.entries().filter(|e| e.1 > 0) {
-                    let lane = self.plan.lanes.iter().position(|l| l.priority == priority);
-                    if let Some(lane) = lane {
-                        roots[usize::from(priority)] = self.root_of_account(port, lane);
-                    }
-                }
+            ControlFrame::Pfc(frame) => self.roots_of_pauses(port, frame.entries(), &mut roots),
+            ControlFrame::Roundabout(frame) => {
+                self.roots_of_pauses(port, frame.pfc().entries(), &mut roots);
             }
             ControlFrame::QueuePause(frame) => {
                 let new = self.root_of_leaf();

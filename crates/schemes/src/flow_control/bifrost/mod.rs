@@ -45,6 +45,8 @@ pub struct BifrostParams {
     /// What each port grants its peer by, the same for each lossless lane; `None` where it
     /// runs PFC.
     pub ports: Vec<Option<SlotParams>>,
+    /// What each port is granted by, the same of its peer.
+    pub granted: Vec<Option<SlotParams>>,
     /// By lane: it is lossless.
     pub lossless: Vec<bool>,
     /// From the end of a slot until its frame can be sent, shorter than a slot.
@@ -109,7 +111,13 @@ struct Granter {
     /// The frame that is being made.
     frame: ControlFrame,
     jitter: Stream,
-    /// BifrostX, as the upstream half of its link.
+}
+
+/// A port that is granted: the upstream half of a link.
+#[derive(Clone, Debug)]
+struct Granted {
+    params: SlotParams,
+    /// BifrostX.
     tokens: Option<Tokens>,
 }
 
@@ -126,6 +134,9 @@ pub struct Bifrost {
     granters: Vec<Granter>,
     /// By port: its place among the granters, or [`NONE`].
     of_port: Vec<u32>,
+    granted: Vec<Granted>,
+    /// By port: its place among those that are granted, or [`NONE`].
+    granted_of_port: Vec<u32>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -184,12 +195,19 @@ impl Bifrost {
                 groups: groups.iter().map(|lanes| Group::new(lanes.clone(), slots)).collect(),
                 frame: ControlFrame::Pfc(PfcFrame::default()),
                 jitter: Stream::new(params.seed, "Bifrost", port.into()),
-                tokens: params.tokens.map(|_| Tokens::new(priorities.len())),
             })
             .collect();
         let mut of_port = vec![NONE; ports];
         for (i, granter) in granters.iter().enumerate() {
             of_port[granter.port as usize] = i as u32;
+        }
+        let mut granted = Vec::new();
+        let mut granted_of_port = vec![NONE; ports];
+        for (of, slots) in granted_of_port.iter_mut().zip(&params.granted) {
+            let Some(slots) = *slots else { continue };
+            *of = granted.len() as u32;
+            let tokens = params.tokens.map(|_| Tokens::new(priorities.len()));
+            granted.push(Granted { params: slots, tokens });
         }
         Self {
             pfc: Pfc::new(params.pfc, ports, priorities),
@@ -200,6 +218,8 @@ impl Bifrost {
             lossless: params.lossless.clone(),
             granters,
             of_port,
+            granted,
+            granted_of_port,
         }
     }
 
@@ -222,6 +242,11 @@ impl Bifrost {
     /// The granter of `port`, if it grants.
     fn granter(&self, port: u32) -> Option<usize> {
         self.of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
+    }
+
+    /// The upstream half of `port`, if it is granted.
+    fn granted(&self, port: u32) -> Option<usize> {
+        self.granted_of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
     }
 
     fn slot_timer(&self, granter: usize) -> u32 {
@@ -293,9 +318,9 @@ impl Bifrost {
 
     /// Algorithm 3.
     pub(super) fn fed_back(&mut self, device: &mut impl Device, port: u32, frame: &FeedbackFrame) {
-        let Some(i) = self.granter(port) else { return };
+        let Some(i) = self.granted(port) else { return };
         let (priorities, leftover) = (&self.priorities, self.leftover);
-        let Granter { params, tokens: Some(tokens), .. } = &mut self.granters[i] else { return };
+        let Granted { params, tokens: Some(tokens) } = &mut self.granted[i] else { return };
         let beyond = u128::from(params.margin) * 8 * u128::from(SECOND) / u128::from(params.rate);
         let slot = params.slot + beyond as Time;
         let (now, of_slot) = (device.now(), params.of_slot());
@@ -313,11 +338,11 @@ impl Bifrost {
     /// Whether a packet has tokens, which it then takes. What is lossy needs none: no room
     /// is kept for it.
     pub(super) fn may_leave(&mut self, device: &mut impl Device, port: u32, lane: u8, size: u32) -> bool {
-        let Some(i) = self.granter(port) else { return true };
-        let Some(tokens) = &mut self.granters[i].tokens else { return true };
         if !self.lossless[usize::from(lane)] {
             return true;
         }
+        let Some(i) = self.granted(port) else { return true };
+        let Some(tokens) = &mut self.granted[i].tokens else { return true };
         let may = tokens.take(device.now(), lane, size);
         if !may {
             device.pause(port, lane);
@@ -343,21 +368,24 @@ impl Bifrost {
         over: bool,
         settled: Time,
     ) {
-        let Some(i) = self.granter(port) else {
-            return self.pfc.link_recovered(device, port, lane, over, settled);
-        };
-        let granter = &mut self.granters[i];
-        for group in granter.groups.iter_mut().filter(|group| group.lanes.contains(&lane)) {
-            group.slots = Slots::silent(granter.params);
-        }
-        match &mut granter.tokens {
-            Some(tokens) => *tokens = Tokens::none(self.priorities.len()),
-            None => {
-                let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
-                let until = settled + frame + self.processing + self.jitter;
-                self.pfc.hold_until(device, port, lane, until);
+        if let Some(i) = self.granter(port) {
+            let granter = &mut self.granters[i];
+            for group in granter.groups.iter_mut().filter(|group| group.lanes.contains(&lane)) {
+                group.slots = Slots::silent(granter.params);
             }
+            device.arm(self.slot_timer(i), device.now());
+        } else if over {
+            self.pfc.pause_upstream(device, port, lane);
         }
-        device.arm(self.slot_timer(i), device.now());
+        let late = match self.granted(port) {
+            Some(i) if self.granted[i].tokens.is_some() => {
+                self.granted[i].tokens = Some(Tokens::none(self.priorities.len()));
+                return;
+            }
+            Some(_) => self.processing + self.jitter,
+            None => 0,
+        };
+        let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
+        self.pfc.hold_until(device, port, lane, settled + frame + late);
     }
 }

@@ -107,8 +107,6 @@ pub struct Slots {
     outstanding: u64,
     /// The latest slot was granted whole: nothing has been said that ends it.
     open: bool,
-    /// Slots so far.
-    slots: u64,
 }
 
 /// Bytes that pass at `rate` (bits per second) in `time` (picoseconds), rounded down.
@@ -166,7 +164,6 @@ impl Slots {
             sum: each * whole as u64,
             outstanding: if open { params.bdp() + params.of_slot() } else { 0 },
             open,
-            slots: 0,
         }
     }
 
@@ -193,13 +190,9 @@ impl Slots {
             let overrun = if self.open { params.margin } else { 0 };
             let whole = room.saturating_sub(overrun) / params.unit * params.unit;
             let whole = if params.counted || whole > params.margin { whole } else { 0 };
-            let excess = (stored + before).saturating_sub(params.buffer);
-            let repairs = self.slots.is_multiple_of(u64::from(params.repair_every));
-            let let_go = if repairs { whole.saturating_sub(excess) } else { whole };
-            grant = Grant { granted: whole + overrun, let_go, whole: false };
+            grant = Grant { granted: whole + overrun, let_go: whole, whole: false };
         }
         self.open = grant.whole;
-        self.slots += 1;
         self.outstanding =
             (self.outstanding + grant.granted).saturating_sub(received).min(params.bdp() + params.of_slot());
         self.grants.pop_front();

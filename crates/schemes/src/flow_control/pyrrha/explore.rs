@@ -159,6 +159,33 @@ impl Device for Net {
     fn received(&self, _: u32, _: u8) -> u64 {
         unreachable!()
     }
+    fn waits(&self, _: u32, _: u32, _: u8) -> bool {
+        unreachable!()
+    }
+    fn neighbour(&self, _: u32) -> u32 {
+        unreachable!()
+    }
+    fn stands(&self, _: u32, _: u8) -> bool {
+        unreachable!()
+    }
+    fn is_over(&self, _: u32, _: u8) -> bool {
+        unreachable!()
+    }
+    fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
+        unreachable!()
+    }
+    fn enter_loop(&mut self, _: u32, _: u8) {
+        unreachable!()
+    }
+    fn gate(&mut self, _: u32, _: u8, _: bool) {
+        unreachable!()
+    }
+    fn leave_loop(&mut self, _: u32, _: u8) {
+        unreachable!()
+    }
+    fn insert(&mut self, _: u32, _: u8, _: ControlFrame, _: bool) {
+        unreachable!()
+    }
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
         let ControlFrame::RootPause(frame) = frame else { unreachable!() };
         let peer = PORTS[port as usize].1.expect("nobody is behind a port without a link");

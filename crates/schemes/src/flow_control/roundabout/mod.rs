@@ -1,3 +1,329 @@
-//! Roundabout: deadlocks found by election and dissolved with spare headroom.
+//! Roundabout: deadlocks found by election and dissolved with spare headroom (*Solving PFC
+//! Deadlocks with Distributed Detection and Buffer Collaboration*).
+//!
+//! It is PFC ([`super::pfc`]) whose frames carry `ra_hdr` ([`xoff_wire::roundabout`]), and on
+//! top of it:
+//!
+//! **Detection** (section III). Each ingress queue has two registers; what becomes of them is
+//! [`registers`]. Here is what lies between them and the wire:
+//!
+//! - A pause says T_curr, and so does each of its refreshes; a new T_init is drawn only when the
+//!   queue reaches XOFF (`roundabout.init-on-refresh`). A resume carries opcode 2
+//!   (`roundabout.resume-opcode`).
+//! - What arrives at an egress port is told to its *causal* ingress queues: those with a packet
+//!   in the egress queue that the frame speaks of (`roundabout.causal-bitmap`). So a probe is
+//!   multicast where several ingress queues wait for one egress queue.
+//! - That a triplet holds no longer (a RESUME, an INVALID) is told to *all* ingress queues of the
+//!   device: one that was causal when the probe came, and whose packets have left since, still has
+//!   it in T_curr. Told to causal queues alone, it would say it when it pauses again, and with the
+//!   smallest number a triplet that nobody takes back hides every later deadlock.
+//! - An egress queue remembers what it was told last, for ingress queues which begin to pause,
+//!   or whose first packet joins it, while it is paused.
+//! - A pause that runs out, or whose link fails, ends as by a RESUME with the triplet it had.
+//!
+//! The three states of a switch (section III) are not kept: a queue that pauses and whose packets
+//! wait for no paused queue is a *trigger*, one whose packets do a *spreader*, and the others are
+//! *non-pauses* (`roundabout.states`).
 
+pub mod dissolve;
 pub mod registers;
+
+use super::pfc::{Pfc, PfcParams};
+use super::{ControlFrame, Crossing, Device};
+use dissolve::{Attempted, Seat};
+use registers::{Heard, Printed, Registers, Triplet, Word};
+use std::collections::BTreeMap;
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::Time;
+pub use xoff_wire::roundabout::Opcode;
+use xoff_wire::roundabout::{Nodes, RoundaboutFrame};
+
+/// Parameters of Roundabout, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoundaboutParams {
+    /// Those of the PFC that it rests on.
+    pub pfc: PfcParams,
+    /// By port: its number within its device.
+    pub numbers: Vec<u16>,
+    /// Seed of the numbers that triplets draw.
+    pub seed: u64,
+    /// Bytes of a largest packet.
+    pub largest: u32,
+    /// How long a switch in a loop waits for something to happen before it gives up.
+    pub patience: Time,
+    /// What leaves a loop's queue and came from elsewhere gives back shared room first
+    /// (section IV-C).
+    pub audit: bool,
+    /// What is found is dissolved, too.
+    pub dissolves: bool,
+}
+
+/// A deadlock that a switch has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detection {
+    /// When its triplet came back.
+    pub at: Time,
+    /// The coordinator's ingress port …
+    pub port: u32,
+    /// … and lane.
+    pub lane: u8,
+    /// What it had drawn.
+    pub triplet: Triplet,
+    /// When its announcement had been around the loop.
+    pub all_know: Option<Time>,
+}
+
+/// Roundabout on every port of a run.
+#[derive(Clone, Debug)]
+pub struct Roundabout {
+    /// What it rests on.
+    pub(super) pfc: Pfc,
+    params: RoundaboutParams,
+    priorities: Vec<u8>,
+    /// By port and lane, of the ingress queue.
+    registers: Vec<Registers>,
+    /// By port and lane: what the egress queue was told last, while it is paused.
+    told: Vec<Option<Triplet>>,
+    /// By port and lane, where any was drawn: the numbers to come.
+    draws: BTreeMap<usize, Stream>,
+    detections: Vec<Detection>,
+    /// By port and lane, of the ingress queue: the last attempt that was announced here.
+    announced: Vec<Option<Triplet>>,
+    /// Places in loops that are being dissolved.
+    seats: Vec<Seat>,
+    attempts: Vec<Attempted>,
+}
+
+impl Roundabout {
+    pub(super) fn new(params: &RoundaboutParams, ports: usize, priorities: &[u8]) -> Self {
+        let queues = ports * priorities.len();
+        Self {
+            pfc: Pfc::new(params.pfc, ports, priorities),
+            params: params.clone(),
+            priorities: priorities.to_vec(),
+            registers: vec![Registers::default(); queues],
+            told: vec![None; queues],
+            draws: BTreeMap::new(),
+            detections: Vec::new(),
+            announced: vec![None; queues],
+            seats: Vec::new(),
+            attempts: Vec::new(),
+        }
+    }
+
+    pub(super) fn timers(&self) -> usize {
+        self.pfc.timers() + self.registers.len()
+    }
+
+    /// What became of attempts, in their order.
+    pub fn attempts(&self) -> &[Attempted] {
+        &self.attempts
+    }
+
+    /// The deadlocks that were found, in their order.
+    pub fn detections(&self) -> &[Detection] {
+        &self.detections
+    }
+
+    fn at(&self, port: u32, lane: u8) -> usize {
+        port as usize * self.priorities.len() + usize::from(lane)
+    }
+
+    /// The triplet's source that an ingress queue is.
+    fn source(&self, device: &impl Device, port: u32, lane: u8) -> (u32, u16) {
+        let number = self.params.numbers[port as usize];
+        (device.device_of(port), number * 8 + u16::from(self.priorities[usize::from(lane)]))
+    }
+
+    /// What the paused egress queues were told that have packets of the ingress queue.
+    fn below<'a, D: Device>(
+        told: &'a [Option<Triplet>],
+        lanes: usize,
+        device: &'a D,
+        port: u32,
+        lane: u8,
+    ) -> impl Iterator<Item = Triplet> + 'a {
+        (0..).map_while(move |i| device.port_of(port, i)).filter_map(move |egress| {
+            let triplet = told[egress as usize * lanes + usize::from(lane)]?;
+            device.waits(port, egress, lane).then_some(triplet)
+        })
+    }
+
+    /// The ingress ports that have packets in the egress queue.
+    fn causes<D: Device>(device: &D, egress: u32, lane: u8) -> Vec<u32> {
+        let mut ports = Self::ports(device, egress);
+        ports.retain(|&port| device.waits(port, egress, lane));
+        ports
+    }
+
+    /// The ports of the device of `port`.
+    fn ports<D: Device>(device: &D, port: u32) -> Vec<u32> {
+        (0..).map_while(|i| device.port_of(port, i)).collect()
+    }
+
+    /// Tells the neighbour upstream of an ingress queue.
+    fn say(&mut self, device: &mut impl Device, port: u32, lane: u8, word: Word) {
+        let (quanta, opcode, triplet) = match word {
+            Word::Pause(t) => (Some(self.pfc.closes(device, port, lane)), Opcode::Probe, t),
+            Word::Resume(t) => {
+                self.pfc.opens(device, port, lane);
+                (Some(0), Opcode::Invalid, t)
+            }
+            Word::Invalid(t) => (None, Opcode::Invalid, t),
+        };
+        let priority = self.priorities[usize::from(lane)];
+        let frame = RoundaboutFrame { priority, quanta, opcode, triplet, nodes: Nodes::default() };
+        device.send_control(port, ControlFrame::Roundabout(frame));
+    }
+
+    fn heard(&mut self, device: &mut impl Device, port: u32, lane: u8, heard: Heard) {
+        if heard.detected {
+            let triplet = self.registers[self.at(port, lane)].init.get().expect("it came back");
+            // A refresh of the pauses in the loop brings it back again.
+            if !self.detections.iter().any(|d| (d.port, d.lane, d.triplet) == (port, lane, triplet)) {
+                self.detections.push(Detection { at: device.now(), port, lane, triplet, all_know: None });
+            }
+            if self.params.dissolves {
+                self.coordinates(device, port, lane, triplet);
+            }
+        }
+        for word in heard.words() {
+            self.say(device, port, lane, word);
+        }
+    }
+
+    /// SendPause.
+    fn pauses(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let (at, lanes) = (self.at(port, lane), self.priorities.len());
+        let seed = self.params.seed;
+        let stream = self.draws.entry(at).or_insert_with(|| Stream::new(seed, "Roundabout", at as u64));
+        // The upper half of the bits.
+        let rand = (stream.bits() >> 32) as u32;
+        let (sid, qid) = self.source(device, port, lane);
+        let below = Self::below(&self.told, lanes, device, port, lane);
+        let word = self.registers[at].send_pause(Triplet { sid, qid, rand }, below, &Printed::default());
+        self.say(device, port, lane, word);
+    }
+
+    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
+        match crossing {
+            Crossing::Over => self.pauses(device, port, lane),
+            Crossing::Under => {
+                let at = self.at(port, lane);
+                let word = self.registers[at].send_resume();
+                self.say(device, port, lane, word);
+            }
+        }
+    }
+
+    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &RoundaboutFrame) {
+        // A priority that this device does not use has no queue to pause.
+        let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
+        let (lane, t) = (lane as u8, frame.triplet);
+        let at = self.at(port, lane);
+        match (frame.opcode, frame.quanta) {
+            (Opcode::Probe, _) => {
+                self.obeys(device, port, lane, frame);
+                self.told[at] = Some(t);
+                for cause in Self::causes(device, port, lane) {
+                    self.probed(device, cause, lane, t);
+                }
+            }
+            (Opcode::Invalid, Some(_)) => {
+                self.obeys(device, port, lane, frame);
+                self.resumed(device, port, lane, t);
+            }
+            (Opcode::Invalid, None) => {
+                if self.told[at] == Some(t) {
+                    self.told[at] = None;
+                }
+                let lanes = self.priorities.len();
+                for of in Self::ports(device, port) {
+                    let at = self.at(of, lane);
+                    let below = Self::below(&self.told, lanes, device, of, lane);
+                    let heard = self.registers[at].peer_invalidated(t, below, &Printed::default());
+                    self.heard(device, of, lane, heard);
+                }
+            }
+            (Opcode::Barrier, _) => self.barrier(device, port, frame),
+            _ => self.guided(device, port, lane, frame),
+        }
+    }
+
+    /// The egress half of PFC, unless the queue is part of a loop.
+    fn obeys(&mut self, device: &mut impl Device, port: u32, lane: u8, frame: &RoundaboutFrame) {
+        if let Some(quanta) = frame.quanta
+            && !self.hears_pause(port, lane, quanta)
+        {
+            self.pfc.received(device, port, &frame.pfc());
+        }
+    }
+
+    /// PeerGetPause at a causal ingress queue.
+    fn probed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
+        let (at, source) = (self.at(port, lane), self.source(device, port, lane));
+        let heard = self.registers[at].peer_paused(t, source, &Printed::default());
+        self.heard(device, port, lane, heard);
+    }
+
+    /// PeerGetResume at the ingress queues: the egress queue goes again.
+    fn resumed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
+        let (at, lanes) = (self.at(port, lane), self.priorities.len());
+        self.told[at] = None;
+        for of in Self::ports(device, port) {
+            let at = self.at(of, lane);
+            let below = Self::below(&self.told, lanes, device, of, lane);
+            let heard = self.registers[at].peer_resumed(t, below, &Printed::default());
+            self.heard(device, of, lane, heard);
+        }
+    }
+
+    /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
+    pub(super) fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
+        if let Some(t) = self.told[self.at(egress, lane)] {
+            self.probed(device, ingress, lane, t);
+        }
+    }
+
+    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        self.breaks(device, port, lane);
+        self.pfc.link_failed(device, port, lane);
+        let at = self.at(port, lane);
+        self.registers[at] = Registers::default();
+        if let Some(t) = self.told[at] {
+            self.resumed(device, port, lane, t);
+        }
+    }
+
+    /// Begins afresh, as PFC does; an account that is over says so again.
+    pub(super) fn link_recovered(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        over: bool,
+        settled: Time,
+    ) {
+        if over {
+            self.pauses(device, port, lane);
+        }
+        self.pfc.link_recovered(device, port, lane, false, settled);
+    }
+
+    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        if timer as usize >= self.pfc.timers() {
+            return self.loses_patience(device, timer);
+        }
+        if let Some((port, lane)) = self.pfc.refreshes(timer) {
+            let at = self.at(port, lane);
+            let t = self.registers[at].curr.get().expect("a queue that pauses has a triplet");
+            return self.say(device, port, lane, Word::Pause(t));
+        }
+        self.pfc.timer(device, timer);
+        if let Some((port, lane)) = self.pfc.expires(timer)
+            && let Some(t) = self.told[self.at(port, lane)]
+        {
+            self.resumed(device, port, lane, t);
+        }
+    }
+}

@@ -1,0 +1,568 @@
+//! Roundabout's resolution (section IV): the packets of a deadlocked loop go round until they are
+//! where they leave it.
+//!
+//! A switch that knows its two ports in the loop has a [`Seat`] there. What happens, in order:
+//!
+//! ```text
+//! coordinator C (its triplet came back at ingress p):
+//!   3  announcement, against the flow                    all learn that there is a deadlock
+//!   4  [C], against the flow; each switch puts its id in front; copies on all causal queues that
+//!      pause; one that meets a switch again is dropped
+//!   the first copy that is back at C, at egress e, selects the loop: C's seat is (p, e)
+//!   5  [C, …, C], with the flow; each finds (the one before, itself, the next one), takes its seat
+//!      and drops the front one
+//! every switch that has its seat:
+//!   6  grants upstream what is free of its headroom, less what it has granted and not yet got;
+//!      the same later, as soon as that is a largest packet, or makes one of what upstream has
+//!   with the first grant from downstream its barrier (7) goes ahead of all that waits at e; behind
+//!      it data, while the credit left is a largest packet at least
+//!   a packet from the loop whose way leaves it here leaves, unless that queue is paused, or one of
+//!      its flow has missed it in this round: then it is marked and goes on in the loop
+//!   a marked packet goes on in the loop
+//!   its own barrier comes back behind everything that was ahead of it: nothing goes out any more,
+//!      and marked packets behind the barrier are back: the mark is cleared
+//! coordinator, when its own barrier is back:
+//!   8  asks all, with the flow: is your barrier back, your queue below XON?
+//!      all: a last 8 ends it; a barrier is out: it asks again; a queue is too long: another round
+//! ```
+//!
+//! How the paper's open points are read:
+//!
+//! - `roundabout.credit-accounting`: grants are increments; what is granted and has not come is
+//!   counted. `roundabout.redundant-headroom`: all that is free of the headroom is granted.
+//! - `roundabout.false-full-audit`: when a packet that came from elsewhere leaves the loop's queue,
+//!   the ingress queue in the loop gains as many bytes of headroom. What the packet gives back of
+//!   the shared pool that queue takes at once for what it has in headroom, whatever its threshold,
+//!   so that nobody else can take it first. (The paper has it ask for more by its dynamic threshold,
+//!   which with static thresholds is nothing.) Where the packet's own ingress queue has headroom
+//!   alone, the two exchange: its bytes stay charged, to be given back by packets that leave the
+//!   ingress queue in the loop once that has nothing in headroom. It stays paused so long.
+//! - *Progress.* So each packet that leaves a loop's queue makes room for as many bytes in front of
+//!   it, and the room on all links of the loop together, granted or free, is never less than at the
+//!   beginning. With a largest packet on each there is always a link with a largest packet of room:
+//!   someone can send. A grant is due, too, when it brings what upstream has to a largest packet.
+//! - `roundabout.announcement-effect`: while a switch has its seat, packets from other ingress
+//!   ports wait beside the loop's queue.
+//! - `roundabout.nodeid-list`: C inserts itself before opcode 4 and before opcode 5.
+//! - `roundabout.route-packet-priority`: all opcodes but 7 are control frames; a barrier lies among
+//!   the data, takes no credit and no room of an account.
+//! - `roundabout.nearest-exit`: a marked packet leaves the loop only from where it began, and packets
+//!   of its flow behind it are marked as well.
+//! - `roundabout.check-message`, `roundabout.check-sender`: every switch must be ready, and C asks.
+//!   The last opcode 8, which tells them that it is over, is not in the paper.
+//! - A new round begins with C's next barrier: it carries the number of the round in `rand`, and a
+//!   switch that sees a later one than its own sends its own ahead. (A control frame would overtake
+//!   data, and be overtaken by them.)
+//! - `roundabout.several-winners`: the first seat in a queue holds; a frame that would give it
+//!   another is dropped. Who hears nothing for as long as four turns of the longest loop gives up.
+//!
+//! **Giving up**: a switch that waits for longer than `patience`, or whose coordinator has made
+//! [`MOST_ROUNDS`] rounds, leaves its seat and obeys pauses again. A packet that is still marked goes
+//! on by its own way from wherever it meets it, and is dropped where it does not.
+
+use super::registers::Triplet;
+use super::{Device, Roundabout};
+use crate::flow_control::ControlFrame;
+use xoff_kernel::time::Time;
+use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame};
+
+/// Rounds after which a coordinator gives up (`roundabout.check-sender`).
+pub const MOST_ROUNDS: u32 = 10;
+
+/// States of a check: a barrier has not come back.
+const OUT: u32 = 1;
+/// A queue is not below XON.
+const LONG: u32 = 2;
+/// The deadlock is dissolved.
+const DONE: u32 = 4;
+/// It is not, and everyone gives up.
+const GIVEN_UP: u32 = 8;
+
+/// What becomes of a packet that arrives at a device with a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It goes its way.
+    On,
+    /// It is (or stays) marked and waits at this egress port; its place on its way stays.
+    Round(u32),
+    /// It is back where it began: the mark is cleared, and its place is that of this egress port.
+    Home(u32),
+    /// It waits beside the queue of its egress port until the loop is dissolved.
+    Aside,
+    /// It is marked, and nobody here knows of a loop: it goes on by its way from here.
+    Stray,
+}
+
+/// A device's place in a loop that is being dissolved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Seat {
+    /// Whose attempt it is.
+    pub attempt: Triplet,
+    /// The ingress port in the loop.
+    pub ingress: u32,
+    /// The egress port in the loop.
+    pub egress: u32,
+    /// The lane.
+    pub lane: u8,
+    /// Bytes that may be sent.
+    credit: u64,
+    /// Upstream has a seat, too, and can be granted something.
+    grants: bool,
+    /// Bytes granted that have not come.
+    outstanding: u64,
+    /// Which round it is in; 0 until its first barrier.
+    round: u32,
+    /// Its barrier has come back to the head of its queue.
+    back: bool,
+    /// Its barrier has come back to its queue.
+    behind: bool,
+    /// Flows of which a packet missed its exit in this round.
+    missed: Vec<u32>,
+    /// The last word of the neighbour downstream: whether it pauses.
+    paused: Option<u16>,
+}
+
+/// Something that happened to an attempt, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The coordinator's route packet is back, and all have their seats.
+    Seated,
+    /// All barriers are back.
+    Round,
+    /// Dissolved.
+    Dissolved,
+    /// Given up.
+    GivenUp,
+}
+
+/// When a step was made, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempted {
+    /// When.
+    pub at: Time,
+    /// The coordinator's triplet.
+    pub attempt: Triplet,
+    /// What.
+    pub step: Step,
+}
+
+impl Roundabout {
+    /// The seat of which `port` is the ingress port.
+    fn seat_in(&self, port: u32, lane: u8) -> Option<usize> {
+        self.seats.iter().position(|s| (s.ingress, s.lane) == (port, lane))
+    }
+
+    /// The seat of which `port` is the egress port.
+    fn seat_out(&self, port: u32, lane: u8) -> Option<usize> {
+        self.seats.iter().position(|s| (s.egress, s.lane) == (port, lane))
+    }
+
+    fn patience_of(&self, port: u32, lane: u8) -> u32 {
+        (self.pfc.timers() + self.at(port, lane)) as u32
+    }
+
+    fn frame(&self, lane: u8, opcode: Opcode, triplet: Triplet, nodes: Nodes) -> ControlFrame {
+        let priority = self.priorities[usize::from(lane)];
+        ControlFrame::Roundabout(RoundaboutFrame { priority, quanta: None, opcode, triplet, nodes })
+    }
+
+    /// A frame about an attempt, with a number in the place of `rand`.
+    fn tell(&self, device: &mut impl Device, port: u32, seat: &Seat, opcode: Opcode, number: u32) {
+        let triplet = Triplet { rand: number, ..seat.attempt };
+        device.send_control(port, self.frame(seat.lane, opcode, triplet, Nodes::default()));
+    }
+
+    fn step(&mut self, device: &impl Device, attempt: Triplet, step: Step) {
+        self.attempts.push(Attempted { at: device.now(), attempt, step });
+    }
+
+    /// The triplet of the ingress queue came back: its switch leads what follows.
+    pub(super) fn coordinates(&mut self, device: &mut impl Device, port: u32, lane: u8, own: Triplet) {
+        if self.seat_in(port, lane).is_some() {
+            return;
+        }
+        device.send_control(port, self.frame(lane, Opcode::Announcement, own, Nodes::default()));
+        let mut nodes = Nodes::default();
+        if nodes.push_front(own.sid) {
+            device.send_control(port, self.frame(lane, Opcode::Collect, own, nodes));
+        }
+    }
+
+    /// Opcodes 3 to 6 and 8 arrived at `port`.
+    pub(super) fn guided(&mut self, device: &mut impl Device, port: u32, lane: u8, frame: &RoundaboutFrame) {
+        match frame.opcode {
+            Opcode::Announcement => self.announced(device, port, lane, frame.triplet),
+            Opcode::Collect => self.collects(device, port, lane, frame),
+            Opcode::Build => self.builds(device, port, lane, frame),
+            Opcode::Credit => self.credited(device, port, lane, frame.triplet.rand),
+            Opcode::Check => self.checked(device, port, lane, frame.triplet.rand),
+            Opcode::Probe | Opcode::Invalid | Opcode::Barrier => {}
+        }
+    }
+
+    /// An announcement goes where its triplet came from; what it says is noted.
+    fn announced(&mut self, device: &mut impl Device, egress: u32, lane: u8, t: Triplet) {
+        for port in Self::causes(device, egress, lane) {
+            let at = self.at(port, lane);
+            let registers = &self.registers[at];
+            if registers.init.get() == Some(t) {
+                if let Some(found) = self.detections.iter_mut().rfind(|d| d.triplet == t) {
+                    found.all_know.get_or_insert(device.now());
+                }
+            } else if registers.pauses() && registers.curr.get() == Some(t) && self.announced[at] != Some(t) {
+                self.announced[at] = Some(t);
+                device.send_control(port, self.frame(lane, Opcode::Announcement, t, Nodes::default()));
+            }
+        }
+    }
+
+    /// Accumulation of routing information (section IV-A).
+    fn collects(&mut self, device: &mut impl Device, egress: u32, lane: u8, frame: &RoundaboutFrame) {
+        let (own, t) = (device.device_of(egress), frame.triplet);
+        if t.sid == own {
+            let mine = |&port: &u32| self.registers[self.at(port, lane)].init.get() == Some(t);
+            let Some(ingress) = Self::causes(device, egress, lane).into_iter().find(mine) else { return };
+            let mut nodes = frame.nodes;
+            let stands = self.told[self.at(egress, lane)].is_some();
+            if !stands || self.taken(ingress, egress, lane) || !nodes.push_front(own) {
+                return;
+            }
+            self.sits(device, t, ingress, egress, lane);
+            let frame = self.frame(lane, Opcode::Build, t, nodes);
+            return device.send_control(egress, frame);
+        }
+        let mut nodes = frame.nodes;
+        // A circle without the coordinator, or a longer one than a frame can name.
+        if nodes.as_slice().contains(&own) || !nodes.push_front(own) {
+            return;
+        }
+        for port in Self::causes(device, egress, lane) {
+            if self.registers[self.at(port, lane)].pauses() {
+                device.send_control(port, self.frame(lane, Opcode::Collect, t, nodes));
+            }
+        }
+    }
+
+    fn taken(&self, ingress: u32, egress: u32, lane: u8) -> bool {
+        self.seat_in(ingress, lane).is_some() || self.seat_out(egress, lane).is_some()
+    }
+
+    /// Build-up of the routing table (section IV-A).
+    fn builds(&mut self, device: &mut impl Device, ingress: u32, lane: u8, frame: &RoundaboutFrame) {
+        let (own, t) = (device.device_of(ingress), frame.triplet);
+        let &[_, this, ref rest @ ..] = frame.nodes.as_slice() else { return };
+        if this != own {
+            return;
+        }
+        if t.sid == own {
+            // Around: everyone has a seat.
+            if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].attempt == t) {
+                self.step(device, t, Step::Seated);
+                self.seats[at].grants = true;
+                self.grants(device, at);
+            }
+            return;
+        }
+        let Some(&next) = rest.first() else { return };
+        let leads = |&port: &u32| {
+            device.neighbour(port) == next
+                && self.told[self.at(port, lane)].is_some()
+                && device.waits(ingress, port, lane)
+        };
+        let Some(egress) = (0..).map_while(|i| device.port_of(ingress, i)).find(leads) else { return };
+        if self.taken(ingress, egress, lane) {
+            return;
+        }
+        self.sits(device, t, ingress, egress, lane);
+        let mut nodes = frame.nodes;
+        nodes.pop_front();
+        device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
+        self.grants(device, self.seats.len() - 1);
+    }
+
+    /// From now on credit, and no pause, says whether the egress queue sends.
+    fn sits(&mut self, device: &mut impl Device, attempt: Triplet, ingress: u32, egress: u32, lane: u8) {
+        self.seats.push(Seat {
+            attempt,
+            ingress,
+            egress,
+            lane,
+            credit: 0,
+            // Who leads sits first, and the switch upstream of it last.
+            grants: attempt.sid != device.device_of(egress),
+            outstanding: 0,
+            round: 0,
+            back: false,
+            behind: false,
+            missed: Vec::new(),
+            paused: self.told[self.at(egress, lane)].is_some().then(|| self.pfc.quanta()),
+        });
+        self.pfc.forgets_pause(device, egress, lane);
+        device.enter_loop(egress, lane);
+        self.waits_on(device, self.seats.len() - 1);
+    }
+
+    /// Something has happened: patience begins anew.
+    fn waits_on(&mut self, device: &mut impl Device, at: usize) {
+        let seat = &self.seats[at];
+        let timer = self.patience_of(seat.ingress, seat.lane);
+        device.arm(timer, device.now() + self.params.patience);
+    }
+
+    /// Grants upstream what can be granted, if that is worth a frame.
+    fn grants(&mut self, device: &mut impl Device, at: usize) {
+        let seat = &self.seats[at];
+        let (total, used) = device.headroom(seat.ingress, seat.lane);
+        let free = total.saturating_sub(used).saturating_sub(seat.outstanding).min(u64::from(u32::MAX));
+        let largest = u64::from(self.params.largest);
+        if !seat.grants {
+            return;
+        }
+        if free >= largest || (seat.outstanding < largest && seat.outstanding + free >= largest) {
+            let seat = seat.clone();
+            self.seats[at].outstanding += free;
+            self.tell(device, seat.ingress, &seat, Opcode::Credit, free as u32);
+        }
+    }
+
+    /// Credit from downstream; with the first of it the first round begins.
+    fn credited(&mut self, device: &mut impl Device, egress: u32, lane: u8, bytes: u32) {
+        let Some(at) = self.seat_out(egress, lane) else { return };
+        self.waits_on(device, at);
+        self.seats[at].credit += u64::from(bytes);
+        if self.seats[at].round == 0 {
+            self.begins_round(device, at, 1);
+        } else if !self.seats[at].back {
+            device.gate(egress, lane, true);
+        }
+    }
+
+    fn begins_round(&mut self, device: &mut impl Device, at: usize, round: u32) {
+        let seat = &mut self.seats[at];
+        (seat.round, seat.back, seat.behind) = (round, false, false);
+        seat.missed.clear();
+        let (egress, lane) = (seat.egress, seat.lane);
+        let own = Triplet { sid: device.device_of(egress), qid: 0, rand: round };
+        device.insert(egress, lane, self.frame(lane, Opcode::Barrier, own, Nodes::default()), true);
+        device.gate(egress, lane, true);
+    }
+
+    /// The turn of a packet of `size` bytes has come in a queue of a loop: whether it goes.
+    pub(in crate::flow_control) fn may_leave(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        size: u32,
+    ) -> bool {
+        let Some(at) = self.seat_out(port, lane) else { return true };
+        let seat = &mut self.seats[at];
+        let goes = seat.round > 0 && !seat.back && seat.credit >= u64::from(self.params.largest);
+        match goes {
+            true => seat.credit -= u64::from(size),
+            false => device.gate(port, lane, false),
+        }
+        goes
+    }
+
+    /// A barrier arrived at `port`: it waits among the data.
+    pub(super) fn barrier(&mut self, device: &mut impl Device, port: u32, frame: &RoundaboutFrame) {
+        let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
+        let lane = lane as u8;
+        // Without a seat it has nowhere to go.
+        let Some(at) = self.seat_in(port, lane) else { return };
+        self.waits_on(device, at);
+        let seat = &mut self.seats[at];
+        let (egress, own) = (seat.egress, frame.triplet.sid == device.device_of(port));
+        if own && frame.triplet.rand == seat.round {
+            seat.behind = true;
+        } else if own {
+            return;
+        } else if frame.triplet.rand > seat.round && seat.round > 0 {
+            // The next round has begun: its own barrier goes ahead of this one.
+            self.begins_round(device, at, frame.triplet.rand);
+        }
+        device.insert(egress, lane, ControlFrame::Roundabout(*frame), false);
+    }
+
+    /// The turn of a barrier has come in a queue; whether it goes on (without credit).
+    pub(in crate::flow_control) fn barrier_leaves(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        frame: &RoundaboutFrame,
+    ) -> bool {
+        let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return false };
+        let Some(at) = self.seat_out(port, lane as u8) else { return false };
+        let own = frame.triplet.sid == device.device_of(port);
+        let seat = &mut self.seats[at];
+        if !own || !seat.behind {
+            return true;
+        }
+        seat.back = true;
+        device.gate(port, lane as u8, false);
+        let seat = &self.seats[at];
+        if seat.attempt.sid == device.device_of(port) {
+            self.step(device, self.seats[at].attempt, Step::Round);
+            self.asks(device, at);
+        }
+        false
+    }
+
+    /// The coordinator asks whether all are ready.
+    fn asks(&mut self, device: &mut impl Device, at: usize) {
+        let seat = &self.seats[at];
+        self.tell(device, seat.egress, seat, Opcode::Check, self.state(device, seat));
+    }
+
+    fn state(&self, device: &impl Device, seat: &Seat) -> u32 {
+        let out = if seat.back { 0 } else { OUT };
+        out | if device.is_over(seat.ingress, seat.lane) { LONG } else { 0 }
+    }
+
+    fn checked(&mut self, device: &mut impl Device, ingress: u32, lane: u8, said: u32) {
+        let Some(at) = self.seat_in(ingress, lane) else { return };
+        self.waits_on(device, at);
+        let seat = &self.seats[at];
+        let attempt = seat.attempt;
+        let leads = attempt.sid == device.device_of(ingress);
+        if said & (DONE | GIVEN_UP) != 0 {
+            if !leads {
+                self.tell(device, seat.egress, seat, Opcode::Check, said);
+                self.leaves(device, at);
+            }
+            return;
+        }
+        if !leads {
+            let said = said | self.state(device, seat);
+            return self.tell(device, seat.egress, seat, Opcode::Check, said);
+        }
+        if said & OUT != 0 {
+            return self.asks(device, at);
+        }
+        if said & LONG != 0 && seat.round < MOST_ROUNDS {
+            let round = seat.round + 1;
+            return self.begins_round(device, at, round);
+        }
+        let (end, step) = match said & LONG {
+            0 => (DONE, Step::Dissolved),
+            _ => (GIVEN_UP, Step::GivenUp),
+        };
+        self.tell(device, self.seats[at].egress, &self.seats[at], Opcode::Check, end);
+        self.step(device, attempt, step);
+        self.leaves(device, at);
+    }
+
+    /// It obeys pauses again; what waited beside the loop joins its queue.
+    fn leaves(&mut self, device: &mut impl Device, at: usize) {
+        let seat = self.seats.remove(at);
+        device.cancel(self.patience_of(seat.ingress, seat.lane));
+        device.leave_loop(seat.egress, seat.lane);
+        if let Some(quanta) = seat.paused {
+            let frame = xoff_wire::pfc::PfcFrame::single(self.priorities[usize::from(seat.lane)], quanta);
+            self.pfc.received(device, seat.egress, &frame);
+        }
+    }
+
+    /// A word of the neighbour downstream about the egress queue of a seat: it counts later.
+    pub(super) fn hears_pause(&mut self, egress: u32, lane: u8, quanta: u16) -> bool {
+        let Some(at) = self.seat_out(egress, lane) else { return false };
+        self.seats[at].paused = (quanta > 0).then_some(quanta);
+        true
+    }
+
+    /// Nothing has happened for long.
+    pub(super) fn loses_patience(&mut self, device: &mut impl Device, timer: u32) {
+        let at = timer as usize - self.pfc.timers();
+        let lanes = self.priorities.len();
+        let (port, lane) = ((at / lanes) as u32, (at % lanes) as u8);
+        if let Some(at) = self.seat_in(port, lane) {
+            let attempt = self.seats[at].attempt;
+            self.step(device, attempt, Step::GivenUp);
+            self.leaves(device, at);
+        }
+    }
+
+    /// The link of `port` has failed: a loop over it is none any more.
+    pub(super) fn breaks(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        while let Some(at) = self.seat_in(port, lane).or_else(|| self.seat_out(port, lane)) {
+            let attempt = self.seats[at].attempt;
+            self.step(device, attempt, Step::GivenUp);
+            self.leaves(device, at);
+        }
+    }
+
+    /// A packet of `flow` arrived at `ingress`, for `egress` by its way.
+    pub(in crate::flow_control) fn passes(
+        &mut self,
+        device: &mut impl Device,
+        ingress: u32,
+        egress: u32,
+        lane: u8,
+        flow: u32,
+        marked: bool,
+    ) -> Passage {
+        let Some(at) = self.seat_in(ingress, lane) else {
+            return match (marked, self.seat_out(egress, lane)) {
+                (true, _) => Passage::Stray,
+                (false, Some(_)) => Passage::Aside,
+                (false, None) => Passage::On,
+            };
+        };
+        let seat = &mut self.seats[at];
+        if seat.behind {
+            return if marked { Passage::Home(seat.egress) } else { Passage::On };
+        }
+        if marked {
+            return Passage::Round(seat.egress);
+        }
+        let (loops_on, missed) = (egress == seat.egress, seat.missed.contains(&flow));
+        // A queue of another loop is as good as paused.
+        if loops_on || !(missed || device.stands(egress, lane) || self.seat_out(egress, lane).is_some()) {
+            return Passage::On;
+        }
+        let seat = &mut self.seats[at];
+        if !missed {
+            seat.missed.push(flow);
+        }
+        Passage::Round(seat.egress)
+    }
+
+    /// A packet of `size` bytes from the loop was stored at `ingress`: it was granted.
+    pub(in crate::flow_control) fn stored(
+        &mut self,
+        device: &mut impl Device,
+        ingress: u32,
+        lane: u8,
+        size: u32,
+    ) {
+        if let Some(at) = self.seat_in(ingress, lane) {
+            let seat = &mut self.seats[at];
+            seat.outstanding = seat.outstanding.saturating_sub(u64::from(size));
+            self.grants(device, at);
+        }
+    }
+
+    /// The ingress port of the loop to which `egress` belongs, if what came through `ingress` came
+    /// from elsewhere (section IV-C).
+    pub(in crate::flow_control) fn exchanges(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
+        let of = self.seats[self.seat_out(egress, lane)?].ingress;
+        (self.params.audit && of != ingress).then_some(of)
+    }
+
+    /// A packet left the account (`ingress`, `lane`) by `egress`: there may be more to grant.
+    pub(in crate::flow_control) fn freed(
+        &mut self,
+        device: &mut impl Device,
+        ingress: u32,
+        egress: u32,
+        lane: u8,
+    ) {
+        if let Some(at) = self.seat_out(egress, lane) {
+            self.grants(device, at);
+        }
+        if let Some(at) = self.seat_in(ingress, lane) {
+            self.grants(device, at);
+        }
+    }
+}
