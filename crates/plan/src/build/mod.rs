@@ -18,6 +18,7 @@ mod portfc;
 mod pyrrha;
 mod rates;
 mod reroute;
+mod roundabout;
 mod routes;
 mod sizes;
 mod swing;

@@ -356,7 +356,7 @@ pub struct PortFc {
     #[serde(default)]
     pub flags: PortFcFlags,
     /// Hosts pass frames about destination-direct queues on to their other ports.
-    #[serde(default = "yes")]
+    #[serde(default = "defaults::yes")]
     pub relay_signals: bool,
     /// From the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
@@ -531,10 +531,6 @@ impl Default for Pyrrha {
 
 fn six_bdp() -> Threshold {
     "6bdp".parse().expect("a threshold")
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Default for PortFc {

@@ -66,6 +66,9 @@ use crate::flow_control::ControlFrame;
 use xoff_kernel::time::Time;
 use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame};
 
+/// Most switches in a loop that a frame can name.
+pub const LONGEST_LOOP: u64 = xoff_wire::roundabout::MOST_NODES as u64 - 2;
+
 /// Rounds after which a coordinator gives up (`roundabout.check-sender`).
 pub const MOST_ROUNDS: u32 = 10;
 

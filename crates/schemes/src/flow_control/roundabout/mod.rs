@@ -224,9 +224,9 @@ impl Roundabout {
         match (frame.opcode, frame.quanta) {
             (Opcode::Probe, _) => {
                 self.obeys(device, port, lane, frame);
-                self.told[at] = Some(t);
+                let before = self.told[at].replace(t);
                 for cause in Self::causes(device, port, lane) {
-                    self.probed(device, cause, lane, t);
+                    self.probed(device, cause, lane, t, before);
                 }
             }
             (Opcode::Invalid, Some(_)) => {
@@ -234,9 +234,7 @@ impl Roundabout {
                 self.resumed(device, port, lane, t);
             }
             (Opcode::Invalid, None) => {
-                if self.told[at] == Some(t) {
-                    self.told[at] = None;
-                }
+                self.withdraws(device, port, lane, t);
                 let lanes = self.priorities.len();
                 for of in Self::ports(device, port) {
                     let at = self.at(of, lane);
@@ -260,16 +258,27 @@ impl Roundabout {
     }
 
     /// PeerGetPause at a causal ingress queue.
-    fn probed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
+    fn probed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet, before: Option<Triplet>) {
         let (at, source) = (self.at(port, lane), self.source(device, port, lane));
-        let heard = self.registers[at].peer_paused(t, source, &Printed::default());
+        let below = Self::below(&self.told, self.priorities.len(), device, port, lane);
+        let heard = self.registers[at].peer_paused(t, before, source, below, &Printed::default());
         self.heard(device, port, lane, heard);
+    }
+
+    /// A triplet that one egress queue was told does not hold: it does not where another was told
+    /// of it, either, for it may have come round.
+    fn withdraws(&mut self, device: &impl Device, port: u32, lane: u8, t: Triplet) {
+        for egress in Self::ports(device, port) {
+            let at = self.at(egress, lane);
+            self.told[at] = self.told[at].filter(|other| !other.same_source(&t));
+        }
     }
 
     /// PeerGetResume at the ingress queues: the egress queue goes again.
     fn resumed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
         let (at, lanes) = (self.at(port, lane), self.priorities.len());
         self.told[at] = None;
+        self.withdraws(device, port, lane, t);
         for of in Self::ports(device, port) {
             let at = self.at(of, lane);
             let below = Self::below(&self.told, lanes, device, of, lane);
@@ -281,7 +290,7 @@ impl Roundabout {
     /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
     pub(super) fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
         if let Some(t) = self.told[self.at(egress, lane)] {
-            self.probed(device, ingress, lane, t);
+            self.probed(device, ingress, lane, t, None);
         }
     }
 

@@ -30,10 +30,13 @@
 //! - *own and outdated* (line 18): a triplet of the queue itself that is not its T_init has been
 //!   taken back already, and dies here. Else rule (ii), the latest one of a source counts, has it
 //!   displace the valid one.
-//! - *what stands below* (line 10 and lines 34-35): besides T_init the triplets stand for election
-//!   which paused egress queues with packets of this queue were told last. Else a queue that
-//!   resumes and pauses again, or whose first packet for a paused egress queue comes behind the
-//!   probe, does not know of what it waits for until that pause is refreshed.
+//! - *what stands below* (lines 10, 26, 34 and 35): T_curr is valid while the queue pauses, and then
+//!   it is T_init or what a paused egress queue with packets of this queue was told *last*; that
+//!   stands for election when the queue begins to pause, and whenever T_curr falls. As printed a
+//!   queue that does not pause keeps a T_curr, too, which says nothing of what it waits for by
+//!   then: it does not know of a pause that stands while it resumes and pauses again, or that
+//!   its first packet meets; and where downstream changes its mind in favour of a triplet of this
+//!   queue itself, which dies here, what it said before stays for ever.
 
 pub use xoff_wire::roundabout::Triplet;
 
@@ -66,7 +69,7 @@ pub struct Printed {
     pub invalid: bool,
     /// Line 18: nothing is said of outdated triplets of one's own.
     pub outdated: bool,
-    /// Lines 10, 34 and 35 know of T_init and T_curr alone.
+    /// Lines 10, 26, 34 and 35 know of T_init and T_curr alone.
     pub below: bool,
 }
 
@@ -153,23 +156,36 @@ impl Registers {
         Word::Resume(self.curr.triplet)
     }
 
-    /// Lines 17-29. `source` is the queue itself.
-    pub fn peer_paused(&mut self, t: Triplet, source: (u32, u16), printed: &Printed) -> Heard {
-        if self.init.get() == Some(t) {
-            return Heard { detected: true, ..Heard::default() };
-        }
-        if (t.sid, t.qid) == source && !printed.outdated {
-            return Heard::default();
-        }
-        if self.pauses() && !self.curr.valid {
-            self.curr.set(elect(t, &self.init));
-        } else {
-            if self.curr.triplet == t && (self.curr.valid || printed.line_24) {
-                return Heard::default();
+    /// Lines 17-29: an egress queue with packets of this one is told PAUSE(T), and was told
+    /// `before`. `source` is the queue itself; `below` is as for [`Registers::send_pause`], with T.
+    pub fn peer_paused(
+        &mut self,
+        t: Triplet,
+        before: Option<Triplet>,
+        source: (u32, u16),
+        below: impl Iterator<Item = Triplet>,
+        printed: &Printed,
+    ) -> Heard {
+        let detected = self.init.get() == Some(t);
+        let outdated = !detected && (t.sid, t.qid) == source && !printed.outdated;
+        let mut heard = Heard { detected, ..Heard::default() };
+        if !detected && !outdated && (self.pauses() || printed.below) {
+            if self.pauses() && !self.curr.valid {
+                self.curr.set(elect(t, &self.init));
+            } else {
+                if self.curr.triplet == t && (self.curr.valid || printed.line_24) {
+                    return heard;
+                }
+                self.curr.set(elect(t, &self.curr));
             }
-            self.curr.set(elect(t, &self.curr));
+            heard = Heard::say([self.pauses().then_some(Word::Pause(self.curr.triplet)), None]);
         }
-        Heard::say([self.pauses().then_some(Word::Pause(self.curr.triplet)), None])
+        // What it was told before stands no longer.
+        let withdrawn = before.filter(|&b| b != t && self.pauses() && self.curr.get() == Some(b));
+        if let Some(before) = withdrawn.filter(|_| !printed.below) {
+            heard = Heard { detected, ..self.falls_back(before, below, printed) };
+        }
+        heard
     }
 
     /// Lines 30-36. `below` is as for [`Registers::send_pause`], without the one that resumes.
@@ -231,6 +247,8 @@ mod tests {
 
     const AS_READ: Printed =
         Printed { resume: false, line_24: false, invalid: false, outdated: false, below: false };
+    /// Figure 5 shows T_curr of queues that do not pause.
+    const FIGURE: Printed = Printed { below: true, ..AS_READ };
 
     fn t(sid: u32, rand: u32) -> Triplet {
         Triplet { sid, qid: 1, rand }
@@ -254,9 +272,9 @@ mod tests {
             let mut said = Vec::new();
             for &word in words {
                 let heard = match word {
-                    Word::Pause(t) => queue.peer_paused(t, (at, 1), &AS_READ),
-                    Word::Resume(t) => queue.peer_resumed(t, empty(), &AS_READ),
-                    Word::Invalid(t) => queue.peer_invalidated(t, empty(), &AS_READ),
+                    Word::Pause(t) => queue.peer_paused(t, None, (at, 1), empty(), &FIGURE),
+                    Word::Resume(t) => queue.peer_resumed(t, empty(), &FIGURE),
+                    Word::Invalid(t) => queue.peer_invalidated(t, empty(), &FIGURE),
                 };
                 if heard.detected {
                     self.detected.push(at);
@@ -280,7 +298,7 @@ mod tests {
         let (s1, s2, s3, s4) = (0, 1, 2, 3);
         let mut ring = Ring { queues: Default::default(), detected: Vec::new() };
         let pause = |ring: &mut Ring, s: u32, rand: u32| {
-            ring.queues[s as usize].send_pause(t(s, rand), empty(), &AS_READ)
+            ring.queues[s as usize].send_pause(t(s, rand), empty(), &FIGURE)
         };
         // t0: three triggers. Each has its own triplet in both registers.
         let from_1 = pause(&mut ring, s1, 30);
@@ -324,9 +342,9 @@ mod tests {
     #[test]
     fn a_queue_that_does_not_pause_forgets_what_was_resumed() {
         for (printed, said) in [(false, t(1, 50)), (true, t(9, 1))] {
-            let printed = Printed { resume: printed, ..AS_READ };
+            let printed = Printed { resume: printed, below: true, ..AS_READ };
             let mut queue = Registers::default();
-            assert_eq!(queue.peer_paused(t(9, 1), (1, 1), &printed), Heard::default());
+            assert_eq!(queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed), Heard::default());
             assert_eq!(queue.peer_resumed(t(9, 1), empty(), &printed), Heard::default());
             assert_eq!(queue.send_pause(t(1, 50), empty(), &printed), Word::Pause(said));
         }
@@ -337,11 +355,11 @@ mod tests {
     #[test]
     fn a_probe_counts_though_an_invalid_register_has_its_bits() {
         for (printed, said) in [(false, t(9, 1)), (true, t(1, 50))] {
-            let printed = Printed { line_24: printed, ..AS_READ };
+            let printed = Printed { line_24: printed, below: true, ..AS_READ };
             let mut queue = Registers::default();
-            queue.peer_paused(t(9, 1), (1, 1), &printed);
+            queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed);
             queue.peer_invalidated(t(9, 1), empty(), &printed);
-            queue.peer_paused(t(9, 1), (1, 1), &printed);
+            queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed);
             assert_eq!(queue.send_pause(t(1, 50), empty(), &printed), Word::Pause(said));
         }
     }
@@ -353,7 +371,7 @@ mod tests {
             let printed = Printed { invalid: printed, ..AS_READ };
             let mut queue = Registers::default();
             queue.send_pause(t(1, 50), empty(), &printed);
-            queue.peer_paused(t(9, 1), (1, 1), &printed);
+            queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed);
             let heard = queue.peer_invalidated(t(9, 1), empty(), &printed);
             let expected: Vec<Word> = [Some(Word::Invalid(t(9, 1))), said].into_iter().flatten().collect();
             assert_eq!(heard.words().collect::<Vec<_>>(), expected);
@@ -371,7 +389,7 @@ mod tests {
             queue.send_pause(t(1, 5), empty(), &printed);
             queue.send_resume();
             queue.send_pause(t(1, 50), empty(), &printed);
-            let heard = queue.peer_paused(t(1, 5), (1, 1), &printed);
+            let heard = queue.peer_paused(t(1, 5), None, (1, 1), empty(), &printed);
             assert_eq!(
                 heard.words().collect::<Vec<_>>(),
                 match printed.outdated {
@@ -390,7 +408,7 @@ mod tests {
             let printed = Printed { below: printed, ..AS_READ };
             let mut queue = Registers::default();
             queue.send_pause(t(1, 50), empty(), &printed);
-            queue.peer_paused(t(9, 1), (1, 1), &printed);
+            queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed);
             assert_eq!(queue.send_resume(), Word::Resume(t(9, 1)));
             let below = [t(9, 1), t(8, 2)];
             assert_eq!(queue.send_pause(t(1, 60), below.into_iter(), &printed), Word::Pause(said));
@@ -398,18 +416,39 @@ mod tests {
         // Of two queues that it waits for, one resumes: the triplet of the other one counts.
         let mut queue = Registers::default();
         queue.send_pause(t(1, 50), empty(), &AS_READ);
-        queue.peer_paused(t(9, 1), (1, 1), &AS_READ);
+        queue.peer_paused(t(9, 1), None, (1, 1), empty(), &AS_READ);
         let heard = queue.peer_resumed(t(9, 1), [t(8, 2)].into_iter(), &AS_READ);
         assert_eq!(heard.words().collect::<Vec<_>>(), [Word::Invalid(t(9, 1)), Word::Pause(t(8, 2))]);
+    }
+
+    /// Downstream prefers a triplet of this queue itself, from a pause that is over, to the one
+    /// that it said before. Nobody vouches for that any more.
+    #[test]
+    fn what_downstream_says_no_longer_falls() {
+        let mut queue = Registers::default();
+        queue.send_pause(t(1, 50), empty(), &AS_READ);
+        queue.peer_paused(t(9, 7), None, (1, 1), [t(9, 7)].into_iter(), &AS_READ);
+        let heard = queue.peer_paused(t(1, 5), Some(t(9, 7)), (1, 1), [t(1, 5)].into_iter(), &AS_READ);
+        assert_eq!(heard.words().collect::<Vec<_>>(), [Word::Invalid(t(9, 7)), Word::Pause(t(1, 50))]);
+        // It does not pause: nothing is kept.
+        let mut idle = Registers::default();
+        assert_eq!(idle.peer_paused(t(9, 7), None, (1, 1), empty(), &AS_READ), Heard::default());
+        assert_eq!(idle.curr.get(), None);
     }
 
     #[test]
     fn equal_numbers_are_told_apart() {
         let mut queue = Registers::default();
         queue.send_pause(t(1, 5), empty(), &AS_READ);
-        assert_eq!(queue.peer_paused(t(2, 5), (1, 1), &AS_READ).words().next(), Some(Word::Pause(t(2, 5))));
+        assert_eq!(
+            queue.peer_paused(t(2, 5), None, (1, 1), empty(), &AS_READ).words().next(),
+            Some(Word::Pause(t(2, 5)))
+        );
         let mut other = Registers::default();
         other.send_pause(t(2, 5), empty(), &AS_READ);
-        assert_eq!(other.peer_paused(t(1, 5), (2, 1), &AS_READ).words().next(), Some(Word::Pause(t(2, 5))));
+        assert_eq!(
+            other.peer_paused(t(1, 5), None, (2, 1), empty(), &AS_READ).words().next(),
+            Some(Word::Pause(t(2, 5)))
+        );
     }
 }
