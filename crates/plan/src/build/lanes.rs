@@ -176,6 +176,7 @@ fn lossless(
     let pfc = match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => pfc,
         FlowControl::Swing(swing) => &swing.pfc,
+        FlowControl::PfcWatchdog(watched) => &watched.pfc,
         FlowControl::Roundabout(roundabout) => &roundabout.pfc,
         FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => &bifrost.pfc,
         FlowControl::Tagger(tagger) => {

@@ -24,6 +24,7 @@ mod sizes;
 mod swing;
 mod tags;
 mod transport;
+mod watchdog;
 
 use crate::Expected;
 use crate::document::Document;
