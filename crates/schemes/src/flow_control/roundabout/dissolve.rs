@@ -181,9 +181,13 @@ impl Roundabout {
 
     /// The triplet of the ingress queue came back: its switch leads what follows.
     pub(super) fn coordinates(&mut self, device: &mut impl Device, port: u32, lane: u8, own: Triplet) {
-        if self.seat_in(port, lane).is_some() {
+        // Copies that come by other ways, and refreshes, are of the same attempt.
+        let (at, now) = (self.at(port, lane), device.now());
+        let soon = self.tried[at].is_some_and(|before| now - before < self.params.patience / 4);
+        if soon || self.seat_in(port, lane).is_some() {
             return;
         }
+        self.tried[at] = Some(now);
         device.send_control(port, self.frame(lane, Opcode::Announcement, own, Nodes::default()));
         let mut nodes = Nodes::default();
         if nodes.push_front(own.sid) {
@@ -226,8 +230,7 @@ impl Roundabout {
             let mine = |&port: &u32| self.registers[self.at(port, lane)].init.get() == Some(t);
             let Some(ingress) = Self::causes(device, egress, lane).into_iter().find(mine) else { return };
             let mut nodes = frame.nodes;
-            let stands = self.told[self.at(egress, lane)].is_some();
-            if !stands || self.taken(ingress, egress, lane) || !nodes.push_front(own) {
+            if !device.stands(egress, lane) || self.taken(ingress, egress, lane) || !nodes.push_front(own) {
                 return;
             }
             self.sits(device, t, ingress, egress, lane);
@@ -268,9 +271,7 @@ impl Roundabout {
         }
         let Some(&next) = rest.first() else { return };
         let leads = |&port: &u32| {
-            device.neighbour(port) == next
-                && self.told[self.at(port, lane)].is_some()
-                && device.waits(ingress, port, lane)
+            device.neighbour(port) == next && device.stands(port, lane) && device.waits(ingress, port, lane)
         };
         let Some(egress) = (0..).map_while(|i| device.port_of(ingress, i)).find(leads) else { return };
         if self.taken(ingress, egress, lane) {
@@ -296,7 +297,7 @@ impl Roundabout {
             back: false,
             behind: false,
             missed: Vec::new(),
-            paused: self.told[self.at(egress, lane)].is_some().then(|| self.pfc.quanta()),
+            paused: Some(self.pfc.quanta()),
         });
         self.pfc.forgets_pause(device, egress, lane);
         device.enter_loop(egress, lane);

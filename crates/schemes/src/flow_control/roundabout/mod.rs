@@ -13,15 +13,8 @@
 //! - What arrives at an egress port is told to its *causal* ingress queues: those with a packet
 //!   in the egress queue that the frame speaks of (`roundabout.causal-bitmap`). So a probe is
 //!   multicast where several ingress queues wait for one egress queue.
-//! - That a triplet holds no longer (a RESUME, an INVALID) is told to *all* ingress queues of the
-//!   device: one that was causal when the probe came, and whose packets have left since, still has
-//!   it in T_curr. Told to causal queues alone, it would say it when it pauses again, and with the
-//!   smallest number a triplet that nobody takes back hides every later deadlock.
-//! - A triplet goes over 30 links at most, as long as the longest loop that can be dissolved. What
-//!   circulates in a loop and came from elsewhere would chase its own invalidation for ever: both
-//!   go equally fast.
-//! - An egress queue remembers what it was told last, for ingress queues which begin to pause,
-//!   or whose first packet joins it, while it is paused.
+//! - An egress queue remembers what it was told last, while it is paused: by that the ingress queues
+//!   settle which have packets there.
 //! - A pause that runs out, or whose link fails, ends as by a RESUME with the triplet it had.
 //!
 //! The three states of a switch (section III) are not kept: a queue that pauses and whose packets
@@ -92,6 +85,8 @@ pub struct Roundabout {
     detections: Vec<Detection>,
     /// By port and lane, of the ingress queue: the last attempt that was announced here.
     announced: Vec<Option<Triplet>>,
+    /// By port and lane, of the ingress queue: when it began to lead an attempt last.
+    tried: Vec<Option<Time>>,
     /// Places in loops that are being dissolved.
     seats: Vec<Seat>,
     attempts: Vec<Attempted>,
@@ -109,6 +104,7 @@ impl Roundabout {
             draws: BTreeMap::new(),
             detections: Vec::new(),
             announced: vec![None; queues],
+            tried: vec![None; queues],
             seats: Vec::new(),
             attempts: Vec::new(),
         }
@@ -231,12 +227,10 @@ impl Roundabout {
         match (frame.opcode, frame.quanta) {
             (Opcode::Probe, _) => {
                 self.obeys(device, port, lane, frame);
-                if u64::from(t.hops) > LONGEST_LOOP {
-                    return;
-                }
-                let before = self.told[at].replace(t);
+                // It has grown too old to count.
+                self.told[at] = Some(t).filter(|t| u64::from(t.hops) <= LONGEST_LOOP);
                 for cause in Self::causes(device, port, lane) {
-                    self.probed(device, cause, lane, t, before);
+                    self.probed(device, cause, lane, t);
                 }
             }
             (Opcode::Invalid, Some(_)) => {
@@ -244,7 +238,7 @@ impl Roundabout {
                 self.resumed(device, port, lane, t);
             }
             (Opcode::Invalid, None) => {
-                self.withdraws(device, port, lane, t);
+                self.told[at] = self.told[at].filter(|&known| known != t);
                 let lanes = self.priorities.len();
                 for of in Self::ports(device, port) {
                     let at = self.at(of, lane);
@@ -268,27 +262,17 @@ impl Roundabout {
     }
 
     /// PeerGetPause at a causal ingress queue.
-    fn probed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet, before: Option<Triplet>) {
+    fn probed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
         let (at, source) = (self.at(port, lane), self.source(device, port, lane));
         let below = Self::below(&self.told, self.priorities.len(), device, port, lane);
-        let heard = self.registers[at].peer_paused(t, before, source, below, &Printed::default());
+        let heard = self.registers[at].peer_paused(t, source, below, &Printed::default());
         self.heard(device, port, lane, heard);
-    }
-
-    /// A triplet that one egress queue was told does not hold: it does not where another was told
-    /// of it, either, for it may have come round.
-    fn withdraws(&mut self, device: &impl Device, port: u32, lane: u8, t: Triplet) {
-        for egress in Self::ports(device, port) {
-            let at = self.at(egress, lane);
-            self.told[at] = self.told[at].filter(|other| !other.same_source(&t));
-        }
     }
 
     /// PeerGetResume at the ingress queues: the egress queue goes again.
     fn resumed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
         let (at, lanes) = (self.at(port, lane), self.priorities.len());
         self.told[at] = None;
-        self.withdraws(device, port, lane, t);
         for of in Self::ports(device, port) {
             let at = self.at(of, lane);
             let below = Self::below(&self.told, lanes, device, of, lane);
@@ -300,7 +284,7 @@ impl Roundabout {
     /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
     pub(super) fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
         if let Some(t) = self.told[self.at(egress, lane)] {
-            self.probed(device, ingress, lane, t, None);
+            self.probed(device, ingress, lane, t);
         }
     }
 

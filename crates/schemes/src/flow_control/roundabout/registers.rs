@@ -14,34 +14,33 @@
 //!   it says INVALID(T)       (37-40) | T_curr = T: invalid                 | INVALID(T)
 //! ```
 //!
-//! "It pauses upstream" and "T_init is valid" are the same. Where the algorithm as printed
-//! fails, it is read otherwise; [`Printed`] brings each printed form back, for tests which show
-//! what goes wrong with it:
+//! "It pauses upstream" and "T_init is valid" are the same. The algorithm as printed keeps T_curr
+//! from event to event. That fails in several ways, each shown by a test; with [`Printed`] every
+//! line can be had as it is printed:
 //!
-//! - `roundabout.resume-when-not-pausing` (line 31): a RESUME takes T_curr away from a queue
-//!   that does not pause as well. Else it keeps a triplet that nobody will ever take back, and
-//!   with the smallest number that wins every later election.
-//! - `roundabout.line24-validity`: the early return needs a *valid* T_curr. Else an invalidated
+//! - `roundabout.resume-when-not-pausing` (line 31): a queue that does not pause keeps what has been
+//!   resumed. Nobody will ever take it back; with the smallest number it wins every later election.
+//! - `roundabout.line24-validity`: the early return asks for no *valid* T_curr. An invalidated
 //!   register that still has the same bits swallows a fresh probe.
-//! - `roundabout.invalid-and-T-init` (lines 37-40): an INVALID brings T_curr back to T_init, at
-//!   once, as a RESUME does. The guard that the recommended reading has instead (wait for a hop's
-//!   round trip whether a PAUSE follows) would need a timer in every queue; what this one costs
-//!   is a frame that a PAUSE behind it may correct.
-//! - *own and outdated* (line 18): a triplet of the queue itself that is not its T_init has been
-//!   taken back already, and dies here. Else rule (ii), the latest one of a source counts, has it
-//!   displace the valid one.
-//! - *no news* (lines 26-29, `roundabout.line27-forwarding`): an election that leaves T_curr as it is
-//!   says nothing. As printed it says it again, to end where upstream has the same T_curr; where
-//!   neighbours have better ones, each answers by saying its own, over every port that pauses, and
-//!   with two such ports or more what is said multiplies without end. Nobody needs the repetition:
-//!   each egress queue remembers what it was told.
-//! - *what stands below* (lines 10, 26, 34 and 35): T_curr is valid while the queue pauses, and then
-//!   it is T_init or what a paused egress queue with packets of this queue was told *last*; that
-//!   stands for election when the queue begins to pause, and whenever T_curr falls. As printed a
-//!   queue that does not pause keeps a T_curr, too, which says nothing of what it waits for by
-//!   then: it does not know of a pause that stands while it resumes and pauses again, or that
-//!   its first packet meets; and where downstream changes its mind in favour of a triplet of this
-//!   queue itself, which dies here, what it said before stays for ever.
+//! - `roundabout.invalid-and-T-init` (lines 37-40): after an INVALID nothing holds, and T_init is not
+//!   said again.
+//! - *own and outdated* (line 18): a triplet of the queue itself that is not its T_init has been taken
+//!   back already; by rule (ii), the latest one of a source counts, it displaces the valid one.
+//! - `roundabout.line27-forwarding` (lines 26-29): an election that changes nothing says so all the
+//!   same. Where neighbours have better ones each answers with its own, over every port that pauses,
+//!   and what is said multiplies.
+//! - *two ways* (lines 30-40): a triplet that comes by two ways is taken back when one of them ends,
+//!   and the wave of INVALIDs meets the wave of PAUSEs that it has left behind. In a network with
+//!   loops over different numbers of links both go round for ever, and grow.
+//!
+//! So, as it is read here, **T_curr is a function of what stands**: while a queue pauses it is the best
+//! one of T_init and of what the paused egress queues with packets of this queue were told *last*,
+//! but for triplets of its own; else it is invalid. Each event of Algorithm 1 changes one of these
+//! terms, and what is said is what changes: PAUSE(T_curr) where it is better or nearer, INVALID of the
+//! old one and PAUSE of the new one where it is worse. A triplet counts the links that it has come
+//! over, of two copies the nearer one stands, and after 30 links it is dropped: where one comes from
+//! outside a loop and has been taken back, its copies in the loop would vouch for each other for
+//! ever, and so they grow old.
 
 pub use xoff_wire::roundabout::Triplet;
 
@@ -63,9 +62,12 @@ impl Register {
     }
 }
 
-/// Lines that are taken as printed. None of them is.
+/// Lines that are taken as printed. None of them is by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Printed {
+    /// T_curr is kept from event to event, rather than worked out from what stands. The others
+    /// matter only with this.
+    pub below: bool,
     /// Line 31: a queue that does not pause keeps what has been resumed.
     pub resume: bool,
     /// Line 24 does not ask whether T_curr is valid.
@@ -74,8 +76,6 @@ pub struct Printed {
     pub invalid: bool,
     /// Line 18: nothing is said of outdated triplets of one's own.
     pub outdated: bool,
-    /// Lines 10, 26, 34 and 35 know of T_init and T_curr alone.
-    pub below: bool,
     /// Lines 26-29 say what was said before.
     pub again: bool,
 }
@@ -149,9 +149,11 @@ impl Registers {
         printed: &Printed,
     ) -> Word {
         self.init.set(own);
-        self.curr.set(elect(own, &self.curr));
-        if !printed.below {
-            self.look_below(own, below);
+        if printed.below {
+            self.curr.set(elect(own, &self.curr));
+        } else {
+            self.curr.valid = false;
+            self.settle(below);
         }
         Word::Pause(self.curr.triplet)
     }
@@ -163,38 +165,33 @@ impl Registers {
         Word::Resume(self.curr.triplet)
     }
 
-    /// Lines 17-29: an egress queue with packets of this one is told PAUSE(T), and was told
-    /// `before`. `source` is the queue itself; `below` is as for [`Registers::send_pause`], with T.
+    /// Lines 17-29: an egress queue with packets of this one is told PAUSE(T). `source` is the queue
+    /// itself; `below` is as for [`Registers::send_pause`], with T.
     pub fn peer_paused(
         &mut self,
         t: Triplet,
-        before: Option<Triplet>,
         source: (u32, u16),
         below: impl Iterator<Item = Triplet>,
         printed: &Printed,
     ) -> Heard {
         let detected = self.init.get() == Some(t);
-        let outdated = !detected && (t.sid, t.qid) == source && !printed.outdated;
-        let mut heard = Heard { detected, ..Heard::default() };
+        if !printed.below {
+            return Heard { detected, ..self.settle(below) };
+        }
+        if detected || ((t.sid, t.qid) == source && !printed.outdated) {
+            return Heard { detected, ..Heard::default() };
+        }
         let known = self.curr.get();
-        if !detected && !outdated && (self.pauses() || printed.below) {
-            if self.pauses() && !self.curr.valid {
-                self.curr.set(elect(t, &self.init));
-            } else {
-                if self.curr.triplet == t && (self.curr.valid || printed.line_24) {
-                    return heard;
-                }
-                self.curr.set(elect(t, &self.curr));
+        if self.pauses() && !self.curr.valid {
+            self.curr.set(elect(t, &self.init));
+        } else {
+            if self.curr.triplet == t && (self.curr.valid || printed.line_24) {
+                return Heard::default();
             }
-            let news = printed.again || known != self.curr.get();
-            heard = Heard::say([(self.pauses() && news).then_some(Word::Pause(self.curr.triplet)), None]);
+            self.curr.set(elect(t, &self.curr));
         }
-        // What it was told before stands no longer.
-        let withdrawn = before.filter(|&b| b != t && self.pauses() && self.curr.get() == Some(b));
-        if let Some(before) = withdrawn.filter(|_| !printed.below) {
-            heard = Heard { detected, ..self.falls_back(before, below, printed) };
-        }
-        heard
+        let news = printed.again || known != self.curr.get();
+        Heard::say([(self.pauses() && news).then_some(Word::Pause(self.curr.triplet)), None])
     }
 
     /// Lines 30-36. `below` is as for [`Registers::send_pause`], without the one that resumes.
@@ -204,22 +201,28 @@ impl Registers {
         below: impl Iterator<Item = Triplet>,
         printed: &Printed,
     ) -> Heard {
+        if !printed.below {
+            return self.settle(below);
+        }
         if printed.resume && !self.pauses() {
             return Heard::default();
         }
         if !self.curr.valid || !self.curr.triplet.same_source(&t) {
             return Heard::default();
         }
-        self.falls_back(t, below, printed)
+        self.falls_back(t)
     }
 
-    /// Lines 37-40. `below` is as for [`Registers::send_pause`].
+    /// Lines 37-40. `below` is as for [`Registers::send_pause`], without T.
     pub fn peer_invalidated(
         &mut self,
         t: Triplet,
         below: impl Iterator<Item = Triplet>,
         printed: &Printed,
     ) -> Heard {
+        if !printed.below {
+            return self.settle(below);
+        }
         if self.curr.get() != Some(t) {
             return Heard::default();
         }
@@ -227,24 +230,35 @@ impl Registers {
             self.curr.valid = false;
             return Heard::say([Some(Word::Invalid(t)), None]);
         }
-        self.falls_back(t, below, printed)
+        self.falls_back(t)
     }
 
     /// `t` holds no longer: upstream hears it (lines 32-33), and what holds instead (34-36). In
     /// this order, or upstream would let the new one lose against the old one.
-    fn falls_back(&mut self, t: Triplet, below: impl Iterator<Item = Triplet>, printed: &Printed) -> Heard {
+    fn falls_back(&mut self, t: Triplet) -> Heard {
         self.curr.valid = false;
         let Some(own) = self.init.get() else { return Heard::default() };
         self.curr.set(own);
-        if !printed.below {
-            self.look_below(own, below.filter(|other| !other.same_source(&t)));
-        }
-        Heard::say([Some(Word::Invalid(t)), Some(Word::Pause(self.curr.triplet))])
+        Heard::say([Some(Word::Invalid(t)), Some(Word::Pause(own))])
     }
 
-    fn look_below(&mut self, own: Triplet, below: impl Iterator<Item = Triplet>) {
-        for t in below.filter(|t| !t.same_source(&own)) {
-            self.curr.set(elect(t, &self.curr));
+    /// T_curr becomes the best one of T_init and what stands below; of one triplet the copy that has
+    /// come over fewest links. Says what is new: first that the old one holds no longer, if it lost
+    /// to nobody.
+    fn settle(&mut self, below: impl Iterator<Item = Triplet>) -> Heard {
+        let Some(own) = self.init.get() else { return Heard::default() };
+        let candidates = below.filter(|t| !t.same_source(&own));
+        let best =
+            candidates.fold(own, |best, t| match better(t, best) || (t == best && t.hops < best.hops) {
+                true => t,
+                false => best,
+            });
+        let known = self.curr.get();
+        self.curr.set(best);
+        match known {
+            Some(old) if (old, old.hops) == (best, best.hops) => Heard::default(),
+            Some(old) if better(old, best) => Heard::say([Some(Word::Invalid(old)), Some(Word::Pause(best))]),
+            _ => Heard::say([Some(Word::Pause(best)), None]),
         }
     }
 }
@@ -262,6 +276,8 @@ mod tests {
         below: false,
         again: false,
     };
+    /// T_curr is kept, and whatever else can be mended is.
+    const KEPT: Printed = Printed { below: true, ..AS_READ };
     /// Figure 5 shows T_curr of queues that do not pause.
     const FIGURE: Printed = Printed { below: true, again: true, ..AS_READ };
 
@@ -287,7 +303,7 @@ mod tests {
             let mut said = Vec::new();
             for &word in words {
                 let heard = match word {
-                    Word::Pause(t) => queue.peer_paused(t, None, (at, 1), empty(), &FIGURE),
+                    Word::Pause(t) => queue.peer_paused(t, (at, 1), empty(), &FIGURE),
                     Word::Resume(t) => queue.peer_resumed(t, empty(), &FIGURE),
                     Word::Invalid(t) => queue.peer_invalidated(t, empty(), &FIGURE),
                 };
@@ -357,9 +373,9 @@ mod tests {
     #[test]
     fn a_queue_that_does_not_pause_forgets_what_was_resumed() {
         for (printed, said) in [(false, t(1, 50)), (true, t(9, 1))] {
-            let printed = Printed { resume: printed, below: true, ..AS_READ };
+            let printed = Printed { resume: printed, ..KEPT };
             let mut queue = Registers::default();
-            assert_eq!(queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed), Heard::default());
+            assert_eq!(queue.peer_paused(t(9, 1), (1, 1), empty(), &printed), Heard::default());
             assert_eq!(queue.peer_resumed(t(9, 1), empty(), &printed), Heard::default());
             assert_eq!(queue.send_pause(t(1, 50), empty(), &printed), Word::Pause(said));
         }
@@ -370,11 +386,11 @@ mod tests {
     #[test]
     fn a_probe_counts_though_an_invalid_register_has_its_bits() {
         for (printed, said) in [(false, t(9, 1)), (true, t(1, 50))] {
-            let printed = Printed { line_24: printed, below: true, ..AS_READ };
+            let printed = Printed { line_24: printed, ..KEPT };
             let mut queue = Registers::default();
-            queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed);
+            queue.peer_paused(t(9, 1), (1, 1), empty(), &printed);
             queue.peer_invalidated(t(9, 1), empty(), &printed);
-            queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed);
+            queue.peer_paused(t(9, 1), (1, 1), empty(), &printed);
             assert_eq!(queue.send_pause(t(1, 50), empty(), &printed), Word::Pause(said));
         }
     }
@@ -383,10 +399,10 @@ mod tests {
     #[test]
     fn behind_an_invalidation_comes_the_queues_own_triplet() {
         for (printed, said) in [(false, Some(Word::Pause(t(1, 50)))), (true, None)] {
-            let printed = Printed { invalid: printed, ..AS_READ };
+            let printed = Printed { invalid: printed, ..KEPT };
             let mut queue = Registers::default();
             queue.send_pause(t(1, 50), empty(), &printed);
-            queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed);
+            queue.peer_paused(t(9, 1), (1, 1), empty(), &printed);
             let heard = queue.peer_invalidated(t(9, 1), empty(), &printed);
             let expected: Vec<Word> = [Some(Word::Invalid(t(9, 1))), said].into_iter().flatten().collect();
             assert_eq!(heard.words().collect::<Vec<_>>(), expected);
@@ -399,12 +415,12 @@ mod tests {
     #[test]
     fn an_outdated_triplet_of_ones_own_dies() {
         for printed in [false, true] {
-            let printed = Printed { outdated: printed, ..AS_READ };
+            let printed = Printed { outdated: printed, ..KEPT };
             let mut queue = Registers::default();
             queue.send_pause(t(1, 5), empty(), &printed);
             queue.send_resume();
             queue.send_pause(t(1, 50), empty(), &printed);
-            let heard = queue.peer_paused(t(1, 5), None, (1, 1), empty(), &printed);
+            let heard = queue.peer_paused(t(1, 5), (1, 1), empty(), &printed);
             assert_eq!(
                 heard.words().collect::<Vec<_>>(),
                 match printed.outdated {
@@ -423,17 +439,36 @@ mod tests {
             let printed = Printed { below: printed, ..AS_READ };
             let mut queue = Registers::default();
             queue.send_pause(t(1, 50), empty(), &printed);
-            queue.peer_paused(t(9, 1), None, (1, 1), empty(), &printed);
+            queue.peer_paused(t(9, 1), (1, 1), [t(9, 1)].into_iter(), &printed);
             assert_eq!(queue.send_resume(), Word::Resume(t(9, 1)));
             let below = [t(9, 1), t(8, 2)];
             assert_eq!(queue.send_pause(t(1, 60), below.into_iter(), &printed), Word::Pause(said));
         }
-        // Of two queues that it waits for, one resumes: the triplet of the other one counts.
+        // Of two queues that it waits for, one resumes: the triplet of the other one counts. If that
+        // is the same one, it stands as before.
+        for (left, said) in [(t(8, 2), vec![Word::Invalid(t(9, 1)), Word::Pause(t(8, 2))]), (t(9, 1), vec![])]
+        {
+            let mut queue = Registers::default();
+            queue.send_pause(t(1, 50), empty(), &AS_READ);
+            queue.peer_paused(t(9, 1), (1, 1), [t(9, 1), left].into_iter(), &AS_READ);
+            let heard = queue.peer_resumed(t(9, 1), [left].into_iter(), &AS_READ);
+            assert_eq!(heard.words().collect::<Vec<_>>(), said);
+        }
+    }
+
+    /// The nearer copy of a triplet stands; when only the farther one is left, upstream hears how
+    /// far that has come.
+    #[test]
+    fn copies_grow_old() {
+        let far = Triplet { hops: 7, ..t(9, 1) };
         let mut queue = Registers::default();
         queue.send_pause(t(1, 50), empty(), &AS_READ);
-        queue.peer_paused(t(9, 1), None, (1, 1), empty(), &AS_READ);
-        let heard = queue.peer_resumed(t(9, 1), [t(8, 2)].into_iter(), &AS_READ);
-        assert_eq!(heard.words().collect::<Vec<_>>(), [Word::Invalid(t(9, 1)), Word::Pause(t(8, 2))]);
+        let said = |heard: Heard| {
+            heard.words().map(|w| matches!(w, Word::Pause(t) if t.hops == 7)).collect::<Vec<_>>()
+        };
+        assert_eq!(said(queue.peer_paused(far, (1, 1), [far, t(9, 1)].into_iter(), &AS_READ)), [false]);
+        assert_eq!(said(queue.peer_resumed(t(9, 1), [far].into_iter(), &AS_READ)), [true]);
+        assert_eq!(said(queue.peer_paused(far, (1, 1), [far].into_iter(), &AS_READ)), [false; 0]);
     }
 
     /// Downstream prefers a triplet of this queue itself, from a pause that is over, to the one
@@ -442,12 +477,12 @@ mod tests {
     fn what_downstream_says_no_longer_falls() {
         let mut queue = Registers::default();
         queue.send_pause(t(1, 50), empty(), &AS_READ);
-        queue.peer_paused(t(9, 7), None, (1, 1), [t(9, 7)].into_iter(), &AS_READ);
-        let heard = queue.peer_paused(t(1, 5), Some(t(9, 7)), (1, 1), [t(1, 5)].into_iter(), &AS_READ);
+        queue.peer_paused(t(9, 7), (1, 1), [t(9, 7)].into_iter(), &AS_READ);
+        let heard = queue.peer_paused(t(1, 5), (1, 1), [t(1, 5)].into_iter(), &AS_READ);
         assert_eq!(heard.words().collect::<Vec<_>>(), [Word::Invalid(t(9, 7)), Word::Pause(t(1, 50))]);
         // It does not pause: nothing is kept.
         let mut idle = Registers::default();
-        assert_eq!(idle.peer_paused(t(9, 7), None, (1, 1), empty(), &AS_READ), Heard::default());
+        assert_eq!(idle.peer_paused(t(9, 7), (1, 1), [t(9, 7)].into_iter(), &AS_READ), Heard::default());
         assert_eq!(idle.curr.get(), None);
     }
 
@@ -456,9 +491,9 @@ mod tests {
     fn a_probe_that_loses_is_not_answered() {
         for printed in [false, true] {
             let mut queue = Registers::default();
-            queue.send_pause(t(1, 5), empty(), &AS_READ);
-            let printed = Printed { again: printed, ..AS_READ };
-            let heard = queue.peer_paused(t(9, 7), None, (1, 1), empty(), &printed);
+            queue.send_pause(t(1, 5), empty(), &KEPT);
+            let printed = Printed { again: printed, ..KEPT };
+            let heard = queue.peer_paused(t(9, 7), (1, 1), empty(), &printed);
             let again = printed.again.then_some(Word::Pause(t(1, 5)));
             assert_eq!(heard.words().next(), again);
         }
@@ -466,15 +501,11 @@ mod tests {
 
     #[test]
     fn equal_numbers_are_told_apart() {
-        let mut queue = Registers::default();
-        queue.send_pause(t(1, 5), empty(), &AS_READ);
-        assert_eq!(
-            queue.peer_paused(t(2, 5), None, (1, 1), empty(), &AS_READ).words().next(),
-            Some(Word::Pause(t(2, 5)))
-        );
-        let mut other = Registers::default();
-        other.send_pause(t(2, 5), empty(), &AS_READ);
-        other.peer_paused(t(1, 5), None, (2, 1), empty(), &AS_READ);
-        assert_eq!(other.curr.get(), Some(t(2, 5)));
+        for (own, other) in [(1, 2), (2, 1)] {
+            let mut queue = Registers::default();
+            queue.send_pause(t(own, 5), empty(), &AS_READ);
+            queue.peer_paused(t(other, 5), (own, 1), [t(other, 5)].into_iter(), &AS_READ);
+            assert_eq!(queue.curr.get(), Some(t(2, 5)));
+        }
     }
 }
