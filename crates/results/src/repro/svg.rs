@@ -109,7 +109,7 @@ fn mark(out: &mut String, number: usize, x: f64, y: f64) {
         2 => format!("M{x:.1} {:.1}l4.5 8h-9z", y - 5.0),
         _ => format!("M{x:.1} {:.1}l5 5l-5 5l-5 -5z", y - 5.0),
     };
-    let _ = writeln!(out, "<path class=\"mark\" d=\"{shape}\" fill=\"#fff\" stroke=\"{colour}\"/>");
+    let _ = writeln!(out, "<path class=\"mark\" d=\"{shape}\" fill=\"none\" stroke=\"{colour}\"/>");
 }
 
 fn escaped(text: &str) -> String {

@@ -61,7 +61,7 @@ fn settings(question: &Question) -> String {
             said += &format!(", {name} {time}");
         }
     }
-    said + &question.update.map_or(String::new(), |t| format!(", credit each {t}"))
+    said + &question.update.map_or(", updates InfiniBand's".into(), |t| format!(", updates each {t}"))
 }
 
 fn point(km: f64, bytes: u64) -> Point {

@@ -42,9 +42,11 @@ fn yes(it: bool) -> String {
     if it { "yes" } else { "no" }.into()
 }
 
-/// A share of the link as a percentage, down to what matters of it.
+/// A share of the link as a percentage, down to what matters of it. What is beyond all of it a
+/// note says.
 fn percent(share: f64) -> String {
     match 100.0 * share {
+        p if p >= 100.0 => "100% and more".into(),
         p if p >= 0.001 => format!("{p:.4}%"),
         p if p >= 0.000_001 => format!("{p:.6}%"),
         p => format!("{p:.1e}%"),
