@@ -18,6 +18,7 @@ use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
 use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
+use xoff_schemes::flow_control::watchdog::Action;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
@@ -298,6 +299,23 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                 Relay::Blind => ", hosts pass pauses on",
             };
             format!("pfc ({} quanta, response time {}{relay})", p.quanta, Span(p.response_time))
+        }
+        FlowControlParams::Watchdog(p) => {
+            let action = match p.action {
+                Action::Drop => "drops what it holds and gets",
+                Action::Forward => "sends all the same",
+                Action::Alert => "is told of",
+            };
+            let watched = p.first.iter().flatten().count();
+            format!(
+                "pfc-watchdog (a queue paused for {} {action}, until {} without a pause frame; {watched} ports \
+                 watched, every {}; {} quanta, response time {})",
+                Span(p.detection),
+                Span(p.restoration),
+                Span(p.poll),
+                p.pfc.quanta,
+                Span(p.pfc.response_time)
+            )
         }
         FlowControlParams::Swing(p) => {
             let hold = match p.relay {

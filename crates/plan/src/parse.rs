@@ -2,7 +2,7 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{Bifrost, FlowControl, Pfc, Scenario, Swing, Tagger, Traffic};
+use crate::scenario::{Bifrost, FlowControl, Pfc, PfcWatchdog, Roundabout, Scenario, Swing, Tagger, Traffic};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
@@ -43,7 +43,7 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 11] = [
+const SCHEMES: [&str; 13] = [
     "pfc",
     "tagger",
     "bfc",
@@ -54,6 +54,8 @@ const SCHEMES: [&str; 11] = [
     "bifrostx",
     "cbfc",
     "swing",
+    "pfc-watchdog",
+    "roundabout",
     "none",
 ];
 
@@ -89,7 +91,7 @@ const BIFROST: [&str; 11] = [
 ];
 
 /// The keys of `[flow_control]` by scheme: its own, then PFC's if it rests on PFC.
-const KEYS: [(&str, &[&str], &[&str]); 11] = [
+const KEYS: [(&str, &[&str], &[&str]); 13] = [
     ("pfc", &[], &PFC),
     ("tagger", &["rule", "lossless", "lossy"], &PFC),
     (
@@ -137,6 +139,8 @@ const KEYS: [(&str, &[&str], &[&str]); 11] = [
         &["relay_buffer", "relay_limit", "relay_xoff", "relay_xon", "switch_side", "relay_delay"],
         &PFC,
     ),
+    ("pfc-watchdog", &["action", "detection_time", "restoration_time", "poll"], &PFC),
+    ("roundabout", &["spare", "patience", "audit", "dissolve"], &PFC),
     ("none", &[], &[]),
 ];
 
@@ -309,6 +313,14 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         "swing" => {
             let (relays, pfc) = with_pfc(doc, own, &passed)?;
             FlowControl::Swing(Swing { relays, pfc })
+        }
+        "pfc-watchdog" => {
+            let (watch, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::PfcWatchdog(PfcWatchdog { watch, pfc })
+        }
+        "roundabout" => {
+            let (keys, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Roundabout(Roundabout { keys, pfc })
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {

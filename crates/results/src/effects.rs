@@ -92,6 +92,7 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         | FlowControlParams::Bifrost(_)
         | FlowControlParams::Cbfc(_)
         | FlowControlParams::Swing(_)
+        | FlowControlParams::Watchdog(_)
         | FlowControlParams::Roundabout(_)
         | FlowControlParams::None => return,
     };

@@ -30,3 +30,4 @@ pub mod stuck;
 pub mod summary;
 pub mod table;
 pub mod verdicts;
+pub mod watchdog;

@@ -85,6 +85,7 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::Pfc(_) => "pfc",
         FlowControlParams::Tagger(_) => "tagger",
         FlowControlParams::Swing(_) => "swing",
+        FlowControlParams::Watchdog(_) => "pfc-watchdog",
         FlowControlParams::Roundabout(_) => "roundabout",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",

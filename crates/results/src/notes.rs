@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::{effects, faults, stuck};
+use crate::{effects, faults, stuck, watchdog};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
@@ -65,6 +65,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     expired(plan, outcome, &mut notes);
     faults::notes(plan, outcome, &mut notes);
     stuck::notes(plan, outcome, &mut notes);
+    watchdog::notes(plan, outcome, &mut notes);
     effects::notes(plan, outcome, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
     notes
@@ -72,7 +73,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
 
 /// A drop that breaks the promise of a lossless priority. A packet whose time to
 /// live ended in a routing loop, or whose link failed, is not one: no buffer
-/// could have kept it.
+/// could have kept it. Nor is one that a watchdog meant to be lost.
 pub fn breaks_losslessness(drops: &Drops) -> bool {
     drops.lossless && drops.reason.for_want_of_room()
 }
@@ -340,5 +341,7 @@ pub fn reason(reason: DropReason) -> &'static str {
         DropReason::Unreachable => "no path led on",
         DropReason::FrameLost => "the link lost the frame",
         DropReason::FrameCorrupted => "the link corrupted the frame",
+        DropReason::Watchdog => "the watchdog found a storm",
+        DropReason::Overrun => "a watchdog let it go although there was no room",
     }
 }

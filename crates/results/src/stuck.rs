@@ -50,6 +50,9 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
             cycle(plan, deadlock)
         ),
     );
+    if let Some(ended) = deadlock.ended {
+        note.details.push(format!("it stood until {}, when the first of these went on", human::time(ended)));
+    }
     for held in &deadlock.cycle {
         if held.bytes == 0 {
             let queue = names::queue(plan, held.port, held.lane);
@@ -70,7 +73,8 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
     }
     let behind = deadlock.stuck.len().saturating_sub(deadlock.cycle.len());
     if behind > 0 {
-        note.details.push(format!("{} behind the cycle can never drain either", ingresses(behind)));
+        let can = if deadlock.ended.is_some() { "could not" } else { "can never" };
+        note.details.push(format!("{} behind the cycle {can} drain either", ingresses(behind)));
     }
     note.details.extend(collapse(outcome, deadlock));
     let lossless = match plan.flow_control {
@@ -124,7 +128,7 @@ fn waits(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             format!("{} at the end because {host} does not consume:", queues_wait(waits.len())),
         ));
     }
-    if outcome.deadlock.is_none() {
+    if outcome.deadlock.as_ref().is_none_or(|d| d.ended.is_some()) {
         let waits: Vec<&Wait> = outcome.waiting.iter().filter(|w| w.root.is_none()).collect();
         if !waits.is_empty() {
             notes.push(listed_waits(
@@ -163,7 +167,8 @@ fn listed_waits(plan: &Plan, waits: &[&Wait], text: String) -> Note {
 fn stuck_accounts(plan: &Plan, outcome: &Outcome) -> Vec<bool> {
     let lanes = plan.lanes.len();
     let mut stuck = vec![false; plan.topology.ports.len() * lanes];
-    for &(port, lane) in outcome.deadlock.iter().flat_map(|d| &d.stuck) {
+    let standing = outcome.deadlock.iter().filter(|d| d.ended.is_none());
+    for &(port, lane) in standing.flat_map(|d| &d.stuck) {
         stuck[port as usize * lanes + usize::from(lane)] = true;
     }
     stuck

@@ -15,6 +15,7 @@ use crate::plb::{self, PlbSummary};
 use crate::pyrrha::{self, PyrrhaSummary};
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
+use crate::watchdog::{self, WatchdogSummary};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
@@ -60,6 +61,8 @@ pub struct Summary {
     pub pyrrha: Option<PyrrhaSummary>,
     /// What long links were granted; null without Bifrost and BifrostX.
     pub bifrost: Option<BifrostSummary>,
+    /// Storms of pauses; null without the PFC watchdog.
+    pub watchdog: Option<WatchdogSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -86,6 +89,8 @@ pub struct DropSummary {
     /// Packets lost because a link was down, lost or corrupted them, or because
     /// no path led on. Control frames on such a link are among them.
     pub fault_packets: u64,
+    /// Packets that a watchdog dropped, or let go although the peer had no room.
+    pub watchdog_packets: u64,
     /// Each place and reason.
     pub places: Vec<DropPlace>,
 }
@@ -100,7 +105,7 @@ pub struct DropPlace {
     /// Whether the priority is lossless.
     pub lossless: bool,
     /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost` or `frame-corrupted`.
+    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog` or `overrun`.
     pub reason: &'static str,
     /// How many.
     pub packets: u64,
@@ -141,9 +146,12 @@ pub struct DeadlockSummary {
     pub closed_ps: Time,
     /// When the oracle saw it, in picoseconds.
     pub seen_ps: Time,
+    /// When the first of its queues went on all the same, for a scheme dissolved it or a link
+    /// failed, in picoseconds; null if they stood at the end.
+    pub ended_ps: Option<Time>,
     /// The cycle: each egress waits for the next one, the last for the first.
     pub cycle: Vec<HeldSummary>,
-    /// Every ingress that can never drain: the cycle and what it blocks.
+    /// Every ingress that could never drain by itself: the cycle and what it blocked.
     pub stuck: Vec<QueueName>,
 }
 
@@ -283,6 +291,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         plb: plb::summarise(plan, outcome),
         pyrrha: pyrrha::summarise(plan, outcome),
         bifrost: bifrost::summarise(plan, outcome),
+        watchdog: watchdog::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
@@ -308,6 +317,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
         lossy_packets: sum(&|d| !d.lossless && d.reason.for_want_of_room()),
         expired_packets: sum(&|d| d.reason == DropReason::Expired),
         fault_packets: sum(&|d| d.reason.by_fault()),
+        watchdog_packets: sum(&|d| d.reason.by_watchdog()),
         places: outcome
             .drops
             .iter()
@@ -325,6 +335,8 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::Unreachable => "unreachable",
                     DropReason::FrameLost => "frame-lost",
                     DropReason::FrameCorrupted => "frame-corrupted",
+                    DropReason::Watchdog => "watchdog",
+                    DropReason::Overrun => "overrun",
                 },
                 packets: d.packets,
                 bytes: d.bytes,
@@ -357,6 +369,7 @@ fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
     Some(DeadlockSummary {
         closed_ps: d.closed,
         seen_ps: d.seen,
+        ended_ps: d.ended,
         cycle: d
             .cycle
             .iter()

@@ -10,6 +10,7 @@ use crate::pyrrha;
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary};
 use crate::verdicts::State;
+use crate::watchdog;
 
 /// Most columns of a line.
 pub const WIDTH: usize = 100;
@@ -151,16 +152,21 @@ fn totals(s: &Summary) -> String {
     let mut rows = Vec::new();
     let mut row = |name: &str, text: String| rows.push((name.to_string(), text));
     row("drops", {
-        let lost = d.lossless_packets + d.lossy_packets + d.expired_packets + d.fault_packets;
+        let lost =
+            d.lossless_packets + d.lossy_packets + d.expired_packets + d.fault_packets + d.watchdog_packets;
         let faults = match d.fault_packets {
             0 => String::new(),
             n => format!(", {} by faults", human::count(n)),
+        };
+        let watchdog = match d.watchdog_packets {
+            0 => String::new(),
+            n => format!(", {} by the watchdog", human::count(n)),
         };
         if lost == 0 {
             format!("none in {}", human::counted(s.counters.sent, "data packet"))
         } else {
             format!(
-                "{} lossless, {} lossy, {} expired packets{faults}, ACKs included",
+                "{} lossless, {} lossy, {} expired packets{faults}{watchdog}, ACKs included",
                 human::count(d.lossless_packets),
                 human::count(d.lossy_packets),
                 human::count(d.expired_packets)
@@ -208,6 +214,9 @@ fn totals(s: &Summary) -> String {
     if let Some(summary) = &s.bifrost {
         row("grants", bifrost::row(summary));
     }
+    if let Some(summary) = &s.watchdog {
+        row("watchdog", watchdog::row(summary));
+    }
     let peaks = [
         ("buffer", &s.peaks.buffer),
         ("relays", &s.peaks.relay),
@@ -226,7 +235,8 @@ fn totals(s: &Summary) -> String {
             Some(d) => {
                 let ports: Vec<&str> =
                     d.cycle.iter().chain(d.cycle.first()).map(|h| h.port.as_str()).collect();
-                format!("closed at {}: {}", human::time(d.closed_ps), ports.join(" -> "))
+                let ended = d.ended_ps.map_or(String::new(), |at| format!(", ended at {}", human::time(at)));
+                format!("closed at {}{ended}: {}", human::time(d.closed_ps), ports.join(" -> "))
             }
         },
     );

@@ -59,6 +59,7 @@ pub fn verdicts(
     let c = outcome.counters;
     let activity =
         format!("{} sent, {}", human::counted(c.sent, "data packet"), human::counted(pauses.count, "pause"));
+    let watched = drops.watchdog_packets;
     let lossless = if !plan.lanes.iter().any(|l| l.lossless) {
         (State::NotPromised, "no priority is lossless".to_string())
     } else if drops.lossless_packets > 0 {
@@ -67,12 +68,19 @@ pub fn verdicts(
         let lost = human::counted(drops.lossless_packets, "lossless packet");
         let why = if promised { "" } else { ", and no memory is known to suffice" };
         (state, format!("{lost} lost{why} ({activity})"))
+    } else if watched > 0 {
+        let lost = human::counted(watched, "packet");
+        (State::NotPromised, format!("{lost} lost by the watchdog, no other in a lossless priority"))
     } else {
         (State::Held, format!("no lossless packet lost ({activity})"))
     };
     let deadlock = match &outcome.deadlock {
         Some(d) => {
-            (State::Broken, format!("a cycle of {} closed at {}", d.cycle.len(), human::time(d.closed)))
+            let ended = d.ended.map_or(String::new(), |at| format!(" and ended at {}", human::time(at)));
+            (
+                State::Broken,
+                format!("a cycle of {} closed at {}{ended}", d.cycle.len(), human::time(d.closed)),
+            )
         }
         None => (State::Held, format!("no cycle closed ({activity})")),
     };

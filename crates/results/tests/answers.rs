@@ -12,6 +12,7 @@ use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
 use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
+use xoff_schemes::flow_control::watchdog::{Action, Storm, WatchdogParams};
 use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
 
 /// The rendered answer, after checking that it fits.
@@ -402,6 +403,40 @@ fn faults_are_counted_and_break_no_promise() {
     outcome.flows[0].completed = None;
     assert!(says(&plan, &outcome, "1 flow did not finish and had no working path"));
     assert!(says(&plan, &outcome, "1 had no working path at the end"));
+}
+
+/// What a watchdog drops breaks no promise, and keeps none.
+#[test]
+fn storms_are_told_with_what_they_cost() {
+    let mut plan = plan();
+    let mut outcome = deadlocked(&plan);
+    outcome.deadlock.as_mut().unwrap().ended = Some(900 * US);
+    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
+    plan.flow_control = FlowControlParams::Watchdog(WatchdogParams {
+        pfc,
+        action: Action::Drop,
+        detection: 500 * US,
+        restoration: 100 * US,
+        poll: 100 * US,
+        first: vec![Some(0); plan.topology.ports.len()],
+    });
+    assert!(says(&plan, &outcome, "The watchdog never acted: "));
+    outcome.storms.push(Storm { port: 6, lane: LOSSLESS, from: 800 * US, until: None });
+    outcome.drops.push(drops(DropReason::Watchdog, LOSSLESS));
+    let summary = summarise("ring", &plan, &outcome);
+    let watchdog = summary.watchdog.as_ref().unwrap();
+    assert_eq!((watchdog.storms, watchdog.restored, watchdog.dropped_packets), (1, 0, 12));
+    assert_eq!((summary.drops.watchdog_packets, summary.drops.lossless_packets), (12, 0));
+    assert_eq!(summary.verdicts[0].state, State::NotPromised);
+    let text = rendered(&summary);
+    for part in ["12 by the watchdog", "1 storm from 800 us on, 0 over; drop, 12 packets", "ended at 900 us"]
+    {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(says(&plan, &outcome, "The watchdog found 1 storm, the first at 800 us"));
+    assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
+    // What the deadlock held is under way again.
+    assert!(!says(&plan, &outcome, "through the deadlock"));
 }
 
 /// Tags that are fewer than the routes need are said, with what was dropped beyond them.

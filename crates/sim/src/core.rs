@@ -11,6 +11,7 @@ use crate::faults::Faults;
 use crate::first_hop::{self, Source};
 use crate::host::{ReceiverState, SenderState};
 use crate::leaves::{Leaves, Newcomer};
+use crate::modes::Modes;
 use crate::observe::Observed;
 use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE, Packet};
@@ -28,7 +29,7 @@ use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 use xoff_schemes::flow_control::roundabout::Opcode;
 use xoff_schemes::flow_control::tagger::Tags;
-use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Onward, Target, Word};
+use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Mode, Onward, Target, Word};
 
 /// How many events ahead of the current one what it names is fetched …
 const FETCH_FIRST: usize = 10;
@@ -173,6 +174,8 @@ pub struct Core<'a> {
     timers: Vec<u32>,
     /// Links that fail or lose.
     pub faults: Faults,
+    /// Queues that do not simply obey.
+    pub modes: Modes,
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
@@ -336,6 +339,7 @@ impl<'a> Core<'a> {
             gates: plan.gates.iter().map(|g| g.waits).collect(),
             timers: vec![0; timers],
             faults,
+            modes: Modes::default(),
             response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
             named: NONE,
@@ -719,6 +723,10 @@ impl Device for Core<'_> {
             }
             self.post_decision(port);
         }
+    }
+
+    fn set_mode(&mut self, port: u32, lane: u8, mode: Mode) {
+        self.change_mode(port, lane, mode);
     }
 
     fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {

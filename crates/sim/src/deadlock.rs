@@ -20,7 +20,7 @@
 //! [`deadlock_by_root`] where they are paused root by root; [`deadlock_hybrid`] where some
 //! links are paused in this way and others in that.
 
-use crate::outcome::{Deadlock, Held, Wait};
+use crate::outcome::{Deadlock, Held, Pause, Wait};
 use crate::packet::NONE;
 use crate::world::World;
 use crate::{deadlock_by_flow, deadlock_by_root, deadlock_hybrid};
@@ -205,9 +205,18 @@ pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
     Some(Deadlock {
         closed: members.iter().map(|member| closed(world)[member].0).max().unwrap_or(now),
         seen: now,
+        ended: None,
         cycle,
         stuck: set.keys().map(|&a| (a / lanes, (a % lanes) as u8)).collect(),
     })
+}
+
+/// When the first of a cycle's queues went on, if any did: by the pauses of the whole run.
+/// What never drains by itself goes on when a scheme dissolves it, or when a link fails.
+pub fn ended(deadlock: &Deadlock, pauses: &[Pause]) -> Option<Time> {
+    let held = |p: &&Pause| deadlock.cycle.iter().any(|h| (h.port, h.lane) == (p.port, p.lane));
+    let stood = pauses.iter().filter(|p| p.queue.is_none() && p.from <= deadlock.seen).filter(held);
+    stood.filter_map(|p| p.until.filter(|&until| until >= deadlock.seen)).min()
 }
 
 /// Who waits for whom and will not move: in a deadlock, behind one, or behind a

@@ -206,6 +206,7 @@ pub fn look(world: &World, now: Time) -> Option<Deadlock> {
     Some(Deadlock {
         closed: members.iter().map(|&l| since(world, l)).max().unwrap_or(now),
         seen: now,
+        ended: None,
         cycle,
         stuck: stuck.into_iter().collect(),
     })

@@ -199,6 +199,7 @@ pub fn look(world: &World, now: Time) -> Option<Deadlock> {
     Some(Deadlock {
         closed: members.iter().filter_map(|&member| since(world, member)).max().unwrap_or(now),
         seen: now,
+        ended: None,
         cycle: cycle.collect(),
         stuck: stuck.into_iter().collect(),
     })

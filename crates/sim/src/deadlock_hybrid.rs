@@ -240,6 +240,7 @@ pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
     Some(Deadlock {
         closed: members.iter().filter_map(since).max().unwrap_or(now),
         seen: now,
+        ended: None,
         cycle: members.iter().map(|&member| held(world, &set, member)).collect(),
         stuck: stuck.into_iter().collect(),
     })

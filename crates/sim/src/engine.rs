@@ -6,6 +6,7 @@ use crate::by_flow;
 use crate::core::{Core, kind};
 use crate::faults;
 use crate::leaves::Newcomer;
+use crate::modes;
 use crate::outcome::{DropReason, Drops};
 use crate::packet::{Kind, NONE};
 use crate::partition::Partition;
@@ -15,7 +16,9 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
-use xoff_schemes::flow_control::{ControlFrame, Crossing, FlowControl, Passage, Word};
+use xoff_schemes::flow_control::{
+    ControlFrame, Crossing, FlowControl, FlowControlParams, Mode, Passage, Word,
+};
 
 /// A part of a run.
 pub struct Engine<'a> {
@@ -69,7 +72,7 @@ impl<'a> Engine<'a> {
                         oracle.takes_effect(self.core.packets[event.data].number);
                     }
                     let frame = self.core.take_frame(event.data);
-                    let faulty = self.core.ports[element as usize].wire == Wire::Faulty;
+                    let faulty = self.core.wire_of(element) == Wire::Faulty;
                     if !(faulty && self.core.reset_since_arrival(element)) {
                         self.core.named = self.core.named_by(element, &frame);
                         if let (Some(oracle), ControlFrame::RootPause(frame)) =
@@ -105,6 +108,7 @@ impl<'a> Engine<'a> {
                 kind::TIMER => {
                     if self.core.timer_is_current(element, event.data) {
                         self.flow_control.timer(&mut self.core, element);
+                        modes::settle(&mut self.core, &mut self.flow_control);
                     }
                 }
                 kind::TIMEOUT => {
@@ -364,9 +368,12 @@ impl<'a> Engine<'a> {
         };
         let core = &mut self.core;
         let out = &core.ports[egress as usize];
-        if out.wire == Wire::Faulty && core.is_down(egress) {
-            return discard(core, port, id, DropReason::LinkDown, 0);
+        if out.wire >= Wire::Faulty
+            && let Some(reason) = core.keeps_out(egress, core.packets[id].lane)
+        {
+            return discard(core, port, id, reason, 0);
         }
+        let out = &core.ports[egress as usize];
         let first_queue = out.first_queue as usize;
         let charge = core.in_cells(core.packets[id].size);
         let packet = &mut core.packets[id];
@@ -387,8 +394,7 @@ impl<'a> Engine<'a> {
         }
         let crossing = match a.admit(charge, memory, &core.profiles[usize::from(a.profile)]) {
             Ok(crossing) => crossing,
-            Err(Refusal::Headroom(by)) => return discard(core, port, id, DropReason::HeadroomFull, by),
-            Err(Refusal::Memory(by)) => return discard(core, port, id, DropReason::BufferFull, by),
+            Err(refusal) => return refuse(core, port, id, refusal),
         };
         if let Some(whole) = around(&mut core.memories, core.plan, a, port) {
             whole.hold(charge);
@@ -514,8 +520,11 @@ fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, qu
 /// to another part: its last bit is due at the peer at `arrival`.
 #[inline(never)]
 fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
-    let Port { peer, wire, .. } = core.ports[port as usize];
-    let is_control = core.packets[id].kind == Kind::Control;
+    let Port { peer, wire: seen, .. } = core.ports[port as usize];
+    let (wire, is_control) = (core.wire_of(port), core.packets[id].kind == Kind::Control);
+    if seen == Wire::Odd && !is_control && core.mode(port, core.packets[id].lane) == Mode::Forward {
+        core.packets[id].set_against(peer);
+    }
     if is_control {
         core.note_control(port, id);
     }
@@ -527,8 +536,20 @@ fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
     };
     match wire {
         Wire::Inner | Wire::Link => core.post(at, what, peer, id),
-        Wire::Away | Wire::Faulty => core.send_over(at, what, peer, id),
+        Wire::Away | Wire::Faulty | Wire::Odd => core.send_over(at, what, peer, id),
     }
+}
+
+/// Drops a packet that arrived at `ingress` and that there is no room for.
+#[cold]
+fn refuse(core: &mut Core, ingress: u32, id: u32, refusal: Refusal) {
+    let (reason, by) = match refusal {
+        Refusal::Headroom(by) => (DropReason::HeadroomFull, by),
+        Refusal::Memory(by) => (DropReason::BufferFull, by),
+    };
+    let watched = matches!(core.plan.flow_control, FlowControlParams::Watchdog(_));
+    let against = watched && core.packets[id].against(ingress);
+    discard(core, ingress, id, if against { DropReason::Overrun } else { reason }, by);
 }
 
 /// Drops a packet that arrived at `ingress`, in no queue any more.

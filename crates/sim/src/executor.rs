@@ -37,6 +37,7 @@ use xoff_schemes::flow_control::FlowControl;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
 use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
+use xoff_schemes::flow_control::watchdog::Storm;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
 /// time ends at the first one after its last flow.
@@ -46,7 +47,8 @@ const LOOK: Time = 100 * MICROSECOND;
 /// Without an end time, a run is given up when no data packet has moved for
 /// this long and four retransmission timeouts, and nothing but timers is pending; or
 /// when it is deadlocked and no flow has got on for as long, though senders whose
-/// acknowledgements are stuck repeat themselves for ever.
+/// acknowledgements are stuck repeat themselves for ever. (Longer where a watchdog may
+/// yet drop what stands.)
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
@@ -417,7 +419,7 @@ impl<'s, 'a> Run<'s, 'a> {
             return false;
         }
         self.plan.end.is_none()
-            && at - self.moved.1 > QUIET + 4 * self.plan.transport.rto
+            && at - self.moved.1 > QUIET + 4 * self.plan.transport.rto + self.plan.flow_control.patience()
             && !world.cores.iter().any(|core| core.wheel.any(pending))
     }
 
@@ -455,6 +457,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut paths = Vec::new();
         let mut pyrrha: Option<Tally> = None;
         let mut grants = Vec::new();
+        let mut storms: Vec<Storm> = Vec::new();
         let mut detections: Vec<Detection> = Vec::new();
         let mut attempts: Vec<Attempted> = Vec::new();
         for engine in &mut guards {
@@ -463,6 +466,9 @@ impl<'s, 'a> Run<'s, 'a> {
             }
             if let FlowControl::Bifrost(part) = &engine.flow_control {
                 grants.extend(part.seen());
+            }
+            if let FlowControl::Watchdog(part) = &engine.flow_control {
+                storms.extend(part.storms());
             }
             if let FlowControl::Roundabout(part) = &engine.flow_control {
                 detections.extend_from_slice(part.detections());
@@ -495,6 +501,10 @@ impl<'s, 'a> Run<'s, 'a> {
         );
         pauses.sort_by_key(|p| (p.from, p.port, p.lane, p.queue));
         grants.sort_by_key(|g| (g.port, g.lane));
+        storms.sort_by_key(|s| (s.from, s.port, s.lane));
+        if let Some(deadlock) = &mut self.deadlock {
+            deadlock.ended = deadlock::ended(deadlock, &pauses);
+        }
         detections.sort_by_key(|d| (d.at, d.port, d.lane));
         attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid));
         Outcome {
@@ -516,6 +526,7 @@ impl<'s, 'a> Run<'s, 'a> {
             pyrrha,
             roots,
             grants,
+            storms,
             detections,
             attempts,
             counters,

@@ -125,7 +125,9 @@ impl Core<'_> {
     /// Whether the link of `port` is down now.
     #[inline]
     pub fn is_down(&self, port: u32) -> bool {
-        self.ports[port as usize].wire == Wire::Faulty && self.faults.line(port).down
+        self.ports[port as usize].wire >= Wire::Faulty
+            && self.faults.is_faulty(port)
+            && self.faults.line(port).down
     }
 
     /// Whether the packet that `port`, whose link has faults, begins to send and
@@ -229,21 +231,28 @@ pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
         core.take_frame(id);
     }
     for queue in 1..=core.lanes {
-        while let Some(id) = waiting(core, flow_control, port, queue) {
-            let packet = core.packets[id];
-            // It left the queue, but not the port.
-            core.queues[first + queue].data_packets -= u64::from(packet.kind == Kind::Data);
-            let ingress = if packet.account == NONE { port } else { packet.account / core.lanes as u32 };
-            engine::discard(core, ingress, id, DropReason::LinkDown, 0);
-            if packet.account != NONE {
-                engine::release(core, flow_control, packet.account, port, packet.size);
-            }
+        empty(core, flow_control, port, queue, DropReason::LinkDown);
+    }
+}
+
+/// Drops what waits in a forwarding queue of `port`, or in its leaves.
+#[cold]
+pub fn empty(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize, reason: DropReason) {
+    let at = core.ports[port as usize].first_queue as usize + queue;
+    while let Some(id) = waiting(core, flow_control, port, queue) {
+        let packet = core.packets[id];
+        // It left the queue, but not the port.
+        core.queues[at].data_packets -= u64::from(packet.kind == Kind::Data);
+        let ingress = if packet.account == NONE { port } else { packet.account / core.lanes as u32 };
+        engine::discard(core, ingress, id, reason, 0);
+        if packet.account != NONE {
+            engine::release(core, flow_control, packet.account, port, packet.size);
         }
     }
 }
 
-/// Takes a packet out of a queue of `port`, whose link is down, or out of its
-/// leaves: none of those is paused.
+/// Takes a packet out of a queue of `port`, or out of its leaves: of those none is
+/// paused, for the link of `port` is down.
 fn waiting(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
     let at = core.ports[port as usize].first_queue as usize + queue;
     if core.queues[at].head != NONE && !core.leaves.pulls {

@@ -27,6 +27,7 @@ mod first_hop;
 mod host;
 mod irn;
 mod leaves;
+mod modes;
 mod observe;
 pub mod outcome;
 mod packet;

@@ -6,6 +6,7 @@ use xoff_schemes::flow_control::bifrost::Granting;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
 use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
+use xoff_schemes::flow_control::watchdog::Storm;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,9 @@ pub struct Outcome {
     pub roots: Vec<RootsAtPort>,
     /// Under Bifrost and BifrostX: what ports granted, in the order of ports and lanes.
     pub grants: Vec<Granting>,
+    /// Under the PFC watchdog: the storms that it found, in the order of their beginning
+    /// (then of port and lane).
+    pub storms: Vec<Storm>,
     /// Under Roundabout: deadlocks that switches have found, in their order.
     pub detections: Vec<Detection>,
     /// Under Roundabout: what became of them, in their order.
@@ -481,6 +485,10 @@ pub enum DropReason {
     FrameLost,
     /// The link corrupted it; the receiver found that by the checksum.
     FrameCorrupted,
+    /// A watchdog had taken its queue for the victim of a storm of pauses.
+    Watchdog,
+    /// There was no room for it, and its sender had been told so, but a watchdog let it go.
+    Overrun,
     /// It went round a deadlocked loop when that was given up, and has no way from there.
     LoopGivenUp,
 }
@@ -490,6 +498,11 @@ impl DropReason {
     /// never to happen. No buffer keeps packets from the other reasons.
     pub fn for_want_of_room(self) -> bool {
         matches!(self, Self::HeadroomFull | Self::BufferFull | Self::QueueLimit)
+    }
+
+    /// Whether a watchdog meant it to be lost, or let it go at the risk of that.
+    pub fn by_watchdog(self) -> bool {
+        matches!(self, Self::Watchdog | Self::Overrun)
     }
 
     /// Whether the scenario's failures and losses are the reason.
@@ -520,17 +533,22 @@ pub struct Drops {
     pub shortfall: u64,
 }
 
-/// A deadlock: ports that wait for each other for ever.
+/// A deadlock: ports that wait for each other, for ever unless a scheme dissolves it or a
+/// link fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
     /// When the last pause that closes the cycle was decided.
     pub closed: Time,
     /// When the oracle saw it.
     pub seen: Time,
+    /// When the first of the cycle's queues went on all the same: a scheme dissolved it, or a
+    /// link failed. `None` if they stood at the end of the run; and where parts of
+    /// a priority are paused, which nothing dissolves.
+    pub ended: Option<Time>,
     /// The cycle, in order: each egress waits for the next one.
     pub cycle: Vec<Held>,
-    /// All ingress accounts that can never fall below their resume threshold:
-    /// the cycle and what it blocks.
+    /// All ingress accounts that could never fall below their resume threshold by what
+    /// leaves: the cycle and what it blocked.
     pub stuck: Vec<(PortId, u8)>,
 }
 

@@ -56,6 +56,8 @@ pub struct Packet {
 
 /// The flow control's bit of [`Packet::upstream`].
 const COUNTED: u16 = 1 << 15;
+/// The numbers below that bit, but for 0.
+const LEAVES: u32 = COUNTED as u32 - 1;
 
 impl Packet {
     /// A packet of `kind` that waits nowhere yet.
@@ -94,6 +96,18 @@ impl Packet {
     /// Sets the flow control's own bit.
     pub fn set_counted(&mut self, counted: bool) {
         self.upstream = self.upstream & !COUNTED | if counted { COUNTED } else { 0 };
+    }
+
+    /// It leaves for `port`, whose device has not agreed to it. Where queues are per lane
+    /// [`Packet::upstream`] is free for that, and 0 in all others.
+    pub fn set_against(&mut self, port: u32) {
+        self.set_upstream((port % LEAVES) as u16 + 1);
+    }
+
+    /// Whether it has come to `port` in this way: what is written of another port of its
+    /// route differs, in all but absurd networks.
+    pub fn against(&self, port: u32) -> bool {
+        u32::from(self.upstream()) == port % LEAVES + 1
     }
 
     /// [`Packet::ahead`] as a number.

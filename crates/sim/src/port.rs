@@ -42,8 +42,8 @@ pub struct Port {
     pub wire: Wire,
 }
 
-/// What a port sends over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a port sends over. From [`Wire::Faulty`] on there is more to look up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Wire {
     /// The inside of a slow receiver.
@@ -54,6 +54,8 @@ pub enum Wire {
     Away,
     /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
     Faulty,
+    /// Whatever it is: a queue of the port does not simply obey. See [`crate::modes`].
+    Odd,
 }
 
 impl Port {

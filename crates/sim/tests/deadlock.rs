@@ -32,6 +32,7 @@ fn a_ring_of_three_locks_up_and_the_cycle_is_named() {
     let outcome = run(&plan);
     assert_eq!(outcome.stop, Stop::Starved);
     let deadlock = outcome.deadlock.expect("three flows around a ring of three");
+    assert_eq!(deadlock.ended, None);
     let cycle: Vec<String> = deadlock.cycle.iter().map(|h| plan.topology.port_name(h.port)).collect();
     assert_eq!(cycle.len(), 3, "{cycle:?}");
     // Each port's neighbour owns the next one.
@@ -48,6 +49,16 @@ fn a_ring_of_three_locks_up_and_the_cycle_is_named() {
     }
     assert!(!outcome.waiting.is_empty());
     assert!(outcome.waiting.iter().all(|w| w.root.is_none()));
+}
+
+/// It can only be ended from outside.
+#[test]
+fn a_failed_link_ends_it_and_that_is_told() {
+    let failing = "[[failure]]\nlink = \"S0.1-S0.2\"\nat = \"1ms\"\nuntil = \"2ms\"\n";
+    let plan = plan(&(ring(3, 2, "10MB", TIGHT) + failing + "[run]\nduration = \"3ms\"\n"));
+    let deadlock = run(&plan).deadlock.expect("as above");
+    assert!(deadlock.closed < 100_000_000);
+    assert_eq!(deadlock.ended, Some(1_000_000_000));
 }
 
 #[test]

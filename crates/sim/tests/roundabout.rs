@@ -5,29 +5,8 @@ mod common;
 use common::{plan, run};
 use proptest::prelude::*;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::flow_control::roundabout::RoundaboutParams;
 use xoff_schemes::flow_control::roundabout::dissolve::Step;
 use xoff_sim::outcome::{Held, Stop};
-
-/// The same plan under Roundabout.
-fn roundabout(mut plan: Plan) -> Plan {
-    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("PFC") };
-    // One packet of headroom more than PFC needs (section IV-B).
-    let spare = u64::from(plan.packet.largest());
-    plan.accounts.iter_mut().filter_map(|a| a.headroom.as_mut()).for_each(|h| h.total += spare);
-    let numbers = plan.topology.ports.iter().map(|p| p.index).collect();
-    plan.flow_control = FlowControlParams::Roundabout(RoundaboutParams {
-        pfc,
-        numbers,
-        seed: plan.seed,
-        largest: plan.packet.largest(),
-        patience: 200_000_000,
-        audit: true,
-        dissolves: true,
-    });
-    plan
-}
 
 /// A ring of switches with a host each; flows over `reach` links clockwise.
 #[derive(Clone, Debug)]
@@ -54,11 +33,12 @@ fn rings() -> impl Strategy<Value = Ring> {
 }
 
 impl Ring {
-    fn plan(&self) -> Plan {
+    /// Under Roundabout, with one packet of headroom more than PFC needs (section IV-B).
+    fn plan(&self, keys: &str) -> Plan {
         let (n, xoff, seed) = (self.switches, self.xoff, self.seed);
         let mut text = format!(
             "[topology]\nkind=\"ring\"\nswitches={n}\nhosts_per_switch=1\nlink={{rate=\"100Gbps\",delay=\"1us\"}}\n\
-             [run]\nseed={seed}\n[flow_control]\nscheme=\"pfc\"\nxoff=\"{xoff}kB\"\nxon=\"{}kB\"\n",
+             [run]\nseed={seed}\n[flow_control]\nscheme=\"roundabout\"\nspare=\"1062B\"\nxoff=\"{xoff}kB\"\nxon=\"{}kB\"\n{keys}\n",
             xoff / 2
         );
         for (i, start) in self.starts.iter().enumerate() {
@@ -83,9 +63,7 @@ proptest! {
     /// for ever.
     #[test]
     fn every_deadlock_is_found(ring in rings()) {
-        let mut plan = roundabout(ring.plan());
-        let FlowControlParams::Roundabout(params) = &mut plan.flow_control else { unreachable!() };
-        params.dissolves = false;
+        let plan = ring.plan("dissolve=false");
         let outcome = run(&plan);
         let Some(deadlock) = &outcome.deadlock else {
             prop_assert!(outcome.detections.is_empty());
@@ -107,7 +85,7 @@ proptest! {
     /// is taken back before all have their seats.)
     #[test]
     fn every_deadlock_is_dissolved(ring in rings()) {
-        let outcome = run(&roundabout(ring.plan()));
+        let outcome = run(&ring.plan(""));
         prop_assert_eq!(outcome.stop, Stop::AllDone);
         prop_assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped, f.retransmitted) == (0, 0, 0)));
         let steps = |step: Step| outcome.attempts.iter().filter(|a| a.step == step).count();

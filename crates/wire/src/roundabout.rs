@@ -13,7 +13,7 @@
 //!      34  opcode: Table I
 //!      35  varLen: how many node ids there are
 //!      36  priority that the header is about
-//!      37  zero
+//!      37  links that the triplet has come over
 //!      38  sid, 32 bits: the switch of the triplet
 //!      42  qid, 16 bits: its ingress queue
 //!      44  rand, or credit in bytes: 32 bits
@@ -55,7 +55,7 @@ pub enum Opcode {
 }
 
 /// A probing message: who sent it, and how advantageous it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, Eq)]
 pub struct Triplet {
     /// The switch, by its number in the network.
     pub sid: u32,
@@ -63,6 +63,20 @@ pub struct Triplet {
     pub qid: u16,
     /// The smaller, the more advantageous.
     pub rand: u32,
+    /// Links that it has come over; no part of what it is.
+    pub hops: u8,
+}
+
+impl PartialEq for Triplet {
+    fn eq(&self, other: &Self) -> bool {
+        self.same_source(other) && self.rand == other.rand
+    }
+}
+
+impl std::hash::Hash for Triplet {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.sid, self.qid, self.rand).hash(state);
+    }
 }
 
 impl Triplet {
@@ -157,6 +171,7 @@ impl RoundaboutFrame {
         bytes[HEADER] = self.opcode as u8;
         bytes[HEADER + 1] = self.nodes.count;
         bytes[HEADER + 2] = self.priority;
+        bytes[HEADER + 3] = self.triplet.hops;
         bytes[38..42].copy_from_slice(&self.triplet.sid.to_be_bytes());
         bytes[42..44].copy_from_slice(&self.triplet.qid.to_be_bytes());
         bytes[44..48].copy_from_slice(&self.triplet.rand.to_be_bytes());
@@ -187,8 +202,7 @@ impl RoundaboutFrame {
             _ => return Err(NotRoundabout::Opcode),
         };
         let (count, priority) = (usize::from(bytes[HEADER + 1]), bytes[HEADER + 2]);
-        if count > MOST_NODES || priority > 7 || bytes[HEADER + 3] != 0 || pfc.enabled & !(1 << priority) != 0
-        {
+        if count > MOST_NODES || priority > 7 || pfc.enabled & !(1 << priority) != 0 {
             return Err(NotRoundabout::Field);
         }
         if bytes.len() < LIST + 4 * count {
@@ -207,6 +221,7 @@ impl RoundaboutFrame {
                 sid: word(38),
                 qid: u16::from_be_bytes([bytes[42], bytes[43]]),
                 rand: word(44),
+                hops: bytes[HEADER + 3],
             },
             nodes,
         })
@@ -224,7 +239,7 @@ mod tests {
             priority: 3,
             quanta: None,
             opcode: Opcode::Collect,
-            triplet: Triplet { sid: 70_000, qid: 513, rand: 0xdead_beef },
+            triplet: Triplet { sid: 70_000, qid: 513, rand: 0xdead_beef, hops: 9 },
             nodes: list,
         }
     }
@@ -235,8 +250,9 @@ mod tests {
         let bytes = probe.emit([2; 6]);
         assert_eq!((bytes.len(), probe.length()), (60, PfcFrame::LENGTH));
         assert_eq!(PfcFrame::parse(&bytes), Ok(PfcFrame::single(3, 1_000)));
-        assert_eq!(bytes[34..48], [1, 0, 3, 0, 0, 1, 0x11, 0x70, 2, 1, 0xde, 0xad, 0xbe, 0xef]);
-        assert_eq!(RoundaboutFrame::parse(&bytes), Ok(probe));
+        assert_eq!(bytes[34..48], [1, 0, 3, 9, 0, 1, 0x11, 0x70, 2, 1, 0xde, 0xad, 0xbe, 0xef]);
+        let read = RoundaboutFrame::parse(&bytes).expect("a frame");
+        assert_eq!((read, read.triplet.hops), (probe, 9));
         let resume = RoundaboutFrame { quanta: Some(0), opcode: Opcode::Invalid, ..probe };
         assert_eq!(RoundaboutFrame::parse(&resume.emit([2; 6])), Ok(resume));
     }
@@ -267,7 +283,6 @@ mod tests {
             (HEADER, 9, NotRoundabout::Opcode),
             (HEADER + 1, 33, NotRoundabout::Field),
             (HEADER + 2, 8, NotRoundabout::Field),
-            (HEADER + 3, 1, NotRoundabout::Field),
             (17, 1, NotRoundabout::Field),
             (HEADER + 1, 4, NotRoundabout::Short),
         ] {

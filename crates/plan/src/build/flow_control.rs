@@ -33,6 +33,8 @@ pub(super) fn check(cx: &mut Context<'_>, packet: &PacketFormat) -> Result<(), E
         }
         FlowControl::Cbfc(keys) => super::cbfc::check(cx, keys),
         FlowControl::Swing(keys) => super::swing::check(cx, keys, packet),
+        FlowControl::PfcWatchdog(keys) => super::watchdog::check(cx, &keys.watch),
+        FlowControl::Roundabout(keys) => super::roundabout::check(cx, keys, packet),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -107,6 +109,8 @@ pub(super) fn check_pauses(
         | FlowControl::BifrostX(_)
         | FlowControl::Cbfc(_)
         | FlowControl::Swing(_)
+        | FlowControl::PfcWatchdog(_)
+        | FlowControl::Roundabout(_)
         | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
@@ -264,6 +268,12 @@ pub(super) fn params(
         }
         FlowControl::Swing(keys) => {
             FlowControlParams::Swing(super::swing::params(&keys.pfc, topology, packet))
+        }
+        FlowControl::PfcWatchdog(keys) => {
+            FlowControlParams::Watchdog(super::watchdog::params(cx, keys, topology))
+        }
+        FlowControl::Roundabout(keys) => {
+            FlowControlParams::Roundabout(super::roundabout::params(cx, keys, topology, packet))
         }
         FlowControl::None => FlowControlParams::None,
     })

@@ -176,6 +176,8 @@ fn lossless(
     let pfc = match &cx.scenario.flow_control {
         FlowControl::Pfc(pfc) => pfc,
         FlowControl::Swing(swing) => &swing.pfc,
+        FlowControl::PfcWatchdog(watched) => &watched.pfc,
+        FlowControl::Roundabout(roundabout) => &roundabout.pfc,
         FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => &bifrost.pfc,
         FlowControl::Tagger(tagger) => {
             if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {

@@ -1,6 +1,6 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha, swing};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha, roundabout, swing};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{self, FlowControl, HeadroomRule, LinkThresholds, Pfc};
@@ -166,7 +166,13 @@ pub(super) fn build(
                         let id = id as PortId;
                         let account = match grants {
                             Some(b) => bifrost::account(cx, b, topology, id, packet)?,
-                            None => account(cx, topology, id, port, &place.keys(pfc), packet)?,
+                            None => {
+                                let mut account = account(cx, topology, id, port, &place.keys(pfc), packet)?;
+                                if let Some(headroom) = &mut account.headroom {
+                                    roundabout::spare(cx, port, packet, headroom);
+                                }
+                                account
+                            }
                         };
                         kinds.insert(kind, account.clone());
                         account

@@ -18,11 +18,13 @@ mod portfc;
 mod pyrrha;
 mod rates;
 mod reroute;
+mod roundabout;
 mod routes;
 mod sizes;
 mod swing;
 mod tags;
 mod transport;
+mod watchdog;
 
 use crate::Expected;
 use crate::document::Document;

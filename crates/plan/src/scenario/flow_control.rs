@@ -3,6 +3,7 @@
 use super::defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use xoff_kernel::time::MILLISECOND;
 use xoff_net::units::{Bytes, Span, Threshold};
 
 /// BFC, after Goyal et al., Backpressure Flow Control, NSDI 2022.
@@ -213,6 +214,75 @@ impl SwitchSide {
     }
 }
 
+/// The PFC watchdog: keys of its own, and those of PFC.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct PfcWatchdog {
+    /// When queues are taken for the victims of storms, and what is done.
+    #[serde(flatten)]
+    pub watch: WatchdogKeys,
+    /// Pauses.
+    #[serde(flatten)]
+    pub pfc: super::Pfc,
+}
+
+/// When a queue that is paused is taken for the victim of a storm of pauses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WatchdogKeys {
+    /// What is done about a storm.
+    #[serde(default)]
+    pub action: WatchdogAction,
+    /// A queue that has been paused without a break for so long, with something to
+    /// send, is in a storm. Default as in SONiC and in Roundabout's paper, section VI-E.
+    #[serde(default = "watchdog_time")]
+    pub detection_time: Span,
+    /// A storm is over when no pause frame has come for so long.
+    #[serde(default = "watchdog_time")]
+    pub restoration_time: Span,
+    /// A device looks at its queues so often, beginning at a random time of its own; no
+    /// longer than either of the other two. Default: 200 ms as there, or the shorter of
+    /// the other two if that is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll: Option<Span>,
+}
+
+/// What is done about a storm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WatchdogAction {
+    /// What waits in the queue and what comes for it is dropped.
+    #[default]
+    Drop,
+    /// The queue sends although it is paused; what the peer has no room for is lost.
+    Forward,
+    /// The storm is only told of.
+    Alert,
+}
+
+impl Default for WatchdogKeys {
+    fn default() -> Self {
+        WatchdogKeys {
+            action: WatchdogAction::default(),
+            detection_time: watchdog_time(),
+            restoration_time: watchdog_time(),
+            poll: None,
+        }
+    }
+}
+
+impl WatchdogKeys {
+    /// Between two polls.
+    pub(crate) fn poll(&self) -> Span {
+        let least = self.detection_time.0.min(self.restoration_time.0);
+        self.poll.unwrap_or(Span(least.min(watchdog_time().0)))
+    }
+}
+
+/// SONiC's default for all three times on switches of up to 32 ports (`pfcwd`).
+fn watchdog_time() -> Span {
+    Span(200 * MILLISECOND)
+}
+
 /// Tagger: keys of its own, and those of PFC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Tagger {
@@ -286,7 +356,7 @@ pub struct PortFc {
     #[serde(default)]
     pub flags: PortFcFlags,
     /// Hosts pass frames about destination-direct queues on to their other ports.
-    #[serde(default = "yes")]
+    #[serde(default = "defaults::yes")]
     pub relay_signals: bool,
     /// From the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
@@ -461,10 +531,6 @@ impl Default for Pyrrha {
 
 fn six_bdp() -> Threshold {
     "6bdp".parse().expect("a threshold")
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Default for PortFc {

@@ -9,6 +9,7 @@ mod congestion;
 mod faults;
 mod flow_control;
 mod long_haul;
+mod roundabout;
 mod text;
 mod traffic;
 mod transport;
@@ -20,11 +21,12 @@ pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use flow_control::{
-    Bfc, BfcAcks, PerFlowQueue, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks, PyrrhaHosts,
-    PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys, SwitchSide,
-    TagRule, Tagger, TaggerKeys,
+    Bfc, BfcAcks, PerFlowQueue, PfcWatchdog, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks,
+    PyrrhaHosts, PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys,
+    SwitchSide, TagRule, Tagger, TaggerKeys, WatchdogAction, WatchdogKeys,
 };
 pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
+pub use roundabout::{Roundabout, RoundaboutKeys};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
     PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
@@ -290,6 +292,13 @@ pub enum FlowControl {
     /// PFC, and in each end of each long link a relay with memory for a round trip,
     /// which passes pauses on (SWING, TPDS 2023).
     Swing(Swing),
+    /// PFC with the watchdog of datacenter switches: a queue that has been paused for too
+    /// long is drained.
+    PfcWatchdog(PfcWatchdog),
+    /// PFC whose frames carry probes by which switches find deadlocks, and which dissolves
+    /// them with headroom to spare (2025): packets go round the loop until they are where they
+    /// leave it, in order and without a loss.
+    Roundabout(Roundabout),
     /// None: what does not fit is dropped.
     None,
 }
@@ -301,6 +310,8 @@ impl FlowControl {
             Self::Pfc(pfc) => Some(pfc),
             Self::Tagger(tagger) => Some(&tagger.pfc),
             Self::Swing(swing) => Some(&swing.pfc),
+            Self::PfcWatchdog(watched) => Some(&watched.pfc),
+            Self::Roundabout(roundabout) => Some(&roundabout.pfc),
             Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
             Self::Bfc(_)
             | Self::PerFlowQueue(_)
@@ -507,6 +518,10 @@ pub enum PortSet {
 /// Values of keys that are not given.
 mod defaults {
     use xoff_net::units::{Bytes, Span};
+
+    pub fn yes() -> bool {
+        true
+    }
 
     pub fn one() -> u32 {
         1

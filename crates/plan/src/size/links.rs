@@ -63,7 +63,8 @@ pub struct Report {
 }
 
 /// Schemes under which some memory is known to suffice.
-pub const SCHEMES: [&str; 8] = ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha"];
+pub const SCHEMES: [&str; 9] =
+    ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
 
 /// Compares every link of a plan with what its scheme needs.
 ///
@@ -76,6 +77,7 @@ pub fn links(plan: &Plan) -> Result<Report, &'static str> {
         FlowControlParams::Bfc(_) => return Err("bfc"),
         FlowControlParams::PerFlowQueue(_) => return Err("per-flow-queue"),
         FlowControlParams::Pfc(_) => report.scheme = "pfc",
+        FlowControlParams::Watchdog(_) => report.scheme = "pfc-watchdog",
         FlowControlParams::Swing(_) => report.scheme = "swing",
         FlowControlParams::Tagger(_) => report.scheme = "tagger",
         FlowControlParams::Roundabout(_) => report.scheme = "roundabout",

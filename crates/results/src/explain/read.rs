@@ -107,6 +107,8 @@ pub struct Ending {
 pub struct Deadlock {
     /// When it closed, in picoseconds.
     pub closed_ps: u64,
+    /// When the first of its queues went on all the same; null if they stood at the end.
+    pub ended_ps: Option<u64>,
     /// Its egress ports: each waits for the next one, the last for the first.
     pub cycle: Vec<String>,
 }
@@ -208,6 +210,7 @@ fn ending(summary: &Json) -> Ending {
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
     let deadlock = summary["deadlock"].as_object().map(|deadlock| Deadlock {
         closed_ps: int(&deadlock["closed_ps"]),
+        ended_ps: deadlock["ended_ps"].as_u64(),
         cycle: deadlock["cycle"].as_array().into_iter().flatten().map(|held| text(&held["port"])).collect(),
     });
     Ending { stop: text(&summary["stop"]), end_ps: int(&summary["simulated_ps"]), deadlock }

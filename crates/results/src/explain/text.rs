@@ -50,8 +50,12 @@ fn ending(run: &Ending) -> String {
             "",
             "",
             &format!(
-                "The run deadlocked at {}: {cycle}. What waits there or behind it waits for ever; the run ended at {}.",
+                "The run deadlocked at {}: {cycle}. {}; the run ended at {}.",
                 human::time(deadlock.closed_ps),
+                match deadlock.ended_ps {
+                    None => "What waits there or behind it waits for ever".into(),
+                    Some(at) => format!("That ended at {}", human::time(at)),
+                },
                 human::time(run.end_ps)
             ),
         );

@@ -56,8 +56,13 @@ const fn optional(name: &'static str, unit: Unit, place: Place) -> Metric {
 }
 
 /// The kinds of drops.
-const DROPS: [&str; 4] =
-    ["/drops/lossless_packets", "/drops/lossy_packets", "/drops/expired_packets", "/drops/fault_packets"];
+const DROPS: [&str; 5] = [
+    "/drops/lossless_packets",
+    "/drops/lossy_packets",
+    "/drops/expired_packets",
+    "/drops/fault_packets",
+    "/drops/watchdog_packets",
+];
 
 /// All metrics, in the order in which they are stored.
 pub const METRICS: [Metric; 33] = {

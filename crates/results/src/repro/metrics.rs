@@ -85,12 +85,13 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 65] = {
+pub const MEASURABLE: [Measurable; 71] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
+        m("deadlock-end", Time, Summary("/deadlock/ended_ps")),
         m("simulated-time", Time, Summary("/simulated_ps")),
         m("lossless-drops", Count, Summary("/drops/lossless_packets")),
         m("lossy-drops", Count, Summary("/drops/lossy_packets")),
@@ -113,6 +114,11 @@ pub const MEASURABLE: [Measurable; 65] = {
         m("stored-over-bdp", Size, Summary("/bifrost/least_over_bdp")),
         m("most-stored", Size, Summary("/bifrost/most_stored")),
         m("token-spread", Size, Summary("/bifrost/least_spread")),
+        m("storms", Count, Summary("/watchdog/storms")),
+        m("storms-over", Count, Summary("/watchdog/restored")),
+        m("first-storm", Time, Summary("/watchdog/first_ps")),
+        m("watchdog-drops", Count, Summary("/watchdog/dropped_packets")),
+        m("watchdog-overruns", Count, Summary("/watchdog/overrun_packets")),
         m("merge-time", Time, Summary("/blocking/merged_longest_ps")),
         m("merged-pauses", Count, Summary("/blocking/merged_pauses")),
         m("merged-innocents", Time, Summary("/blocking/merged_innocent_ps")),

@@ -203,6 +203,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         pyrrha: None,
         roots: Vec::new(),
         grants: Vec::new(),
+        storms: Vec::new(),
         detections: Vec::new(),
         attempts: Vec::new(),
         waiting: Vec::new(),
@@ -269,6 +270,7 @@ pub fn deadlocked(plan: &Plan) -> Outcome {
     outcome.ports[7].resume_frames = 1;
     outcome.deadlock = Some(Deadlock {
         closed: 301_234_567,
+        ended: None,
         seen: 310 * US,
         cycle: [6, 8, 10]
             .map(|port| Held { port, lane: LOSSLESS, bytes: 75_000, flows: (30..36).collect() })

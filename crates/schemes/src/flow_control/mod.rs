@@ -19,6 +19,7 @@ pub mod roundabout;
 pub mod sizing;
 pub mod swing;
 pub mod tagger;
+pub mod watchdog;
 
 use bfc::{Bfc, BfcParams};
 use bifrost::slots::SlotParams;
@@ -31,6 +32,7 @@ use pyrrha::{Pyrrha, PyrrhaParams};
 pub use roundabout::dissolve::Passage;
 use roundabout::{Roundabout, RoundaboutParams};
 use tagger::TaggerParams;
+use watchdog::{Watchdog, WatchdogParams};
 use xoff_kernel::time::Time;
 use xoff_wire::credit::{BLOCK, CreditPacket};
 use xoff_wire::feedback::FeedbackFrame;
@@ -65,6 +67,8 @@ pub enum FlowControlParams {
     Cbfc(CbfcParams),
     /// PFC, and relays in the ends of long links: [`swing`].
     Swing(PfcParams),
+    /// PFC, and queues that are paused for too long are drained.
+    Watchdog(WatchdogParams),
     /// PFC whose frames carry probes for deadlocks.
     Roundabout(RoundaboutParams),
 }
@@ -83,6 +87,7 @@ impl FlowControlParams {
             Self::Bifrost(p) => p.pfc.response_time,
             Self::Cbfc(p) => p.response_time,
             Self::Swing(p) => p.response_time,
+            Self::Watchdog(p) => p.pfc.response_time,
             Self::Roundabout(p) => p.pfc.response_time,
         }
     }
@@ -93,6 +98,7 @@ impl FlowControlParams {
             Self::Pfc(p) | Self::Swing(p) => Some(p),
             Self::Tagger(p) => Some(&p.pfc),
             Self::Bifrost(p) => Some(&p.pfc),
+            Self::Watchdog(p) => Some(&p.pfc),
             Self::Roundabout(p) => Some(&p.pfc),
             Self::None
             | Self::Bfc(_)
@@ -108,6 +114,15 @@ impl FlowControlParams {
         match self {
             Self::Bifrost(p) => p.ports.get(port as usize)?.as_ref(),
             _ => None,
+        }
+    }
+
+    /// How long nothing may move before the flow control sets something going again by
+    /// itself; 0 if it never does.
+    pub fn patience(&self) -> Time {
+        match self {
+            Self::Watchdog(p) => p.patience(),
+            _ => 0,
         }
     }
 
@@ -158,6 +173,7 @@ impl FlowControlParams {
             | Self::Bifrost(_)
             | Self::Cbfc(_)
             | Self::Swing(_)
+            | Self::Watchdog(_)
             | Self::Roundabout(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
@@ -176,6 +192,7 @@ impl FlowControlParams {
             | Self::Bifrost(_)
             | Self::Cbfc(_)
             | Self::Swing(_)
+            | Self::Watchdog(_)
             | Self::Roundabout(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
@@ -429,6 +446,10 @@ pub trait Device {
     fn hold(&mut self, port: u32, lane: u8);
     /// Lets the lane's queues on `port` go again.
     fn resume(&mut self, port: u32, lane: u8);
+    /// From now on the forwarding queue of `lane` on `port` treats packets so. What it
+    /// discards it discards once the scheme has returned, and gives back what that was
+    /// charged. Only under [`Queueing::PerLane`].
+    fn set_mode(&mut self, port: u32, lane: u8, mode: Mode);
     /// Stops one queue of `lane` on `port`, or the queue of one flow; the packet
     /// on the wire finishes. Stopping twice changes nothing.
     fn pause_queue(&mut self, port: u32, lane: u8, target: Target);
@@ -501,6 +522,18 @@ pub trait Device {
     fn cancel(&mut self, timer: u32);
 }
 
+/// How an egress queue treats packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// They wait, and go while it is not paused.
+    Obey,
+    /// Those that wait are dropped, and those that come for it.
+    Discard,
+    /// As with [`Mode::Obey`]; but it sends what the peer has not agreed to, which may
+    /// therefore have no room for it. The scheme does not pause it meanwhile.
+    Forward,
+}
+
 /// A change of an ingress account, told to the ingress half. The account counts
 /// as over from the packet that brings it to its threshold (XOFF) until it has
 /// drained to the resume level (XON) with its headroom empty.
@@ -531,6 +564,8 @@ pub enum FlowControl {
     Bifrost(Bifrost),
     /// InfiniBand's credits.
     Cbfc(Cbfc),
+    /// 802.1Qbb, watched.
+    Watchdog(Watchdog),
     /// Deadlocks found by election.
     Roundabout(Roundabout),
 }
@@ -553,6 +588,7 @@ impl FlowControl {
             FlowControlParams::Pyrrha(params) => Self::Pyrrha(Pyrrha::new(params, ports, priorities)),
             FlowControlParams::Bifrost(params) => Self::Bifrost(Bifrost::new(params, ports, priorities)),
             FlowControlParams::Cbfc(params) => Self::Cbfc(Cbfc::new(params, priorities)),
+            FlowControlParams::Watchdog(params) => Self::Watchdog(Watchdog::new(params, ports, priorities)),
             FlowControlParams::Roundabout(params) => {
                 Self::Roundabout(Roundabout::new(params, ports, priorities))
             }
@@ -569,6 +605,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.timers(),
             Self::PerFlowQueue(pfq) => pfq.lasting.timers(),
             Self::Cbfc(cbfc) => cbfc.timers(),
+            Self::Watchdog(watchdog) => watchdog.timers(),
             Self::Roundabout(roundabout) => roundabout.timers(),
         }
     }
@@ -585,6 +622,7 @@ impl FlowControl {
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
             | Self::Pyrrha(_)
+            | Self::Watchdog(_)
             | Self::Roundabout(_) => {}
         }
     }
@@ -662,7 +700,8 @@ impl FlowControl {
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
-            | Self::Pyrrha(_) => true,
+            | Self::Pyrrha(_)
+            | Self::Watchdog(_) => true,
             Self::Roundabout(roundabout) => roundabout.may_leave(device, port, lane, size),
         }
     }
@@ -674,6 +713,7 @@ impl FlowControl {
             // Credit follows what is stored, and needs no threshold: accounts have one for oracles.
             Self::None | Self::Bfc(_) | Self::PerFlowQueue(_) | Self::PortFc(_) | Self::Cbfc(_) => {}
             Self::Pfc(pfc) => pfc.crossed(device, port, lane, crossing),
+            Self::Watchdog(watchdog) => watchdog.crossed(device, port, lane, crossing),
             Self::Bifrost(bifrost) => bifrost.crossed(device, port, lane, crossing),
             Self::Roundabout(roundabout) => roundabout.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
@@ -697,6 +737,7 @@ impl FlowControl {
             | Self::Bifrost(_)
             | Self::PerFlowQueue(_)
             | Self::Cbfc(_)
+            | Self::Watchdog(_)
             | Self::Roundabout(_) => 0,
         }
     }
@@ -715,6 +756,7 @@ impl FlowControl {
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
             | Self::Cbfc(_)
+            | Self::Watchdog(_)
             | Self::Roundabout(_) => 0,
         }
     }
@@ -727,7 +769,12 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.enqueued(device, packet),
             Self::PortFc(portfc) => portfc.enqueued(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.enqueued(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Roundabout(_) => {}
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bifrost(_)
+            | Self::Cbfc(_)
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => {}
         }
     }
 
@@ -739,7 +786,12 @@ impl FlowControl {
             Self::PerFlowQueue(pfq) => pfq.left(device, packet),
             Self::PortFc(portfc) => portfc.left(device, packet),
             Self::Pyrrha(pyrrha) => pyrrha.left(device, packet),
-            Self::None | Self::Pfc(_) | Self::Bifrost(_) | Self::Cbfc(_) | Self::Roundabout(_) => {}
+            Self::None
+            | Self::Pfc(_)
+            | Self::Bifrost(_)
+            | Self::Cbfc(_)
+            | Self::Watchdog(_)
+            | Self::Roundabout(_) => {}
         }
     }
 
@@ -760,6 +812,7 @@ impl FlowControl {
                 pfc.received(device, port, frame);
             }
             (Self::Cbfc(cbfc), ControlFrame::Credit(packet)) => cbfc.received(device, port, packet),
+            (Self::Watchdog(watchdog), ControlFrame::Pfc(frame)) => watchdog.received(device, port, frame),
             (Self::Roundabout(roundabout), ControlFrame::Roundabout(frame)) => {
                 roundabout.received(device, port, frame);
             }
@@ -773,6 +826,7 @@ impl FlowControl {
                 | Self::PortFc(_)
                 | Self::Pyrrha(_)
                 | Self::Cbfc(_)
+                | Self::Watchdog(_)
                 | Self::Roundabout(_),
                 _,
             ) => {}
@@ -792,6 +846,7 @@ impl FlowControl {
             Self::PortFc(portfc) => portfc.link_failed(device, port, lane),
             Self::Pyrrha(pyrrha) => pyrrha.link_failed(device, port, lane),
             Self::Cbfc(cbfc) => cbfc.link_failed(device, port, lane),
+            Self::Watchdog(watchdog) => watchdog.link_failed(device, port, lane),
             Self::Roundabout(roundabout) => roundabout.link_failed(device, port, lane),
         }
     }
@@ -814,6 +869,7 @@ impl FlowControl {
             Self::Pfc(pfc) => pfc.link_recovered(device, port, lane, over, settled),
             Self::Bifrost(bifrost) => bifrost.link_recovered(device, port, lane, over, settled),
             Self::Cbfc(cbfc) => cbfc.link_recovered(device, port, lane),
+            Self::Watchdog(watchdog) => watchdog.link_recovered(device, port, lane, over, settled),
             Self::Roundabout(roundabout) => roundabout.link_recovered(device, port, lane, over, settled),
         }
     }
@@ -828,6 +884,7 @@ impl FlowControl {
             | Self::Bifrost(_)
             | Self::Pyrrha(_)
             | Self::Cbfc(_)
+            | Self::Watchdog(_)
             | Self::Roundabout(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
@@ -849,6 +906,7 @@ impl FlowControl {
             Self::Bfc(bfc) => bfc.timer(device, timer),
             Self::PerFlowQueue(pfq) => pfq.lasting.timer(device, timer),
             Self::Cbfc(cbfc) => cbfc.timer(device, timer),
+            Self::Watchdog(watchdog) => watchdog.timer(device, timer),
             Self::Roundabout(roundabout) => roundabout.timer(device, timer),
         }
     }
@@ -857,7 +915,7 @@ impl FlowControl {
 /// A device for tests, which writes down what is asked of it.
 #[cfg(test)]
 mod notes {
-    use super::{ControlFrame, Device, Onward, Word};
+    use super::{ControlFrame, Device, Mode, Onward, Word};
     use xoff_kernel::time::Time;
     use xoff_wire::queue_pause::Target;
 
@@ -874,6 +932,8 @@ mod notes {
         /// Answers of `onward`, by hop, and of `queue_bytes`, by port.
         pub ways: Vec<Vec<u32>>,
         pub bytes: std::collections::BTreeMap<u32, u64>,
+        /// Answer of `backlog`.
+        pub backlog: u64,
         /// Answers of `waits`: ingress, egress and lane.
         pub waiting: std::collections::BTreeSet<(u32, u32, u8)>,
         /// Answers of `stored` and `received`, by port and lane.
@@ -897,6 +957,9 @@ mod notes {
         fn resume(&mut self, port: u32, lane: u8) {
             self.log.push(format!("resume {port}/{lane}"));
         }
+        fn set_mode(&mut self, port: u32, lane: u8, mode: Mode) {
+            self.log.push(format!("{port}/{lane} {mode:?}"));
+        }
         fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
             self.log.push(format!("pause {port}/{lane} {target:?}"));
         }
@@ -910,7 +973,7 @@ mod notes {
             self.bytes.get(&port).copied().unwrap_or(0)
         }
         fn backlog(&self, _: u32, _: u8) -> u64 {
-            0
+            self.backlog
         }
         fn device_of(&self, _: u32) -> u32 {
             0

@@ -153,22 +153,21 @@ impl Pfc {
     }
 
     pub(super) fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
-        let quanta = self.closes(device, port, lane);
-        let frame = PfcFrame::single(self.priorities[usize::from(lane)], quanta);
+        let frame = PfcFrame::single(self.priorities[usize::from(lane)], self.params.quanta);
         device.send_control(port, ControlFrame::Pfc(frame));
+        self.closes(device, port, lane);
     }
 
-    /// The ingress half goes to Closed, or stays there; answers the quanta to send.
-    pub(super) fn closes(&self, device: &mut impl Device, port: u32, lane: u8) -> u16 {
+    /// The ingress half has gone to Closed, or stays there: the pause is to be repeated.
+    pub(super) fn closes(&self, device: &mut impl Device, port: u32, lane: u8) {
         let half = pause_time(self.params.quanta, device.rate(port)) / 2;
         device.arm(self.timer_of(port, lane, Role::Refresh), device.now() + half);
-        self.params.quanta
     }
 
     fn resume_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
-        self.opens(device, port, lane);
         let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
         device.send_control(port, ControlFrame::Pfc(frame));
+        self.opens(device, port, lane);
     }
 
     /// Pause quanta in a pause frame.
@@ -181,7 +180,7 @@ impl Pfc {
         device.cancel(self.timer_of(port, lane, Role::Expiry));
     }
 
-    /// The ingress half goes to Open; what is to be sent are 0 quanta.
+    /// The ingress half has gone to Open.
     pub(super) fn opens(&self, device: &mut impl Device, port: u32, lane: u8) {
         device.cancel(self.timer_of(port, lane, Role::Refresh));
     }

@@ -14,7 +14,7 @@
 
 use super::port::State;
 use super::*;
-use crate::flow_control::{ControlFrame, Onward};
+use crate::flow_control::{ControlFrame, Mode, Onward};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use xoff_wire::queue_pause::Target;
@@ -111,6 +111,9 @@ impl Device for Net {
         unreachable!()
     }
     fn resume(&mut self, _: u32, _: u8) {
+        unreachable!()
+    }
+    fn set_mode(&mut self, _: u32, _: u8, _: Mode) {
         unreachable!()
     }
     fn pause_queue(&mut self, _: u32, _: u8, _: Target) {

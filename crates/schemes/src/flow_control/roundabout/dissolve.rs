@@ -11,10 +11,10 @@
 //!   the first copy that is back at C, at egress e, selects the loop: C's seat is (p, e)
 //!   5  [C, …, C], with the flow; each finds (the one before, itself, the next one), takes its seat
 //!      and drops the front one
-//! every switch that has its seat:
+//! C, when that is back, and every switch with the first grant from downstream:
 //!   6  grants upstream what is free of its headroom, less what it has granted and not yet got;
 //!      the same later, as soon as that is a largest packet, or makes one of what upstream has
-//!   with the first grant from downstream its barrier (7) goes ahead of all that waits at e; behind
+//!   its barrier (7) goes ahead of all that waits at e; behind
 //!      it data, while the credit left is a largest packet at least
 //!   a packet from the loop whose way leaves it here leaves, unless that queue is paused, or one of
 //!      its flow has missed it in this round: then it is marked and goes on in the loop
@@ -66,6 +66,9 @@ use crate::flow_control::ControlFrame;
 use xoff_kernel::time::Time;
 use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame};
 
+/// Most switches in a loop that a frame can name.
+pub const LONGEST_LOOP: u64 = xoff_wire::roundabout::MOST_NODES as u64 - 2;
+
 /// Rounds after which a coordinator gives up (`roundabout.check-sender`).
 pub const MOST_ROUNDS: u32 = 10;
 
@@ -106,7 +109,7 @@ pub struct Seat {
     pub lane: u8,
     /// Bytes that may be sent.
     credit: u64,
-    /// Upstream has a seat, too, and can be granted something.
+    /// All have their seats: upstream can be granted something.
     grants: bool,
     /// Bytes granted that have not come.
     outstanding: u64,
@@ -277,7 +280,6 @@ impl Roundabout {
         let mut nodes = frame.nodes;
         nodes.pop_front();
         device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
-        self.grants(device, self.seats.len() - 1);
     }
 
     /// From now on credit, and no pause, says whether the egress queue sends.
@@ -288,8 +290,7 @@ impl Roundabout {
             egress,
             lane,
             credit: 0,
-            // Who leads sits first, and the switch upstream of it last.
-            grants: attempt.sid != device.device_of(egress),
+            grants: false,
             outstanding: 0,
             round: 0,
             back: false,
@@ -306,7 +307,9 @@ impl Roundabout {
     fn waits_on(&mut self, device: &mut impl Device, at: usize) {
         let seat = &self.seats[at];
         let timer = self.patience_of(seat.ingress, seat.lane);
-        device.arm(timer, device.now() + self.params.patience);
+        // Until all have their seats it is a turn, else four.
+        let patience = if seat.round == 0 { self.params.patience / 4 } else { self.params.patience };
+        device.arm(timer, device.now() + patience);
     }
 
     /// Grants upstream what can be granted, if that is worth a frame.
@@ -332,6 +335,9 @@ impl Roundabout {
         self.seats[at].credit += u64::from(bytes);
         if self.seats[at].round == 0 {
             self.begins_round(device, at, 1);
+            // Who leads has begun with it.
+            self.seats[at].grants = true;
+            self.grants(device, at);
         } else if !self.seats[at].back {
             device.gate(egress, lane, true);
         }
@@ -342,7 +348,7 @@ impl Roundabout {
         (seat.round, seat.back, seat.behind) = (round, false, false);
         seat.missed.clear();
         let (egress, lane) = (seat.egress, seat.lane);
-        let own = Triplet { sid: device.device_of(egress), qid: 0, rand: round };
+        let own = Triplet { sid: device.device_of(egress), qid: 0, rand: round, hops: 0 };
         device.insert(egress, lane, self.frame(lane, Opcode::Barrier, own, Nodes::default()), true);
         device.gate(egress, lane, true);
     }
@@ -464,10 +470,22 @@ impl Roundabout {
         }
     }
 
-    /// A word of the neighbour downstream about the egress queue of a seat: it counts later.
-    pub(super) fn hears_pause(&mut self, egress: u32, lane: u8, quanta: u16) -> bool {
+    /// A word of the neighbour downstream about the egress queue of a seat: it counts later; but if
+    /// it resumes before the first round, the loop was none.
+    pub(super) fn hears_pause(
+        &mut self,
+        device: &mut impl Device,
+        egress: u32,
+        lane: u8,
+        quanta: u16,
+    ) -> bool {
         let Some(at) = self.seat_out(egress, lane) else { return false };
         self.seats[at].paused = (quanta > 0).then_some(quanta);
+        if quanta == 0 && self.seats[at].round == 0 {
+            let attempt = self.seats[at].attempt;
+            self.step(device, attempt, Step::GivenUp);
+            self.leaves(device, at);
+        }
         true
     }
 

@@ -17,6 +17,9 @@
 //!   device: one that was causal when the probe came, and whose packets have left since, still has
 //!   it in T_curr. Told to causal queues alone, it would say it when it pauses again, and with the
 //!   smallest number a triplet that nobody takes back hides every later deadlock.
+//! - A triplet goes over 30 links at most, as long as the longest loop that can be dissolved. What
+//!   circulates in a loop and came from elsewhere would chase its own invalidation for ever: both
+//!   go equally fast.
 //! - An egress queue remembers what it was told last, for ingress queues which begin to pause,
 //!   or whose first packet joins it, while it is paused.
 //! - A pause that runs out, or whose link fails, ends as by a RESUME with the triplet it had.
@@ -30,7 +33,7 @@ pub mod registers;
 
 use super::pfc::{Pfc, PfcParams};
 use super::{ControlFrame, Crossing, Device};
-use dissolve::{Attempted, Seat};
+use dissolve::{Attempted, LONGEST_LOOP, Seat};
 use registers::{Heard, Printed, Registers, Triplet, Word};
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
@@ -164,16 +167,19 @@ impl Roundabout {
     /// Tells the neighbour upstream of an ingress queue.
     fn say(&mut self, device: &mut impl Device, port: u32, lane: u8, word: Word) {
         let (quanta, opcode, triplet) = match word {
-            Word::Pause(t) => (Some(self.pfc.closes(device, port, lane)), Opcode::Probe, t),
-            Word::Resume(t) => {
-                self.pfc.opens(device, port, lane);
-                (Some(0), Opcode::Invalid, t)
-            }
+            Word::Pause(t) => (Some(self.pfc.quanta()), Opcode::Probe, t),
+            Word::Resume(t) => (Some(0), Opcode::Invalid, t),
             Word::Invalid(t) => (None, Opcode::Invalid, t),
         };
         let priority = self.priorities[usize::from(lane)];
+        let triplet = Triplet { hops: triplet.hops.saturating_add(1), ..triplet };
         let frame = RoundaboutFrame { priority, quanta, opcode, triplet, nodes: Nodes::default() };
         device.send_control(port, ControlFrame::Roundabout(frame));
+        match word {
+            Word::Pause(_) => self.pfc.closes(device, port, lane),
+            Word::Resume(_) => self.pfc.opens(device, port, lane),
+            Word::Invalid(_) => {}
+        }
     }
 
     fn heard(&mut self, device: &mut impl Device, port: u32, lane: u8, heard: Heard) {
@@ -201,7 +207,8 @@ impl Roundabout {
         let rand = (stream.bits() >> 32) as u32;
         let (sid, qid) = self.source(device, port, lane);
         let below = Self::below(&self.told, lanes, device, port, lane);
-        let word = self.registers[at].send_pause(Triplet { sid, qid, rand }, below, &Printed::default());
+        let word =
+            self.registers[at].send_pause(Triplet { sid, qid, rand, hops: 0 }, below, &Printed::default());
         self.say(device, port, lane, word);
     }
 
@@ -224,6 +231,9 @@ impl Roundabout {
         match (frame.opcode, frame.quanta) {
             (Opcode::Probe, _) => {
                 self.obeys(device, port, lane, frame);
+                if u64::from(t.hops) > LONGEST_LOOP {
+                    return;
+                }
                 let before = self.told[at].replace(t);
                 for cause in Self::causes(device, port, lane) {
                     self.probed(device, cause, lane, t, before);
@@ -251,7 +261,7 @@ impl Roundabout {
     /// The egress half of PFC, unless the queue is part of a loop.
     fn obeys(&mut self, device: &mut impl Device, port: u32, lane: u8, frame: &RoundaboutFrame) {
         if let Some(quanta) = frame.quanta
-            && !self.hears_pause(port, lane, quanta)
+            && !self.hears_pause(device, port, lane, quanta)
         {
             self.pfc.received(device, port, &frame.pfc());
         }

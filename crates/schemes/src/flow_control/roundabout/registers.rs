@@ -30,6 +30,11 @@
 //! - *own and outdated* (line 18): a triplet of the queue itself that is not its T_init has been
 //!   taken back already, and dies here. Else rule (ii), the latest one of a source counts, has it
 //!   displace the valid one.
+//! - *no news* (lines 26-29, `roundabout.line27-forwarding`): an election that leaves T_curr as it is
+//!   says nothing. As printed it says it again, to end where upstream has the same T_curr; where
+//!   neighbours have better ones, each answers by saying its own, over every port that pauses, and
+//!   with two such ports or more what is said multiplies without end. Nobody needs the repetition:
+//!   each egress queue remembers what it was told.
 //! - *what stands below* (lines 10, 26, 34 and 35): T_curr is valid while the queue pauses, and then
 //!   it is T_init or what a paused egress queue with packets of this queue was told *last*; that
 //!   stands for election when the queue begins to pause, and whenever T_curr falls. As printed a
@@ -71,6 +76,8 @@ pub struct Printed {
     pub outdated: bool,
     /// Lines 10, 26, 34 and 35 know of T_init and T_curr alone.
     pub below: bool,
+    /// Lines 26-29 say what was said before.
+    pub again: bool,
 }
 
 /// What the neighbour upstream is told of a priority.
@@ -169,6 +176,7 @@ impl Registers {
         let detected = self.init.get() == Some(t);
         let outdated = !detected && (t.sid, t.qid) == source && !printed.outdated;
         let mut heard = Heard { detected, ..Heard::default() };
+        let known = self.curr.get();
         if !detected && !outdated && (self.pauses() || printed.below) {
             if self.pauses() && !self.curr.valid {
                 self.curr.set(elect(t, &self.init));
@@ -178,7 +186,8 @@ impl Registers {
                 }
                 self.curr.set(elect(t, &self.curr));
             }
-            heard = Heard::say([self.pauses().then_some(Word::Pause(self.curr.triplet)), None]);
+            let news = printed.again || known != self.curr.get();
+            heard = Heard::say([(self.pauses() && news).then_some(Word::Pause(self.curr.triplet)), None]);
         }
         // What it was told before stands no longer.
         let withdrawn = before.filter(|&b| b != t && self.pauses() && self.curr.get() == Some(b));
@@ -245,13 +254,19 @@ mod tests {
     use super::*;
     use std::iter::empty;
 
-    const AS_READ: Printed =
-        Printed { resume: false, line_24: false, invalid: false, outdated: false, below: false };
+    const AS_READ: Printed = Printed {
+        resume: false,
+        line_24: false,
+        invalid: false,
+        outdated: false,
+        below: false,
+        again: false,
+    };
     /// Figure 5 shows T_curr of queues that do not pause.
-    const FIGURE: Printed = Printed { below: true, ..AS_READ };
+    const FIGURE: Printed = Printed { below: true, again: true, ..AS_READ };
 
     fn t(sid: u32, rand: u32) -> Triplet {
-        Triplet { sid, qid: 1, rand }
+        Triplet { sid, qid: 1, rand, hops: 0 }
     }
 
     /// A loop of four switches: what each one's queue says goes to the queue of the one before.
@@ -436,6 +451,19 @@ mod tests {
         assert_eq!(idle.curr.get(), None);
     }
 
+    /// A probe that loses changes nothing, and nothing is said. Printed, it is answered.
+    #[test]
+    fn a_probe_that_loses_is_not_answered() {
+        for printed in [false, true] {
+            let mut queue = Registers::default();
+            queue.send_pause(t(1, 5), empty(), &AS_READ);
+            let printed = Printed { again: printed, ..AS_READ };
+            let heard = queue.peer_paused(t(9, 7), None, (1, 1), empty(), &printed);
+            let again = printed.again.then_some(Word::Pause(t(1, 5)));
+            assert_eq!(heard.words().next(), again);
+        }
+    }
+
     #[test]
     fn equal_numbers_are_told_apart() {
         let mut queue = Registers::default();
@@ -446,9 +474,7 @@ mod tests {
         );
         let mut other = Registers::default();
         other.send_pause(t(2, 5), empty(), &AS_READ);
-        assert_eq!(
-            other.peer_paused(t(1, 5), None, (2, 1), empty(), &AS_READ).words().next(),
-            Some(Word::Pause(t(2, 5)))
-        );
+        other.peer_paused(t(1, 5), None, (2, 1), empty(), &AS_READ);
+        assert_eq!(other.curr.get(), Some(t(2, 5)));
     }
 }

@@ -1,0 +1,459 @@
+//! The PFC watchdog of datacenter switches, over [`super::pfc`]: a queue that has been
+//! paused for too long is taken for the victim of a storm of pauses (a deadlock is one),
+//! and its packets are dropped, or sent all the same.
+//!
+//! Modelled on SONiC's (its *PFC Watchdog* design; `pfcwd` in sonic-utilities for the
+//! defaults; `pfc_detect_broadcom.lua` and `pfc_restore.lua` in sonic-swss for what a poll
+//! looks at). Roundabout's paper (section VI-E) compares itself with it, at 200 ms, and
+//! leaves the action open (`roundabout.watchdog-action`).
+//!
+//! A device polls all its queues every `poll`. One (port, priority):
+//!
+//! ```text
+//!                 the polls of at least `detection` have found it paused without
+//!                 a break, with something to send
+//!   Operational ──────────────────────────────────────────────────────────────► Storm
+//!        ▲                                                                        │
+//!        └────────────────────────────────────────────────────────────────────────┘
+//!                 drop, forward: the polls of at least `restoration` have seen no
+//!                 PAUSE come; alert: the pause has ended; or the link has failed
+//! ```
+//!
+//! What holds during a storm, by the action:
+//!
+//! - *drop*: what waits in the queue is dropped, and so is what comes for it. The queue
+//!   still obeys: what a host that relays has to send of its own waits;
+//! - *forward*: the queue goes on, and PAUSE frames for it are not obeyed. What the peer has
+//!   no room for it drops;
+//! - *alert*: nothing, but that it is told of.
+//!
+//! "The polls of at least `detection`" are the first one that finds the queue so and the
+//! first one that comes `detection` later and still does: a single poll is never enough, for
+//! SONiC compares two. So a storm is found between `detection` and `detection + poll` after
+//! its pause began, rounded up to whole polls, and is over between
+//! `restoration` and `restoration + poll` after the last PAUSE.
+//!
+//! *Readings.* A pause that stands at a poll counts as if it had just come: with times as
+//! short as its frames are apart a storm would end under it. What comes in by the port that is in a storm is not dropped, only what would
+//! leave by it: SONiC once dropped the former as well and gave it up (sonic-swss, pull
+//! request 2304). Frames that resume do not count as PAUSE frames. A poll is armed only
+//! while the queue is paused or in a storm: the others would see nothing.
+
+use super::pfc::{Pfc, PfcParams, pause_time};
+use super::{Crossing, Device, Mode};
+use xoff_kernel::time::Time;
+use xoff_wire::pfc::PfcFrame;
+
+/// What is done about a storm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Packets for the queue are dropped.
+    Drop,
+    /// The queue sends although it is paused.
+    Forward,
+    /// It is only told of.
+    Alert,
+}
+
+/// Parameters of PFC under a watchdog, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchdogParams {
+    /// Pauses.
+    pub pfc: PfcParams,
+    /// What is done.
+    pub action: Action,
+    /// So long a queue is paused before it is a storm.
+    pub detection: Time,
+    /// So long no PAUSE comes before a storm is over.
+    pub restoration: Time,
+    /// Between two polls of a device.
+    pub poll: Time,
+    /// By port: when its device polls first, before `poll`; `None` where nobody watches.
+    pub first: Vec<Option<Time>>,
+}
+
+impl WatchdogParams {
+    /// The longest time that can pass, while nothing else happens, before the watchdog has
+    /// done what it does: it finds a storm, and holds it to be over.
+    pub fn patience(&self) -> Time {
+        self.detection + self.restoration + 3 * self.poll
+    }
+}
+
+/// A storm of one port and lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storm {
+    /// The egress port.
+    pub port: u32,
+    /// Its lane.
+    pub lane: u8,
+    /// When the watchdog acted.
+    pub from: Time,
+    /// When it held the storm to be over; `None` if that has not come.
+    pub until: Option<Time>,
+}
+
+/// What is known of one port and lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Watch {
+    /// A poll is to come.
+    armed: bool,
+    /// When the pause that the neighbour has last asked for runs out; 0 if it has resumed.
+    until: Time,
+    /// A PAUSE has come since the last poll.
+    heard: bool,
+    /// The first of the polls that have found it paused without a break, with something to
+    /// send.
+    since: Option<Time>,
+    /// It is in a storm: the number of that, and the poll since which no PAUSE has come.
+    storm: Option<(usize, Time)>,
+}
+
+/// PFC on every port of a run, and who watches it.
+#[derive(Clone, Debug)]
+pub struct Watchdog {
+    params: WatchdogParams,
+    pfc: Pfc,
+    priorities: Vec<u8>,
+    /// By port and lane.
+    watches: Vec<Watch>,
+    /// In the order in which they were found.
+    storms: Vec<Storm>,
+}
+
+impl Watchdog {
+    pub(super) fn new(params: &WatchdogParams, ports: usize, priorities: &[u8]) -> Self {
+        Self {
+            pfc: Pfc::new(params.pfc, ports, priorities),
+            params: params.clone(),
+            priorities: priorities.to_vec(),
+            watches: vec![Watch::default(); ports * priorities.len()],
+            storms: Vec::new(),
+        }
+    }
+
+    /// The storms so far.
+    pub fn storms(&self) -> &[Storm] {
+        &self.storms
+    }
+
+    pub(super) fn timers(&self) -> usize {
+        self.pfc.timers() + self.watches.len()
+    }
+
+    fn at(&self, port: u32, lane: u8) -> usize {
+        port as usize * self.priorities.len() + usize::from(lane)
+    }
+
+    /// The timer of the polls of a port and lane.
+    fn poll_of(&self, port: u32, lane: u8) -> u32 {
+        (self.pfc.timers() + self.at(port, lane)) as u32
+    }
+
+    /// Arms the device's next poll, if somebody watches and none is to come.
+    fn await_poll(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let Some(first) = self.params.first[port as usize] else { return };
+        let at = self.at(port, lane);
+        if std::mem::replace(&mut self.watches[at].armed, true) {
+            return;
+        }
+        let next = match device.now().checked_sub(first) {
+            Some(past) => first + (past / self.params.poll + 1) * self.params.poll,
+            None => first,
+        };
+        device.arm(self.poll_of(port, lane), next);
+    }
+
+    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
+        self.pfc.crossed(device, port, lane, crossing);
+    }
+
+    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
+        let mut obeyed = *frame;
+        for (priority, quanta) in frame.entries() {
+            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
+            let at = self.at(port, lane as u8);
+            let watch = &mut self.watches[at];
+            // A break, unless the last one runs out just now.
+            if quanta == 0 || watch.until < device.now() {
+                (watch.until, watch.since) = (0, None);
+            }
+            if quanta > 0 {
+                watch.heard = true;
+                watch.until = device.now() + pause_time(quanta, device.rate(port));
+                if watch.storm.is_some() && self.params.action == Action::Forward {
+                    obeyed.enabled &= !(1 << priority);
+                }
+                self.await_poll(device, port, lane as u8);
+            }
+        }
+        self.pfc.received(device, port, &obeyed);
+    }
+
+    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        match (timer as usize).checked_sub(self.pfc.timers()) {
+            Some(at) => {
+                let lanes = self.priorities.len();
+                self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
+            }
+            None => self.pfc.timer(device, timer),
+        }
+    }
+
+    /// The device looks at the queue of a port and lane.
+    fn poll(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let (now, at) = (device.now(), self.at(port, lane));
+        let waits = device.backlog(port, lane) > 0;
+        let watch = &mut self.watches[at];
+        watch.armed = false;
+        let paused = watch.until > now;
+        let heard = std::mem::take(&mut watch.heard) || paused;
+        watch.since = watch.since.or(Some(now)).filter(|_| paused && waits);
+        match watch.storm {
+            None => {
+                if watch.since.is_some_and(|since| now - since >= self.params.detection) {
+                    self.storm_begins(device, port, lane);
+                }
+            }
+            Some((storm, quiet)) => {
+                let over = match self.params.action {
+                    // Without a break it began before the storm was found.
+                    Action::Alert => watch.since.is_none_or(|since| since >= self.storms[storm].from),
+                    Action::Drop | Action::Forward => !heard && now - quiet >= self.params.restoration,
+                };
+                if over {
+                    self.storm_ends(device, port, lane);
+                } else if heard {
+                    watch.storm = Some((storm, now));
+                }
+            }
+        }
+        if paused || self.watches[at].storm.is_some() {
+            self.await_poll(device, port, lane);
+        }
+    }
+
+    fn storm_begins(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let (now, at) = (device.now(), self.at(port, lane));
+        self.watches[at].storm = Some((self.storms.len(), now));
+        self.storms.push(Storm { port, lane, from: now, until: None });
+        match self.params.action {
+            Action::Alert => {}
+            Action::Drop => device.set_mode(port, lane, Mode::Discard),
+            Action::Forward => {
+                device.set_mode(port, lane, Mode::Forward);
+                // As if the neighbour had let it go.
+                let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
+                self.pfc.received(device, port, &frame);
+            }
+        }
+    }
+
+    fn storm_ends(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let at = self.at(port, lane);
+        if let Some((storm, _)) = self.watches[at].storm.take() {
+            self.storms[storm].until = Some(device.now());
+            self.watches[at].since = None;
+            if self.params.action != Action::Alert {
+                device.set_mode(port, lane, Mode::Obey);
+            }
+        }
+    }
+
+    /// Who watches forgets as well: nobody is there who pauses.
+    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        self.storm_ends(device, port, lane);
+        let at = self.at(port, lane);
+        self.watches[at] = Watch::default();
+        device.cancel(self.poll_of(port, lane));
+        self.pfc.link_failed(device, port, lane);
+    }
+
+    pub(super) fn link_recovered(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        over: bool,
+        settled: Time,
+    ) {
+        self.pfc.link_recovered(device, port, lane, over, settled);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::notes::Notes;
+    use super::super::pfc::Relay;
+    use super::*;
+
+    /// Well below what the longest pause lasts, 335 us.
+    const US: Time = 1_000_000;
+
+    /// Port 1, lane 0 of two; polls at 3 us, 13 us and on. A storm after 20 us, over after 30.
+    fn watchdog(action: Action) -> Watchdog {
+        let pfc = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Accounts };
+        let (detection, restoration, poll) = (20 * US, 30 * US, 10 * US);
+        let first = vec![None, Some(3 * US)];
+        Watchdog::new(&WatchdogParams { pfc, action, detection, restoration, poll, first }, 2, &[3, 5])
+    }
+
+    fn device() -> Notes {
+        Notes { backlog: 1, ..Notes::default() }
+    }
+
+    /// What was asked of the device by `act` at `us`, but for the timers of PFC.
+    fn at(w: &mut Watchdog, d: &mut Notes, us: Time, act: impl Fn(&mut Watchdog, &mut Notes)) -> Vec<String> {
+        d.now = us * US;
+        act(w, d);
+        let own = |line: &String| {
+            let timer = line.split(' ').nth(1).and_then(|t| t.parse().ok());
+            !(line.starts_with("arm") || line.starts_with("cancel"))
+                || timer.is_some_and(|t: usize| t >= w.pfc.timers())
+        };
+        d.log.drain(..).filter(own).collect()
+    }
+
+    fn pause(w: &mut Watchdog, d: &mut Notes) {
+        w.received(d, 1, &PfcFrame::single(3, u16::MAX));
+    }
+
+    fn resume(w: &mut Watchdog, d: &mut Notes) {
+        w.received(d, 1, &PfcFrame::single(3, 0));
+    }
+
+    fn poll(w: &mut Watchdog, d: &mut Notes) {
+        let timer = w.poll_of(1, 0);
+        w.timer(d, timer);
+    }
+
+    /// The next poll of port 1, lane 0: eight timers of PFC, and two of port 0.
+    fn next(us: Time) -> String {
+        format!("arm 10 {}", us * US)
+    }
+
+    /// Into a storm, which the polls at 13, 23 and 33 us make of a pause at 5 us.
+    fn stormy(action: Action) -> (Watchdog, Notes, Vec<String>) {
+        let (mut w, mut d) = (watchdog(action), device());
+        assert_eq!(at(&mut w, &mut d, 5, pause), [next(13), "pause 1/0".into()]);
+        assert_eq!(at(&mut w, &mut d, 13, poll), [next(23)]);
+        // A refresh changes nothing, nor does another priority's resume.
+        assert_eq!(at(&mut w, &mut d, 20, pause), ["pause 1/0"]);
+        at(&mut w, &mut d, 21, |w, d| w.received(d, 1, &PfcFrame::single(5, 0)));
+        assert_eq!(at(&mut w, &mut d, 23, poll), [next(33)]);
+        assert_eq!(w.storms(), []);
+        let done = at(&mut w, &mut d, 33, poll);
+        assert_eq!(w.storms(), [Storm { port: 1, lane: 0, from: 33 * US, until: None }]);
+        (w, d, done)
+    }
+
+    #[test]
+    fn a_lasting_pause_is_a_storm_and_packets_are_dropped_until_it_is_quiet() {
+        let (mut w, mut d, done) = stormy(Action::Drop);
+        assert_eq!(done, ["1/0 Discard".to_string(), next(43)]);
+        // Pauses are obeyed, and keep the storm alive; so for the polls at 43 and 53.
+        assert_eq!(at(&mut w, &mut d, 40, pause), ["pause 1/0"]);
+        assert_eq!(at(&mut w, &mut d, 43, poll), [next(53)]);
+        assert_eq!(at(&mut w, &mut d, 44, pause), ["pause 1/0"]);
+        assert_eq!(at(&mut w, &mut d, 45, resume), ["resume 1/0"]);
+        // The queue is empty now, which does not matter.
+        d.backlog = 0;
+        for us in [53, 63, 73] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
+        }
+        assert_eq!(at(&mut w, &mut d, 83, poll), ["1/0 Obey"]);
+        assert_eq!(w.storms()[0].until, Some(83 * US));
+        // The next one takes as long as the first.
+        d.backlog = 1;
+        assert_eq!(at(&mut w, &mut d, 84, pause), [next(93), "pause 1/0".into()]);
+        for us in [93, 103] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
+        }
+        assert_eq!(at(&mut w, &mut d, 113, poll).len(), 2);
+        assert_eq!(w.storms().len(), 2);
+    }
+
+    #[test]
+    fn in_forward_mode_pauses_are_not_obeyed() {
+        let (mut w, mut d, done) = stormy(Action::Forward);
+        assert_eq!(done, ["1/0 Forward".to_string(), "resume 1/0".into(), next(43)]);
+        assert_eq!(at(&mut w, &mut d, 42, pause), [""; 0]);
+        // The other priority of the same frame is.
+        let both = |w: &mut Watchdog, d: &mut Notes| {
+            let mut frame = PfcFrame::single(3, u16::MAX);
+            (frame.enabled, frame.quanta[5]) = (frame.enabled | 1 << 5, u16::MAX);
+            w.received(d, 1, &frame);
+        };
+        assert_eq!(at(&mut w, &mut d, 42, both), [format!("arm 11 {}", 43 * US), "pause 1/1".into()]);
+        // While the pause stands, which is not obeyed, and 30 us longer.
+        for us in [43, 53, 63, 73] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
+        }
+        assert_eq!(at(&mut w, &mut d, 79, resume), ["resume 1/0"]);
+        for us in [83, 93] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
+        }
+        assert_eq!(at(&mut w, &mut d, 103, poll), ["1/0 Obey"]);
+        assert_eq!(at(&mut w, &mut d, 104, pause), [next(113), "pause 1/0".into()]);
+    }
+
+    #[test]
+    fn an_alert_asks_nothing_and_ends_with_the_pause() {
+        let (mut w, mut d, done) = stormy(Action::Alert);
+        assert_eq!(done, [next(43)]);
+        // Refreshes or none, the pause stands.
+        for us in [43, 53, 63, 73] {
+            assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
+        }
+        assert_eq!(w.storms()[0].until, None);
+        // One that ends between two polls has ended, though another one stands.
+        at(&mut w, &mut d, 75, resume);
+        at(&mut w, &mut d, 76, pause);
+        assert_eq!(at(&mut w, &mut d, 83, poll), [next(93)]);
+        assert_eq!((w.storms().len(), w.storms()[0].until), (1, Some(83 * US)));
+    }
+
+    #[test]
+    fn breaks_and_empty_queues_are_no_storm() {
+        let (mut w, mut d) = (watchdog(Action::Drop), device());
+        at(&mut w, &mut d, 5, pause);
+        at(&mut w, &mut d, 13, poll);
+        at(&mut w, &mut d, 23, poll);
+        // A break: by a resume, then by a pause that runs out, after 2000 * 5.12 ns.
+        at(&mut w, &mut d, 24, resume);
+        at(&mut w, &mut d, 25, |w, d| w.received(d, 1, &PfcFrame::single(3, 2_000)));
+        assert_eq!(at(&mut w, &mut d, 33, poll), [next(43)]);
+        at(&mut w, &mut d, 36, pause);
+        assert_eq!(at(&mut w, &mut d, 43, poll), [next(53)]);
+        at(&mut w, &mut d, 44, |w, d| w.received(d, 1, &PfcFrame::single(3, 1)));
+        // Nobody polls what is not paused.
+        assert_eq!(at(&mut w, &mut d, 53, poll), [""; 0]);
+        // An empty queue for one poll begins anew.
+        assert_eq!(at(&mut w, &mut d, 54, pause)[0], next(63));
+        at(&mut w, &mut d, 63, poll);
+        d.backlog = 0;
+        at(&mut w, &mut d, 73, poll);
+        d.backlog = 1;
+        at(&mut w, &mut d, 83, poll);
+        at(&mut w, &mut d, 93, poll);
+        assert_eq!(w.storms(), []);
+        at(&mut w, &mut d, 103, poll);
+        assert_eq!(w.storms().len(), 1);
+    }
+
+    #[test]
+    fn nobody_watches_where_no_poll_is_set() {
+        let (mut w, mut d) = (watchdog(Action::Drop), device());
+        let pause = |w: &mut Watchdog, d: &mut Notes| w.received(d, 0, &PfcFrame::single(3, u16::MAX));
+        assert_eq!(at(&mut w, &mut d, 5, pause), ["pause 0/0"]);
+    }
+
+    #[test]
+    fn a_failed_link_ends_the_storm() {
+        let (mut w, mut d, _) = stormy(Action::Drop);
+        let fails = |w: &mut Watchdog, d: &mut Notes| w.link_failed(d, 1, 0);
+        assert_eq!(at(&mut w, &mut d, 40, fails), ["1/0 Obey", "cancel 10", "resume 1/0"]);
+        assert_eq!(w.storms()[0].until, Some(40 * US));
+        assert_eq!(w.watches, [Watch::default(); 4]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Queues that discard what comes for them, or that send what the peer has not agreed to:
+//! states that a watchdog sets. Rare, so that all is kept apart, and the wire of such a port
+//! says that there is something to look up.
+
+use crate::core::Core;
+use crate::faults;
+use crate::outcome::DropReason;
+use crate::port::Wire;
+use std::collections::BTreeMap;
+use xoff_schemes::flow_control::{FlowControl, Mode};
+
+/// The queues of a run that do not simply obey.
+#[derive(Default)]
+pub struct Modes {
+    /// By port and lane.
+    lanes: BTreeMap<(u32, u8), Mode>,
+    /// What the ports of these send over.
+    wires: BTreeMap<u32, Wire>,
+    /// Queues that are to be emptied, once the flow control has returned.
+    to_empty: Vec<(u32, u8)>,
+}
+
+impl Core<'_> {
+    /// How the queue of `lane` on `port` treats packets.
+    pub fn mode(&self, port: u32, lane: u8) -> Mode {
+        self.modes.lanes.get(&(port, lane)).copied().unwrap_or(Mode::Obey)
+    }
+
+    /// What `port` sends over, whatever its queues do.
+    pub fn wire_of(&self, port: u32) -> Wire {
+        match self.ports[port as usize].wire {
+            Wire::Odd => self.modes.wires[&port],
+            wire => wire,
+        }
+    }
+
+    /// From now on the queue of `lane` on `port` treats packets so.
+    #[cold]
+    pub fn change_mode(&mut self, port: u32, lane: u8, mode: Mode) {
+        debug_assert!(!self.leaves.used(), "no scheme that queues by flow asks for it");
+        let modes = &mut self.modes;
+        match mode {
+            Mode::Obey => drop(modes.lanes.remove(&(port, lane))),
+            Mode::Discard | Mode::Forward => drop(modes.lanes.insert((port, lane), mode)),
+        }
+        if mode == Mode::Discard {
+            modes.to_empty.push((port, lane));
+        }
+        let odd = modes.lanes.range((port, 0)..=(port, u8::MAX)).next().is_some();
+        let wire = &mut self.ports[port as usize].wire;
+        if odd && *wire != Wire::Odd {
+            modes.wires.insert(port, std::mem::replace(wire, Wire::Odd));
+        } else if !odd && let Some(under) = modes.wires.remove(&port) {
+            *wire = under;
+        }
+    }
+
+    /// Why a packet cannot wait in the queue of `lane` on `port`, whose wire is not simply
+    /// a link; `None` if it can.
+    #[cold]
+    pub fn keeps_out(&self, port: u32, lane: u8) -> Option<DropReason> {
+        if self.is_down(port) {
+            Some(DropReason::LinkDown)
+        } else if self.mode(port, lane) == Mode::Discard {
+            Some(DropReason::Watchdog)
+        } else {
+            None
+        }
+    }
+}
+
+/// Empties the queues that have begun to discard.
+#[inline]
+pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
+    while let Some((port, lane)) = core.modes.to_empty.pop() {
+        faults::empty(core, flow_control, port, 1 + usize::from(lane), DropReason::Watchdog);
+    }
+}
