@@ -55,7 +55,7 @@ use super::pfc::headroom;
 use super::{Headroom, LinkFacts};
 use xoff_kernel::time::{Time, serialisation};
 
-/// XOFF and XON between a relay and its switch, in bytes: 198 KiB (Bifrost's
+/// XOFF between a relay and its switch, in bytes: 198 KiB (Bifrost's
 /// paper, section VI-B, where MB are MiB).
 pub const THRESHOLD: u64 = 198 * 1024;
 
