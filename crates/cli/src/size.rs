@@ -19,18 +19,19 @@ const TOO_SMALL: u8 = 3;
 #[derive(clap::Args)]
 pub struct SizeArgs {
     /// Rate of the link, such as 400Gbps
-    #[arg(long, value_name = "RATE", required_unless_present = "scenario")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, required_unless_present = "scenario")]
     rate: Option<Bandwidth>,
     /// Length of the link, such as 600km, at 5 us per km
-    #[arg(long, value_name = "LENGTH", required_unless_present_any = ["scenario", "curve"])]
+    #[arg(long, value_name = "LENGTH", allow_hyphen_values = true, required_unless_present_any = ["scenario", "curve"])]
     distance: Option<Length>,
     /// Say as well how far this buffer of one end reaches, such as 64MiB
     #[arg(long, value_name = "SIZE", requires = "distance", conflicts_with = "scenario")]
     buffer: Option<Bytes>,
-    /// Draw buffer against distance, 10 km to 2,000 km, into this SVG file
+    /// Draw buffer against distance, 10 km to 2,000 km, into this SVG file; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     curve: Option<PathBuf>,
-    /// Mark measured buffers beside the curve: a CSV file with the columns distance_km and measured_B
+    /// Mark measured buffers beside the curve: a CSV file with the columns distance_km,
+    /// scheme and measured_B; the lines are those of its column formula_B, if it has one
     #[arg(long, value_name = "FILE", requires = "curve")]
     points: Option<PathBuf>,
     /// Print the answer as JSON
@@ -106,23 +107,31 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         let help = "add --distance, or remove --json";
         return Err(miette!(help = help, "--json: without a distance there is a picture and no answer"));
     }
+    if args.distance.is_some() && args.curve.as_ref().is_some_and(|path| path.as_os_str() == "-") {
+        let help = "name a file, or remove --distance";
+        return Err(miette!(help = help, "--curve -: standard output has the answer for --distance"));
+    }
     if let Some(path) = &args.curve {
-        let marks = match &args.points {
-            None => None,
+        let svg = match &args.points {
+            None => answer::curve::curve(&question).svg(),
             Some(points) => {
                 let table = fs::read_to_string(points)
                     .into_diagnostic()
                     .wrap_err_with(|| format!("{} cannot be read", points.display()))?;
-                let help =
-                    "write a row of names, distance_km and measured_B among them, and one for each point";
+                let help = "write a row of names, distance_km, scheme and measured_B among them, and one for each point";
                 let refused = |why: String| miette!(help = help, "--points: {}: {why}", points.display());
-                Some(answer::curve::measured(&table).map_err(refused)?)
+                let (figure, marks) = answer::curve::measured(&question, &table).map_err(refused)?;
+                figure.svg_with(&marks)
             }
         };
-        fs::write(path, answer::curve::curve(&question).svg_with(marks.as_ref()))
-            .into_diagnostic()
-            .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
-        output::complain(&format!("written to {}", path.display()));
+        if path.as_os_str() == "-" {
+            output::print(&svg)?;
+        } else {
+            fs::write(path, svg)
+                .into_diagnostic()
+                .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+            output::complain(&format!("written to {}", path.display()));
+        }
     }
     if let Some(distance) = args.distance {
         output::print(&match args.json {

@@ -67,20 +67,22 @@ fn a_link_is_answered_as_text_as_data_and_as_a_picture() {
     let json = xoff(&dir, &[&link[..], &["--json", "--priorities", "3", "--buffer", "64MiB"]].concat());
     let value: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(value["link"]["bdp_bytes"], 300_000_000);
-    assert_eq!(value["schemes"].as_array().unwrap().len(), 8);
+    assert_eq!(value["schemes"].as_array().unwrap().len(), 9);
     assert_eq!(value["schemes"][2]["shares"], 3);
     assert_eq!(value["schemes"][2]["reach"]["kind"], "up-to");
     let curve = xoff(&dir, &["--rate", "400Gbps", "--curve", "curve.svg"]);
     assert_eq!((curve.status.code(), out(&curve).as_str()), (Some(0), ""));
     assert!(fs::read_to_string(dir.join("curve.svg")).unwrap().starts_with("<svg"));
-    fs::write(dir.join("points.csv"), "distance_km,measured_B\n80,20000000\n").unwrap();
+    fs::write(dir.join("points.csv"), "distance_km,scheme,measured_B\n80,pfc-deep,20000000\n").unwrap();
     let points = ["--rate", "400Gbps", "--curve", "curve.svg", "--points", "points.csv"];
     assert_eq!(xoff(&dir, &points).status.code(), Some(0));
-    assert!(fs::read_to_string(dir.join("curve.svg")).unwrap().contains(">measured</text>"));
-    fs::write(dir.join("points.csv"), "distance_km\n80\n").unwrap();
+    assert!(fs::read_to_string(dir.join("curve.svg")).unwrap().contains("class=\"mark\""));
+    fs::write(dir.join("points.csv"), "distance_km,scheme\n80,pfc\n").unwrap();
     let refused = xoff(&dir, &points);
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("points.csv: there is no column `measured_B`"));
+    let piped = xoff(&dir, &["--rate", "400Gbps", "--curve", "-"]);
+    assert!(out(&piped).starts_with("<svg") && !dir.join("-").exists(), "{}", err(&piped));
     let nowhere = xoff(&dir, &["--rate", "400Gbps", "--curve", "no/such/curve.svg"]);
     assert_eq!(nowhere.status.code(), Some(1));
     assert!(err(&nowhere).contains("cannot be written"), "{}", err(&nowhere));
@@ -100,18 +102,18 @@ fn every_option_has_its_effect() {
         value["schemes"].as_array().unwrap().iter().map(row).collect()
     };
     let usual = buffers(&[]);
-    let all = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "swing", "pyrrha", "portfc"];
+    let all = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "cbfc-ideal", "swing", "pyrrha", "portfc"];
     let granting = ["bifrost", "bifrostx"];
     for (option, value, moves) in [
         ("--mtu", "4kB", &all[..]),
-        ("--priorities", "2", &["pfc", "pfc-deep", "bifrost", "cbfc", "swing", "pyrrha"]),
+        ("--priorities", "2", &["pfc", "pfc-deep", "bifrost", "cbfc", "cbfc-ideal", "swing", "pyrrha"]),
         ("--response-time", "1us", &all),
         ("--slot", "20us", &granting),
         ("--processing", "2us", &granting),
         ("--jitter", "100ns", &granting),
         ("--repair-every", "3", &granting),
         ("--xoff", "6MiB", &["pfc"]),
-        ("--update", "50us", &["cbfc"]),
+        ("--update", "50us", &["cbfc", "cbfc-ideal"]),
         ("--fan-in", "3", &["pyrrha", "portfc"]),
     ] {
         let now = buffers(&[option, value]);
@@ -120,7 +122,7 @@ fn every_option_has_its_effect() {
         assert_eq!(moved, moves, "{option}");
         // Larger packets fill their blocks better.
         let less = |(a, b): &(&(String, u64), &(String, u64))| {
-            a.1 > b.1 && (option, a.0.as_str()) != ("--mtu", "cbfc")
+            a.1 > b.1 && !(option == "--mtu" && a.0.starts_with("cbfc"))
         };
         assert_eq!(usual.iter().zip(&now).filter(less).count(), 0, "{option}");
     }
@@ -156,13 +158,16 @@ fn wrong_values_are_refused_by_name() {
         (&[][..], 2, "--rate"),
         (&["--rate", "400Gbps"], 2, "--distance"),
         (&["--rate", "0Gbps", "--distance", "1km"], 2, "above zero"),
+        (&["--rate", "-1Gbps", "--distance", "1km"], 2, "invalid value"),
+        (&["--rate", "100Tbps", "--distance", "1km"], 1, "choose --slot and --processing shorter"),
+        (&["--rate", "400Gbps", "--distance", "1km", "--curve", "-"], 1, "standard output"),
         (&["--rate", "400Gb", "--distance", "1km"], 2, "unknown unit"),
         (&["--rate", "400Gbps", "--distance", "1"], 2, "has no unit"),
         (&["--rate", "400Gbps", "--distance", "1ms"], 2, "unknown unit"),
         (&["--rate", "400Gbps", "--distance", "50000km"], 1, "--distance"),
         (&["--rate", "400Gbps", "--distance", "0km"], 1, "--distance"),
         (&["--rate", "400Gbps", "--distance", "1km", "--slot", "1us"], 1, "--slot"),
-        (&["--rate", "400Gbps", "--distance", "1km", "--slot", "84us"], 1, "65535"),
+        (&["--rate", "400Gbps", "--distance", "1km", "--slot", "84us"], 1, "65,535"),
         (&["--rate", "400Gbps", "--distance", "1km", "--priorities", "9"], 1, "--priorities"),
         (&["--scenario", "long.toml", "--rate", "400Gbps"], 2, "cannot be used with"),
         (&["--scenario", "long.toml", "--slot", "10us"], 2, "cannot be used with"),

@@ -92,4 +92,6 @@ fn thresholds_at_the_ends_of_long_links() {
         of(&format!("scheme = \"bifrost\"\n{}\nleftover = \"pooled\"", "long = { xoff = \"1MB\" }"));
     assert!(warnings.iter().any(|w| w.starts_with("flow_control.long had no effect")), "{warnings:?}");
     assert!(warnings.iter().any(|w| w.starts_with("flow_control.leftover had no effect")), "{warnings:?}");
+    let (_, _, warnings) = of("scheme = \"bifrost\"\nundersized = true");
+    assert!(warnings.iter().any(|w| w.starts_with("flow_control.undersized had no effect")), "{warnings:?}");
 }

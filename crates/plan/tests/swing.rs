@@ -76,6 +76,10 @@ fn the_papers_numbers_suffice_to_the_byte() {
     let less = loaded(&[SITES, &format!("relay_buffer = \"{}B\"\n", default - 1), FLOW]);
     let keys: Vec<&str> = less.warnings.iter().map(|w| w.key.as_str()).collect();
     assert_eq!(keys, ["flow_control.relay_buffer"]);
+    // It may be the threshold that is too low, and not the memory.
+    let low = loaded(&[SITES, "relay_limit = \"1MB\"\n", FLOW]);
+    let keys: Vec<&str> = low.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(keys, ["flow_control.relay_limit"]);
 }
 
 /// With data of several priorities pauses that are passed on bound nothing; what is

@@ -10,6 +10,7 @@ use crate::statistics::started;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{Deadlock, Outcome, Quantity, Stop, Wait};
 
 /// Most flows or waits that a note lists one by one.
@@ -76,10 +77,14 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
         note.details.push(format!("{} behind the cycle {can} drain either", ingresses(behind)));
     }
     note.details.extend(collapse(outcome, deadlock));
-    note.help(
-        "Without PFC packets are dropped instead: --set flow_control.scheme=none. To keep it lossless, \
-         change the routes so that no cycle of queues can form.",
-    )
+    let lossless = match plan.flow_control {
+        FlowControlParams::Pfc(_) => "PFC",
+        _ => "flow control",
+    };
+    note.help(format!(
+        "Without {lossless} packets are dropped instead: --set flow_control.scheme=none. To keep it lossless, \
+         change the routes so that no cycle of queues can form."
+    ))
 }
 
 /// What the deadlock did to the goodput, if that was sampled before and after it.

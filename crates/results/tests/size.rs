@@ -51,19 +51,44 @@ fn a_curve_has_a_line_for_each_scheme_and_ends_where_the_answer_does() {
 
 #[test]
 fn measured_buffers_are_marked_beside_the_curve() {
-    let table = "distance_km,scheme,measured_B\n10,pfc,1048576\n2000,bifrost,2097152\n";
-    let marks = size::curve::measured(table).unwrap();
-    let points: Vec<_> = marks.points.iter().map(|p| (p.x, p.y)).collect();
-    assert_eq!(points, [(10.0, 1.0), (2_000.0, 2.0)]);
-    let svg = size::curve::curve(&question()).svg_with(Some(&marks));
-    assert_eq!(svg.matches("<circle").count(), 3, "two points, and the legend");
+    let table = "\"distance_km\",scheme,measured_B\n10,pfc,1048576\n2000,cbfc,2097152\n20,pfc,1\n";
+    let (figure, marks) = size::curve::measured(&question(), table).unwrap();
+    assert_eq!(figure, size::curve::curve(&question()));
+    let points: Vec<_> = marks.iter().map(|m| (m.name.as_str(), m.points[0].x, m.points[0].y)).collect();
+    assert_eq!(points, [("pfc", 10.0, 1.0), ("cbfc-ideal", 2_000.0, 2.0)]);
+    let svg = figure.svg_with(&marks);
+    let strokes =
+        |colour: &str| svg.lines().filter(|l| l.contains("class=\"mark\"") && l.contains(colour)).count();
+    assert_eq!(
+        (strokes("#0072b2"), strokes("#e69f00")),
+        (3, 2),
+        "points in their line's colour, and the legend"
+    );
+    assert_eq!((strokes("#"), svg.matches("class=\"mark\"").count()), (5, 5));
+    let (figure, _) = size::curve::measured(
+        &question(),
+        "distance_km,scheme,formula_B,measured_B\n20,pfc,2097152,1\n10,pfc,1048576,1\n",
+    )
+    .unwrap();
+    let line: Vec<_> = figure.panels[0].lines[0].points.iter().map(|p| (p.x, p.y)).collect();
+    assert_eq!((figure.panels[0].lines.len(), &line[..]), (1, &[(10.0, 1.0), (20.0, 2.0)][..]));
     for (table, why) in [
         ("km,measured_B\n", "there is no column `distance_km`"),
-        ("distance_km\n", "there is no column `measured_B`"),
-        ("distance_km,measured_B\n5,1\n", "row 1: distance_km = `5` is no whole number from 10 to 2000"),
-        ("distance_km,measured_B\n10,1\n10,x\n", "row 2: measured_B = `x` is no whole number from 0"),
+        ("distance_km,measured_B\n", "there is no column `scheme`"),
+        ("distance_km,scheme\n", "there is no column `measured_B`"),
+        ("distance_km,scheme,measured_B\n", "there is no point"),
+        ("distance_km,scheme,measured_B,measured_B\n", "the column `measured_B` is there more than once"),
+        ("distance_km,scheme,measured_B\n10,pyrrha,1\n", "row 1: scheme = `pyrrha` is none of pfc,"),
+        (
+            "distance_km,scheme,measured_B\n5,pfc,1\n",
+            "row 1: distance_km = `5` is no whole number from 10 to 2000",
+        ),
+        (
+            "distance_km,scheme,measured_B\n10,pfc,1\n10,pfc,x\n",
+            "row 2: measured_B = `x` is no whole number from 0",
+        ),
     ] {
-        let error = size::curve::measured(table).unwrap_err();
+        let error = size::curve::measured(&question(), table).unwrap_err();
         assert!(error.starts_with(why), "{error}");
     }
 }

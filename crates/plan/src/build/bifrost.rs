@@ -44,6 +44,10 @@ pub(super) fn check(cx: &mut Context<'_>, keys: &BifrostKeys) -> Result<(), Erro
         let help = "choose a slot longer than `processing` and `jitter` together";
         return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
     }
+    if keys.undersized && keys.buffer.is_none() {
+        let message = "had no effect: without `buffer` it is as large as it should be".to_string();
+        cx.warn("flow_control.undersized".to_string(), message);
+    }
     if !counted(cx) && cx.doc.get("flow_control.leftover").is_some() {
         let message = "had no effect: it belongs to `bifrostx`, and this run has `bifrost`".to_string();
         cx.warn("flow_control.leftover".to_string(), message);
@@ -105,14 +109,19 @@ fn slots(
     let longest = sizing::longest_pause(&params);
     if longest > MOST_QUANTA {
         let message = format!(
-            "a pause of a slot of {} on {} takes {longest} quanta of 512 bit times, and a frame has room for {MOST_QUANTA}",
+            "a pause of a slot of {} and its margin ({}) on {} takes {longest} quanta of 512 bit times, and a frame has \
+             room for {MOST_QUANTA}",
             keys.slot,
+            bytes(params.margin),
             name()
         );
-        return Err(cx
-            .doc
-            .error("flow_control.slot", message, "choose a shorter slot")
-            .with_key("flow_control.slot"));
+        // By itself the slot may fit, and what was given be the reason that it does not.
+        let fits = sizing::longest_pause(&SlotParams { margin: 0, ..params }) <= MOST_QUANTA;
+        let (key, help) = match keys.margin.is_some() && fits {
+            true => ("flow_control.margin", "choose a smaller margin, or a shorter slot"),
+            false => ("flow_control.slot", "choose a shorter slot"),
+        };
+        return Err(cx.doc.error(key, message, help).with_key(key));
     }
     let least = params.least_buffer();
     let Some(given) = keys.buffer else { return Ok(SlotParams { buffer: least, ..params }) };

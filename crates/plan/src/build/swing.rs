@@ -8,11 +8,8 @@ use std::collections::BTreeSet;
 use xoff_net::topology::{NodeId, Port, PortId, Topology};
 use xoff_net::units::{Bytes, Span};
 use xoff_schemes::flow_control::pfc::{PfcParams, Relay, headroom};
-use xoff_schemes::flow_control::swing::{THRESHOLD, hold, memory};
+use xoff_schemes::flow_control::swing::{THRESHOLD, hold, memory, xon};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
-
-/// So many largest packets are between XON and XOFF, if there is room for them.
-const APART: u64 = 16;
 
 /// The keys, where this is the scheme.
 fn keys<'s>(cx: &Context<'s>) -> Option<&'s Swing> {
@@ -61,13 +58,10 @@ pub(super) fn check(cx: &Context<'_>, swing: &Swing, packet: &PacketFormat) -> R
     Ok(())
 }
 
-/// XOFF and XON between a relay and its switch. Were XON as high as XOFF, a queue that
-/// neither grows nor shrinks would pause and resume for every packet, and each time
-/// hold the far relay back for longer than it stops the near one.
+/// XOFF and XON between a relay and its switch.
 fn thresholds(swing: &Swing, largest: u32) -> (u64, u64) {
     let xoff = swing.relays.relay_xoff.map_or(THRESHOLD, |b| b.0);
-    let below = (APART * u64::from(largest)).min(xoff / 2);
-    (xoff, swing.relays.relay_xon.map_or(xoff - below, |b| b.0))
+    (xoff, swing.relays.relay_xon.map_or_else(|| xon(xoff, largest), |b| b.0))
 }
 
 /// Puts relays into the long links, if this is the scheme.
@@ -220,19 +214,31 @@ impl Relays {
                 continue;
             }
             let name = topology.port_name(port);
-            let why = match several {
-                true => format!(
+            let (key, why) = if several {
+                let why = format!(
                     "with data of several priorities {name} needs a headroom of {} above `relay_limit`, and has {}",
                     bytes(room),
                     bytes(buffer - limit)
-                ),
-                false => format!(
+                );
+                ("relay_buffer", why)
+            } else if buffer < least {
+                let why = format!(
                     "a round trip of {name} and its packets are {}, and its relays have {}",
                     bytes(least),
                     bytes(buffer)
-                ),
+                );
+                ("relay_buffer", why)
+            } else {
+                let why = format!(
+                    "{name} pauses of its own accord at {}, with less below it than a round trip and its packets ({}), \
+                     and less above it than headroom ({})",
+                    bytes(limit),
+                    bytes(least),
+                    bytes(room)
+                );
+                ("relay_limit", why)
             };
-            cx.warn("flow_control.relay_buffer".into(), format!("relays may drop packets: {why}"));
+            cx.warn(format!("flow_control.{key}"), format!("relays may drop packets: {why}"));
             break;
         }
         Ok(())

@@ -10,7 +10,7 @@ use xoff_kernel::time::Time;
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_schemes::flow_control::LinkFacts;
 use xoff_schemes::flow_control::bifrost::slots::History;
-use xoff_schemes::flow_control::sizing::{Sizing, bifrost, cbfc, pfc, portfc, pyrrha, swing};
+use xoff_schemes::flow_control::sizing::{Sizing, bifrost, cbfc, grouped, pfc, portfc, pyrrha, swing};
 use xoff_schemes::flow_control::swing::THRESHOLD;
 
 /// Once around the Earth, in metres: no cable is longer.
@@ -77,8 +77,8 @@ pub enum Reach {
 }
 
 /// The schemes that are asked, in the order of their answers.
-pub const SCHEMES: [&str; 8] =
-    ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "swing", "pyrrha", "portfc"];
+pub const SCHEMES: [&str; 9] =
+    ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "cbfc-ideal", "swing", "pyrrha", "portfc"];
 
 impl Question {
     /// About a link of `rate`, with packets of 1500 B and one priority, and what the paper of
@@ -182,17 +182,41 @@ impl Question {
                 ),
                 "choose a slot longer than `processing` and `jitter` together; 10us is usual".into(),
             ),
-            Err(bifrost::Unfit::TooManyQuanta(quanta)) => refuse(
-                "slot",
-                format!(
-                    "a pause of a slot of {} at {} takes {quanta} quanta of 512 bit times, and a frame has room for {}",
+            Err(bifrost::Unfit::TooManyQuanta(quanta)) => {
+                let (longest, needed) = (self.longest_slot(), Span(self.processing.0 + self.jitter.0));
+                let help = match longest > needed.0 {
+                    true => format!("choose a slot of up to {}", Span(longest)),
+                    false => format!(
+                        "at this rate a slot lasts {} at most, which is to be longer than `processing` and `jitter` \
+                         together, {needed}: choose --slot and --processing shorter",
+                        Span(longest)
+                    ),
+                };
+                let margin = bifrost::params(&link, &self.slots(false)).margin;
+                let message = format!(
+                    "a pause of a slot of {} at {}, with the margin of {} B (a packet just begun, a late frame), takes {} \
+                     quanta of 512 bit times, and a frame has room for {}",
                     self.slot,
                     self.rate,
-                    bifrost::MOST_QUANTA
-                ),
-                "choose a shorter slot".into(),
-            ),
+                    grouped(margin),
+                    grouped(quanta),
+                    grouped(bifrost::MOST_QUANTA)
+                );
+                refuse("slot", message, help)
+            }
         }
+    }
+
+    /// The longest slot that a pause frame can speak of, margin included, to the nanosecond.
+    fn longest_slot(&self) -> Time {
+        let (mut fits, mut too_long) = (0, LONGEST_TIME / 1_000);
+        while too_long - fits > 1 {
+            let middle = fits.midpoint(too_long);
+            let ask = bifrost::Ask { slot: middle * 1_000, ..self.slots(false) };
+            let pause = bifrost::longest_pause(&bifrost::params(&self.link(Length(0)), &ask));
+            if pause <= bifrost::MOST_QUANTA { fits = middle } else { too_long = middle }
+        }
+        fits * 1_000
     }
 
     /// What a link of length `distance` needs, scheme by scheme as in [`SCHEMES`].
@@ -215,9 +239,9 @@ impl Question {
                 pfc::sizing(&link, &pfc::Ask { xoff, response_time, quanta, priorities })
             }
             "bifrost" | "bifrostx" => bifrost::sizing(&link, &self.slots(scheme == "bifrostx"), priorities),
-            "cbfc" => {
-                let update = self.update.map(|t| t.0);
-                cbfc::sizing(&link, &cbfc::Ask { update, response_time, priorities, unlimited: false })
+            "cbfc" | "cbfc-ideal" => {
+                let (update, unlimited) = (self.update.map(|t| t.0), scheme == "cbfc-ideal");
+                cbfc::sizing(&link, &cbfc::Ask { update, response_time, priorities, unlimited })
             }
             "swing" => {
                 let (xoff, relay_delay) = (THRESHOLD, 0);

@@ -100,9 +100,16 @@ impl Axis {
     }
 }
 
-/// A point by itself.
-fn mark(out: &mut String, x: f64, y: f64) {
-    let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"none\" stroke=\"#222\"/>");
+/// A point by itself, in the colour of the line of this number and a shape of its own.
+fn mark(out: &mut String, number: usize, x: f64, y: f64) {
+    let colour = COLOURS[number % COLOURS.len()];
+    let shape = match number % 4 {
+        0 => format!("M{:.1} {y:.1}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", x - 4.0),
+        1 => format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5),
+        2 => format!("M{x:.1} {:.1}l4.5 8h-9z", y - 5.0),
+        _ => format!("M{x:.1} {:.1}l5 5l-5 5l-5 -5z", y - 5.0),
+    };
+    let _ = writeln!(out, "<path class=\"mark\" d=\"{shape}\" fill=\"none\" stroke=\"{colour}\"/>");
 }
 
 fn escaped(text: &str) -> String {
@@ -126,13 +133,14 @@ impl Figure {
 
     /// The figure as a document. Without any point it has none but its axes.
     pub fn svg(&self) -> String {
-        self.svg_with(None)
+        self.svg_with(&[])
     }
 
-    /// The same with `marks` in the last panel: points by themselves, which belong to no line.
-    pub fn svg_with(&self, marks: Option<&Line>) -> String {
+    /// The same with `marks` in the last panel: points by themselves, each in the colour of the
+    /// line that is called as they are.
+    pub fn svg_with(&self, marks: &[Line]) -> String {
         let names = self.names();
-        let points = || self.points().chain(marks.into_iter().flat_map(|m| &m.points));
+        let points = || self.points().chain(marks.iter().flat_map(|m| &m.points));
         let bars = !self.categories.is_empty();
         let place = |x: f64| if self.log_x { libm::log10(x.max(1e-12)) } else { x };
         let ends = |values: &mut dyn Iterator<Item = f64>| {
@@ -164,7 +172,8 @@ impl Figure {
         let pitch = height + if many { 44.0 } else { 0.0 };
         let top = 58.0;
         let bottom = top + pitch * (self.panels.len().max(1) - 1) as f64 + height;
-        let entries = names.len() + usize::from(marks.is_some());
+        let number_of = |name: &str| names.iter().position(|n| *n == name);
+        let entries = names.len();
         let total = (bottom + 62.0).max(top + 20.0 * entries as f64 + 30.0);
         let mut out = String::new();
         let o = &mut out;
@@ -241,7 +250,7 @@ impl Figure {
                 );
             }
             for line in &panel.lines {
-                let number = names.iter().position(|n| *n == line.name).expect("every line has a name");
+                let number = number_of(&line.name).expect("every line has a name");
                 let colour = COLOURS[number % COLOURS.len()];
                 if bars {
                     let width = 0.8 / names.len() as f64;
@@ -276,9 +285,10 @@ impl Figure {
                     "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\" stroke-dasharray=\"{dash}\"/>"
                 );
             }
-            if let Some(marks) = marks.filter(|_| i + 1 == self.panels.len()) {
-                for p in &marks.points {
-                    mark(o, across(place(p.x)), up(p.y));
+            for line in marks.iter().filter(|_| i + 1 == self.panels.len()) {
+                let number = number_of(&line.name).unwrap_or(names.len());
+                for p in &line.points {
+                    mark(o, number, across(place(p.x)), up(p.y));
                 }
             }
             let middle = top + height / 2.0;
@@ -313,19 +323,11 @@ impl Figure {
                     RIGHT + 12.0
                 );
             }
+            if marks.iter().any(|line| line.name == *name) {
+                mark(o, i, RIGHT + 24.0, at);
+            }
             let _ =
                 writeln!(o, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", RIGHT + 42.0, at + 4.0, escaped(name));
-        }
-        if let Some(marks) = marks {
-            let at = top + 8.0 + 20.0 * names.len() as f64;
-            mark(o, RIGHT + 24.0, at);
-            let _ = writeln!(
-                o,
-                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                RIGHT + 42.0,
-                at + 4.0,
-                escaped(&marks.name)
-            );
         }
         out.push_str("</svg>\n");
         out

@@ -14,8 +14,9 @@ const POINTS: u64 = 200;
 const MOST: u64 = 1_000_000_000_000;
 
 /// The schemes that are drawn. Pyrrha and PortFC, which are for the inside of a datacenter
-/// and need several BDP, would press the others flat.
-pub const DRAWN: [&str; 6] = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "swing"];
+/// and need several BDP, would press the others flat; 12 bits of CBFC do not speak of what it
+/// needs on such links.
+pub const DRAWN: [&str; 6] = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc-ideal", "swing"];
 
 /// What each of [`DRAWN`] needs from 10 km to 2,000 km, in MiB. A curve of formulas; see
 /// [`measured`].
@@ -27,11 +28,14 @@ pub fn curve(question: &Question) -> Figure {
         points: (0..POINTS)
             .map(at)
             .map(|metres| {
-                let needed = question.answer(scheme, Length(metres * 1_000)).buffer();
-                Point { x: metres as f64 / 1e3, y: needed as f64 / (1u64 << 20) as f64, range: None }
+                point(metres as f64 / 1e3, question.answer(scheme, Length(metres * 1_000)).buffer())
             })
             .collect(),
     };
+    figure(question, &settings(question), DRAWN.iter().map(line).collect())
+}
+
+fn figure(question: &Question, said: &str, lines: Vec<Line>) -> Figure {
     let priorities = match question.priorities {
         1 => String::new(),
         n => format!(", {n} priorities"),
@@ -42,33 +46,94 @@ pub fn curve(question: &Question) -> Figure {
         y: "buffer at one end (MiB)".into(),
         categories: Vec::new(),
         log_x: false,
-        panels: vec![Panel { title: String::new(), lines: DRAWN.iter().map(line).collect() }],
+        panels: vec![Panel { title: said.into(), lines }],
     }
 }
 
-/// Points from a table with the columns `distance_km` and `measured_B`, such as
-/// `docs/data/least-buffer.csv`: to be drawn beside the curve.
+/// What the curves depend on besides, in a line.
+fn settings(question: &Question) -> String {
+    let mut said = format!(
+        "formulas: packets {}, slots {}, processing {}, XOFF {}",
+        question.mtu, question.slot, question.processing, question.xoff
+    );
+    for (name, time) in [("jitter", question.jitter), ("response", question.response_time)] {
+        if time.0 > 0 {
+            said += &format!(", {name} {time}");
+        }
+    }
+    said + &question.update.map_or(", updates InfiniBand's".into(), |t| format!(", updates each {t}"))
+}
+
+fn point(km: f64, bytes: u64) -> Point {
+    Point { x: km, y: bytes as f64 / (1u64 << 20) as f64, range: None }
+}
+
+/// A figure from a table with the columns `distance_km`, `scheme` and `measured_B`, such as
+/// `docs/data/least-buffer.csv`, and the marks that belong into it. Where the table has a
+/// column `formula_B`, its lines are those formulas, with the settings of each measurement;
+/// otherwise they are those of [`curve`].
 ///
 /// # Errors
-/// There is no such column, or a value is no number or off the curve; in words.
-pub fn measured(table: &str) -> Result<Line, String> {
-    let mut rows = table.lines().map(|row| row.split(',').map(str::trim).collect::<Vec<_>>());
+/// There is no such column, or it is there twice; there is no point; a scheme is not drawn;
+/// or a value is no number or off the curve; in words.
+pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>), String> {
+    let cell = |text: &str| text.trim().trim_matches('"').to_string();
+    let mut rows = table
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .filter(|row| !row.trim().is_empty())
+        .map(|row| row.split(',').map(cell).collect::<Vec<_>>());
     let names = rows.next().unwrap_or_default();
-    let column = |name: &str| {
-        names.iter().position(|n| *n == name).ok_or_else(|| format!("there is no column `{name}`"))
+    let column = |name: &str| match names.iter().filter(|n| *n == name).count() {
+        0 => Ok(None),
+        1 => Ok(names.iter().position(|n| n == name)),
+        _ => Err(format!("the column `{name}` is there more than once")),
     };
-    let (distance, bytes) = (column("distance_km")?, column("measured_B")?);
-    let mut points = Vec::new();
+    let needed = |name: &str| column(name)?.ok_or_else(|| format!("there is no column `{name}`"));
+    let (distance, of, bytes) = (needed("distance_km")?, needed("scheme")?, needed("measured_B")?);
+    let formula = column("formula_B")?;
+    let (mut marks, mut lines): (Vec<Line>, Vec<Line>) = (Vec::new(), Vec::new());
     for (i, row) in rows.enumerate() {
+        let text = |column: usize| row.get(column).map_or("", String::as_str);
         let value = |column: usize, from: u64, to: u64| {
-            let text = row.get(column).copied().unwrap_or_default();
-            let number = text.parse().ok().filter(|n| (from..=to).contains(n));
+            let number = text(column).parse().ok().filter(|n| (from..=to).contains(n));
             number.ok_or_else(|| {
-                format!("row {}: {} = `{text}` is no whole number from {from} to {to}", i + 1, names[column])
+                let (name, text) = (&names[column], text(column));
+                format!("row {}: {name} = `{text}` is no whole number from {from} to {to}", i + 1)
             })
         };
-        let (km, bytes) = (value(distance, ENDS.0, ENDS.1)?, value(bytes, 0, MOST)?);
-        points.push(Point { x: km as f64, y: bytes as f64 / (1u64 << 20) as f64, range: None });
+        let km = value(distance, ENDS.0, ENDS.1)? as f64;
+        let name = drawn(text(of)).ok_or_else(|| {
+            format!("row {}: scheme = `{}` is none of {}", i + 1, text(of), DRAWN.join(", "))
+        })?;
+        put(&mut marks, name, point(km, value(bytes, 0, MOST)?));
+        if let Some(formula) = formula {
+            put(&mut lines, name, point(km, value(formula, 0, MOST)?));
+        }
     }
-    Ok(Line { name: "measured".into(), points })
+    if marks.is_empty() {
+        return Err("there is no point in it".into());
+    }
+    for line in &mut lines {
+        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    let figure = match formula {
+        None => curve(question),
+        Some(_) => figure(question, "marks: measured; lines: formulas with the settings of each", lines),
+    };
+    Ok((figure, marks))
+}
+
+/// The line that a scheme's points belong to. CBFC's is the one without the limit of 12 bits,
+/// with or without which as much is needed.
+fn drawn(scheme: &str) -> Option<&'static str> {
+    let line = if scheme == "cbfc" { "cbfc-ideal" } else { scheme };
+    DRAWN.into_iter().find(|name| *name == line)
+}
+
+fn put(lines: &mut Vec<Line>, name: &str, point: Point) {
+    match lines.iter_mut().find(|line| line.name == name) {
+        Some(line) => line.points.push(point),
+        None => lines.push(Line { name: name.to_string(), points: vec![point] }),
+    }
 }

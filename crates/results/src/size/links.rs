@@ -5,6 +5,7 @@ use crate::human;
 use crate::table::wrapped;
 use xoff_net::units::{Bandwidth, Span};
 use xoff_plan::size::links::{Need, Report};
+use xoff_schemes::flow_control::sizing::grouped;
 
 /// Names of places that are shown with one kind of need; JSON has all.
 const SAMPLE: usize = 12;
@@ -79,7 +80,7 @@ fn described(label: &str, group: &[&Need]) -> String {
     text += &wrapped("            ", "            ", &have);
     if first.terms.len() > 1 {
         let terms: Vec<String> =
-            first.terms.iter().map(|(name, bytes)| format!("{name} {bytes} B")).collect();
+            first.terms.iter().map(|(name, bytes)| format!("{name} {} B", grouped(*bytes))).collect();
         text += &wrapped("            = ", "              ", &terms.join(", "));
     }
     text

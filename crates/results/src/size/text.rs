@@ -5,7 +5,7 @@ use crate::human;
 use crate::table::{Align, aligned, wrapped};
 use xoff_net::units::{Bytes, Length};
 use xoff_plan::size::Question;
-use xoff_schemes::flow_control::sizing::Unit;
+use xoff_schemes::flow_control::sizing::{Unit, grouped};
 
 /// What a link of length `length` needs under every scheme, and how far `buffer` reaches.
 pub fn render(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
@@ -42,9 +42,11 @@ fn yes(it: bool) -> String {
     if it { "yes" } else { "no" }.into()
 }
 
-/// A share of the link as a percentage, down to what matters of it.
+/// A share of the link as a percentage, down to what matters of it. What is beyond all of it a
+/// note says.
 fn percent(share: f64) -> String {
     match 100.0 * share {
+        p if p >= 100.0 => "100% and more".into(),
         p if p >= 0.001 => format!("{p:.4}%"),
         p if p >= 0.000_001 => format!("{p:.6}%"),
         p => format!("{p:.1e}%"),
@@ -83,10 +85,10 @@ fn table(question: &Question, rows: &[Row], buffer: Option<Bytes>) -> String {
 
 fn details(question: &Question, row: &Row) -> String {
     let s = &row.sizing;
-    let mut text = wrapped(&format!("{:<9} ", s.scheme), "          ", s.formula);
+    let mut text = wrapped(&format!("{:<10} ", s.scheme), "           ", s.formula);
     let mut terms: Vec<Vec<String>> = Vec::new();
     for (name, bytes) in &s.terms {
-        terms.push(vec![String::from("        "), format!("{} B", grouped(*bytes)), name.to_string()]);
+        terms.push(vec![String::from("         "), format!("{} B", grouped(*bytes)), name.to_string()]);
     }
     let sum = match s.shares {
         1 => "in all".to_string(),
@@ -104,7 +106,7 @@ fn details(question: &Question, row: &Row) -> String {
             Unit::Time => format!("{} {}", f.name, human::time(f.value)),
         })
         .collect();
-    let indent = "          ";
+    let indent = "           ";
     text += &wrapped(indent, indent, &format!("acts by: {}", figures.join(", ")));
     let c = &s.control;
     let frames = match c.frames {
@@ -136,17 +138,4 @@ fn bare_reach(question: &Question, bytes: u64) -> Option<u64> {
     let per_metre = 2 * 5_000 * u128::from(question.rate.0);
     let bits = u128::from(bytes) * 8 * u128::from(xoff_kernel::time::SECOND);
     u64::try_from(bits / per_metre).ok()
-}
-
-/// All digits, in groups of three.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -55,9 +55,17 @@ use super::pfc::headroom;
 use super::{Headroom, LinkFacts};
 use xoff_kernel::time::{Time, serialisation};
 
-/// XOFF and XON between a relay and its switch, in bytes: 198 KiB (Bifrost's
+/// XOFF between a relay and its switch, in bytes: 198 KiB (Bifrost's
 /// paper, section VI-B, where MB are MiB).
 pub const THRESHOLD: u64 = 198 * 1024;
+
+/// XON where it is not given: so many largest packets below XOFF, if there is room for them.
+/// Were XON as high as XOFF, a queue that neither grows nor shrinks would pause and resume
+/// for every packet, and each time hold the far relay back for longer than it stops the near
+/// one.
+pub fn xon(xoff: u64, largest: u32) -> u64 {
+    xoff - (16 * u64::from(largest)).min(xoff / 2)
+}
 
 /// How much later than it comes the end of a pause is passed on: the time of two
 /// largest packets on the long link, in picoseconds.

@@ -193,4 +193,5 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
         },
         notes,
     }
+    .if_frames_fit(link.rate)
 }

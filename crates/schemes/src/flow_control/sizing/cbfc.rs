@@ -1,7 +1,7 @@
 //! CBFC, InfiniBand's flow control by credits: what one round trip and one update of
 //! credits take, in blocks of 64 bytes.
 
-use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_in};
+use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_in, grouped};
 use crate::flow_control::LinkFacts;
 use crate::flow_control::cbfc::{blocks, full_throughput, longest_update, most};
 use xoff_kernel::time::Time;
@@ -56,9 +56,9 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let mut notes = Vec::new();
     if !said {
         notes.push(format!(
-            "12 bits of credit speak of {most} blocks = {} B at most, {:.2}% of these; `unlimited` credits \
-             (CBFC-ideal) have room for all of them",
-            most * block,
+            "12 bits of credit speak of {} blocks = {} B at most, {:.2}% of these; `cbfc-ideal` has no such limit",
+            grouped(most),
+            grouped(most * block),
             100.0 * most as f64 / needed as f64
         ));
     }
@@ -69,8 +69,14 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
                 .into(),
         );
     }
+    if ask.unlimited {
+        notes.push(
+            "`cbfc` with `unlimited = true`: counters of 64 bits in a packet of 24 B, which no standard has"
+                .into(),
+        );
+    }
     Sizing {
-        scheme: "cbfc",
+        scheme: if ask.unlimited { "cbfc-ideal" } else { "cbfc" },
         terms,
         shares: ask.priorities,
         headroom: 0,
@@ -86,4 +92,5 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
                  section III-A (credit for one BDP; at most 1 km at 100 Gbps)",
         notes,
     }
+    .if_frames_fit(link.rate)
 }

@@ -56,10 +56,37 @@ impl Sizing {
         self.share().saturating_mul(self.shares)
     }
 
+    /// What remains of the promise where control frames would take all of the other direction,
+    /// or more: they wait for each other, ever longer. Only credit may come late without loss.
+    fn if_frames_fit(mut self, rate: u64) -> Self {
+        if self.control.share(rate) >= 1.0 {
+            self.promise.full_throughput = false;
+            self.promise.lossless &= self.scheme.starts_with("cbfc");
+            self.notes.push(format!(
+                "its control frames do not fit: they would take {:.0}% of the link's other direction",
+                100.0 * self.control.share(rate)
+            ));
+        }
+        self
+    }
+
     /// Whether the scheme's frames can speak of a share.
     pub fn can_be_said(&self) -> bool {
         self.expressible.is_none_or(|most| self.share() <= most)
     }
+}
+
+/// All digits, in groups of three.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// A quantity with its name.

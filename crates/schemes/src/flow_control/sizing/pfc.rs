@@ -1,6 +1,6 @@
 //! PFC: as its thresholds are usually chosen, and such that its egress never waits.
 
-use super::{Control, Promise, Sizing, Term, bytes_of};
+use super::{Control, Promise, Sizing, Term, bytes_of, grouped};
 use crate::flow_control::pfc::{headroom, pause_time};
 use crate::flow_control::{Headroom, LinkFacts};
 use xoff_kernel::time::Time;
@@ -54,8 +54,9 @@ pub fn refresh(link: &LinkFacts, quanta: u16, priorities: u64) -> Control {
 /// Says that what resumes below `busy` bytes can run dry.
 pub(super) fn may_idle(busy: u64) -> String {
     format!(
-        "an egress may idle after a pause: only what resumes at {busy} B or more has something to send until the \
-         sender's packets are there again"
+        "an egress may idle after a pause: only what resumes at {} B or more has something to send until the \
+         sender's packets are there again",
+        grouped(busy)
     )
 }
 
@@ -95,4 +96,5 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         },
         notes,
     }
+    .if_frames_fit(link.rate)
 }

@@ -66,4 +66,5 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         source: "PortFC, section V-A (X_off of 6 BDP); the bound is worked out in docs/schemes/portfc.md",
         notes,
     }
+    .if_frames_fit(link.rate)
 }

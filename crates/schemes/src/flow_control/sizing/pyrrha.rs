@@ -69,4 +69,5 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         source: "Pyrrha, section IV-A: K_pause of two hop BDPs of a round trip (\"4bdp\"), and m hop BDPs of an m-to-1 incast",
         notes,
     }
+    .if_frames_fit(link.rate)
 }

@@ -4,13 +4,13 @@
 use super::{Promise, Sizing, Term, bytes_of, pfc};
 use crate::flow_control::LinkFacts;
 use crate::flow_control::pfc::headroom;
-use crate::flow_control::swing::memory;
+use crate::flow_control::swing::{memory, xon};
 use xoff_kernel::time::Time;
 
 /// What SWING is asked with, beside the long link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// XOFF = XON of the switch, in bytes.
+    /// XOFF of the switch, in bytes.
     pub xoff: u64,
     /// One-way delay of the cable between relay and switch.
     pub relay_delay: Time,
@@ -64,15 +64,16 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         thresholds: vec![
             bytes_of("relay memory", relay),
             bytes_of("switch XOFF", ask.xoff),
-            bytes_of("switch XON", ask.xoff),
+            bytes_of("switch XON", xon(ask.xoff, link.largest)),
         ],
         control: pfc::refresh(link, ask.quanta, ask.priorities),
         promise: Promise { lossless: true, full_throughput: false },
         expressible: None,
         formula: "relay: Rs·(2D + response) + packet + 64 B + packet + 2 packets, and all but these two again if there are several \
                   priorities; switch: XOFF + packet + headroom of the short cable",
-        source: "Bifrost, sections II-B and VI-B (relay of 287 MiB at a BDP of 286 MiB; XON = XOFF = 198 KiB); how the \
-                 relay signals is a reading",
+        source: "Bifrost, sections II-B and VI-B (relay of 287 MiB at a BDP of 286 MiB; XOFF of 198 KiB, and XON \
+                 as high); how the relay signals, and XON 16 packets lower, are a reading",
         notes,
     }
+    .if_frames_fit(link.rate)
 }

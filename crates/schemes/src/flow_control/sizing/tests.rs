@@ -138,7 +138,7 @@ fn credits_of_12_bits_end_after_a_kilometre() {
     // (10 MB + 262,144 B + two packets + 8 B) in packets of 24 blocks, and two more.
     assert_eq!(s.buffer(), (10_265_152u64.div_ceil(1_500) + 2) * 24 * 64);
     let ideal = cbfc::sizing(&link(100, 80), &cbfc::Ask { unlimited: true, ..cbfc_ask(None) });
-    assert!(ideal.promise.full_throughput && ideal.buffer() == s.buffer());
+    assert!(ideal.promise.full_throughput && ideal.buffer() == s.buffer() && ideal.scheme == "cbfc-ideal");
 }
 
 /// Section VI-B: 1 MB and a headroom of 286 MB; relays of 287 MB suffice; what SWING needs at
@@ -179,6 +179,21 @@ fn pyrrha_leaves_k_pause_and_a_bdp_for_each_neighbour() {
     assert_eq!(of(4).buffer() - of(3).buffer(), 10_000_000 + 64 + 3_000);
     assert_eq!(of(1).buffer(), 30_000_000 + 1_500 + 64 + 3_000);
     assert!(!of(1).promise.lossless);
+}
+
+/// A frame of 64 B for every 64 B of data leaves nothing of the wire: such frames come late.
+#[test]
+fn frames_that_do_not_fit_promise_nothing() {
+    let link = LinkFacts { rate: 51_200_000, delay: KM, largest: 1_500 };
+    let slots = |slot| bifrost::Ask { processing: 0, ..slots(slot) };
+    let none = bifrost::sizing(&link, &slots(10 * MICROSECOND), 1);
+    assert_eq!((none.control.share(link.rate), none.promise.lossless), (1.0, false));
+    assert!(!none.promise.full_throughput && none.notes.iter().any(|n| n.contains("100%")));
+    assert!(bifrost::sizing(&link, &slots(10 * MICROSECOND + 1_000), 1).promise.lossless);
+    // Late credit loses nothing.
+    let ask = cbfc::Ask { unlimited: true, ..cbfc_ask(Some(1)) };
+    let credit = cbfc::sizing(&link, &ask);
+    assert!(credit.promise.lossless && !credit.promise.full_throughput);
 }
 
 /// The bound of a whole switch is that of its ports.
