@@ -24,6 +24,7 @@ pub mod offered;
 pub mod plb;
 pub mod pyrrha;
 pub mod repro;
+pub mod roundabout;
 pub mod size;
 pub mod statistics;
 pub mod stuck;

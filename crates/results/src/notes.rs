@@ -168,6 +168,10 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                     "Remove egress_limit from priority {priority}: a limit on a lossless queue loses packets."
                 ),
             ),
+            DropReason::LoopGivenUp => (
+                "they went round a deadlocked loop that was given up".to_string(),
+                "Raise flow_control.patience: loops that overlap wait for each other.".to_string(),
+            ),
             _ => unreachable!("filtered by breaks_losslessness"),
         };
         notes.push(

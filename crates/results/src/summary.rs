@@ -13,6 +13,7 @@ use crate::names;
 use crate::notes::{self, Note};
 use crate::plb::{self, PlbSummary};
 use crate::pyrrha::{self, PyrrhaSummary};
+use crate::roundabout::{self, RoundaboutSummary};
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
 use crate::watchdog::{self, WatchdogSummary};
@@ -63,6 +64,8 @@ pub struct Summary {
     pub bifrost: Option<BifrostSummary>,
     /// Storms of pauses; null without the PFC watchdog.
     pub watchdog: Option<WatchdogSummary>,
+    /// Deadlocks that switches found; null without Roundabout.
+    pub roundabout: Option<RoundaboutSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -292,6 +295,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         pyrrha: pyrrha::summarise(plan, outcome),
         bifrost: bifrost::summarise(plan, outcome),
         watchdog: watchdog::summarise(plan, outcome),
+        roundabout: roundabout::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),

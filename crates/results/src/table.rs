@@ -7,6 +7,7 @@ use crate::human;
 use crate::notes::{Level, Note};
 use crate::plb;
 use crate::pyrrha;
+use crate::roundabout;
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary};
 use crate::verdicts::State;
@@ -213,6 +214,9 @@ fn totals(s: &Summary) -> String {
     }
     if let Some(summary) = &s.bifrost {
         row("grants", bifrost::row(summary));
+    }
+    if let Some(summary) = &s.roundabout {
+        row("loops", roundabout::row(summary));
     }
     if let Some(summary) = &s.watchdog {
         row("watchdog", watchdog::row(summary));

@@ -494,10 +494,10 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    /// Whether there was no room for the packet: what a lossless lane promises
-    /// never to happen. No buffer keeps packets from the other reasons.
+    /// Whether there was no room for the packet, or no way back out of a loop: what a lossless
+    /// lane promises never to happen. No buffer keeps packets from the other reasons.
     pub fn for_want_of_room(self) -> bool {
-        matches!(self, Self::HeadroomFull | Self::BufferFull | Self::QueueLimit)
+        matches!(self, Self::HeadroomFull | Self::BufferFull | Self::QueueLimit | Self::LoopGivenUp)
     }
 
     /// Whether a watchdog meant it to be lost, or let it go at the risk of that.

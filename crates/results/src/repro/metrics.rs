@@ -85,7 +85,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 71] = {
+pub const MEASURABLE: [Measurable; 75] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
@@ -114,6 +114,10 @@ pub const MEASURABLE: [Measurable; 71] = {
         m("stored-over-bdp", Size, Summary("/bifrost/least_over_bdp")),
         m("most-stored", Size, Summary("/bifrost/most_stored")),
         m("token-spread", Size, Summary("/bifrost/least_spread")),
+        m("loops-found", Count, Summary("/roundabout/found")),
+        m("loops-dissolved", Count, Summary("/roundabout/dissolved")),
+        m("loops-given-up", Count, Summary("/roundabout/given_up")),
+        m("loop-time", Time, Summary("/roundabout/mean_ps")),
         m("storms", Count, Summary("/watchdog/storms")),
         m("storms-over", Count, Summary("/watchdog/restored")),
         m("first-storm", Time, Summary("/watchdog/first_ps")),
