@@ -506,7 +506,7 @@ impl<'s, 'a> Run<'s, 'a> {
             deadlock.ended = deadlock::ended(deadlock, &pauses);
         }
         detections.sort_by_key(|d| (d.at, d.port, d.lane));
-        attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid));
+        attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid, p.attempt.rand, p.step));
         Outcome {
             end: at,
             stop,

@@ -35,6 +35,10 @@ fn rings() -> impl Strategy<Value = Ring> {
 impl Ring {
     /// Under Roundabout, with one packet of headroom more than PFC needs (section IV-B).
     fn plan(&self, keys: &str) -> Plan {
+        plan(&self.text(keys))
+    }
+
+    fn text(&self, keys: &str) -> String {
         let (n, xoff, seed) = (self.switches, self.xoff, self.seed);
         let mut text = format!(
             "[topology]\nkind=\"ring\"\nswitches={n}\nhosts_per_switch=1\nlink={{rate=\"100Gbps\",delay=\"1us\"}}\n\
@@ -50,7 +54,7 @@ impl Ring {
                 path.join(",")
             );
         }
-        plan(&text)
+        text
     }
 }
 
@@ -90,5 +94,17 @@ proptest! {
         prop_assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped, f.retransmitted) == (0, 0, 0)));
         let steps = |step: Step| outcome.attempts.iter().filter(|a| a.step == step).count();
         prop_assert!(steps(Step::Dissolved) + 1 >= outcome.detections.len() / 2);
+    }
+}
+
+/// The same bytes on one thread and on two.
+#[test]
+fn threads_change_nothing() {
+    for seed in 0..4 {
+        let ring = Ring { switches: 4, reach: 3, starts: vec![700, 2_100, 1_400, 0], xoff: 20, seed };
+        let plan = ring.plan("");
+        let (one, two) = (run(&plan), xoff_sim::run_on(&plan, 2, &mut |_| true));
+        assert!(!one.attempts.is_empty());
+        assert_eq!((two.flows, two.pauses, two.attempts), (one.flows, one.pauses, one.attempts));
     }
 }

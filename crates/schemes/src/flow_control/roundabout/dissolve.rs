@@ -126,7 +126,7 @@ pub struct Seat {
 }
 
 /// Something that happened to an attempt, for whoever watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// The coordinator's route packet is back, and all have their seats.
     Seated,
@@ -264,8 +264,7 @@ impl Roundabout {
             // Around: everyone has a seat.
             if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].attempt == t) {
                 self.step(device, t, Step::Seated);
-                self.seats[at].grants = true;
-                self.grants(device, at);
+                self.begins_to_grant(device, at);
             }
             return;
         }
@@ -313,20 +312,35 @@ impl Roundabout {
         device.arm(timer, device.now() + patience);
     }
 
+    /// All have their seats. The first grant is due however little it is: with it upstream begins.
+    fn begins_to_grant(&mut self, device: &mut impl Device, at: usize) {
+        self.seats[at].grants = true;
+        let free = self.free(device, at);
+        self.grant(device, at, free);
+    }
+
     /// Grants upstream what can be granted, if that is worth a frame.
     fn grants(&mut self, device: &mut impl Device, at: usize) {
+        let (largest, outstanding) = (u64::from(self.params.largest), self.seats[at].outstanding);
+        let free = self.free(device, at);
+        if self.seats[at].grants
+            && (free >= largest || (outstanding < largest && outstanding + free >= largest))
+        {
+            self.grant(device, at, free);
+        }
+    }
+
+    /// What is free of the headroom and has not been granted.
+    fn free(&self, device: &impl Device, at: usize) -> u64 {
         let seat = &self.seats[at];
         let (total, used) = device.headroom(seat.ingress, seat.lane);
-        let free = total.saturating_sub(used).saturating_sub(seat.outstanding).min(u64::from(u32::MAX));
-        let largest = u64::from(self.params.largest);
-        if !seat.grants {
-            return;
-        }
-        if free >= largest || (seat.outstanding < largest && seat.outstanding + free >= largest) {
-            let seat = seat.clone();
-            self.seats[at].outstanding += free;
-            self.tell(device, seat.ingress, &seat, Opcode::Credit, free as u32);
-        }
+        total.saturating_sub(used).saturating_sub(seat.outstanding).min(u64::from(u32::MAX))
+    }
+
+    fn grant(&mut self, device: &mut impl Device, at: usize, bytes: u64) {
+        self.seats[at].outstanding += bytes;
+        let seat = &self.seats[at];
+        self.tell(device, seat.ingress, seat, Opcode::Credit, bytes as u32);
     }
 
     /// Credit from downstream; with the first of it the first round begins.
@@ -337,8 +351,9 @@ impl Roundabout {
         if self.seats[at].round == 0 {
             self.begins_round(device, at, 1);
             // Who leads has begun with it.
-            self.seats[at].grants = true;
-            self.grants(device, at);
+            if !self.seats[at].grants {
+                self.begins_to_grant(device, at);
+            }
         } else if !self.seats[at].back {
             device.gate(egress, lane, true);
         }
@@ -429,7 +444,10 @@ impl Roundabout {
 
     fn checked(&mut self, device: &mut impl Device, ingress: u32, lane: u8, said: u32) {
         let Some(at) = self.seat_in(ingress, lane) else { return };
-        self.waits_on(device, at);
+        // Who is done waits for the others as long as they are asked; who is not has to get on.
+        if self.seats[at].back {
+            self.waits_on(device, at);
+        }
         let seat = &self.seats[at];
         let attempt = seat.attempt;
         let leads = attempt.sid == device.device_of(ingress);
