@@ -83,7 +83,7 @@ proptest! {
         prop_assert!(found.at <= last + 2 * deadlock.cycle.len() as u64 * hop, "{found:?} after {last}");
     }
 
-    /// It is dissolved as often as it forms, with one packet of spare headroom on each link: all
+    /// Deadlocks form again and again and are dissolved, with one packet of spare headroom on each link: all
     /// flows end, nothing is lost, and every packet comes in its order. (A look of the oracle may
     /// meet one that is about to be dissolved. An attempt may be given up where a pause of the loop
     /// is taken back before all have their seats.)
