@@ -224,11 +224,12 @@ impl Roundabout {
     pub(super) fn coordinates(&mut self, device: &mut impl Device, port: u32, lane: u8, own: Triplet) {
         // Copies that come by other ways, and refreshes, are of the same attempt.
         let (at, now) = (self.at(port, lane), device.now());
-        let soon = self.tried[at].is_some_and(|before| now - before < self.params.patience / 4);
+        let soon =
+            self.tried[at].is_some_and(|(t, before)| t == own && now - before < self.params.patience / 4);
         if soon || self.seat_in(port, lane).is_some() {
             return;
         }
-        self.tried[at] = Some(now);
+        self.tried[at] = Some((own, now));
         device.send_control(port, self.frame(lane, Opcode::Announcement, own, Nodes::default()));
         let mut nodes = Nodes::default();
         if nodes.push_front(own.sid) {
@@ -548,6 +549,11 @@ impl Roundabout {
         };
         self.tell(device, self.seats[at].egress, &self.seats[at], Opcode::Check, end);
         self.step(device, attempt, step);
+        if step == Step::Dissolved {
+            // What comes back from now on is of another deadlock.
+            let queue = self.at(self.seats[at].ingress, lane);
+            self.tried[queue] = None;
+        }
         self.leaves(device, at);
     }
 
