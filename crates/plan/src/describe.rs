@@ -4,7 +4,7 @@ mod congestion;
 
 use crate::Loaded;
 use crate::balancing::LoadBalancing;
-use crate::plan::{Limit, Plan};
+use crate::plan::{Hits, Limit, Plan};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
@@ -601,9 +601,13 @@ fn faults(out: &mut String, plan: &Plan) -> fmt::Result {
     }
     for loss in faults.losses.iter().take(SAMPLE) {
         let what = if loss.corrupts { "corrupts" } else { "loses" };
-        let of = if loss.per_bit { "bits" } else { "frames" };
+        let of = match loss.hits {
+            Hits::Frames(p) => format!("{p} of the frames"),
+            Hits::Bits(p) => format!("{p} of the bits"),
+            Hits::Control(number) => format!("frame {number} of the flow control"),
+        };
         let port = plan.topology.port_name(loss.port);
-        writeln!(out, "  the link {what} {} of the {of} that {port} sends", loss.probability)?;
+        writeln!(out, "  the link {what} {of} that {port} sends")?;
     }
     if faults.losses.len() > SAMPLE {
         writeln!(out, "  and {} more do", faults.losses.len() - SAMPLE)?;
