@@ -13,6 +13,7 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::bifrost::BifrostParams;
 use xoff_schemes::flow_control::bifrost::slots::SlotParams;
+use xoff_schemes::flow_control::breakers::Cure;
 use xoff_schemes::flow_control::cbfc::CbfcParams;
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
@@ -361,6 +362,22 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         FlowControlParams::Pyrrha(p) => pyrrha(p, own),
         FlowControlParams::Bifrost(p) => bifrost(p),
         FlowControlParams::Cbfc(p) => cbfc(p),
+        FlowControlParams::Breaker(p) => {
+            let cure = match p.cure {
+                Cure::Reroute => {
+                    format!("packets get other ways, known for {} places of routes", plan.detours.len())
+                }
+                Cure::Room(bytes) => format!("ingress queues get {} of room", Bytes(bytes)),
+            };
+            format!(
+                "{} (polls every {}, messages take {} in each device, {cure}; {} quanta, response time {})",
+                p.name(),
+                Span(p.period),
+                Span(p.latency),
+                p.pfc.quanta,
+                Span(p.pfc.response_time)
+            )
+        }
         FlowControlParams::Roundabout(p) => {
             format!("roundabout ({} quanta, response time {})", p.pfc.quanta, Span(p.pfc.response_time))
         }

@@ -9,6 +9,7 @@
 pub mod ate;
 pub mod bifrost;
 pub mod blocking;
+pub mod breakers;
 pub mod columns;
 pub mod data;
 pub mod directory;

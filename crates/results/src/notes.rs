@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::{effects, faults, stuck, watchdog};
+use crate::{breakers, effects, faults, stuck, watchdog};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
@@ -66,6 +66,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     faults::notes(plan, outcome, &mut notes);
     stuck::notes(plan, outcome, &mut notes);
     watchdog::notes(plan, outcome, &mut notes);
+    breakers::notes(plan, outcome, &mut notes);
     effects::notes(plan, outcome, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
     notes

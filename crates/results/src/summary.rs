@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use crate::ate::{self, AteSummary};
 use crate::bifrost::{self, BifrostSummary};
 use crate::blocking::{self, BlockingSummary};
+use crate::breakers::{self, BreakerSummary};
 use crate::names;
 use crate::notes::{self, Note};
 use crate::plb::{self, PlbSummary};
@@ -66,6 +67,8 @@ pub struct Summary {
     pub watchdog: Option<WatchdogSummary>,
     /// Deadlocks that switches found; null without Roundabout.
     pub roundabout: Option<RoundaboutSummary>,
+    /// Deadlocks that control planes found; null without Loop Breaker and Deadlock Breaker.
+    pub breakers: Option<BreakerSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -238,6 +241,8 @@ pub struct CounterSummary {
     pub dropped: u64,
     /// Data packets under way at the end.
     pub in_flight: u64,
+    /// Bytes of control frames beyond those of PFC.
+    pub extra_control: u64,
 }
 
 impl Summary {
@@ -296,6 +301,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         bifrost: bifrost::summarise(plan, outcome),
         watchdog: watchdog::summarise(plan, outcome),
         roundabout: roundabout::summarise(plan, outcome),
+        breakers: breakers::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
@@ -307,6 +313,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
             delivered: c.delivered,
             dropped: c.dropped,
             in_flight: c.in_flight,
+            extra_control: c.extra_control,
         },
         notes: notes::notes(plan, outcome),
     }

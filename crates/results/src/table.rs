@@ -3,6 +3,7 @@
 use crate::ate;
 use crate::bifrost;
 use crate::blocking;
+use crate::breakers;
 use crate::human;
 use crate::notes::{Level, Note};
 use crate::plb;
@@ -217,6 +218,9 @@ fn totals(s: &Summary) -> String {
     }
     if let Some(summary) = &s.roundabout {
         row("loops", roundabout::row(summary));
+    }
+    if let Some(summary) = &s.breakers {
+        row("loops", breakers::row(summary));
     }
     if let Some(summary) = &s.watchdog {
         row("watchdog", watchdog::row(summary));

@@ -34,6 +34,7 @@ use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControl;
+use xoff_schemes::flow_control::breakers;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
 use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
@@ -460,6 +461,8 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut storms: Vec<Storm> = Vec::new();
         let mut detections: Vec<Detection> = Vec::new();
         let mut attempts: Vec<Attempted> = Vec::new();
+        let mut found: Vec<breakers::Found> = Vec::new();
+        let mut breakers: Option<breakers::Tally> = None;
         for engine in &mut guards {
             if let FlowControl::Pyrrha(part) = &engine.flow_control {
                 pyrrha.get_or_insert_default().add(part.tally());
@@ -473,6 +476,10 @@ impl<'s, 'a> Run<'s, 'a> {
             if let FlowControl::Roundabout(part) = &engine.flow_control {
                 detections.extend_from_slice(part.detections());
                 attempts.extend_from_slice(part.attempts());
+            }
+            if let FlowControl::Breaker(part) = &engine.flow_control {
+                found.extend_from_slice(part.found());
+                breakers.get_or_insert_default().add(part.tally());
             }
             let core = &mut engine.core;
             core.tell_flows();
@@ -507,6 +514,7 @@ impl<'s, 'a> Run<'s, 'a> {
         }
         detections.sort_by_key(|d| (d.at, d.port, d.lane));
         attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid, p.attempt.rand, p.step));
+        found.sort_by_key(|f| (f.at, f.port, f.lane));
         Outcome {
             end: at,
             stop,
@@ -529,6 +537,8 @@ impl<'s, 'a> Run<'s, 'a> {
             storms,
             detections,
             attempts,
+            found,
+            breakers,
             counters,
         }
     }

@@ -14,6 +14,7 @@ mod buffer;
 mod by_flow;
 mod causes;
 mod congestion;
+mod control_plane;
 mod core;
 mod critical;
 mod deadlock;

@@ -5,6 +5,7 @@ pub mod credit;
 pub mod feedback;
 pub mod pfc;
 pub mod port_pause;
+pub mod probe;
 pub mod queue_pause;
 pub mod root_pause;
 pub mod roundabout;

@@ -3,6 +3,7 @@
 
 mod ate;
 mod balancing;
+mod breakers;
 mod cbfc;
 mod collective;
 mod congestion;
@@ -16,6 +17,7 @@ mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
+pub use breakers::{DeadlockBreaker, DeadlockBreakerKeys, LoopBreaker, LoopBreakerKeys};
 pub use cbfc::Cbfc;
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
@@ -299,6 +301,11 @@ pub enum FlowControl {
     /// them with headroom to spare (2025): packets go round the loop until they are where they
     /// leave it, in order and without a loss.
     Roundabout(Roundabout),
+    /// PFC, and control planes that find deadlocks with probes and give the packets in them other
+    /// ways (Shpiner et al., HotNets 2016).
+    LoopBreaker(LoopBreaker),
+    /// The same, but for that they give the ingress queues of a deadlock more room.
+    DeadlockBreaker(DeadlockBreaker),
     /// None: what does not fit is dropped.
     None,
 }
@@ -312,6 +319,8 @@ impl FlowControl {
             Self::Swing(swing) => Some(&swing.pfc),
             Self::PfcWatchdog(watched) => Some(&watched.pfc),
             Self::Roundabout(roundabout) => Some(&roundabout.pfc),
+            Self::LoopBreaker(breaker) => Some(&breaker.pfc),
+            Self::DeadlockBreaker(breaker) => Some(&breaker.pfc),
             Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
             Self::Bfc(_)
             | Self::PerFlowQueue(_)

@@ -9,6 +9,7 @@
 
 pub mod bfc;
 pub mod bifrost;
+pub mod breakers;
 pub mod cbfc;
 mod lasting;
 pub mod per_flow_queue;
@@ -24,6 +25,7 @@ pub mod watchdog;
 use bfc::{Bfc, BfcParams};
 use bifrost::slots::SlotParams;
 use bifrost::{Bifrost, BifrostParams};
+use breakers::{Breaker, BreakerParams};
 use cbfc::{Cbfc, CbfcParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
@@ -38,6 +40,7 @@ use xoff_wire::credit::{BLOCK, CreditPacket};
 use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::port_pause::PortPauseFrame;
+use xoff_wire::probe::ProbeFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
 pub use xoff_wire::queue_pause::Target;
 use xoff_wire::root_pause::RootPauseFrame;
@@ -71,6 +74,8 @@ pub enum FlowControlParams {
     Watchdog(WatchdogParams),
     /// PFC whose frames carry probes for deadlocks.
     Roundabout(RoundaboutParams),
+    /// PFC, and control planes that look for deadlocks.
+    Breaker(BreakerParams),
 }
 
 impl FlowControlParams {
@@ -89,6 +94,7 @@ impl FlowControlParams {
             Self::Swing(p) => p.response_time,
             Self::Watchdog(p) => p.pfc.response_time,
             Self::Roundabout(p) => p.pfc.response_time,
+            Self::Breaker(p) => p.pfc.response_time,
         }
     }
 
@@ -100,6 +106,7 @@ impl FlowControlParams {
             Self::Bifrost(p) => Some(&p.pfc),
             Self::Watchdog(p) => Some(&p.pfc),
             Self::Roundabout(p) => Some(&p.pfc),
+            Self::Breaker(p) => Some(&p.pfc),
             Self::None
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
@@ -122,6 +129,7 @@ impl FlowControlParams {
     pub fn patience(&self) -> Time {
         match self {
             Self::Watchdog(p) => p.patience(),
+            Self::Breaker(p) => p.patience(),
             _ => 0,
         }
     }
@@ -143,7 +151,7 @@ impl FlowControlParams {
 
     /// Whether [`Device::waits`] is kept, and [`FlowControl::waits`] told.
     pub fn knows_causes(&self) -> bool {
-        matches!(self, Self::Roundabout(_))
+        matches!(self, Self::Roundabout(_) | Self::Breaker(_))
     }
 
     /// Bytes of the cells in which accounts count packets, a power of two: a packet is
@@ -174,7 +182,8 @@ impl FlowControlParams {
             | Self::Cbfc(_)
             | Self::Swing(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => PauseScope::Lane,
+            | Self::Roundabout(_)
+            | Self::Breaker(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -193,7 +202,8 @@ impl FlowControlParams {
             | Self::Cbfc(_)
             | Self::Swing(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => Queueing::PerLane,
+            | Self::Roundabout(_)
+            | Self::Breaker(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -359,6 +369,8 @@ pub enum ControlFrame {
     Credit(CreditPacket),
     /// Of Roundabout: pauses, probes for deadlocks, and what dissolves them.
     Roundabout(RoundaboutFrame),
+    /// Between control planes: probes for deadlocks, and what follows.
+    Probe(ProbeFrame),
 }
 
 impl ControlFrame {
@@ -372,7 +384,15 @@ impl ControlFrame {
             Self::Feedback(_) => FeedbackFrame::LENGTH,
             Self::Credit(packet) => packet.length(),
             Self::Roundabout(frame) => frame.length(),
+            Self::Probe(frame) => frame.length(),
         }
+    }
+
+    /// Bytes on the wire beyond those of PFC: all of a frame that neither pauses nor resumes,
+    /// and of others what they are longer than 802.1Qbb's.
+    pub fn beyond_pfc(&self) -> u32 {
+        let pfc = if self.pauses().is_some() { PfcFrame::LENGTH } else { 0 };
+        self.length().saturating_sub(pfc)
     }
 
     /// Takes up what a `later` frame says, if one frame can say both: a PFC frame
@@ -406,10 +426,17 @@ impl ControlFrame {
                 | Self::Feedback(_)
                 | Self::Credit(_)
                 // Their order carries meaning.
-                | Self::Roundabout(_),
+                | Self::Roundabout(_)
+                | Self::Probe(_),
                 _,
             ) => false,
         }
+    }
+
+    /// Whether it leaves before one that waits: what hardware says goes before the messages
+    /// of control planes, so that no pause waits behind those.
+    pub fn overtakes(&self, waiting: &Self) -> bool {
+        matches!((self, waiting), (Self::Pfc(_), Self::Probe(_)))
     }
 
     /// Whether it stops (true) or restarts the one who gets it; `None` if it does
@@ -427,6 +454,7 @@ impl ControlFrame {
             Self::Feedback(_) => None,
             Self::Credit(_) => None,
             Self::Roundabout(frame) => frame.quanta.map(|quanta| quanta > 0),
+            Self::Probe(_) => None,
         }
     }
 }
@@ -512,6 +540,18 @@ pub trait Device {
     /// Puts a frame among the packets that wait in `lane` of `port`: ahead of all of them, or
     /// behind them.
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
+    /// Gives the forwarded packets of `lane` that wait at `port` another way, each that has one:
+    /// over the next hop that its device would choose if the link of `port` were down, unless
+    /// that one's queue is stopped or full. It joins that queue's end, charged as it was. Answers
+    /// how many went, and how many stay. Only where the plan has worked other ways out.
+    fn reroute(&mut self, port: u32, lane: u8) -> (u64, u64);
+    /// Raises the threshold of the account of (`port`, `lane`), which is over, to what it
+    /// holds, its headroom included, and `bytes` more; then it is over no longer. What it holds
+    /// in headroom moves to the shared pool. It resumes as before. Answers how many bytes of
+    /// the pool that takes; `None`, and nothing happens, where the pool has less.
+    fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64>;
+    /// Takes that back, if the account has drained to where it resumes; whether it has.
+    fn shrink(&mut self, port: u32, lane: u8) -> bool;
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     /// Over a link that is down nothing is sent.
@@ -568,6 +608,8 @@ pub enum FlowControl {
     Watchdog(Watchdog),
     /// Deadlocks found by election.
     Roundabout(Roundabout),
+    /// Deadlocks found by control planes.
+    Breaker(Breaker),
 }
 
 impl FlowControl {
@@ -592,6 +634,7 @@ impl FlowControl {
             FlowControlParams::Roundabout(params) => {
                 Self::Roundabout(Roundabout::new(params, ports, priorities))
             }
+            FlowControlParams::Breaker(params) => Self::Breaker(Breaker::new(params, ports, priorities)),
         }
     }
 
@@ -607,6 +650,7 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.timers(),
             Self::Watchdog(watchdog) => watchdog.timers(),
             Self::Roundabout(roundabout) => roundabout.timers(),
+            Self::Breaker(breaker) => breaker.timers(),
         }
     }
 
@@ -623,7 +667,8 @@ impl FlowControl {
             | Self::PortFc(_)
             | Self::Pyrrha(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => {}
+            | Self::Roundabout(_)
+            | Self::Breaker(_) => {}
         }
     }
 
@@ -701,7 +746,8 @@ impl FlowControl {
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
             | Self::Pyrrha(_)
-            | Self::Watchdog(_) => true,
+            | Self::Watchdog(_)
+            | Self::Breaker(_) => true,
             Self::Roundabout(roundabout) => roundabout.may_leave(device, port, lane, size),
         }
     }
@@ -716,6 +762,7 @@ impl FlowControl {
             Self::Watchdog(watchdog) => watchdog.crossed(device, port, lane, crossing),
             Self::Bifrost(bifrost) => bifrost.crossed(device, port, lane, crossing),
             Self::Roundabout(roundabout) => roundabout.crossed(device, port, lane, crossing),
+            Self::Breaker(breaker) => breaker.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
                 if let Some(pfc) = &mut pyrrha.pfc {
                     pfc.crossed(device, port, lane, crossing);
@@ -738,7 +785,8 @@ impl FlowControl {
             | Self::PerFlowQueue(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => 0,
+            | Self::Roundabout(_)
+            | Self::Breaker(_) => 0,
         }
     }
 
@@ -757,7 +805,8 @@ impl FlowControl {
             | Self::PortFc(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => 0,
+            | Self::Roundabout(_)
+            | Self::Breaker(_) => 0,
         }
     }
 
@@ -774,7 +823,8 @@ impl FlowControl {
             | Self::Bifrost(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => {}
+            | Self::Roundabout(_)
+            | Self::Breaker(_) => {}
         }
     }
 
@@ -791,7 +841,8 @@ impl FlowControl {
             | Self::Bifrost(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => {}
+            | Self::Roundabout(_)
+            | Self::Breaker(_) => {}
         }
     }
 
@@ -816,6 +867,8 @@ impl FlowControl {
             (Self::Roundabout(roundabout), ControlFrame::Roundabout(frame)) => {
                 roundabout.received(device, port, frame);
             }
+            (Self::Breaker(breaker), ControlFrame::Pfc(frame)) => breaker.received(device, port, frame),
+            (Self::Breaker(breaker), ControlFrame::Probe(frame)) => breaker.hears(device, port, frame),
             // A scheme understands its own frames alone.
             (
                 Self::None
@@ -827,7 +880,8 @@ impl FlowControl {
                 | Self::Pyrrha(_)
                 | Self::Cbfc(_)
                 | Self::Watchdog(_)
-                | Self::Roundabout(_),
+                | Self::Roundabout(_)
+                | Self::Breaker(_),
                 _,
             ) => {}
         }
@@ -848,6 +902,7 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.link_failed(device, port, lane),
             Self::Watchdog(watchdog) => watchdog.link_failed(device, port, lane),
             Self::Roundabout(roundabout) => roundabout.link_failed(device, port, lane),
+            Self::Breaker(breaker) => breaker.link_failed(device, port, lane),
         }
     }
 
@@ -871,6 +926,7 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.link_recovered(device, port, lane),
             Self::Watchdog(watchdog) => watchdog.link_recovered(device, port, lane, over, settled),
             Self::Roundabout(roundabout) => roundabout.link_recovered(device, port, lane, over, settled),
+            Self::Breaker(breaker) => breaker.link_recovered(device, port, lane, over, settled),
         }
     }
 
@@ -885,7 +941,8 @@ impl FlowControl {
             | Self::Pyrrha(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => {}
+            | Self::Roundabout(_)
+            | Self::Breaker(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
             Self::PortFc(portfc) => portfc.link_reset(device, port),
@@ -908,6 +965,7 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.timer(device, timer),
             Self::Watchdog(watchdog) => watchdog.timer(device, timer),
             Self::Roundabout(roundabout) => roundabout.timer(device, timer),
+            Self::Breaker(breaker) => breaker.timer(device, timer),
         }
     }
 }
@@ -939,6 +997,13 @@ mod notes {
         /// Answers of `stored` and `received`, by port and lane.
         pub stored: std::collections::BTreeMap<(u32, u8), u64>,
         pub received: std::collections::BTreeMap<(u32, u8), u64>,
+        /// Answers of `is_over`.
+        pub over: std::collections::BTreeSet<(u32, u8)>,
+        /// Answers of `reroute` and `enlarge`.
+        pub rerouted: (u64, u64),
+        pub enlarged: Option<u64>,
+        /// Answer of `shrink`.
+        pub shrinks: bool,
     }
 
     impl Device for Notes {
@@ -1009,8 +1074,20 @@ mod notes {
         fn stands(&self, port: u32, _: u8) -> bool {
             self.paused.contains(&(port as u16))
         }
-        fn is_over(&self, _: u32, _: u8) -> bool {
-            false
+        fn is_over(&self, port: u32, lane: u8) -> bool {
+            self.over.contains(&(port, lane))
+        }
+        fn reroute(&mut self, port: u32, lane: u8) -> (u64, u64) {
+            self.log.push(format!("reroute {port}/{lane}"));
+            self.rerouted
+        }
+        fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
+            self.log.push(format!("enlarge {port}/{lane} {bytes}"));
+            self.enlarged
+        }
+        fn shrink(&mut self, port: u32, lane: u8) -> bool {
+            self.log.push(format!("shrink {port}/{lane}"));
+            self.shrinks
         }
         fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
             (0, 0)
@@ -1042,6 +1119,10 @@ mod notes {
                 ControlFrame::Credit(f) => format!("credit {port} v{} {} {}", f.lane, f.sent, f.limit),
                 ControlFrame::Roundabout(f) => {
                     format!("{:?} {port} {:?} {}:{}", f.opcode, f.quanta, f.triplet.sid, f.triplet.rand)
+                }
+                ControlFrame::Probe(f) => {
+                    let (word, ports) = (f.word, f.ports.as_slice());
+                    format!("{word:?} {port} {}:{} {ports:?}", f.id.draw, f.id.port)
                 }
                 ControlFrame::RootPause(f) => {
                     let root =
