@@ -3,7 +3,7 @@
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
 use crate::scenario::{
-    Bifrost, DeadlockBreaker, FlowControl, LoopBreaker, Pfc, PfcWatchdog, Roundabout, Scenario, Swing,
+    Bifrost, DeadlockBreaker, FlowControl, Itsy, LoopBreaker, Pfc, PfcWatchdog, Roundabout, Scenario, Swing,
     Tagger, Traffic,
 };
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ const TRAFFIC: [&str; 11] = [
     "probe",
     "burst",
 ];
-const SCHEMES: [&str; 15] = [
+const SCHEMES: [&str; 16] = [
     "pfc",
     "tagger",
     "bfc",
@@ -61,6 +61,7 @@ const SCHEMES: [&str; 15] = [
     "roundabout",
     "loop-breaker",
     "deadlock-breaker",
+    "itsy",
     "none",
 ];
 
@@ -96,7 +97,7 @@ const BIFROST: [&str; 11] = [
 ];
 
 /// The keys of `[flow_control]` by scheme: its own, then PFC's if it rests on PFC.
-const KEYS: [(&str, &[&str], &[&str]); 15] = [
+const KEYS: [(&str, &[&str], &[&str]); 16] = [
     ("pfc", &[], &PFC),
     ("tagger", &["rule", "lossless", "lossy"], &PFC),
     (
@@ -148,6 +149,7 @@ const KEYS: [(&str, &[&str], &[&str]); 15] = [
     ("roundabout", &["spare", "patience", "audit", "dissolve"], &PFC),
     ("loop-breaker", &["period", "latency"], &PFC),
     ("deadlock-breaker", &["period", "latency", "room"], &PFC),
+    ("itsy", &["resolution", "room"], &PFC),
     ("none", &[], &[]),
 ];
 
@@ -336,6 +338,10 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         "deadlock-breaker" => {
             let (keys, pfc) = with_pfc(doc, own, &passed)?;
             FlowControl::DeadlockBreaker(DeadlockBreaker { keys, pfc })
+        }
+        "itsy" => {
+            let (keys, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Itsy(Itsy { keys, pfc })
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {

@@ -18,6 +18,7 @@ pub mod explain;
 mod faults;
 pub mod grid;
 pub mod human;
+pub mod itsy;
 pub mod names;
 pub mod network;
 pub mod notes;

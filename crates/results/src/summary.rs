@@ -10,6 +10,7 @@ use crate::ate::{self, AteSummary};
 use crate::bifrost::{self, BifrostSummary};
 use crate::blocking::{self, BlockingSummary};
 use crate::breakers::{self, BreakerSummary};
+use crate::itsy::{self, ItsySummary};
 use crate::names;
 use crate::notes::{self, Note};
 use crate::plb::{self, PlbSummary};
@@ -69,6 +70,8 @@ pub struct Summary {
     pub roundabout: Option<RoundaboutSummary>,
     /// Deadlocks that control planes found; null without Loop Breaker and Deadlock Breaker.
     pub breakers: Option<BreakerSummary>,
+    /// Deadlocks that initial triggers found; null without ITSY.
+    pub itsy: Option<ItsySummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -97,6 +100,8 @@ pub struct DropSummary {
     pub fault_packets: u64,
     /// Packets that a watchdog dropped, or let go although the peer had no room.
     pub watchdog_packets: u64,
+    /// Packets that ITSY dropped to let a deadlock go.
+    pub itsy_packets: u64,
     /// Each place and reason.
     pub places: Vec<DropPlace>,
 }
@@ -111,7 +116,7 @@ pub struct DropPlace {
     /// Whether the priority is lossless.
     pub lossless: bool,
     /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog` or `overrun`.
+    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog`, `overrun` or `itsy`.
     pub reason: &'static str,
     /// How many.
     pub packets: u64,
@@ -302,6 +307,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         watchdog: watchdog::summarise(plan, outcome),
         roundabout: roundabout::summarise(plan, outcome),
         breakers: breakers::summarise(plan, outcome),
+        itsy: itsy::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
@@ -329,6 +335,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
         expired_packets: sum(&|d| d.reason == DropReason::Expired),
         fault_packets: sum(&|d| d.reason.by_fault()),
         watchdog_packets: sum(&|d| d.reason.by_watchdog()),
+        itsy_packets: sum(&|d| d.reason == DropReason::Itsy),
         places: outcome
             .drops
             .iter()
@@ -347,6 +354,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::FrameLost => "frame-lost",
                     DropReason::FrameCorrupted => "frame-corrupted",
                     DropReason::Watchdog => "watchdog",
+                    DropReason::Itsy => "itsy",
                     DropReason::Overrun => "overrun",
                 },
                 packets: d.packets,

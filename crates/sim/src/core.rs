@@ -179,6 +179,9 @@ pub struct Core<'a> {
     pub modes: Modes,
     /// Accounts that have got more room.
     pub enlarged: Enlarged,
+    /// Packets that are to be dropped once the flow control has returned: from an ingress port,
+    /// at an egress port, in a lane.
+    pub evictions: Vec<(u32, u32, u8)>,
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
@@ -344,6 +347,7 @@ impl<'a> Core<'a> {
             faults,
             modes: Modes::default(),
             enlarged: Enlarged::default(),
+            evictions: Vec::new(),
             response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
             named: NONE,
@@ -642,6 +646,7 @@ impl<'a> Core<'a> {
             | ControlFrame::Feedback(_)
             | ControlFrame::Credit(_)
             | ControlFrame::Roundabout(_)
+            | ControlFrame::Itsy(_)
             | ControlFrame::Probe(_) => return NONE,
         };
         let next = topology.neighbour(port);
@@ -873,6 +878,10 @@ impl Device for Core<'_> {
 
     fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
         self.give_room(port, lane, bytes)
+    }
+
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8) {
+        self.evictions.push((ingress, egress, lane));
     }
 
     fn shrink(&mut self, port: u32, lane: u8) -> bool {

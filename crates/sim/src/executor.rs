@@ -23,7 +23,7 @@ use crate::core::Letters;
 use crate::critical;
 use crate::engine::{Engine, is_news, is_timer};
 use crate::observe::{self, Series};
-use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
+use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, ItsyOutcome, Outcome, Stop};
 use crate::packet::Kind;
 use crate::partition::Partition;
 use crate::world::World;
@@ -461,6 +461,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut storms: Vec<Storm> = Vec::new();
         let mut detections: Vec<Detection> = Vec::new();
         let mut attempts: Vec<Attempted> = Vec::new();
+        let mut itsy: Option<ItsyOutcome> = None;
         let mut found: Vec<breakers::Found> = Vec::new();
         let mut breakers: Option<breakers::Tally> = None;
         for engine in &mut guards {
@@ -476,6 +477,12 @@ impl<'s, 'a> Run<'s, 'a> {
             if let FlowControl::Roundabout(part) = &engine.flow_control {
                 detections.extend_from_slice(part.detections());
                 attempts.extend_from_slice(part.attempts());
+            }
+            if let FlowControl::Itsy(part) = &engine.flow_control {
+                let sum: &mut ItsyOutcome = itsy.get_or_insert_default();
+                sum.triggers.extend_from_slice(part.triggers());
+                sum.detections.extend_from_slice(part.detections());
+                sum.discarded += part.discarded();
             }
             if let FlowControl::Breaker(part) = &engine.flow_control {
                 found.extend_from_slice(part.found());
@@ -515,6 +522,10 @@ impl<'s, 'a> Run<'s, 'a> {
         detections.sort_by_key(|d| (d.at, d.port, d.lane));
         attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid, p.attempt.rand, p.step));
         found.sort_by_key(|f| (f.at, f.port, f.lane));
+        if let Some(itsy) = &mut itsy {
+            itsy.triggers.sort_by_key(|t| (t.from, t.port, t.lane));
+            itsy.detections.sort_by_key(|d| (d.at, d.port, d.lane));
+        }
         Outcome {
             end: at,
             stop,
@@ -539,6 +550,7 @@ impl<'s, 'a> Run<'s, 'a> {
             attempts,
             found,
             breakers,
+            itsy,
             counters,
         }
     }

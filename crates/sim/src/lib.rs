@@ -22,6 +22,7 @@ mod deadlock_by_flow;
 mod deadlock_by_root;
 mod deadlock_hybrid;
 mod engine;
+mod evict;
 mod executor;
 mod faults;
 mod first_hop;

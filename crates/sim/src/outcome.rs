@@ -4,6 +4,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_schemes::flow_control::bifrost::Granting;
 use xoff_schemes::flow_control::breakers;
+use xoff_schemes::flow_control::itsy;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
 use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
@@ -61,8 +62,21 @@ pub struct Outcome {
     pub found: Vec<breakers::Found>,
     /// Under these: what control planes did.
     pub breakers: Option<breakers::Tally>,
+    /// What ITSY did, if that is the flow control.
+    pub itsy: Option<ItsyOutcome>,
     /// Totals.
     pub counters: Counters,
+}
+
+/// Initial triggers, and what they found (ITSY).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItsyOutcome {
+    /// Times for which queues were triggers, in their order (then of port and lane).
+    pub triggers: Vec<itsy::Trigger>,
+    /// Deadlocks that triggers have found, in their order (then of port and lane).
+    pub detections: Vec<itsy::Detection>,
+    /// Checks that triggers dropped which were not their own.
+    pub discarded: u64,
 }
 
 /// Choices of first hops.
@@ -496,6 +510,8 @@ pub enum DropReason {
     Overrun,
     /// It went round a deadlocked loop when that was given up, and has no way from there.
     LoopGivenUp,
+    /// ITSY had found it to be part of a deadlock, and made room.
+    Itsy,
 }
 
 impl DropReason {

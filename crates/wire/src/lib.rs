@@ -3,6 +3,7 @@
 
 pub mod credit;
 pub mod feedback;
+pub mod itsy;
 pub mod pfc;
 pub mod port_pause;
 pub mod probe;

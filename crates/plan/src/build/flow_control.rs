@@ -36,6 +36,7 @@ pub(super) fn check(cx: &mut Context<'_>, packet: &PacketFormat) -> Result<(), E
         FlowControl::PfcWatchdog(keys) => super::watchdog::check(cx, &keys.watch),
         FlowControl::Roundabout(keys) => super::roundabout::check(cx, keys, packet),
         FlowControl::LoopBreaker(_) | FlowControl::DeadlockBreaker(_) => super::breakers::check(cx, packet),
+        FlowControl::Itsy(keys) => super::itsy::check(cx, keys, packet),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -114,6 +115,7 @@ pub(super) fn check_pauses(
         | FlowControl::Roundabout(_)
         | FlowControl::LoopBreaker(_)
         | FlowControl::DeadlockBreaker(_)
+        | FlowControl::Itsy(_)
         | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
@@ -281,6 +283,7 @@ pub(super) fn params(
         FlowControl::LoopBreaker(_) | FlowControl::DeadlockBreaker(_) => {
             FlowControlParams::Breaker(super::breakers::params(cx, topology, packet))
         }
+        FlowControl::Itsy(keys) => FlowControlParams::Itsy(super::itsy::params(keys, topology, packet)),
         FlowControl::None => FlowControlParams::None,
     })
 }

@@ -180,6 +180,7 @@ fn lossless(
         FlowControl::Roundabout(roundabout) => &roundabout.pfc,
         FlowControl::LoopBreaker(breaker) => &breaker.pfc,
         FlowControl::DeadlockBreaker(breaker) => &breaker.pfc,
+        FlowControl::Itsy(itsy) => &itsy.pfc,
         FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => &bifrost.pfc,
         FlowControl::Tagger(tagger) => {
             if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {

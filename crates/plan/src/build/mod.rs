@@ -11,6 +11,7 @@ mod effects;
 mod faults;
 mod files;
 mod flow_control;
+mod itsy;
 mod lanes;
 mod measure;
 mod memory;

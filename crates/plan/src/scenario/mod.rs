@@ -9,6 +9,7 @@ mod collective;
 mod congestion;
 mod faults;
 mod flow_control;
+mod itsy;
 mod long_haul;
 mod roundabout;
 mod text;
@@ -27,6 +28,7 @@ pub use flow_control::{
     PyrrhaHosts, PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys,
     SwitchSide, TagRule, Tagger, TaggerKeys, WatchdogAction, WatchdogKeys,
 };
+pub use itsy::{Itsy, ItsyKeys, ItsyResolution};
 pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use roundabout::{Roundabout, RoundaboutKeys};
 pub use traffic::{
@@ -306,6 +308,9 @@ pub enum FlowControl {
     LoopBreaker(LoopBreaker),
     /// The same, but for that they give the ingress queues of a deadlock more room.
     DeadlockBreaker(DeadlockBreaker),
+    /// PFC whose first pauses carry a check: a deadlock is found where its own comes back to the
+    /// queue that began it, which then drops packets or gets room (ITSY, INFOCOM 2022).
+    Itsy(Itsy),
     /// None: what does not fit is dropped.
     None,
 }
@@ -321,6 +326,7 @@ impl FlowControl {
             Self::Roundabout(roundabout) => Some(&roundabout.pfc),
             Self::LoopBreaker(breaker) => Some(&breaker.pfc),
             Self::DeadlockBreaker(breaker) => Some(&breaker.pfc),
+            Self::Itsy(itsy) => Some(&itsy.pfc),
             Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
             Self::Bfc(_)
             | Self::PerFlowQueue(_)

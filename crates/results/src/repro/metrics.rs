@@ -87,7 +87,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 79] = {
+pub const MEASURABLE: [Measurable; 82] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
@@ -116,13 +116,20 @@ pub const MEASURABLE: [Measurable; 79] = {
         m("stored-over-bdp", Size, Summary("/bifrost/least_over_bdp")),
         m("most-stored", Size, Summary("/bifrost/most_stored")),
         m("token-spread", Size, Summary("/bifrost/least_spread")),
-        m("loops-found", Count, First(&["/roundabout/found", "/breakers/found"])),
-        m("loops-dissolved", Count, First(&["/roundabout/dissolved", "/breakers/dissolved"])),
-        m("loops-given-up", Count, First(&["/roundabout/given_up", "/breakers/given_up"])),
-        m("loop-time", Time, First(&["/roundabout/mean_ps", "/breakers/mean_ps"])),
-        m("first-loop", Time, First(&["/roundabout/first_ps", "/breakers/first_ps"])),
+        m("loops-found", Count, First(&["/roundabout/found", "/breakers/found", "/itsy/found"])),
+        m(
+            "loops-dissolved",
+            Count,
+            First(&["/roundabout/dissolved", "/breakers/dissolved", "/itsy/dissolved"]),
+        ),
+        m("loops-given-up", Count, First(&["/roundabout/given_up", "/breakers/given_up", "/itsy/given_up"])),
+        m("loop-time", Time, First(&["/roundabout/mean_ps", "/breakers/mean_ps", "/itsy/mean_ps"])),
+        m("first-loop", Time, First(&["/roundabout/first_ps", "/breakers/first_ps", "/itsy/first_ps"])),
         m("rerouted", Count, Summary("/breakers/rerouted")),
-        m("room-given", Size, Summary("/breakers/enlarged_bytes")),
+        m("room-given", Size, First(&["/breakers/enlarged_bytes", "/itsy/room_bytes"])),
+        m("triggers", Count, Summary("/itsy/triggers")),
+        m("checks-discarded", Count, Summary("/itsy/discarded")),
+        m("loop-drops", Count, Summary("/itsy/dropped_packets")),
         m("extra-control", Size, Summary("/counters/extra_control")),
         m("storms", Count, Summary("/watchdog/storms")),
         m("storms-over", Count, Summary("/watchdog/restored")),

@@ -209,6 +209,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         attempts: Vec::new(),
         found: Vec::new(),
         breakers: None,
+        itsy: None,
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,

@@ -11,6 +11,7 @@ pub mod bfc;
 pub mod bifrost;
 pub mod breakers;
 pub mod cbfc;
+pub mod itsy;
 mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;
@@ -27,6 +28,7 @@ use bifrost::slots::SlotParams;
 use bifrost::{Bifrost, BifrostParams};
 use breakers::{Breaker, BreakerParams};
 use cbfc::{Cbfc, CbfcParams};
+use itsy::{Itsy, ItsyParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
@@ -38,6 +40,7 @@ use watchdog::{Watchdog, WatchdogParams};
 use xoff_kernel::time::Time;
 use xoff_wire::credit::{BLOCK, CreditPacket};
 use xoff_wire::feedback::FeedbackFrame;
+use xoff_wire::itsy::ItsyFrame;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::probe::ProbeFrame;
@@ -74,6 +77,8 @@ pub enum FlowControlParams {
     Watchdog(WatchdogParams),
     /// PFC whose frames carry probes for deadlocks.
     Roundabout(RoundaboutParams),
+    /// PFC whose first pauses carry checks for deadlocks.
+    Itsy(ItsyParams),
     /// PFC, and control planes that look for deadlocks.
     Breaker(BreakerParams),
 }
@@ -94,6 +99,7 @@ impl FlowControlParams {
             Self::Swing(p) => p.response_time,
             Self::Watchdog(p) => p.pfc.response_time,
             Self::Roundabout(p) => p.pfc.response_time,
+            Self::Itsy(p) => p.pfc.response_time,
             Self::Breaker(p) => p.pfc.response_time,
         }
     }
@@ -106,6 +112,7 @@ impl FlowControlParams {
             Self::Bifrost(p) => Some(&p.pfc),
             Self::Watchdog(p) => Some(&p.pfc),
             Self::Roundabout(p) => Some(&p.pfc),
+            Self::Itsy(p) => Some(&p.pfc),
             Self::Breaker(p) => Some(&p.pfc),
             Self::None
             | Self::Bfc(_)
@@ -151,7 +158,7 @@ impl FlowControlParams {
 
     /// Whether [`Device::waits`] is kept, and [`FlowControl::waits`] told.
     pub fn knows_causes(&self) -> bool {
-        matches!(self, Self::Roundabout(_) | Self::Breaker(_))
+        matches!(self, Self::Roundabout(_) | Self::Itsy(_) | Self::Breaker(_))
     }
 
     /// Bytes of the cells in which accounts count packets, a power of two: a packet is
@@ -183,6 +190,7 @@ impl FlowControlParams {
             | Self::Swing(_)
             | Self::Watchdog(_)
             | Self::Roundabout(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
@@ -203,6 +211,7 @@ impl FlowControlParams {
             | Self::Swing(_)
             | Self::Watchdog(_)
             | Self::Roundabout(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
@@ -369,6 +378,8 @@ pub enum ControlFrame {
     Credit(CreditPacket),
     /// Of Roundabout: pauses, probes for deadlocks, and what dissolves them.
     Roundabout(RoundaboutFrame),
+    /// Of ITSY: checks for deadlocks, beside what PFC says or alone.
+    Itsy(ItsyFrame),
     /// Between control planes: probes for deadlocks, and what follows.
     Probe(ProbeFrame),
 }
@@ -384,6 +395,7 @@ impl ControlFrame {
             Self::Feedback(_) => FeedbackFrame::LENGTH,
             Self::Credit(packet) => packet.length(),
             Self::Roundabout(frame) => frame.length(),
+            Self::Itsy(_) => ItsyFrame::LENGTH,
             Self::Probe(frame) => frame.length(),
         }
     }
@@ -400,14 +412,22 @@ impl ControlFrame {
     /// device asks while this frame still waits for its wire, so that no frame
     /// waits behind another of its kind. A frame that names a queue keeps its place.
     pub fn merge(&mut self, later: &Self) -> bool {
-        match (self, later) {
+        match (&mut *self, later) {
             (Self::Pfc(waiting), Self::Pfc(later)) => {
-                for (priority, quanta) in later.entries() {
-                    waiting.enabled |= 1 << priority;
-                    waiting.quanta[usize::from(priority)] = quanta;
-                }
+                waiting.take_up(later);
                 true
             }
+            // A check rides on what goes to the same neighbour; it does not hold that up.
+            (Self::Itsy(waiting), Self::Pfc(later)) if !waiting.is_alone() => {
+                waiting.pfc.take_up(later);
+                true
+            }
+            (Self::Pfc(waiting), Self::Itsy(later)) if later.is_alone() => {
+                let pfc = *waiting;
+                *self = Self::Itsy(ItsyFrame { pfc, check: later.check });
+                true
+            }
+            (Self::Itsy(waiting), Self::Itsy(later)) => later.is_alone() && waiting.check == later.check,
             // A later slot's takes the place of an earlier one's.
             (Self::Feedback(waiting), Self::Feedback(later)) => {
                 *waiting = *later;
@@ -427,6 +447,7 @@ impl ControlFrame {
                 | Self::Credit(_)
                 // Their order carries meaning.
                 | Self::Roundabout(_)
+                | Self::Itsy(_)
                 | Self::Probe(_),
                 _,
             ) => false,
@@ -434,9 +455,13 @@ impl ControlFrame {
     }
 
     /// Whether it leaves before one that waits: what hardware says goes before the messages
-    /// of control planes, so that no pause waits behind those.
+    /// of control planes, and a pause before a check, so that no pause waits behind those.
     pub fn overtakes(&self, waiting: &Self) -> bool {
-        matches!((self, waiting), (Self::Pfc(_), Self::Probe(_)))
+        match (self, waiting) {
+            (Self::Pfc(_), Self::Probe(_)) => true,
+            (Self::Pfc(_), Self::Itsy(check)) => check.is_alone(),
+            _ => false,
+        }
     }
 
     /// Whether it stops (true) or restarts the one who gets it; `None` if it does
@@ -454,6 +479,8 @@ impl ControlFrame {
             Self::Feedback(_) => None,
             Self::Credit(_) => None,
             Self::Roundabout(frame) => frame.quanta.map(|quanta| quanta > 0),
+            Self::Itsy(frame) if frame.is_alone() => None,
+            Self::Itsy(frame) => Self::Pfc(frame.pfc).pauses(),
             Self::Probe(_) => None,
         }
     }
@@ -552,6 +579,12 @@ pub trait Device {
     fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64>;
     /// Takes that back, if the account has drained to where it resumes; whether it has.
     fn shrink(&mut self, port: u32, lane: u8) -> bool;
+    /// Drops packets that came through `ingress` and wait in `lane` of `egress` until the account
+    /// of (`ingress`, `lane`) is not over any more, or none is left there: those of the flow with
+    /// most bytes among them first (the earlier one of two alike), each flow's from the head on.
+    /// They are dropped once the scheme's timer has returned, and give back what they were
+    /// charged.
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8);
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     /// Over a link that is down nothing is sent.
@@ -608,6 +641,8 @@ pub enum FlowControl {
     Watchdog(Watchdog),
     /// Deadlocks found by election.
     Roundabout(Roundabout),
+    /// Deadlocks found by those that began them.
+    Itsy(Itsy),
     /// Deadlocks found by control planes.
     Breaker(Breaker),
 }
@@ -634,6 +669,7 @@ impl FlowControl {
             FlowControlParams::Roundabout(params) => {
                 Self::Roundabout(Roundabout::new(params, ports, priorities))
             }
+            FlowControlParams::Itsy(params) => Self::Itsy(Itsy::new(params, ports, priorities)),
             FlowControlParams::Breaker(params) => Self::Breaker(Breaker::new(params, ports, priorities)),
         }
     }
@@ -650,6 +686,7 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.timers(),
             Self::Watchdog(watchdog) => watchdog.timers(),
             Self::Roundabout(roundabout) => roundabout.timers(),
+            Self::Itsy(itsy) => itsy.timers(),
             Self::Breaker(breaker) => breaker.timers(),
         }
     }
@@ -668,6 +705,7 @@ impl FlowControl {
             | Self::Pyrrha(_)
             | Self::Watchdog(_)
             | Self::Roundabout(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => {}
         }
     }
@@ -675,8 +713,10 @@ impl FlowControl {
     /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. Told only where
     /// [`FlowControlParams::knows_causes`] says so.
     pub fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
-        if let Self::Roundabout(roundabout) = self {
-            roundabout.waits(device, ingress, egress, lane);
+        match self {
+            Self::Roundabout(roundabout) => roundabout.waits(device, ingress, egress, lane),
+            Self::Itsy(itsy) => itsy.waits(device, ingress, egress, lane),
+            _ => {}
         }
     }
 
@@ -747,6 +787,7 @@ impl FlowControl {
             | Self::PortFc(_)
             | Self::Pyrrha(_)
             | Self::Watchdog(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => true,
             Self::Roundabout(roundabout) => roundabout.may_leave(device, port, lane, size),
         }
@@ -762,6 +803,7 @@ impl FlowControl {
             Self::Watchdog(watchdog) => watchdog.crossed(device, port, lane, crossing),
             Self::Bifrost(bifrost) => bifrost.crossed(device, port, lane, crossing),
             Self::Roundabout(roundabout) => roundabout.crossed(device, port, lane, crossing),
+            Self::Itsy(itsy) => itsy.crossed(device, port, lane, crossing),
             Self::Breaker(breaker) => breaker.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
                 if let Some(pfc) = &mut pyrrha.pfc {
@@ -786,6 +828,7 @@ impl FlowControl {
             | Self::Cbfc(_)
             | Self::Watchdog(_)
             | Self::Roundabout(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => 0,
         }
     }
@@ -806,6 +849,7 @@ impl FlowControl {
             | Self::Cbfc(_)
             | Self::Watchdog(_)
             | Self::Roundabout(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => 0,
         }
     }
@@ -824,6 +868,7 @@ impl FlowControl {
             | Self::Cbfc(_)
             | Self::Watchdog(_)
             | Self::Roundabout(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => {}
         }
     }
@@ -842,6 +887,7 @@ impl FlowControl {
             | Self::Cbfc(_)
             | Self::Watchdog(_)
             | Self::Roundabout(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => {}
         }
     }
@@ -869,6 +915,7 @@ impl FlowControl {
             }
             (Self::Breaker(breaker), ControlFrame::Pfc(frame)) => breaker.received(device, port, frame),
             (Self::Breaker(breaker), ControlFrame::Probe(frame)) => breaker.hears(device, port, frame),
+            (Self::Itsy(itsy), frame) => itsy.received(device, port, frame),
             // A scheme understands its own frames alone.
             (
                 Self::None
@@ -902,6 +949,7 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.link_failed(device, port, lane),
             Self::Watchdog(watchdog) => watchdog.link_failed(device, port, lane),
             Self::Roundabout(roundabout) => roundabout.link_failed(device, port, lane),
+            Self::Itsy(itsy) => itsy.link_failed(device, port, lane),
             Self::Breaker(breaker) => breaker.link_failed(device, port, lane),
         }
     }
@@ -926,6 +974,7 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.link_recovered(device, port, lane),
             Self::Watchdog(watchdog) => watchdog.link_recovered(device, port, lane, over, settled),
             Self::Roundabout(roundabout) => roundabout.link_recovered(device, port, lane, over, settled),
+            Self::Itsy(itsy) => itsy.link_recovered(device, port, lane, over, settled),
             Self::Breaker(breaker) => breaker.link_recovered(device, port, lane, over, settled),
         }
     }
@@ -942,6 +991,7 @@ impl FlowControl {
             | Self::Cbfc(_)
             | Self::Watchdog(_)
             | Self::Roundabout(_)
+            | Self::Itsy(_)
             | Self::Breaker(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
@@ -965,6 +1015,7 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.timer(device, timer),
             Self::Watchdog(watchdog) => watchdog.timer(device, timer),
             Self::Roundabout(roundabout) => roundabout.timer(device, timer),
+            Self::Itsy(itsy) => itsy.timer(device, timer),
             Self::Breaker(breaker) => breaker.timer(device, timer),
         }
     }
@@ -1085,6 +1136,9 @@ mod notes {
             self.log.push(format!("enlarge {port}/{lane} {bytes}"));
             self.enlarged
         }
+        fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8) {
+            self.log.push(format!("drop {ingress}/{lane} at {egress}"));
+        }
         fn shrink(&mut self, port: u32, lane: u8) -> bool {
             self.log.push(format!("shrink {port}/{lane}"));
             self.shrinks
@@ -1119,6 +1173,9 @@ mod notes {
                 ControlFrame::Credit(f) => format!("credit {port} v{} {} {}", f.lane, f.sent, f.limit),
                 ControlFrame::Roundabout(f) => {
                     format!("{:?} {port} {:?} {}:{}", f.opcode, f.quanta, f.triplet.sid, f.triplet.rand)
+                }
+                ControlFrame::Itsy(f) => {
+                    format!("check {port} {}.{}#{}", f.check.sid, f.check.qid, f.check.number)
                 }
                 ControlFrame::Probe(f) => {
                     let (word, ports) = (f.word, f.ports.as_slice());

@@ -189,6 +189,9 @@ impl Device for Net {
     fn enlarge(&mut self, _: u32, _: u8, _: u64) -> Option<u64> {
         unreachable!()
     }
+    fn drop_waiting(&mut self, _: u32, _: u32, _: u8) {
+        unreachable!()
+    }
     fn shrink(&mut self, _: u32, _: u8) -> bool {
         unreachable!()
     }
