@@ -867,8 +867,8 @@ impl Device for Core<'_> {
         self.post_decision(port);
     }
 
-    fn reroute(&mut self, port: u32, lane: u8) -> (u64, u64) {
-        self.give_other_ways(port, lane)
+    fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+        self.give_other_ways(ingress, port, lane)
     }
 
     fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {

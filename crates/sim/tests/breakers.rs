@@ -49,7 +49,7 @@ impl Ring {
         let Ring { switches: n, xoff, seed, period, latency, .. } = *self;
         let mut text = format!(
             "[topology]\nkind=\"ring\"\nswitches={n}\nhosts_per_switch=1\nlink={{rate=\"100Gbps\",delay=\"1us\"}}\n\
-             [run]\nseed={seed}\n[flow_control]\nscheme=\"{scheme}\"\nperiod=\"{period}us\"\n\
+             [run]\nseed={seed}\n[transport]\nrto=\"100ms\"\n[flow_control]\nscheme=\"{scheme}\"\nperiod=\"{period}us\"\n\
              latency=\"{latency}us\"\nxoff=\"{xoff}kB\"\nxon=\"{}kB\"\n{keys}\n",
             xoff / 2
         );

@@ -540,11 +540,12 @@ pub trait Device {
     /// Puts a frame among the packets that wait in `lane` of `port`: ahead of all of them, or
     /// behind them.
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
-    /// Gives the forwarded packets of `lane` that wait at `port` another way, each that has one:
-    /// over the next hop that its device would choose if the link of `port` were down, unless
-    /// that one's queue is stopped or full. It joins that queue's end, charged as it was. Answers
-    /// how many went, and how many stay. Only where the plan has worked other ways out.
-    fn reroute(&mut self, port: u32, lane: u8) -> (u64, u64);
+    /// Gives the packets of `lane` that came in by `ingress` and wait at `port` another way, each
+    /// that has one: over the next hop that its device would choose if the link of `port` were
+    /// down, unless that one's queue is stopped or full. It joins that queue's end, charged as it
+    /// was. Answers how many went, and how many stay. Only where the plan has worked other ways
+    /// out.
+    fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64);
     /// Raises the threshold of the account of (`port`, `lane`), which is over, to what it
     /// holds, its headroom included, and `bytes` more; then it is over no longer. What it holds
     /// in headroom moves to the shared pool. It resumes as before. Answers how many bytes of
@@ -1077,8 +1078,8 @@ mod notes {
         fn is_over(&self, port: u32, lane: u8) -> bool {
             self.over.contains(&(port, lane))
         }
-        fn reroute(&mut self, port: u32, lane: u8) -> (u64, u64) {
-            self.log.push(format!("reroute {port}/{lane}"));
+        fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+            self.log.push(format!("reroute {ingress} {port}/{lane}"));
             self.rerouted
         }
         fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {

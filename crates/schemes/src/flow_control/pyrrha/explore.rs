@@ -183,7 +183,7 @@ impl Device for Net {
     fn leave_loop(&mut self, _: u32, _: u8) {
         unreachable!()
     }
-    fn reroute(&mut self, _: u32, _: u8) -> (u64, u64) {
+    fn reroute(&mut self, _: u32, _: u32, _: u8) -> (u64, u64) {
         unreachable!()
     }
     fn enlarge(&mut self, _: u32, _: u8, _: u64) -> Option<u64> {
