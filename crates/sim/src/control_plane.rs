@@ -19,7 +19,7 @@ impl Core<'_> {
     /// See [`Device::reroute`](xoff_schemes::flow_control::Device::reroute). Charges stay as
     /// they are, so that nobody upstream is told.
     #[cold]
-    pub fn give_other_ways(&mut self, port: u32, lane: u8) -> (u64, u64) {
+    pub fn give_other_ways(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
         let queue = 1 + usize::from(lane);
         let at = self.ports[port as usize].first_queue as usize + queue;
         let mut waiting = Vec::new();
@@ -29,13 +29,15 @@ impl Core<'_> {
             self.queues[at].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
             waiting.push(id);
         }
-        let mut moved = 0;
-        for &id in &waiting {
-            let Some((place, other)) = self.other_way(id) else {
+        let (mut moved, mut stayed) = (0, 0);
+        for id in waiting {
+            let account = self.packets[id].account;
+            let theirs = account / self.lanes as u32 == ingress;
+            let Some((place, other)) = self.other_way(id).filter(|_| theirs) else {
                 self.append(port, queue, id);
+                stayed += u64::from(theirs);
                 continue;
             };
-            let account = self.packets[id].account;
             self.packets[id].hop = place;
             self.append(other, queue, id);
             let index = |port: u32| self.plan.topology.ports[port as usize].index;
@@ -44,7 +46,7 @@ impl Core<'_> {
             self.post_decision(other);
             moved += 1;
         }
-        (moved, waiting.len() as u64 - moved)
+        (moved, stayed)
     }
 
     /// Where a packet that waits in this device can go instead: the place on a route, and the

@@ -29,8 +29,8 @@
 //! | is smaller than what *e* has recorded since its last poll, its own included | recorded, and passed on by *e* |
 //! | else | dropped |
 //!
-//! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* another way: see
-//! [`Device::reroute`].
+//! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* that came in by *i*
+//! another way: see [`Device::reroute`].
 //!
 //! **Deadlock Breaker** ([`Cure::Room`]) gives the ingress queue that the probe came back by
 //! more room ([`Device::enlarge`]), and its neighbour upstream goes on; and tells the next
@@ -55,6 +55,9 @@
 //!   or later one of the loop's own is the smallest.
 //! - **The master**, which leads, is the queue whose own identifier returned. The patent also
 //!   checks that all buffers of the loop are full; that is what it is to be paused.
+//! - **Which packets are rerouted.** Those of the loop: what came in by *i*. With all that wait at
+//!   *e* twice as many packets get another way in rings, five times as many come out of order, and
+//!   the ring's other direction fills up until it stands, too.
 //! - **What is found may not stand**: pauses are looked at one after the other. That is the price
 //!   of the control plane, and not made up for.
 
@@ -136,7 +139,7 @@ pub struct Tally {
     pub frames: u64,
     /// … and their bytes, check sequences included.
     pub bytes: u64,
-    /// Packets that got another way, and those that have none or found it paused.
+    /// Packets that got another way, and those of the loop that have none or found it paused.
     pub rerouted: u64,
     /// See [`Tally::rerouted`].
     pub stayed: u64,
@@ -428,7 +431,7 @@ impl Breaker {
         self.found[found].attempts += 1;
         match self.params.cure {
             Cure::Reroute => {
-                let (moved, stayed) = device.reroute(egress, lane);
+                let (moved, stayed) = device.reroute(ingress, egress, lane);
                 self.tally.rerouted += moved;
                 self.tally.stayed += stayed;
                 self.tally.failed += u64::from(moved == 0);

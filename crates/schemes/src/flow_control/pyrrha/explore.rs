@@ -180,10 +180,10 @@ impl Device for Net {
     fn gate(&mut self, _: u32, _: u8, _: bool) {
         unreachable!()
     }
-    fn leave_loop(&mut self, _: u32, _: u8) {
+    fn leave_loop(&mut self, _: u32, _: u32, _: u8) {
         unreachable!()
     }
-    fn reroute(&mut self, _: u32, _: u8) -> (u64, u64) {
+    fn reroute(&mut self, _: u32, _: u32, _: u8) -> (u64, u64) {
         unreachable!()
     }
     fn enlarge(&mut self, _: u32, _: u8, _: u64) -> Option<u64> {
