@@ -10,10 +10,11 @@ use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::itsy::{Detection, ItsyParams, Resolution, Trigger};
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
 use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
 use xoff_schemes::flow_control::watchdog::{Action, Storm, WatchdogParams};
-use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
+use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, ItsyOutcome, Outcome, Stop, Wait};
 
 /// The rendered answer, after checking that it fits.
 fn rendered(summary: &Summary) -> String {
@@ -437,6 +438,56 @@ fn storms_are_told_with_what_they_cost() {
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
     // What the deadlock held is under way again.
     assert!(!says(&plan, &outcome, "through the deadlock"));
+}
+
+/// So does what ITSY drops; what it misses, and room that no pool has, is said.
+#[test]
+fn what_itsy_found_and_missed_is_told() {
+    let mut plan = plan();
+    let mut outcome = deadlocked(&plan);
+    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
+    let with = |resolution| FlowControlParams::Itsy(ItsyParams { pfc, numbers: Vec::new(), resolution });
+    plan.flow_control = with(Resolution::Lossy);
+    let trigger = |from, until| Trigger { port: 7, lane: LOSSLESS, from, until };
+    let triggers = vec![trigger(200 * US, Some(250 * US)), trigger(300 * US, None)];
+    outcome.itsy = Some(ItsyOutcome { triggers, detections: Vec::new(), discarded: 5 });
+    let missed = "ITSY missed the deadlock: of 2 triggers no check came back (5 dropped by other triggers).";
+    assert!(says(&plan, &outcome, missed));
+    assert!(rendered(&summarise("ring", &plan, &outcome)).contains("no deadlock found; 2 triggers"));
+
+    let found = Detection {
+        at: 700 * US,
+        port: 7,
+        lane: LOSSLESS,
+        egress: 6,
+        acted: 3,
+        refused: 0,
+        room: 0,
+        ended: Some(900 * US),
+    };
+    outcome.itsy.as_mut().unwrap().detections.push(found);
+    outcome.deadlock.as_mut().unwrap().ended = found.ended;
+    outcome.drops.push(drops(DropReason::Itsy, LOSSLESS));
+    let summary = summarise("ring", &plan, &outcome);
+    let itsy = summary.itsy.as_ref().unwrap();
+    assert_eq!((itsy.resolution, itsy.triggers, itsy.discarded), ("lossy", 2, 5));
+    assert_eq!((itsy.found, itsy.attempts, itsy.dissolved, itsy.given_up), (1, 3, 1, 0));
+    assert_eq!((itsy.first_ps, itsy.mean_ps, itsy.dropped_packets), (Some(700 * US), Some(200 * US), 12));
+    assert_eq!((summary.drops.itsy_packets, summary.drops.lossless_packets), (12, 0));
+    assert_eq!(summary.verdicts[0].state, State::NotPromised);
+    let text = rendered(&summary);
+    for part in ["12 by ITSY", "1 deadlock found, the first at 700 us", "1 went on after 200 us"] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(says(&plan, &outcome, "ITSY found 1 deadlock, and acted 3 times: 12 packets"));
+    assert!(!says(&plan, &outcome, "ITSY missed"));
+    assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
+
+    plan.flow_control = with(Resolution::Lossless { room: 25_000 });
+    let found = &mut outcome.itsy.as_mut().unwrap().detections[0];
+    (found.refused, found.room) = (1, 75_000);
+    assert!(says(&plan, &outcome, "acted 3 times: 75 kB of room given."));
+    assert!(says(&plan, &outcome, "ITSY had no room to give 1 time: the shared pool had too little."));
 }
 
 /// Tags that are fewer than the routes need are said, with what was dropped beyond them.
