@@ -247,7 +247,9 @@ impl Account {
             return None;
         }
         let now = profile.threshold(memory.free());
-        self.recharge(self.headroom.into(), memory, profile);
+        let moved = u64::from(std::mem::take(&mut self.headroom));
+        memory.let_go(moved);
+        self.take_over(moved, memory, profile);
         self.over = false;
         let held = self.main.saturating_sub(profile.reserve);
         let resume = match profile.limit {
