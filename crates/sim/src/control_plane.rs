@@ -110,15 +110,47 @@ impl Core<'_> {
 mod tests {
     use super::*;
     use crate::partition::Partition;
-    use xoff_schemes::flow_control::Crossing;
+    use xoff_plan::plan::Plan;
+    use xoff_schemes::flow_control::breakers::{Identifier, ProbeFrame, Word};
+    use xoff_schemes::flow_control::{ControlFrame, Crossing, Device, FlowControl};
 
-    #[test]
-    fn room_is_given_once_and_taken_back() {
+    fn plan() -> Plan {
         let text = "[topology]\nkind=\"ring\"\nswitches=3\nhosts_per_switch=1\nlink={rate=\"100Gbps\",delay=\"1us\"}\n\
             [flow_control]\nscheme=\"deadlock-breaker\"\nxoff=\"3kB\"\nxon=\"2kB\"\n\
             [[traffic]]\nkind=\"flow\"\nsrc=\"H0\"\ndst=\"H1\"\nsize=\"1MB\"\n";
         let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
-        let plan = xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan;
+        xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan
+    }
+
+    /// Pauses go before what control planes say, which keeps its order; and as one frame.
+    #[test]
+    fn pauses_overtake_probes() {
+        let plan = plan();
+        let partition = Partition::new(&plan, 1);
+        let mut flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &[3]);
+        let probe = |port| {
+            let id = Identifier { draw: 0, port };
+            ControlFrame::Probe(ProbeFrame { word: Word::Probe, priority: 3, id, ports: Default::default() })
+        };
+        let mut core = Core::new(&plan, &partition, 0, flow_control.timers());
+        core.send_control(0, probe(1));
+        core.send_control(0, probe(2));
+        flow_control.crossed(&mut core, 0, 0, Crossing::Over);
+        core.send_control(0, probe(3));
+        flow_control.crossed(&mut core, 0, 0, Crossing::Under);
+        let queue = core.ports[0].first_queue as usize;
+        let (mut next, mut said) = (core.queues[queue].head, Vec::new());
+        while next != NONE {
+            said.push(core.frame_of(next));
+            next = core.packets[next].next;
+        }
+        assert_eq!((said[0].pauses(), &said[1..]), (Some(false), &[probe(1), probe(2), probe(3)][..]));
+        assert_eq!(core.queues[queue].bytes, 4 * 64);
+    }
+
+    #[test]
+    fn room_is_given_once_and_taken_back() {
+        let plan = plan();
         let partition = Partition::new(&plan, 1);
         let mut core = Core::new(&plan, &partition, 0, 0);
         let kinds = core.profiles.len();
