@@ -10,6 +10,7 @@ use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::breakers::{BreakerParams, Cure, Found, Tally};
 use xoff_schemes::flow_control::itsy::{Detection, ItsyParams, Resolution, Trigger};
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
 use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
@@ -537,4 +538,56 @@ fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
     let all: Vec<(bool, bool)> = (0..20).map(|seed| said(seed, lossy)).collect();
     assert!(all.iter().all(|&(completed, said)| completed != said), "{all:?}");
     assert!(all.contains(&(true, false)) && all.contains(&(false, true)), "{all:?}");
+}
+
+/// Deadlocks that control planes found, and what they could not do about them.
+#[test]
+fn breakers_are_told_with_what_they_could_not_do() {
+    let mut plan = plan();
+    let mut outcome = deadlocked(&plan);
+    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
+    let first = vec![Some(0); plan.topology.ports.len()];
+    let times = (100 * US, 10 * US, US);
+    let mut run_with = |cure| {
+        let (period, latency, turn) = times;
+        let first = first.clone();
+        plan.flow_control =
+            FlowControlParams::Breaker(BreakerParams { pfc, cure, period, latency, turn, first, seed: 1 });
+        plan.clone()
+    };
+    let rerouting = run_with(Cure::Reroute);
+    let silent = summarise("ring", &rerouting, &outcome);
+    assert_eq!((silent.breakers.as_ref().unwrap().found, silent.roundabout.is_none()), (0, true));
+    assert!(rendered(&silent).contains("no deadlock found; 0 B between control planes"));
+    assert!(!says(&rerouting, &outcome, "Control planes found"));
+
+    let found = |at, until, attempts| Found { at, port: 6, lane: LOSSLESS, until, attempts };
+    outcome.found = vec![found(600 * US, Some(610 * US), 1), found(700 * US, None, 5)];
+    outcome.breakers = Some(Tally {
+        frames: 40,
+        bytes: 2_560,
+        rerouted: 1_234,
+        stayed: 7,
+        enlarged: 3,
+        enlarged_bytes: 90_000,
+        failed: 4,
+    });
+    let summary = summarise("ring", &rerouting, &outcome);
+    let b = summary.breakers.as_ref().unwrap();
+    assert_eq!((b.found, b.attempts, b.dissolved, b.given_up), (2, 6, 1, 4));
+    assert_eq!((b.first_ps, b.mean_ps, b.longest_ps), (Some(600 * US), Some(10 * US), Some(10 * US)));
+    let text = rendered(&summary);
+    assert!(
+        text.contains("2 deadlocks found, the first at 600 us by S0.0:1; 1 went on after 10 us"),
+        "{text}"
+    );
+    assert!(says(
+        &rerouting,
+        &outcome,
+        "2 deadlocks with 6 probes: 1,234 packets got another way, and 7 stayed"
+    ));
+    assert!(says(&rerouting, &outcome, "4 attempts at rerouting moved no packet"));
+    let giving = run_with(Cure::Room(5_000));
+    assert!(says(&giving, &outcome, "3 ingress queues got more room, 90 kB in all"));
+    assert!(says(&giving, &outcome, "4 attempts at making room failed: the shared pool had too little"));
 }

@@ -32,8 +32,9 @@ impl Core<'_> {
         let (mut moved, mut stayed) = (0, 0);
         for id in waiting {
             let account = self.packets[id].account;
+            // (What a host sends of its own came in by none.)
             let theirs = account / self.lanes as u32 == ingress;
-            let Some((place, other)) = self.other_way(id).filter(|_| theirs) else {
+            let Some((place, other)) = theirs.then(|| self.other_way(id)).flatten() else {
                 self.append(port, queue, id);
                 stayed += u64::from(theirs);
                 continue;
@@ -102,5 +103,94 @@ impl Core<'_> {
         self.enlarged.profiles.remove(&at);
         self.enlarged.free.push(own);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::Partition;
+    use xoff_plan::plan::Plan;
+    use xoff_schemes::flow_control::breakers::{Identifier, ProbeFrame, Word};
+    use xoff_schemes::flow_control::{ControlFrame, Crossing, Device, FlowControl};
+
+    fn plan() -> Plan {
+        let text = "[topology]\nkind=\"ring\"\nswitches=3\nhosts_per_switch=1\nlink={rate=\"100Gbps\",delay=\"1us\"}\n\
+            [flow_control]\nscheme=\"deadlock-breaker\"\nxoff=\"3kB\"\nxon=\"2kB\"\n\
+            [[traffic]]\nkind=\"flow\"\nsrc=\"H0\"\ndst=\"H1\"\nsize=\"1MB\"\n";
+        let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+        xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan
+    }
+
+    /// Pauses go before what control planes say, which keeps its order; and as one frame.
+    #[test]
+    fn pauses_overtake_probes() {
+        let plan = plan();
+        let partition = Partition::new(&plan, 1);
+        let mut flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &[3]);
+        let probe = |port| {
+            let id = Identifier { draw: 0, port };
+            ControlFrame::Probe(ProbeFrame { word: Word::Probe, priority: 3, id, ports: Default::default() })
+        };
+        let mut core = Core::new(&plan, &partition, 0, flow_control.timers());
+        core.send_control(0, probe(1));
+        core.send_control(0, probe(2));
+        flow_control.crossed(&mut core, 0, 0, Crossing::Over);
+        core.send_control(0, probe(3));
+        flow_control.crossed(&mut core, 0, 0, Crossing::Under);
+        let queue = core.ports[0].first_queue as usize;
+        let (mut next, mut said) = (core.queues[queue].head, Vec::new());
+        while next != NONE {
+            said.push(core.frame_of(next));
+            next = core.packets[next].next;
+        }
+        assert_eq!((said[0].pauses(), &said[1..]), (Some(false), &[probe(1), probe(2), probe(3)][..]));
+        assert_eq!(core.queues[queue].bytes, 4 * 64);
+    }
+
+    #[test]
+    fn room_is_given_once_and_taken_back() {
+        let plan = plan();
+        let partition = Partition::new(&plan, 1);
+        let mut core = Core::new(&plan, &partition, 0, 0);
+        let kinds = core.profiles.len();
+        let change = |core: &mut Core, size: i64| {
+            let account = &mut core.accounts[0];
+            let memory = &mut core.memories[account.memory as usize];
+            let profile = &core.profiles[usize::from(account.profile)];
+            match size > 0 {
+                true => account.admit(size as u64, memory, profile).expect("room"),
+                false => account.release(-size as u64, memory, profile),
+            }
+        };
+        for _ in 0..2 {
+            let before = core.accounts[0].profile;
+            for _ in 0..5 {
+                change(&mut core, 1_000);
+            }
+            // Two of the five are in headroom.
+            assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (true, 2_000));
+            assert_eq!(core.give_room(0, 0, 4_000), Some(6_000));
+            assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (false, 0));
+            for crossing in [None, None, None, Some(Crossing::Over)] {
+                assert_eq!(change(&mut core, 1_000), crossing);
+            }
+            // More on top of it; the account keeps one profile of its own.
+            assert_eq!(core.give_room(0, 0, 1_000), Some(1_000));
+            assert_eq!((core.profiles.len(), core.accounts[0].held()), (kinds + 1, 9_000));
+            assert!(!core.take_room_back(0, 0));
+            for _ in 0..7 {
+                assert_eq!(change(&mut core, -1_000), None);
+            }
+            assert!(core.take_room_back(0, 0));
+            assert_eq!(core.accounts[0].profile, before);
+            change(&mut core, -2_000);
+        }
+        // What no pool could hold is not given.
+        for _ in 0..5 {
+            change(&mut core, 1_000);
+        }
+        assert_eq!(core.give_room(0, 0, 1 << 40), None);
+        assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (true, 2_000));
     }
 }

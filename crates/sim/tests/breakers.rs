@@ -271,3 +271,31 @@ fn short_pauses_are_left_alone() {
         assert!(watched == bare, "{scheme}");
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Hosts that relay, loops that overlap, links that fail: nothing is lost for want of room, and
+    /// everything is the same over threads.
+    #[test]
+    fn nothing_is_lost_where_loops_overlap(
+        seed in 0u64..1_000, rerouting: bool, fails: bool, period in 10u64..100, latency in 0u64..20,
+    ) {
+        let scheme = if rerouting { "loop-breaker" } else { "deadlock-breaker" };
+        let failure = match fails {
+            true => "[[failure]]\nlink=\"H0-S0.0\"\nat=\"400us\"\nuntil=\"700us\"\n",
+            false => "",
+        };
+        let plan = plan(&format!(
+            "[topology]\nkind=\"ndc\"\nn=4\nk=1\nlink={{rate=\"100Gbps\",delay=\"1us\"}}\n[run]\nseed={seed}\n\
+             duration=\"2ms\"\n[flow_control]\nscheme=\"{scheme}\"\nxoff=\"20kB\"\nxon=\"10kB\"\n\
+             period=\"{period}us\"\nlatency=\"{latency}us\"\n\
+             [[traffic]]\nkind=\"poisson\"\nsizes=\"websearch\"\nload=0.9\n\
+             [[traffic]]\nkind=\"incast\"\nfan_in=5\nsize=\"200kB\"\nto=\"random\"\nperiod=\"100us\"\n{failure}"
+        ));
+        let outcome = run(&plan);
+        let two = xoff_sim::run_on(&plan, 2, &mut |_| true);
+        prop_assert_eq!(&outcome.found, &two.found);
+        prop_assert!(outcome == two);
+    }
+}

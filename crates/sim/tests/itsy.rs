@@ -224,6 +224,24 @@ proptest! {
     }
 }
 
+/// Two lossless priorities, whose checks go over the same links: pauses overtake them, so that
+/// nothing is lost for want of headroom; and what is found in one leaves the other alone.
+#[test]
+fn priorities_do_not_hold_each_other_up() {
+    let single = one_trigger(4, "");
+    let (head, flows) = single.split_at(single.find("[[traffic]]").unwrap());
+    let other = flows.replace("kind = \"flow\"", "kind = \"flow\"\npriority = 5\nstart = \"7us\"");
+    let plan = plan(&format!("{head}{flows}{other}"));
+    assert_eq!(plan.lanes.iter().filter(|lane| lane.lossless).count(), 2);
+    let outcome = run(&plan);
+    let found = &outcome.itsy.as_ref().unwrap().detections;
+    assert!((0..2).all(|lane| found.iter().any(|d| d.lane == lane)), "{found:?}");
+    for drop in &outcome.drops {
+        assert_eq!(drop.reason, DropReason::Itsy);
+        assert!(found.iter().any(|d| (d.port, d.lane) == (drop.ingress, drop.lane)));
+    }
+}
+
 /// The same bytes on one thread and on two.
 #[test]
 fn threads_change_nothing() {

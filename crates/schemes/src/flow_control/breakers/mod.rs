@@ -70,7 +70,7 @@ use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
-use xoff_wire::probe::{Identifier, ProbeFrame, Word};
+pub use xoff_wire::probe::{Identifier, ProbeFrame, Word};
 use xoff_wire::roundabout::Nodes;
 
 /// What is done about a deadlock.
