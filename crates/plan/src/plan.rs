@@ -79,6 +79,9 @@ pub struct Plan {
     pub measure: Measure,
     /// Links that fail, lose or corrupt, and how routes follow.
     pub faults: Faults,
+    /// Under `loop-breaker`: positions in [`Plan::hops`], each with another one of the same
+    /// device from which its packets come to the same host; ordered by the first. Else empty.
+    pub detours: Vec<(u32, u32)>,
     /// Sources choose the first hop of their flows, if they do.
     pub ate: Option<Ate>,
 }
