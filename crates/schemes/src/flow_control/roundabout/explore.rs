@@ -7,10 +7,13 @@
 //! whenever it is over, as if all that is in it left the loop: so every loop of pauses that can
 //! stand is met, and also those that were about to end.
 
+mod resolution;
+
 use super::registers::Printed;
 use super::*;
 use crate::flow_control::pfc::{PfcParams, Relay};
 use crate::flow_control::{Mode, Onward, Target};
+use resolution::{Account, Data, Item, SPARE, XON};
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -54,9 +57,21 @@ struct Net {
     paused: u8,
     /// By link: frames on their way against it.
     frames: Vec<VecDeque<RoundaboutFrame>>,
+    /// What is sent with the flow.
+    data: Data,
 }
 
 impl Net {
+    fn ports(&self) -> u32 {
+        2 * self.shape.links() as u32 + self.data.exits
+    }
+
+    /// The number of an egress port's queue: links first.
+    fn egress(&self, port: u32) -> usize {
+        let links = self.shape.links() as u32;
+        (if port >= 2 * links { port - links } else { port / 2 }) as usize
+    }
+
     fn quiet(&self) -> bool {
         self.frames.iter().all(VecDeque::is_empty)
     }
@@ -102,13 +117,13 @@ impl Device for Net {
         100_000_000_000
     }
     fn pause(&mut self, port: u32, _: u8) {
-        self.paused |= 1 << (port / 2);
+        self.paused |= 1 << self.egress(port);
     }
     fn hold(&mut self, _: u32, _: u8) {
         unreachable!()
     }
     fn resume(&mut self, port: u32, _: u8) {
-        self.paused &= !(1 << (port / 2));
+        self.paused &= !(1 << self.egress(port));
     }
     fn set_mode(&mut self, _: u32, _: u8, _: Mode) {
         unreachable!()
@@ -125,10 +140,14 @@ impl Device for Net {
     fn queue_bytes(&self, _: u32, _: u8, _: u16) -> u64 {
         unreachable!()
     }
-    fn backlog(&self, _: u32, _: u8) -> u64 {
-        unreachable!()
+    fn backlog(&self, port: u32, _: u8) -> u64 {
+        self.data.queues[self.egress(port)].len() as u64
     }
     fn device_of(&self, port: u32) -> u32 {
+        let links = 2 * self.shape.links() as u32;
+        if port >= links {
+            return port - links;
+        }
         let (from, to) = self.shape.0[port as usize / 2];
         if port % 2 == 0 { from } else { to }
     }
@@ -140,7 +159,7 @@ impl Device for Net {
     }
     fn port_of(&self, port: u32, index: usize) -> Option<u32> {
         let device = self.device_of(port);
-        (0..2 * self.shape.links() as u32).filter(|&p| self.device_of(p) == device).nth(index)
+        (0..self.ports()).filter(|&p| self.device_of(p) == device).nth(index)
     }
     fn relay_port(&self, _: u32, _: usize) -> Option<u32> {
         unreachable!()
@@ -155,36 +174,53 @@ impl Device for Net {
         unreachable!()
     }
     fn waits(&self, ingress: u32, egress: u32, _: u8) -> bool {
-        ingress % 2 == 1 && egress % 2 == 0 && self.waits[ingress as usize / 2] >> (egress / 2) & 1 == 1
+        let links = 2 * self.shape.links() as u32;
+        let turns = ingress < links && ingress % 2 == 1 && (egress >= links || egress % 2 == 0);
+        turns && self.waits[ingress as usize / 2] >> self.egress(egress) & 1 == 1
     }
     fn neighbour(&self, port: u32) -> u32 {
-        self.device_of(port ^ 1)
+        // Behind an exit is a host.
+        if port >= 2 * self.shape.links() as u32 { 1_000 } else { self.device_of(port ^ 1) }
     }
     fn stands(&self, port: u32, _: u8) -> bool {
-        port % 2 == 0 && self.paused >> (port / 2) & 1 == 1
+        let links = 2 * self.shape.links() as u32;
+        (port >= links || port % 2 == 0) && self.paused >> self.egress(port) & 1 == 1
     }
-    fn is_over(&self, _: u32, _: u8) -> bool {
-        unreachable!()
+    fn is_over(&self, port: u32, _: u8) -> bool {
+        let Account { main, headroom, kept } = self.data.accounts[port as usize / 2];
+        self.over >> (port / 2) & 1 == 1 && (headroom > 0 || main.saturating_sub(kept) > XON)
     }
-    fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
-        unreachable!()
+    fn headroom(&self, port: u32, _: u8) -> (u64, u64) {
+        let Account { headroom, kept, .. } = self.data.accounts[port as usize / 2];
+        (SPARE + kept, headroom)
     }
-    fn enter_loop(&mut self, _: u32, _: u8) {
-        unreachable!()
+    fn enter_loop(&mut self, port: u32, _: u8) {
+        self.paused |= 1 << (port / 2);
+        self.data.loops += 1;
     }
-    fn gate(&mut self, _: u32, _: u8, _: bool) {
-        unreachable!()
+    fn gate(&mut self, port: u32, _: u8, open: bool) {
+        let bit = 1 << (port / 2);
+        self.paused = if open { self.paused & !bit } else { self.paused | bit };
     }
-    fn leave_loop(&mut self, _: u32, _: u8) {
-        unreachable!()
+    fn leave_loop(&mut self, ingress: u32, port: u32, _: u8) {
+        self.paused &= !(1 << (port / 2));
+        self.data.loops -= 1;
+        self.data.gives_back |= 1 << (ingress / 2);
     }
-    fn insert(&mut self, _: u32, _: u8, _: ControlFrame, _: bool) {
-        unreachable!()
+    fn insert(&mut self, port: u32, _: u8, frame: ControlFrame, ahead: bool) {
+        let ControlFrame::Roundabout(frame) = frame else { unreachable!() };
+        let queue = &mut self.data.queues[port as usize / 2];
+        match ahead || self.data.overtaken {
+            true => queue.push_front(Item::Frame(frame)),
+            false => queue.push_back(Item::Frame(frame)),
+        }
     }
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
         let ControlFrame::Roundabout(frame) = frame else { unreachable!() };
-        assert_eq!(port % 2, 1, "what detects goes upstream");
-        self.frames[port as usize / 2].push_back(frame);
+        match port % 2 {
+            0 => self.data.wires[port as usize / 2].push_back(Item::Frame(frame)),
+            _ => self.frames[port as usize / 2].push_back(frame),
+        }
     }
     fn arm(&mut self, _: u32, _: Time) {}
     fn cancel(&mut self, _: u32) {}
@@ -309,7 +345,14 @@ impl Side {
         shape.turns().for_each(|(a, b)| waits[a] |= 1 << b);
         Self {
             roundabout,
-            net: Net { shape, waits, over: 0, paused: 0, frames: vec![VecDeque::new(); links] },
+            net: Net {
+                shape,
+                waits,
+                over: 0,
+                paused: 0,
+                frames: vec![VecDeque::new(); links],
+                data: Data::default(),
+            },
         }
     }
 
