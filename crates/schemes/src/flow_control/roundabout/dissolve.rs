@@ -145,7 +145,7 @@ pub struct Seat {
     /// It stays until the end, whatever its neighbour downstream says.
     agreed: bool,
     /// All have agreed: upstream can be granted something.
-    grants: bool,
+    pub(super) grants: bool,
     /// Bytes granted that have not come.
     outstanding: u64,
     /// Which round it is in; 0 until its first barrier.
