@@ -28,8 +28,8 @@ pub use flow_control::{
 pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use roundabout::{Roundabout, RoundaboutKeys};
 pub use traffic::{
-    Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
-    PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
+    Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
+    Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpNewReno};
 
