@@ -221,24 +221,20 @@ impl Account {
         shared
     }
 
-    /// Moves so many `bytes` at most from headroom to the shared pool, whatever its threshold.
-    pub fn recharge(&mut self, bytes: u64, memory: &mut Memory, profile: &Profile) {
-        let moved = bytes.min(memory.free()).min(u64::from(self.headroom));
-        memory.shared_used += (self.main + moved).saturating_sub(profile.reserve.max(self.main));
-        self.main += moved;
+    /// Is charged `bytes` outside headroom, whatever its threshold.
+    pub fn take_over(&mut self, bytes: u64, memory: &mut Memory, profile: &Profile) {
+        memory.shared_used += (self.main + bytes).saturating_sub(profile.reserve.max(self.main));
+        self.main += bytes;
         self.main_peak = self.main_peak.max(self.main);
-        // At most what it has of headroom.
-        self.headroom -= moved as u32;
+        memory.hold(bytes);
     }
 
-    /// Gives back `bytes` of headroom at most, for another account that stays charged; answers how
-    /// many.
-    pub fn borrow(&mut self, bytes: u64, memory: &mut Memory) -> u64 {
-        let lent = bytes.min(u64::from(self.headroom));
-        // At most what it has of headroom.
-        self.headroom -= lent as u32;
-        memory.let_go(lent);
-        lent
+    /// Whether it is over its threshold, and would be still if it gave back `bytes` that it has
+    /// outside headroom.
+    pub fn over_without(&self, bytes: u64, memory: &Memory, profile: &Profile) -> bool {
+        let shared = self.main.saturating_sub(profile.reserve).min(bytes);
+        let free = memory.free() + shared;
+        self.over && !profile.resumes_at(self.main.saturating_sub(bytes), u64::from(self.headroom), free)
     }
 
     #[inline(always)]

@@ -235,7 +235,7 @@ impl Core<'_> {
         let lane = params.cnp_lane.unwrap_or(ack_lane);
         let id = self.packets.insert(Packet::new(Kind::Cnp, flow, 0, params.cnp_size, lane, path));
         let port = self.hops[path as usize];
-        self.enqueue(port, 1 + usize::from(lane), id);
+        self.enqueue_own(port, lane, id);
         port
     }
 }

@@ -61,6 +61,8 @@ pub mod kind {
     pub const GATE: u8 = 9;
     /// A frame that keeps its place among data arrives. Element: the receiving port. Data: packet.
     pub const BARRIER: u8 = 10;
+    /// An account has left a loop, and gives back what it kept there. Element: port. Data: lane.
+    pub const GIVES_BACK: u8 = 11;
 }
 
 /// What leaves for a device that another thread runs: an event to come there.
@@ -137,10 +139,13 @@ pub struct Core<'a> {
     pub received: Vec<u64>,
     /// Queues of devices of this part that belong to loops which are being dissolved.
     pub loops: u32,
-    /// By port and lane: what waits beside such a queue, in its order.
+    /// By port and lane of such a queue: what waits beside it, in its order.
     pub aside: BTreeMap<(u32, u8), Vec<u32>>,
     /// By account of a loop: bytes of its packets that other accounts are charged, in their order.
     pub lent: BTreeMap<u32, VecDeque<(u32, u64)>>,
+    /// By account of a loop: bytes that it (or who is owed them) stays charged, though their packets
+    /// have left: room for those that come.
+    pub kept: BTreeMap<u32, u64>,
     /// Which ingress queues wait for which egress queues, if the flow control wants to know.
     pub causes: Causes,
     /// Bytes of the cells in which accounts count, less one.
@@ -318,6 +323,7 @@ impl<'a> Core<'a> {
             loops: 0,
             aside: BTreeMap::new(),
             lent: BTreeMap::new(),
+            kept: BTreeMap::new(),
             causes: match plan.flow_control.knows_causes() {
                 true => Causes::new(plan),
                 false => Causes::default(),
@@ -495,6 +501,23 @@ impl<'a> Core<'a> {
             oracle.packet_joins(p.first_queue as usize + queue, id, p.paused >> queue & 1 == 1, self.now);
         }
         self.append(port, queue, id);
+    }
+
+    /// The same for an answer of the host itself: it waits beside a queue that is part of a loop.
+    #[inline(always)]
+    pub fn enqueue_own(&mut self, port: u32, lane: u8, id: u32) {
+        match self.loops {
+            0 => self.enqueue(port, 1 + usize::from(lane), id),
+            _ => self.enqueue_beside(port, lane, id),
+        }
+    }
+
+    #[cold]
+    fn enqueue_beside(&mut self, port: u32, lane: u8, id: u32) {
+        match self.aside.get_mut(&(port, lane)) {
+            Some(aside) => aside.push(id),
+            None => self.enqueue(port, 1 + usize::from(lane), id),
+        }
     }
 
     /// The same, and nobody is told.
@@ -801,18 +824,39 @@ impl Device for Core<'_> {
     }
 
     fn is_over(&self, port: u32, lane: u8) -> bool {
-        self.accounts[port as usize * self.lanes + usize::from(lane)].over
+        let at = port as usize * self.lanes + usize::from(lane);
+        let (account, kept) = (&self.accounts[at], self.kept.get(&(at as u32)).copied().unwrap_or(0));
+        let profile = &self.profiles[usize::from(account.profile)];
+        account.over_without(kept, &self.memories[account.memory as usize], profile)
     }
 
     fn headroom(&self, port: u32, lane: u8) -> (u64, u64) {
-        let account = &self.accounts[port as usize * self.lanes + usize::from(lane)];
-        (self.profiles[usize::from(account.profile)].headroom(), account.in_headroom())
+        let at = port as usize * self.lanes + usize::from(lane);
+        let (account, kept) = (&self.accounts[at], self.kept.get(&(at as u32)).copied().unwrap_or(0));
+        (self.profiles[usize::from(account.profile)].headroom() + kept, account.in_headroom())
     }
 
+    #[cold]
     fn enter_loop(&mut self, port: u32, lane: u8) {
         self.resume(port, lane);
         self.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
         self.loops += 1;
+        // A host's own answers have no room in the loop that they leave and could come back to.
+        let queue = 1 + usize::from(lane);
+        let list = &mut self.queues[self.ports[port as usize].first_queue as usize + queue];
+        let mut next = std::mem::replace(&mut list.head, NONE);
+        (list.tail, list.bytes) = (NONE, 0);
+        self.ports[port as usize].ready &= !(1 << queue);
+        let mut aside = Vec::new();
+        while next != NONE {
+            let id = next;
+            next = self.packets[id].next;
+            match self.packets[id].account {
+                NONE => aside.push(id),
+                _ => self.append(port, queue, id),
+            }
+        }
+        self.aside.insert((port, lane), aside);
         (self.plain_queues, self.asks_to_leave) = (false, true);
     }
 
@@ -826,9 +870,14 @@ impl Device for Core<'_> {
         }
     }
 
-    fn leave_loop(&mut self, port: u32, lane: u8) {
+    fn leave_loop(&mut self, ingress: u32, port: u32, lane: u8) {
         for id in self.aside.remove(&(port, lane)).unwrap_or_default() {
             self.enqueue(port, 1 + usize::from(lane), id);
+        }
+        let account = ingress * self.lanes as u32 + u32::from(lane);
+        if self.kept.contains_key(&account) {
+            // That may resume upstream: behind what goes on now.
+            self.post(self.now, kind::GIVES_BACK, ingress, u32::from(lane));
         }
         self.ports[port as usize].paused &= !lane_mask(usize::from(lane), self.lanes);
         self.loops -= 1;

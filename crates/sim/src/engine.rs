@@ -8,7 +8,7 @@ use crate::faults;
 use crate::leaves::Newcomer;
 use crate::modes;
 use crate::outcome::{DropReason, Drops};
-use crate::packet::{Kind, NONE};
+use crate::packet::{Kind, NONE, Packet};
 use crate::partition::Partition;
 use crate::port::{Port, Queue, Wire};
 use crate::pull;
@@ -17,7 +17,7 @@ use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{
-    ControlFrame, Crossing, FlowControl, FlowControlParams, Mode, Passage, Word,
+    ControlFrame, Crossing, FlowControl, FlowControlParams, Mode, Passage, Passenger, Word,
 };
 
 /// A part of a run.
@@ -125,6 +125,11 @@ impl<'a> Engine<'a> {
                 kind::BARRIER => {
                     let frame = self.core.take_frame(event.data);
                     self.flow_control.received(&mut self.core, element, &frame);
+                }
+                kind::GIVES_BACK => {
+                    let account = element * self.core.lanes as u32 + event.data;
+                    let kept = self.core.kept.remove(&account).unwrap_or(0);
+                    repay(&mut self.core, &mut self.flow_control, account, kept);
                 }
                 kind::FAULT => {
                     // A change of routes happens in every part.
@@ -315,6 +320,11 @@ impl<'a> Engine<'a> {
             }
             next = core.choose(core.ports[port as usize].node, id, next);
         }
+        if core.loops > 0 {
+            let Packet { lane, size, .. } = core.packets[id];
+            self.flow_control.stored(core, port, lane, size);
+        }
+        let core = &mut self.core;
         let packet = &core.packets[id];
         let kick = if packet.kind == Kind::Data { core.receive_data(id) } else { core.receive_answer(id) };
         if let Some(port) = kick {
@@ -328,8 +338,9 @@ impl<'a> Engine<'a> {
     fn detour(&mut self, port: u32, id: u32, egress: u32) -> Option<(u32, bool)> {
         let core = &mut self.core;
         let packet = core.packets[id];
-        let (flow, lane, marked) = (packet.flow, packet.lane, packet.counted());
-        Some(match self.flow_control.passes(core, port, egress, lane, flow, marked) {
+        let (lane, flow, size) = (packet.lane, packet.flow, packet.size);
+        let passenger = Passenger { ingress: port, egress, lane, flow, size, marked: packet.counted() };
+        Some(match self.flow_control.passes(core, &passenger) {
             Passage::On => (egress, false),
             Passage::Aside => (egress, true),
             Passage::Round(on) => {
@@ -375,12 +386,16 @@ impl<'a> Engine<'a> {
         }
         let out = &core.ports[egress as usize];
         let first_queue = out.first_queue as usize;
-        let charge = core.in_cells(core.packets[id].size);
+        let mut charge = core.in_cells(core.packets[id].size);
         let packet = &mut core.packets[id];
         let (size, arrived) = (u64::from(packet.size), packet.lane);
         // It is charged to the lane that it came in, and waits in that it goes on in.
         let lane = usize::from(core.tags.map_or(arrived, |tags| tags.onward(arrived, port, egress)));
         let at = port as usize * core.lanes + usize::from(arrived);
+        if !core.kept.is_empty() {
+            charge = uses_kept(core, at as u32, charge);
+        }
+        let packet = &mut core.packets[id];
         let a = &mut core.accounts[at];
         let memory = &mut core.memories[a.memory as usize];
         let rule = &core.egress[lane];
@@ -619,50 +634,72 @@ fn give_back(core: &mut Core, flow_control: &mut FlowControl, account: u32, byte
     }
 }
 
-/// The same while loops are being dissolved: what leaves a loop's queue makes room in the headroom
-/// of the account in the loop, whosever packet it was. Where that takes another's charge, it gives
-/// it back with packets of its own, once it has nothing in headroom.
+/// The same while loops are being dissolved. What leaves a loop's queue makes as much room for the
+/// account in the loop, whosever packet it was: in its headroom, or, where that is empty, by a charge
+/// that stays without a packet. Where the packet's own account had headroom alone, it stays charged
+/// for the one in the loop until packets of that leave.
 #[cold]
 fn release_in_loop(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, bytes: u64) {
     let lanes = core.lanes as u32;
     let (ingress, lane) = (account / lanes, (account % lanes) as u8);
-    let mut rest = bytes;
-    if let Some(port) = flow_control.exchanges(ingress, egress, lane) {
-        let in_loop = port * lanes + u32::from(lane);
-        let own = &mut core.accounts[account as usize];
-        let memory = &mut core.memories[own.memory as usize];
-        let shared = own.release_shared(rest, memory, &core.profiles[usize::from(own.profile)]);
-        let other = &mut core.accounts[in_loop as usize];
-        other.recharge(shared, memory, &core.profiles[usize::from(other.profile)]);
-        rest -= shared;
-        let lent = other.borrow(rest, memory);
-        if lent > 0 {
-            core.lent.entry(in_loop).or_default().push_back((account, lent));
-        }
-        rest -= lent;
-    } else if core.lent.contains_key(&account) {
-        // Its own headroom first: that is what upstream waits for.
-        let own = rest.min(core.accounts[account as usize].in_headroom());
-        give_back(core, flow_control, account, own);
-        rest -= own;
-        while rest > 0
-            && let Some(debts) = core.lent.get_mut(&account)
-        {
-            let (lender, owed) = &mut debts[0];
-            let (lender, paid) = (*lender, rest.min(*owed));
-            *owed -= paid;
-            if *owed == 0 {
-                debts.pop_front();
+    match flow_control.makes_room(ingress, egress, lane) {
+        Some(port) => {
+            let in_loop = port * lanes + u32::from(lane);
+            if in_loop != account {
+                let own = &mut core.accounts[account as usize];
+                let memory = &mut core.memories[own.memory as usize];
+                let shared = own.release_shared(bytes, memory, &core.profiles[usize::from(own.profile)]);
+                let other = &mut core.accounts[in_loop as usize];
+                other.take_over(shared, memory, &core.profiles[usize::from(other.profile)]);
+                if bytes > shared {
+                    core.lent.entry(in_loop).or_default().push_back((account, bytes - shared));
+                }
+                // It may be under its threshold now.
+                give_back(core, flow_control, account, 0);
             }
-            if debts.is_empty() {
-                core.lent.remove(&account);
+            let freed = bytes.min(core.accounts[in_loop as usize].in_headroom());
+            if bytes > freed {
+                *core.kept.entry(in_loop).or_default() += bytes - freed;
             }
-            give_back(core, flow_control, lender, paid);
-            rest -= paid;
+            give_back(core, flow_control, in_loop, freed);
         }
+        None => repay(core, flow_control, account, bytes),
+    }
+    flow_control.freed(core, ingress, egress, lane, bytes as u32);
+}
+
+/// Gives back `bytes` of what an account is charged, or others for it: first its own headroom, for
+/// which upstream waits.
+#[cold]
+fn repay(core: &mut Core, flow_control: &mut FlowControl, account: u32, bytes: u64) {
+    let own = bytes.min(core.accounts[account as usize].in_headroom());
+    give_back(core, flow_control, account, own);
+    let mut rest = bytes - own;
+    while rest > 0
+        && let Some(debts) = core.lent.get_mut(&account)
+    {
+        let (lender, owed) = &mut debts[0];
+        let (lender, paid) = (*lender, rest.min(*owed));
+        *owed -= paid;
+        if *owed == 0 {
+            debts.pop_front();
+        }
+        if debts.is_empty() {
+            core.lent.remove(&account);
+        }
+        give_back(core, flow_control, lender, paid);
+        rest -= paid;
     }
     give_back(core, flow_control, account, rest);
-    flow_control.freed(core, ingress, egress, lane);
+}
+
+/// Charges an account of a loop a packet of `bytes`, as far as it has not kept room for it.
+#[cold]
+fn uses_kept(core: &mut Core, account: u32, bytes: u64) -> u64 {
+    let Some(kept) = core.kept.get_mut(&account) else { return bytes };
+    let used = bytes.min(*kept);
+    *kept -= used;
+    bytes - used
 }
 
 /// An account crossed a threshold. Over a link that is down nobody is told.

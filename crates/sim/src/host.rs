@@ -406,7 +406,7 @@ impl Core<'_> {
         if self.leaves.used() {
             self.newcomer = Newcomer::Answer(id);
         } else {
-            self.enqueue(port, 1 + usize::from(lane), id);
+            self.enqueue_own(port, lane, id);
         }
         if notifies {
             self.send_cnp(flow, path, lane);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{plan, run};
+use common::{plan, plan_with, run};
 use proptest::prelude::*;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::roundabout::dissolve::Step;
@@ -107,4 +107,19 @@ fn threads_change_nothing() {
         assert!(!one.attempts.is_empty());
         assert_eq!((two.flows, two.pauses, two.attempts), (one.flows, one.pauses, one.attempts));
     }
+}
+
+/// In a network of nodes that relay, loops overlap, and one that is being dissolved waits for
+/// another: nothing is lost or out of order, and more gets through than before they first form.
+#[test]
+fn loops_that_overlap() {
+    let text = std::fs::read_to_string("../../examples/bcube-deadlock.toml").expect("the example");
+    let scheme = |name: &str| run(&plan_with(&text, &[("flow_control.scheme", name)]));
+    let delivered = |o: &xoff_sim::outcome::Outcome| o.flows.iter().map(|f| f.delivered_bytes).sum::<u64>();
+    let (pfc, outcome) = (scheme("pfc"), scheme("roundabout"));
+    assert!(pfc.deadlock.is_some());
+    assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped) == (0, 0)));
+    let steps = |step: Step| outcome.attempts.iter().filter(|a| a.step == step).count();
+    assert!(steps(Step::Dissolved) > 5 && steps(Step::GivenUp) > 5);
+    assert!(delivered(&outcome) > 2 * delivered(&pfc), "{} {}", delivered(&outcome), delivered(&pfc));
 }

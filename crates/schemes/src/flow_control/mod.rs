@@ -29,7 +29,7 @@ use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
 use pyrrha::{Pyrrha, PyrrhaParams};
-pub use roundabout::dissolve::Passage;
+pub use roundabout::dissolve::{Passage, Passenger};
 use roundabout::{Roundabout, RoundaboutParams};
 use tagger::TaggerParams;
 use watchdog::{Watchdog, WatchdogParams};
@@ -494,21 +494,23 @@ pub trait Device {
     fn neighbour(&self, port: u32) -> u32;
     /// Whether the queue of what is forwarded in `lane` of `port` is stopped.
     fn stands(&self, port: u32, lane: u8) -> bool;
-    /// Whether the account of (`port`, `lane`) is over its threshold.
+    /// Whether the account of (`port`, `lane`) is over its threshold, but for what it keeps for a loop.
     fn is_over(&self, port: u32, lane: u8) -> bool;
-    /// Bytes of headroom of that account, and how many of them are used.
+    /// Bytes of headroom of that account, with what it keeps for a loop ([`FlowControl::makes_room`]),
+    /// and how many of them are used.
     fn headroom(&self, port: u32, lane: u8) -> (u64, u64);
     /// `lane` of `port` is part of a loop that is being dissolved: no pause stands there any more;
-    /// what is forwarded goes as [`Device::gate`] says, which begins closed, and the host's own
-    /// queue pairs do not. While a device has such a queue, [`FlowControl::passes`],
-    /// [`FlowControl::stored`], [`FlowControl::exchanges`] and [`FlowControl::freed`] are asked
+    /// what is forwarded goes as [`Device::gate`] says, which begins closed, and what a host sends of
+    /// its own does not. While a device has such a queue, [`FlowControl::passes`],
+    /// [`FlowControl::stored`], [`FlowControl::makes_room`] and [`FlowControl::freed`] are asked
     /// and told of all of its packets, and [`FlowControl::may_leave`] and
     /// [`FlowControl::barrier_leaves`] of what comes first in its queues.
     fn enter_loop(&mut self, port: u32, lane: u8);
     /// Lets go what is forwarded in a queue of a loop, or stops it.
     fn gate(&mut self, port: u32, lane: u8, open: bool);
-    /// It is part of a loop no longer, and goes; what waited beside it comes last.
-    fn leave_loop(&mut self, port: u32, lane: u8);
+    /// It is part of a loop no longer, and goes; what waited beside it comes last, and the account
+    /// of `ingress` gives back what it kept.
+    fn leave_loop(&mut self, ingress: u32, port: u32, lane: u8);
     /// Puts a frame among the packets that wait in `lane` of `port`: ahead of all of them, or
     /// behind them.
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
@@ -635,43 +637,35 @@ impl FlowControl {
         }
     }
 
-    /// Ingress half: a packet of `flow` arrived at `ingress` and is to leave through `egress`, as
-    /// [`Device::enter_loop`] says; what becomes of it.
-    pub fn passes(
-        &mut self,
-        device: &mut impl Device,
-        ingress: u32,
-        egress: u32,
-        lane: u8,
-        flow: u32,
-        marked: bool,
-    ) -> Passage {
+    /// Ingress half: a packet arrived, as [`Device::enter_loop`] says; what becomes of it.
+    pub fn passes(&mut self, device: &mut impl Device, packet: &Passenger) -> Passage {
         match self {
-            Self::Roundabout(roundabout) => roundabout.passes(device, ingress, egress, lane, flow, marked),
+            Self::Roundabout(roundabout) => roundabout.passes(device, packet),
             _ => Passage::On,
         }
     }
 
-    /// Ingress half: a packet of `size` bytes was charged to the account (`ingress`, `lane`).
+    /// Ingress half: a packet of `size` bytes came in `lane` through `ingress` and is charged to that
+    /// account, or has reached its end.
     pub fn stored(&mut self, device: &mut impl Device, ingress: u32, lane: u8, size: u32) {
         if let Self::Roundabout(roundabout) = self {
             roundabout.stored(device, ingress, lane, size);
         }
     }
 
-    /// Ingress half: whose headroom a packet of the account (`ingress`, `lane`) makes room in when
-    /// it leaves `egress`, rather than in its own.
-    pub fn exchanges(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
+    /// Ingress half: for which ingress port of a loop a packet of the account (`ingress`, `lane`)
+    /// makes room when it leaves `egress`, whatever it was charged to.
+    pub fn makes_room(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
         match self {
-            Self::Roundabout(roundabout) => roundabout.exchanges(ingress, egress, lane),
+            Self::Roundabout(roundabout) => roundabout.makes_room(ingress, egress, lane),
             _ => None,
         }
     }
 
-    /// Ingress half: a packet of the account (`ingress`, `lane`) has left `egress`.
-    pub fn freed(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
+    /// Ingress half: a packet of `size` bytes of the account (`ingress`, `lane`) has left `egress`.
+    pub fn freed(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8, size: u32) {
         if let Self::Roundabout(roundabout) = self {
-            roundabout.freed(device, ingress, egress, lane);
+            roundabout.freed(device, ingress, egress, lane, size);
         }
     }
 
@@ -1021,7 +1015,7 @@ mod notes {
         fn gate(&mut self, port: u32, lane: u8, open: bool) {
             self.log.push(format!("gate {port}/{lane} {open}"));
         }
-        fn leave_loop(&mut self, port: u32, lane: u8) {
+        fn leave_loop(&mut self, _: u32, port: u32, lane: u8) {
             self.log.push(format!("leave {port}/{lane}"));
         }
         fn insert(&mut self, port: u32, lane: u8, _: ControlFrame, ahead: bool) {

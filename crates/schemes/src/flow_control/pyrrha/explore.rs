@@ -180,7 +180,7 @@ impl Device for Net {
     fn gate(&mut self, _: u32, _: u8, _: bool) {
         unreachable!()
     }
-    fn leave_loop(&mut self, _: u32, _: u8) {
+    fn leave_loop(&mut self, _: u32, _: u32, _: u8) {
         unreachable!()
     }
     fn insert(&mut self, _: u32, _: u8, _: ControlFrame, _: bool) {

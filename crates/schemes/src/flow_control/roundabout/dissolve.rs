@@ -10,37 +10,45 @@
 //!      pause; one that meets a switch again is dropped
 //!   the first copy that is back at C, at egress e, selects the loop: C's seat is (p, e)
 //!   5  [C, …, C], with the flow; each finds (the one before, itself, the next one), takes its seat
-//!      and drops the front one
+//!      and drops the front one; one that cannot says so against the flow, and so does one whose
+//!      egress queue may go again: all leave their seats, and nothing has happened
+//!   8  when that is back, with the flow: who passes it on stays until the end
 //! C, when that is back, and every switch with the first grant from downstream:
 //!   6  grants upstream what is free of its headroom, less what it has granted and not yet got;
 //!      the same later, as soon as that is a largest packet, or makes one of what upstream has
 //!   its barrier (7) goes ahead of all that waits at e; behind
 //!      it data, while the credit left is a largest packet at least
-//!   a packet from the loop whose way leaves it here leaves, unless that queue is paused, or one of
-//!      its flow has missed it in this round: then it is marked and goes on in the loop
+//!   a packet from the loop whose way leaves it here leaves, unless that queue is paused, or too
+//!      much waits there already, or one of its flow has missed it in this round: then it is marked
+//!      and goes on in the loop
 //!   a marked packet goes on in the loop
 //!   its own barrier comes back behind everything that was ahead of it: nothing goes out any more,
 //!      and marked packets behind the barrier are back: the mark is cleared
 //! coordinator, when its own barrier is back:
-//!   8  asks all, with the flow: is your barrier back, your queue below XON?
-//!      all: a last 8 ends it; a barrier is out: it asks again; a queue is too long: another round
+//!   8  asks all, with the flow: is your barrier back, your queue below XON, has anything left?
+//!      all below: a last 8 ends it; a barrier is out: it asks again; a queue is too long: another
+//!      round, unless nothing has left the loop in this one
 //! ```
 //!
 //! How the paper's open points are read:
 //!
 //! - `roundabout.credit-accounting`: grants are increments; what is granted and has not come is
 //!   counted. `roundabout.redundant-headroom`: all that is free of the headroom is granted.
-//! - `roundabout.false-full-audit`: when a packet that came from elsewhere leaves the loop's queue,
-//!   the ingress queue in the loop gains as many bytes of headroom. What the packet gives back of
-//!   the shared pool that queue takes at once for what it has in headroom, whatever its threshold,
-//!   so that nobody else can take it first. (The paper has it ask for more by its dynamic threshold,
-//!   which with static thresholds is nothing.) Where the packet's own ingress queue has headroom
-//!   alone, the two exchange: its bytes stay charged, to be given back by packets that leave the
-//!   ingress queue in the loop once that has nothing in headroom. It stays paused so long.
-//! - *Progress.* So each packet that leaves a loop's queue makes room for as many bytes in front of
-//!   it, and the room on all links of the loop together, granted or free, is never less than at the
-//!   beginning. With a largest packet on each there is always a link with a largest packet of room:
-//!   someone can send. A grant is due, too, when it brings what upstream has to a largest packet.
+//! - `roundabout.false-full-audit`: a packet that leaves a loop's queue makes as much room for the
+//!   loop's ingress queue, whosever it was: of its headroom as long as it has used any, else by a
+//!   charge that stays without a packet, and that a packet which comes takes over. What such a packet
+//!   had of the shared pool goes to that queue, whatever its threshold, so that nobody else can take
+//!   it first. (The paper has it ask for more by its dynamic threshold, which with static thresholds
+//!   is nothing.) Where the packet's own ingress queue had headroom alone, that stays charged until
+//!   packets of the loop's leave in its place; it stays paused so long.
+//! - *A round ends, whatever happens around the loop.* What a switch has sent can come home: its
+//!   ingress queue has as much room as at the start, and what its own queue has sent, less what is
+//!   there of others. Those that go on in the loop do go on, for around the loop the room is never
+//!   less than at the start, and with a largest packet for each link someone can send. Those that
+//!   leave it wait in queues that others may pause, so that their sum is limited: to what was free
+//!   at the start of the round, less a largest packet, or to one that finds its queue empty. A host's
+//!   own packets have no room to come back to, and wait beside the loop. A grant is due, too, when it
+//!   brings what upstream has to a largest packet.
 //! - `roundabout.announcement-effect`: while a switch has its seat, packets from other ingress
 //!   ports wait beside the loop's queue.
 //! - `roundabout.nodeid-list`: C inserts itself before opcode 4 and before opcode 5.
@@ -54,11 +62,13 @@
 //!   switch that sees a later one than its own sends its own ahead. (A control frame would overtake
 //!   data, and be overtaken by them.)
 //! - `roundabout.several-winners`: the first seat in a queue holds; a frame that would give it
-//!   another is dropped. Who hears nothing for as long as four turns of the longest loop gives up.
+//!   another is refused. So of several loops that share a queue one is dissolved.
 //!
-//! **Giving up**: a switch that waits for longer than `patience`, or whose coordinator has made
-//! [`MOST_ROUNDS`] rounds, leaves its seat and obeys pauses again. A packet that is still marked goes
-//! on by its own way from wherever it meets it, and is dropped where it does not.
+//! **Giving up**: after a round in which nothing has left the loop, or [`MOST_ROUNDS`] of them, the
+//! coordinator ends it. Everything is at home then: what was found stands as before, and is found
+//! again with the next refresh of its pauses. A switch that waits for longer than `patience` (a frame
+//! was lost) leaves its seat, tells both neighbours, and obeys pauses again. A packet that is marked
+//! then goes on by its own way from wherever it meets it, and is dropped where it does not.
 
 use super::registers::Triplet;
 use super::{Device, Roundabout};
@@ -80,6 +90,12 @@ const LONG: u32 = 2;
 const DONE: u32 = 4;
 /// It is not, and everyone gives up.
 const GIVEN_UP: u32 = 8;
+/// Before the first round: who passes this on stays until the end.
+const AGREED: u32 = 16;
+/// It goes against the flow.
+const BACK: u32 = 32;
+/// Packets have left the loop in this round.
+const MOVED: u32 = 64;
 
 /// What becomes of a packet that arrives at a device with a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +112,23 @@ pub enum Passage {
     Stray,
 }
 
+/// A packet that arrived at a device with a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passenger {
+    /// The port that it came through.
+    pub ingress: u32,
+    /// The port that its way leads through.
+    pub egress: u32,
+    /// Its lane.
+    pub lane: u8,
+    /// Its flow.
+    pub flow: u32,
+    /// Its bytes.
+    pub size: u32,
+    /// It has missed where it was to leave the loop.
+    pub marked: bool,
+}
+
 /// A device's place in a loop that is being dissolved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Seat {
@@ -109,7 +142,9 @@ pub struct Seat {
     pub lane: u8,
     /// Bytes that may be sent.
     credit: u64,
-    /// All have their seats: upstream can be granted something.
+    /// It stays until the end, whatever its neighbour downstream says.
+    agreed: bool,
+    /// All have agreed: upstream can be granted something.
     grants: bool,
     /// Bytes granted that have not come.
     outstanding: u64,
@@ -121,6 +156,12 @@ pub struct Seat {
     behind: bool,
     /// Flows of which a packet missed its exit in this round.
     missed: Vec<u32>,
+    /// What was free of its headroom when the round began.
+    room: u64,
+    /// Bytes of its ingress queue that wait elsewhere than in the loop, against then.
+    outside: i64,
+    /// Bytes that came from the loop in this round and did not stay in it.
+    left: i64,
     /// The last word of the neighbour downstream: whether it pauses.
     paused: Option<u16>,
 }
@@ -183,11 +224,12 @@ impl Roundabout {
     pub(super) fn coordinates(&mut self, device: &mut impl Device, port: u32, lane: u8, own: Triplet) {
         // Copies that come by other ways, and refreshes, are of the same attempt.
         let (at, now) = (self.at(port, lane), device.now());
-        let soon = self.tried[at].is_some_and(|before| now - before < self.params.patience / 4);
+        let soon =
+            self.tried[at].is_some_and(|(t, before)| t == own && now - before < self.params.patience / 4);
         if soon || self.seat_in(port, lane).is_some() {
             return;
         }
-        self.tried[at] = Some(now);
+        self.tried[at] = Some((own, now));
         device.send_control(port, self.frame(lane, Opcode::Announcement, own, Nodes::default()));
         let mut nodes = Nodes::default();
         if nodes.push_front(own.sid) {
@@ -202,7 +244,7 @@ impl Roundabout {
             Opcode::Collect => self.collects(device, port, lane, frame),
             Opcode::Build => self.builds(device, port, lane, frame),
             Opcode::Credit => self.credited(device, port, lane, frame.triplet.rand),
-            Opcode::Check => self.checked(device, port, lane, frame.triplet.rand),
+            Opcode::Check => self.checked(device, port, lane, frame.triplet),
             Opcode::Probe | Opcode::Invalid | Opcode::Barrier => {}
         }
     }
@@ -253,6 +295,12 @@ impl Roundabout {
         self.seat_in(ingress, lane).is_some() || self.seat_out(egress, lane).is_some()
     }
 
+    /// Nothing will come of an attempt: all learn that, against the flow.
+    fn refuses(&mut self, device: &mut impl Device, ingress: u32, lane: u8, attempt: Triplet) {
+        let triplet = Triplet { rand: GIVEN_UP | BACK, ..attempt };
+        device.send_control(ingress, self.frame(lane, Opcode::Check, triplet, Nodes::default()));
+    }
+
     /// Build-up of the routing table (section IV-A).
     fn builds(&mut self, device: &mut impl Device, ingress: u32, lane: u8, frame: &RoundaboutFrame) {
         let (own, t) = (device.device_of(ingress), frame.triplet);
@@ -263,8 +311,9 @@ impl Roundabout {
         if t.sid == own {
             // Around: everyone has a seat.
             if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].attempt == t) {
-                self.step(device, t, Step::Seated);
-                self.begins_to_grant(device, at);
+                self.seats[at].agreed = true;
+                self.waits_on(device, at);
+                self.tell(device, self.seats[at].egress, &self.seats[at], Opcode::Check, AGREED);
             }
             return;
         }
@@ -272,10 +321,10 @@ impl Roundabout {
         let leads = |&port: &u32| {
             device.neighbour(port) == next && device.stands(port, lane) && device.waits(ingress, port, lane)
         };
-        let Some(egress) = (0..).map_while(|i| device.port_of(ingress, i)).find(leads) else { return };
-        if self.taken(ingress, egress, lane) {
-            return;
-        }
+        let egress = (0..).map_while(|i| device.port_of(ingress, i)).find(leads);
+        let Some(egress) = egress.filter(|&egress| !self.taken(ingress, egress, lane)) else {
+            return self.refuses(device, ingress, lane, t);
+        };
         self.sits(device, t, ingress, egress, lane);
         let mut nodes = frame.nodes;
         nodes.pop_front();
@@ -290,12 +339,16 @@ impl Roundabout {
             egress,
             lane,
             credit: 0,
+            agreed: false,
             grants: false,
             outstanding: 0,
             round: 0,
             back: false,
             behind: false,
             missed: Vec::new(),
+            room: 0,
+            outside: 0,
+            left: 0,
             paused: Some(self.pfc.quanta()),
         });
         self.pfc.forgets_pause(device, egress, lane);
@@ -307,15 +360,16 @@ impl Roundabout {
     fn waits_on(&mut self, device: &mut impl Device, at: usize) {
         let seat = &self.seats[at];
         let timer = self.patience_of(seat.ingress, seat.lane);
-        // Until all have their seats it is a turn, else four.
-        let patience = if seat.round == 0 { self.params.patience / 4 } else { self.params.patience };
+        // Until it has agreed it is a turn, else four.
+        let patience = if seat.agreed { self.params.patience } else { self.params.patience / 4 };
         device.arm(timer, device.now() + patience);
     }
 
-    /// All have their seats. The first grant is due however little it is: with it upstream begins.
+    /// All have agreed. The first grant is due however little it is: with it upstream begins.
     fn begins_to_grant(&mut self, device: &mut impl Device, at: usize) {
-        self.seats[at].grants = true;
         let free = self.free(device, at);
+        let seat = &mut self.seats[at];
+        (seat.grants, seat.room, seat.outside) = (true, free, 0);
         self.grant(device, at, free);
     }
 
@@ -360,8 +414,14 @@ impl Roundabout {
     }
 
     fn begins_round(&mut self, device: &mut impl Device, at: usize, round: u32) {
+        let (total, used) = device.headroom(self.seats[at].ingress, self.seats[at].lane);
         let seat = &mut self.seats[at];
         (seat.round, seat.back, seat.behind) = (round, false, false);
+        if round > 1 {
+            // Everything is back that was granted room.
+            (seat.room, seat.outside) = (total.saturating_sub(used), 0);
+        }
+        seat.left = 0;
         seat.missed.clear();
         let (egress, lane) = (seat.egress, seat.lane);
         let own = Triplet { sid: device.device_of(egress), qid: 0, rand: round, hops: 0 };
@@ -439,33 +499,47 @@ impl Roundabout {
 
     fn state(&self, device: &impl Device, seat: &Seat) -> u32 {
         let out = if seat.back { 0 } else { OUT };
-        out | if device.is_over(seat.ingress, seat.lane) { LONG } else { 0 }
+        let long = if device.is_over(seat.ingress, seat.lane) { LONG } else { 0 };
+        out | long | if seat.left > 0 { MOVED } else { 0 }
     }
 
-    fn checked(&mut self, device: &mut impl Device, ingress: u32, lane: u8, said: u32) {
-        let Some(at) = self.seat_in(ingress, lane) else { return };
+    fn checked(&mut self, device: &mut impl Device, port: u32, lane: u8, said: Triplet) {
+        let sits = if said.rand & BACK == 0 { self.seat_in(port, lane) } else { self.seat_out(port, lane) };
+        let Some(at) = sits.filter(|&at| self.seats[at].attempt.same_source(&said)) else { return };
+        let (attempt, ingress, said) = (self.seats[at].attempt, self.seats[at].ingress, said.rand);
+        if said & BACK != 0 {
+            self.gives_up(device, at);
+            return self.refuses(device, ingress, lane, attempt);
+        }
         // Who is done waits for the others as long as they are asked; who is not has to get on.
         if self.seats[at].back {
             self.waits_on(device, at);
         }
         let seat = &self.seats[at];
-        let attempt = seat.attempt;
         let leads = attempt.sid == device.device_of(ingress);
         if said & (DONE | GIVEN_UP) != 0 {
+            self.tell(device, seat.egress, seat, Opcode::Check, said);
+            return self.leaves(device, at);
+        }
+        if said & AGREED != 0 {
             if !leads {
                 self.tell(device, seat.egress, seat, Opcode::Check, said);
-                self.leaves(device, at);
+                self.seats[at].agreed = true;
+                self.waits_on(device, at);
+            } else if !seat.grants {
+                self.step(device, attempt, Step::Seated);
+                self.begins_to_grant(device, at);
             }
             return;
         }
+        let said = said | self.state(device, seat);
         if !leads {
-            let said = said | self.state(device, seat);
             return self.tell(device, seat.egress, seat, Opcode::Check, said);
         }
         if said & OUT != 0 {
             return self.asks(device, at);
         }
-        if said & LONG != 0 && seat.round < MOST_ROUNDS {
+        if said & (LONG | MOVED) == LONG | MOVED && seat.round < MOST_ROUNDS {
             let round = seat.round + 1;
             return self.begins_round(device, at, round);
         }
@@ -475,6 +549,11 @@ impl Roundabout {
         };
         self.tell(device, self.seats[at].egress, &self.seats[at], Opcode::Check, end);
         self.step(device, attempt, step);
+        if step == Step::Dissolved {
+            // What comes back from now on is of another deadlock.
+            let queue = self.at(self.seats[at].ingress, lane);
+            self.tried[queue] = None;
+        }
         self.leaves(device, at);
     }
 
@@ -482,15 +561,33 @@ impl Roundabout {
     fn leaves(&mut self, device: &mut impl Device, at: usize) {
         let seat = self.seats.remove(at);
         device.cancel(self.patience_of(seat.ingress, seat.lane));
-        device.leave_loop(seat.egress, seat.lane);
+        device.leave_loop(seat.ingress, seat.egress, seat.lane);
         if let Some(quanta) = seat.paused {
             let frame = xoff_wire::pfc::PfcFrame::single(self.priorities[usize::from(seat.lane)], quanta);
             self.pfc.received(device, seat.egress, &frame);
         }
     }
 
+    /// It leaves before the loop is dissolved.
+    fn gives_up(&mut self, device: &mut impl Device, at: usize) {
+        let seat = &self.seats[at];
+        if seat.attempt.sid == device.device_of(seat.ingress) {
+            self.step(device, seat.attempt, Step::GivenUp);
+        }
+        self.leaves(device, at);
+    }
+
+    /// The same, and so do all others.
+    fn gives_up_with_all(&mut self, device: &mut impl Device, at: usize) {
+        let seat = &self.seats[at];
+        let (ingress, lane, attempt) = (seat.ingress, seat.lane, seat.attempt);
+        self.tell(device, seat.egress, seat, Opcode::Check, GIVEN_UP);
+        self.refuses(device, ingress, lane, attempt);
+        self.gives_up(device, at);
+    }
+
     /// A word of the neighbour downstream about the egress queue of a seat: it counts later; but if
-    /// it resumes before the first round, the loop was none.
+    /// it resumes before all have agreed, the loop was none.
     pub(super) fn hears_pause(
         &mut self,
         device: &mut impl Device,
@@ -500,10 +597,8 @@ impl Roundabout {
     ) -> bool {
         let Some(at) = self.seat_out(egress, lane) else { return false };
         self.seats[at].paused = (quanta > 0).then_some(quanta);
-        if quanta == 0 && self.seats[at].round == 0 {
-            let attempt = self.seats[at].attempt;
-            self.step(device, attempt, Step::GivenUp);
-            self.leaves(device, at);
+        if quanta == 0 && !self.seats[at].agreed {
+            self.gives_up_with_all(device, at);
         }
         true
     }
@@ -514,31 +609,24 @@ impl Roundabout {
         let lanes = self.priorities.len();
         let (port, lane) = ((at / lanes) as u32, (at % lanes) as u8);
         if let Some(at) = self.seat_in(port, lane) {
-            let attempt = self.seats[at].attempt;
-            self.step(device, attempt, Step::GivenUp);
-            self.leaves(device, at);
+            self.gives_up_with_all(device, at);
         }
     }
 
     /// The link of `port` has failed: a loop over it is none any more.
     pub(super) fn breaks(&mut self, device: &mut impl Device, port: u32, lane: u8) {
         while let Some(at) = self.seat_in(port, lane).or_else(|| self.seat_out(port, lane)) {
-            let attempt = self.seats[at].attempt;
-            self.step(device, attempt, Step::GivenUp);
-            self.leaves(device, at);
+            self.gives_up_with_all(device, at);
         }
     }
 
-    /// A packet of `flow` arrived at `ingress`, for `egress` by its way.
+    /// A packet arrived.
     pub(in crate::flow_control) fn passes(
         &mut self,
         device: &mut impl Device,
-        ingress: u32,
-        egress: u32,
-        lane: u8,
-        flow: u32,
-        marked: bool,
+        packet: &Passenger,
     ) -> Passage {
+        let Passenger { ingress, egress, lane, flow, size, marked } = *packet;
         let Some(at) = self.seat_in(ingress, lane) else {
             return match (marked, self.seat_out(egress, lane)) {
                 (true, _) => Passage::Stray,
@@ -547,22 +635,31 @@ impl Roundabout {
             };
         };
         let seat = &mut self.seats[at];
-        if seat.behind {
-            return if marked { Passage::Home(seat.egress) } else { Passage::On };
+        let stays = marked || egress == seat.egress;
+        if stays {
+            seat.left -= i64::from(size);
         }
-        if marked {
+        match (marked, seat.behind) {
+            (true, true) => return Passage::Home(seat.egress),
+            (true, false) => return Passage::Round(seat.egress),
+            (false, behind) if behind || stays => return Passage::On,
+            (false, _) => {}
+        }
+        let missed = seat.missed.contains(&flow);
+        let outside = seat.outside + i64::from(size);
+        let fits =
+            outside + i64::from(self.params.largest) <= seat.room as i64 || device.backlog(egress, lane) == 0;
+        // A queue of another loop is as good as paused.
+        if missed || !fits || device.stands(egress, lane) || self.seat_out(egress, lane).is_some() {
+            let seat = &mut self.seats[at];
+            seat.left -= i64::from(size);
+            if !missed {
+                seat.missed.push(flow);
+            }
             return Passage::Round(seat.egress);
         }
-        let (loops_on, missed) = (egress == seat.egress, seat.missed.contains(&flow));
-        // A queue of another loop is as good as paused.
-        if loops_on || !(missed || device.stands(egress, lane) || self.seat_out(egress, lane).is_some()) {
-            return Passage::On;
-        }
-        let seat = &mut self.seats[at];
-        if !missed {
-            seat.missed.push(flow);
-        }
-        Passage::Round(seat.egress)
+        self.seats[at].outside = outside;
+        Passage::On
     }
 
     /// A packet of `size` bytes from the loop was stored at `ingress`: it was granted.
@@ -575,30 +672,39 @@ impl Roundabout {
     ) {
         if let Some(at) = self.seat_in(ingress, lane) {
             let seat = &mut self.seats[at];
+            seat.left += i64::from(size);
             seat.outstanding = seat.outstanding.saturating_sub(u64::from(size));
             self.grants(device, at);
         }
     }
 
-    /// The ingress port of the loop to which `egress` belongs, if what came through `ingress` came
-    /// from elsewhere (section IV-C).
-    pub(in crate::flow_control) fn exchanges(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
-        let of = self.seats[self.seat_out(egress, lane)?].ingress;
-        (self.params.audit && of != ingress).then_some(of)
+    /// The ingress port of a loop for which a packet makes room that came through `ingress` and
+    /// leaves by `egress`: that of the loop which it leaves or goes on in, though it came from
+    /// elsewhere (section IV-C), else its own.
+    pub(in crate::flow_control) fn makes_room(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
+        let on = self.seat_out(egress, lane).map(|at| self.seats[at].ingress);
+        on.filter(|&port| self.params.audit || port == ingress)
+            .or_else(|| self.seat_in(ingress, lane).map(|_| ingress))
     }
 
-    /// A packet left the account (`ingress`, `lane`) by `egress`: there may be more to grant.
+    /// A packet of `size` bytes left the account (`ingress`, `lane`) by `egress`: there may be more
+    /// to grant.
     pub(in crate::flow_control) fn freed(
         &mut self,
         device: &mut impl Device,
         ingress: u32,
         egress: u32,
         lane: u8,
+        size: u32,
     ) {
         if let Some(at) = self.seat_out(egress, lane) {
             self.grants(device, at);
         }
         if let Some(at) = self.seat_in(ingress, lane) {
+            let seat = &mut self.seats[at];
+            if seat.egress != egress {
+                seat.outside -= i64::from(size);
+            }
             self.grants(device, at);
         }
     }

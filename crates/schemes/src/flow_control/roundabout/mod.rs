@@ -85,8 +85,8 @@ pub struct Roundabout {
     detections: Vec<Detection>,
     /// By port and lane, of the ingress queue: the last attempt that was announced here.
     announced: Vec<Option<Triplet>>,
-    /// By port and lane, of the ingress queue: when it began to lead an attempt last.
-    tried: Vec<Option<Time>>,
+    /// By port and lane, of the ingress queue: the last attempt that it led, and since when.
+    tried: Vec<Option<(Triplet, Time)>>,
     /// Places in loops that are being dissolved.
     seats: Vec<Seat>,
     attempts: Vec<Attempted>,
