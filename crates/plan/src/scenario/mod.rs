@@ -495,8 +495,8 @@ pub struct Measure {
     /// is what `xoff explain` shows. The oracle of `blocking` then watches, too.
     #[serde(default)]
     pub explain: bool,
-    /// Flows whose rate is sampled, by their `id` in results: the rate that the
-    /// congestion control grants.
+    /// Flows that are sampled, by their `id` in results: what has arrived, how fast, and the
+    /// rate that a congestion control grants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<u64>,
 }
