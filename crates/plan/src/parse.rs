@@ -33,7 +33,7 @@ const TABLES: [&str; 20] = [
     "measure",
 ];
 const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
-const TRAFFIC: [&str; 11] = [
+const TRAFFIC: [&str; 12] = [
     "poisson",
     "incast",
     "permutation",
@@ -45,6 +45,7 @@ const TRAFFIC: [&str; 11] = [
     "moe",
     "probe",
     "burst",
+    "loop",
 ];
 const SCHEMES: [&str; 16] = [
     "pfc",
@@ -282,7 +283,8 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
         "parameter-server" => Traffic::ParameterServer(rest(doc, &path, kind)?),
         "moe" => Traffic::Moe(rest(doc, &path, kind)?),
         "probe" => Traffic::Probe(rest(doc, &path, kind)?),
-        _ => Traffic::Burst(rest(doc, &path, kind)?),
+        "burst" => Traffic::Burst(rest(doc, &path, kind)?),
+        _ => Traffic::Loop(rest(doc, &path, kind)?),
     })
 }
 

@@ -716,7 +716,6 @@ fn keys_of_other_transports_are_named() {
         keys(&[on, ("dcqcn.reaction", "immediate"), ("dcqcn.decrease_interval", "9us")]),
         ["dcqcn.decrease_interval"]
     );
-    assert_eq!(keys(&[("measure.flows", "[0]"), ("measure.interval", "1us")]), ["measure.flows"]);
     assert_eq!(
         keys(&[on, ("timely.beta", "0.5"), ("hpcc.eta", "0.9"), ("dctcp.gain", "0.5")]),
         ["timely.beta", "hpcc.eta", "dctcp.gain"]

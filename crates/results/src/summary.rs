@@ -23,7 +23,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{DropReason, Outcome, Pause, Stop};
+use xoff_sim::outcome::{DropReason, Held, Outcome, Pause, Stop};
 
 /// A run in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -155,6 +155,12 @@ pub struct PauseSummary {
 pub struct DeadlockSummary {
     /// When the pause that closed the cycle was decided, in picoseconds.
     pub closed_ps: Time,
+    /// When the last pause of the cycle took effect, in picoseconds; null where parts of a
+    /// priority are paused.
+    pub standing_ps: Option<Time>,
+    /// From then until a switch found it, in picoseconds; null if none did, and where none
+    /// looks for deadlocks.
+    pub found_after_ps: Option<Time>,
     /// When the oracle saw it, in picoseconds.
     pub seen_ps: Time,
     /// When the first of its queues went on all the same, for a scheme dissolved it or a link
@@ -385,8 +391,17 @@ fn pauses(outcome: &Outcome) -> PauseSummary {
 
 fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
     let d = outcome.deadlock.as_ref()?;
+    let began = |h: &Held| {
+        let of_all = |p: &&Pause| (p.port, p.lane, p.queue) == (h.port, h.lane, None) && p.from <= d.seen;
+        outcome.pauses.iter().rev().find(of_all).map(|p| p.from)
+    };
+    let standing = d.cycle.iter().map(began).max().flatten();
+    // Those of the schemes that look for deadlocks.
+    let mut found = outcome.detections.iter().map(|d| d.at);
     Some(DeadlockSummary {
         closed_ps: d.closed,
+        standing_ps: standing,
+        found_after_ps: standing.and_then(|from| found.find_map(|at| at.checked_sub(from))),
         seen_ps: d.seen,
         ended_ps: d.ended,
         cycle: d

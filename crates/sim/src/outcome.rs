@@ -448,6 +448,11 @@ pub enum Quantity {
     PausedQueues,
     /// Rate that the congestion control grants a flow, in bits per second.
     Rate(u32),
+    /// Payload of a flow that its receiver has in order, in bytes: the sequence number that it
+    /// waits for.
+    Sequence(u32),
+    /// By how much that grew over the interval, in bits per second.
+    FlowGoodput(u32),
     /// Bits per second over the interval of a host's own data into the
     /// high-bandwidth domain, where hosts choose the first hop of their flows …
     AteHigh(NodeId),

@@ -327,7 +327,7 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
         Traffic::Moe(t) => t.hosts.is_none(),
         Traffic::Probe(t) => t.to.is_none(),
         Traffic::Burst(t) => t.to.is_none(),
-        Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) => false,
+        Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) | Traffic::Loop(_) => false,
     });
     if topology.cube.is_some() || !to_all {
         return Ok(());

@@ -32,8 +32,8 @@ pub use itsy::{Itsy, ItsyKeys, ItsyResolution};
 pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use roundabout::{Roundabout, RoundaboutKeys};
 pub use traffic::{
-    Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, MatrixShare, Permutation, Poisson,
-    PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
+    Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
+    Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpNewReno};
 
@@ -510,8 +510,8 @@ pub struct Measure {
     /// is what `xoff explain` shows. The oracle of `blocking` then watches, too.
     #[serde(default)]
     pub explain: bool,
-    /// Flows whose rate is sampled, by their `id` in results: the rate that the
-    /// congestion control grants.
+    /// Flows that are sampled, by their `id` in results: what has arrived, how fast, and the
+    /// rate that a congestion control grants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<u64>,
 }

@@ -87,12 +87,14 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 82] = {
+pub const MEASURABLE: [Measurable; 87] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
+        m("deadlock-standing", Time, Summary("/deadlock/standing_ps")),
+        m("deadlock-found", Time, Summary("/deadlock/found_after_ps")),
         m("deadlock-end", Time, Summary("/deadlock/ended_ps")),
         m("simulated-time", Time, Summary("/simulated_ps")),
         m("lossless-drops", Count, Summary("/drops/lossless_packets")),
@@ -131,6 +133,9 @@ pub const MEASURABLE: [Measurable; 82] = {
         m("checks-discarded", Count, Summary("/itsy/discarded")),
         m("loop-drops", Count, Summary("/itsy/dropped_packets")),
         m("extra-control", Size, Summary("/counters/extra_control")),
+        m("loops-seated", Count, Summary("/roundabout/seated")),
+        m("loop-known", Time, Summary("/roundabout/known_ps")),
+        m("longest-loop-time", Time, Summary("/roundabout/longest_ps")),
         m("storms", Count, Summary("/watchdog/storms")),
         m("storms-over", Count, Summary("/watchdog/restored")),
         m("first-storm", Time, Summary("/watchdog/first_ps")),
@@ -181,10 +186,12 @@ pub const MEASURABLE: [Measurable; 82] = {
 };
 
 /// Quantities of `series.parquet` and what they are.
-pub const QUANTITIES: [(&str, Dimension); 10] = [
+pub const QUANTITIES: [(&str, Dimension); 12] = [
     ("goodput", Dimension::Rate),
     ("throughput", Dimension::Rate),
     ("rate", Dimension::Rate),
+    ("sequence", Dimension::Size),
+    ("flow_goodput", Dimension::Rate),
     ("ate_high", Dimension::Rate),
     ("ate_other", Dimension::Rate),
     ("ate_weight", Dimension::Share),
