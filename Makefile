@@ -84,7 +84,7 @@ bench:
 # lost: some experiments show just that.
 repro:
 	$(if $(RESUME),,rm -rf $(TARGET)/repro)
-	$(CARGO) run --locked --release --quiet -- repro $(RESUME) --out $(TARGET)/repro || [ $$? -eq 3 ]
+	$(CARGO) run --locked --release --quiet -- repro $(if $(PAPER),$(PAPER) --beside experiments/results.json) $(RESUME) --out $(TARGET)/repro || [ $$? -eq 3 ]
 	cp $(TARGET)/repro/results.json experiments/results.json
 	cp $(TARGET)/repro/REPRODUCTION.md docs/REPRODUCTION.md
 

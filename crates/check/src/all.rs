@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::plan::Plan;
-use xoff_plan::scenario::Traffic;
 
 /// Most memory for the dependencies of all routes, in bytes.
 pub(crate) const MEMORY: u64 = 4 << 30;
@@ -314,10 +313,7 @@ pub fn apart(scenario: &xoff_plan::scenario::Scenario, topology: &Topology) -> B
 
 /// The flows with explicit paths, which are no choice of the routing.
 pub fn explicit(scenario: &xoff_plan::scenario::Scenario, plan: &Plan) -> Vec<u32> {
-    let own = |class: u16| match &scenario.traffic[usize::from(class)] {
-        Traffic::Flow(flow) => flow.path.is_some(),
-        _ => false,
-    };
+    let own = |class: u16| scenario.traffic[usize::from(class)].has_paths();
     plan.flows.iter().zip(0..).filter(|(f, _)| own(f.class)).map(|(_, id)| id).collect()
 }
 

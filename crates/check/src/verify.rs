@@ -9,7 +9,6 @@ use xoff_net::routing::Router;
 use xoff_plan::Loaded;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_plan::scenario::Traffic;
 use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
 use xoff_schemes::flow_control::portfc::PortFcParams;
 use xoff_schemes::flow_control::pyrrha::PyrrhaParams;
@@ -54,7 +53,7 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     passed_on(plan, &places)?;
     // Routing does not choose the paths of these.
     let traffic = &loaded.scenario.traffic;
-    let explicit = |class: u16| matches!(&traffic[usize::from(class)], Traffic::Flow(f) if f.path.is_some());
+    let explicit = |class: u16| traffic[usize::from(class)].has_paths();
     match certificate.routes {
         Routes::Scenario => flows(plan, &places, &|_| true),
         Routes::All => {
@@ -87,7 +86,7 @@ fn onward(
 ) -> Result<u64, String> {
     let plan = &loaded.plan;
     let traffic = &loaded.scenario.traffic;
-    let explicit = |class: u16| matches!(&traffic[usize::from(class)], Traffic::Flow(f) if f.path.is_some());
+    let explicit = |class: u16| traffic[usize::from(class)].has_paths();
     if certificate.routes == Routes::Scenario {
         let filled = verify_onward::flows(plan, portfc, &|_| true);
         return verify_onward::compare(plan, portfc, places, &filled);
@@ -112,7 +111,7 @@ fn by_root(
 ) -> Result<u64, String> {
     let plan = &loaded.plan;
     let traffic = &loaded.scenario.traffic;
-    let explicit = |class: u16| matches!(&traffic[usize::from(class)], Traffic::Flow(f) if f.path.is_some());
+    let explicit = |class: u16| traffic[usize::from(class)].has_paths();
     if certificate.routes == Routes::Scenario {
         return verify_roots::compare(plan, pyrrha, places, &verify_roots::flows(plan, pyrrha, &|_| true));
     }

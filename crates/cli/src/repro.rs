@@ -59,6 +59,9 @@ pub struct ReproArgs {
     /// Directory of the results [default: xoff-repro, with --quick xoff-repro-quick]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Results of before: those of experiments that are not run now go beside the new ones
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "quick"])]
+    beside: Option<PathBuf>,
     /// Directory of the experiments
     #[arg(long, value_name = "DIR", default_value = "experiments")]
     experiments: PathBuf,
@@ -80,6 +83,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     let default = if args.quick { "xoff-repro-quick" } else { "xoff-repro" };
     let out = args.out.clone().unwrap_or_else(|| default.into());
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let before = args.beside.as_deref().map(stored).transpose()?;
     let interrupted = interrupt::flag()?;
     let cx = Context {
         args,
@@ -126,10 +130,11 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         }
     }
     results.experiments.extend(made.into_iter().flatten());
-    for paper in &papers {
-        for claim in paper.claims.iter().flat_map(|c| &c.claim) {
-            results.others.push(evaluate::without_runs(&paper.name, claim));
-        }
+    results.others = report::others(&papers);
+    let any = |keep: fn(&ExperimentResult) -> bool| results.experiments.iter().any(keep);
+    let (failed, lost) = (any(|e| !e.failed.is_empty()), any(|e| e.lost > 0));
+    if let Some(before) = before {
+        results = results.beside(before, &library::load(&args.experiments)?);
     }
     fs::create_dir_all(&out)
         .into_diagnostic()
@@ -141,16 +146,32 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     if !args.quiet {
         output::complain(&format!("written to {}", out.display()));
     }
-    let any = |keep: fn(&ExperimentResult) -> bool| results.experiments.iter().any(keep);
     Ok(if cx.interrupted.load(Ordering::Relaxed) && !results.complete {
         ExitCode::from(interrupt::INTERRUPTED)
-    } else if any(|e| !e.failed.is_empty()) {
+    } else if failed {
         ExitCode::from(FAILED)
-    } else if any(|e| e.lost > 0) {
+    } else if lost {
         ExitCode::from(LOST)
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Results that were stored before.
+fn stored(path: &Path) -> miette::Result<Results> {
+    let said = || path.display().to_string();
+    let text = fs::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
+    let results: Results = serde_json::from_slice(&text)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("{} holds no results of `xoff repro`", said()))?;
+    if results.quick {
+        return Err(miette!(
+            help = "name the results of full runs",
+            "{} is of --quick: its numbers do not go beside these",
+            said()
+        ));
+    }
+    Ok(results)
 }
 
 struct Context<'a> {

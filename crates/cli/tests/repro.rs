@@ -329,3 +329,32 @@ set = { "topology.fabric_link.rate" = "200Gbps", "traffic.0.from" = ["H18..H33"]
     let (time, pauses) = (found[14], found[15]);
     assert!((0.6..2.0).contains(&time) && pauses >= 16.0, "a merge took {time} us and ended {pauses} pauses");
 }
+
+/// One experiment is made again, and all others are those of before, in the library's order.
+#[test]
+fn one_goes_beside_those_of_before() {
+    let (out, quick) = (place("beside"), place("beside-quick"));
+    let stored = root().join("experiments/results.json");
+    let args = ["roundabout/fig5", "--quiet", "--json", "--beside", stored.to_str().unwrap()];
+    let done = xoff(&out, &args);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let made: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let before: Value = serde_json::from_slice(&fs::read(stored).unwrap()).unwrap();
+    // Nothing depends on the clock: made again, it is the same.
+    assert_eq!(made, before);
+    let page = fs::read_to_string(out.join("REPRODUCTION.md")).unwrap();
+    assert!(page.contains("fig5.own-found") && page.contains("headline.buffer"));
+
+    fs::create_dir_all(&quick).unwrap();
+    let file = quick.join("quick.json");
+    fs::write(&file, serde_json::to_vec(&Value::Object(quicker(before))).unwrap()).unwrap();
+    let done = xoff(&quick, &["roundabout/fig5", "--beside", file.to_str().unwrap()]);
+    let text = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.code() == Some(1) && text.contains("--quick"), "{text}");
+}
+
+fn quicker(results: Value) -> serde_json::Map<String, Value> {
+    let Value::Object(mut results) = results else { panic!("an object") };
+    results.insert("quick".into(), true.into());
+    results
+}

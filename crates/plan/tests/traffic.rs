@@ -266,3 +266,31 @@ fn bursts_come_from_all_senders_at_once_and_keep_their_distance() {
     assert_eq!(warnings(burst), 0);
     assert_eq!(warnings(&burst.replace("flows = 3", "flows = 1")), 1, "a gap behind one flow");
 }
+
+#[test]
+fn flows_of_a_loop_go_along_it() {
+    let ring = "[topology]\nkind = \"ring\"\nswitches = 4\nhosts_per_switch = 2\n\
+                link = { rate = \"100Gbps\", delay = \"1us\" }\n[run]\nduration = \"1ms\"\n";
+    let around = "[[traffic]]\nkind = \"loop\"\nswitches = [\"S0.3\", \"S0.2\", \"S0.1\", \"S0.0\"]\nhops = 3\nflows = 2\n\
+                  size = \"1MB\"\noffsets = [\"0us\", \"5us\", \"0us\", \"0us\"]\nbursts = 2\nperiod = \"100us\"\n";
+    let plan = plan(&[ring, around]);
+    assert_eq!(plan.flows.len(), 2 * 2 * 4);
+    // Three links of the loop, counter-clockwise, where the nearest way is the other one.
+    for flow in &plan.flows {
+        let ports = plan.hops[flow.path as usize..]
+            .iter()
+            .take_while(|&&port| port < plan.topology.ports.len() as u32);
+        let node = |&port: &u32| plan.topology.ports[port as usize].node as usize;
+        let nodes: Vec<&str> = ports.map(|port| plan.topology.nodes[node(port)].name.as_str()).collect();
+        assert_eq!(nodes.len(), 5, "{nodes:?}");
+        for pair in nodes[1..].windows(2) {
+            let [from, to] = [pair[0], pair[1]].map(|name| name[3..].parse::<u32>().unwrap());
+            assert_eq!(to, (from + 3) % 4, "{nodes:?}");
+        }
+    }
+    let late = plan.flows.iter().filter(|f| [5_000_000, 105_000_000].contains(&f.start)).count();
+    assert_eq!(late, 4);
+    let warnings = |text: &str| loaded(&[ring, text]).warnings.len();
+    assert_eq!(warnings(around), 0);
+    assert_eq!(warnings(&around.replace("bursts = 2", "bursts = 1")), 1, "a period of one burst");
+}

@@ -157,6 +157,8 @@ fn described(plan: &Plan, what: Quantity) -> (&'static str, String, &'static str
         Quantity::PausedLanes(port) => ("paused_priorities", names::port(plan, port), "count"),
         Quantity::Buffered(node) => ("buffered", names::node(plan, node).to_string(), "byte"),
         Quantity::Rate(flow) => ("rate", format!("flow {flow}"), "bit/s"),
+        Quantity::Sequence(flow) => ("sequence", format!("flow {flow}"), "byte"),
+        Quantity::FlowGoodput(flow) => ("flow_goodput", format!("flow {flow}"), "bit/s"),
         Quantity::AteHigh(node) => ("ate_high", names::node(plan, node).to_string(), "bit/s"),
         Quantity::AteOther(node) => ("ate_other", names::node(plan, node).to_string(), "bit/s"),
         Quantity::AteWeight(node) => ("ate_weight", names::node(plan, node).to_string(), "ppm"),

@@ -27,6 +27,9 @@ pub struct RoundaboutSummary {
     pub first_ps: Option<Time>,
     /// The port whose ingress queue found it.
     pub first_port: Option<String>,
+    /// From finding one until its announcement had been around the loop, in picoseconds: the
+    /// mean; null if none had.
+    pub known_ps: Option<Time>,
     /// From finding one until its loop was dissolved, in picoseconds: the mean; null if none was.
     pub mean_ps: Option<Time>,
     /// The longest.
@@ -48,6 +51,8 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<RoundaboutSummary> {
         })
         .collect();
     let first = outcome.detections.first();
+    let known: Vec<Time> = outcome.detections.iter().filter_map(|d| Some(d.all_know? - d.at)).collect();
+    let mean = |times: &[Time]| times.iter().sum::<Time>().checked_div(times.len() as Time);
     Some(RoundaboutSummary {
         found: outcome.detections.len() as u64,
         seated: count(Step::Seated),
@@ -56,7 +61,8 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<RoundaboutSummary> {
         given_up: steps(Step::GivenUp).map(|a| source(&a.attempt)).collect::<BTreeSet<_>>().len() as u64,
         first_ps: first.map(|d| d.at),
         first_port: first.map(|d| names::port(plan, d.port)),
-        mean_ps: (times.iter().sum::<Time>()).checked_div(times.len() as Time),
+        known_ps: mean(&known),
+        mean_ps: mean(&times),
         longest_ps: times.iter().copied().max(),
     })
 }

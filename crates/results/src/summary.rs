@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use crate::ate::{self, AteSummary};
 use crate::bifrost::{self, BifrostSummary};
 use crate::blocking::{self, BlockingSummary};
+use crate::breakers::{self, BreakerSummary};
+use crate::itsy::{self, ItsySummary};
 use crate::names;
 use crate::notes::{self, Note};
 use crate::plb::{self, PlbSummary};
@@ -21,7 +23,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{DropReason, Outcome, Pause, Stop};
+use xoff_sim::outcome::{DropReason, Held, Outcome, Pause, Stop};
 
 /// A run in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -66,6 +68,10 @@ pub struct Summary {
     pub watchdog: Option<WatchdogSummary>,
     /// Deadlocks that switches found; null without Roundabout.
     pub roundabout: Option<RoundaboutSummary>,
+    /// Deadlocks that control planes found; null without Loop Breaker and Deadlock Breaker.
+    pub breakers: Option<BreakerSummary>,
+    /// Deadlocks that initial triggers found; null without ITSY.
+    pub itsy: Option<ItsySummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -94,6 +100,8 @@ pub struct DropSummary {
     pub fault_packets: u64,
     /// Packets that a watchdog dropped, or let go although the peer had no room.
     pub watchdog_packets: u64,
+    /// Packets that ITSY dropped to let a deadlock go.
+    pub itsy_packets: u64,
     /// Each place and reason.
     pub places: Vec<DropPlace>,
 }
@@ -108,7 +116,7 @@ pub struct DropPlace {
     /// Whether the priority is lossless.
     pub lossless: bool,
     /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog` or `overrun`.
+    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog`, `overrun` or `itsy`.
     pub reason: &'static str,
     /// How many.
     pub packets: u64,
@@ -147,6 +155,12 @@ pub struct PauseSummary {
 pub struct DeadlockSummary {
     /// When the pause that closed the cycle was decided, in picoseconds.
     pub closed_ps: Time,
+    /// When the last pause of the cycle took effect, in picoseconds; null where parts of a
+    /// priority are paused.
+    pub standing_ps: Option<Time>,
+    /// From then until a switch found it, in picoseconds; null if none did, and where none
+    /// looks for deadlocks.
+    pub found_after_ps: Option<Time>,
     /// When the oracle saw it, in picoseconds.
     pub seen_ps: Time,
     /// When the first of its queues went on all the same, for a scheme dissolved it or a link
@@ -238,6 +252,8 @@ pub struct CounterSummary {
     pub dropped: u64,
     /// Data packets under way at the end.
     pub in_flight: u64,
+    /// Bytes of control frames beyond those of PFC.
+    pub extra_control: u64,
 }
 
 impl Summary {
@@ -296,6 +312,8 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         bifrost: bifrost::summarise(plan, outcome),
         watchdog: watchdog::summarise(plan, outcome),
         roundabout: roundabout::summarise(plan, outcome),
+        breakers: breakers::summarise(plan, outcome),
+        itsy: itsy::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
@@ -307,6 +325,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
             delivered: c.delivered,
             dropped: c.dropped,
             in_flight: c.in_flight,
+            extra_control: c.extra_control,
         },
         notes: notes::notes(plan, outcome),
     }
@@ -322,6 +341,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
         expired_packets: sum(&|d| d.reason == DropReason::Expired),
         fault_packets: sum(&|d| d.reason.by_fault()),
         watchdog_packets: sum(&|d| d.reason.by_watchdog()),
+        itsy_packets: sum(&|d| d.reason == DropReason::Itsy),
         places: outcome
             .drops
             .iter()
@@ -340,6 +360,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::FrameLost => "frame-lost",
                     DropReason::FrameCorrupted => "frame-corrupted",
                     DropReason::Watchdog => "watchdog",
+                    DropReason::Itsy => "itsy",
                     DropReason::Overrun => "overrun",
                 },
                 packets: d.packets,
@@ -370,8 +391,17 @@ fn pauses(outcome: &Outcome) -> PauseSummary {
 
 fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
     let d = outcome.deadlock.as_ref()?;
+    let began = |h: &Held| {
+        let of_all = |p: &&Pause| (p.port, p.lane, p.queue) == (h.port, h.lane, None) && p.from <= d.seen;
+        outcome.pauses.iter().rev().find(of_all).map(|p| p.from)
+    };
+    let standing = d.cycle.iter().map(began).max().flatten();
+    // Those of the schemes that look for deadlocks.
+    let mut found = outcome.detections.iter().map(|d| d.at);
     Some(DeadlockSummary {
         closed_ps: d.closed,
+        standing_ps: standing,
+        found_after_ps: standing.and_then(|from| found.find_map(|at| at.checked_sub(from))),
         seen_ps: d.seen,
         ended_ps: d.ended,
         cycle: d

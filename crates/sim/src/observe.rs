@@ -73,6 +73,7 @@ impl Observed {
         if let Some(pauses) = frame.pauses() {
             self.control[port as usize][usize::from(!pauses)] += 1;
         }
+        self.counters.extra_control += u64::from(frame.beyond_pfc());
     }
 
     pub fn pause_begins(&mut self, pause: Pause) {
@@ -135,6 +136,8 @@ pub struct Series {
     /// At the last sample: bytes by class, bytes by measured port.
     last_classes: Vec<u64>,
     last_ports: Vec<u64>,
+    /// Bytes in order, by measured flow.
+    last_flows: Vec<u64>,
     /// Bytes into both domains, by host that chooses the first hop of its flows.
     last_ate: Vec<[u64; 2]>,
     /// When that was.
@@ -146,6 +149,7 @@ impl Series {
         Self {
             last_classes: vec![0; plan.classes.len()],
             last_ports: vec![0; plan.measure.ports.len()],
+            last_flows: vec![0; plan.measure.flows.len()],
             last_ate: vec![[0; 2]; if plan.ate.is_some() { plan.topology.hosts().count() } else { 0 }],
             ..Self::default()
         }
@@ -176,11 +180,17 @@ impl Series {
             note(Quantity::PausedLanes(port), paused.count() as u64);
             *last = p.bytes;
         }
-        for &flow in &plan.measure.flows {
+        for (&flow, last) in plan.measure.flows.iter().zip(&mut self.last_flows) {
             let home = world.home(plan.flows[flow as usize].src);
             if let Some(rate) = home.controls.rate_at(flow, now) {
                 note(Quantity::Rate(flow), rate as u64);
             }
+            let f = &plan.flows[flow as usize];
+            let receiver = &world.home(f.dst).receivers[flow as usize];
+            let bytes = receiver.delivered_bytes(f.size, plan.packet.mtu);
+            note(Quantity::Sequence(flow), bytes);
+            note(Quantity::FlowGoodput(flow), rate(bytes - *last));
+            *last = bytes;
         }
         for (host, last) in (0u32..).zip(&mut self.last_ate) {
             let source = &world.home(host).sources[host as usize];

@@ -159,6 +159,25 @@ fn unmarked_flows_are_as_without() {
     assert_eq!((bare.flows, bare.counters), (measured.flows, measured.counters));
 }
 
+/// What arrived of a flow is the sum of what arrived in each interval, also without a congestion
+/// control; and in the end all of it.
+#[test]
+fn arrivals_are_sampled() {
+    let flow = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\
+        [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1MB\"\n[measure]\nflows = [0]\ninterval = \"8us\"\n\
+        [run]\nduration = \"160us\"\n";
+    let outcome = run(&plan(flow));
+    let of = |what| outcome.series.iter().filter(move |s| s.what == what).map(|s| s.value);
+    let (sequence, goodput) = (of(Quantity::Sequence(0)), of(Quantity::FlowGoodput(0)));
+    let mut sum = 0;
+    for (sequence, goodput) in sequence.zip(goodput) {
+        sum += goodput / 1_000_000;
+        assert_eq!(sequence, sum, "8 us at so many bits per second are a millionth of it in bytes");
+    }
+    assert_eq!(sum, 1_000_000);
+    assert_eq!(of(Quantity::Rate(0)).count(), 0);
+}
+
 /// A flow's own rate is the line of its rate control.
 #[test]
 fn a_paced_flow_keeps_its_rate() {

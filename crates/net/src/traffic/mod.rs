@@ -7,6 +7,7 @@
 //! of the one leaves the others where they were. `element` is the index of the
 //! traffic table: tables do not disturb each other either.
 
+mod around;
 mod burst;
 mod collective;
 mod csv;
@@ -17,6 +18,7 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
+pub use around::{Around, around};
 pub use burst::{Burst, burst};
 pub use collective::{
     Barrier, Moe, Probes, Rounds, Schedule, Step, all_to_all, moe, parameter_server, probes, ring_all_reduce,

@@ -64,6 +64,7 @@ fn stops(cx: &mut Context<'_>) {
             Traffic::Probe(t) => (t.stop, true),
             Traffic::Permutation(_)
             | Traffic::Burst(_)
+            | Traffic::Loop(_)
             | Traffic::Flow(_)
             | Traffic::Flows(_)
             | Traffic::AllToAll(_)

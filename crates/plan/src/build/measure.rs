@@ -3,7 +3,7 @@
 use super::{Context, MEMORY};
 use crate::error::Error;
 use crate::plan::Measure;
-use crate::scenario::{CongestionControl, PortSet};
+use crate::scenario::PortSet;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::Span;
@@ -73,7 +73,7 @@ fn check_oracle(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     Err(cx.doc.error(key, message, help))
 }
 
-/// The flows whose rate is sampled, of `flows` in the run.
+/// The flows that are sampled, of `flows` in the run.
 pub(super) fn flows(cx: &mut Context<'_>, measure: &mut Measure, flows: usize) -> Result<(), Error> {
     let ids = &cx.scenario.measure.flows;
     for (i, &id) in ids.iter().enumerate() {
@@ -90,21 +90,16 @@ pub(super) fn flows(cx: &mut Context<'_>, measure: &mut Measure, flows: usize) -
             return Err(cx.doc.error(&path, format!("flow {id} is listed twice"), "remove one of the two"));
         }
     }
-    if !ids.is_empty() && cx.scenario.transport.congestion_control == CongestionControl::None {
-        let message = "had no effect: without transport.congestion_control no flow's rate changes";
-        cx.warn("measure.flows".to_string(), message.to_string());
-        return Ok(());
-    }
     measure.flows = ids.iter().map(|&id| id as u32).collect();
     Ok(())
 }
 
 /// Refuses more samples than memory holds in a run until `end` (or longer).
 pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> Result<(), Error> {
-    // A port gives three series; a sample takes 32 B.
+    // A port and a flow give three series each; a sample takes 32 B.
     let Some(interval) = measure.interval else { return Ok(()) };
     let series =
-        3 * measure.ports.len() as u64 + measure.flows.len() as u64 + cx.scenario.traffic.len() as u64 + 1;
+        3 * (measure.ports.len() + measure.flows.len()) as u64 + cx.scenario.traffic.len() as u64 + 1;
     let need = (end / interval).saturating_mul(series).saturating_mul(32);
     if need <= MEMORY {
         return Ok(());

@@ -103,7 +103,7 @@ impl Routes {
             let table = usize::from(o.class);
             let key = |from: NodeId, to: NodeId| flow_key(o, from, to);
             let fail = |e: RouteError| unroutable(cx, table, &e);
-            let explicit = offers.explicit.get(&o.class);
+            let explicit = offers.explicit.get(&o.class).map(|routes| &routes[o.position as usize]);
             let there = match explicit {
                 Some(route) => route.clone(),
                 None => self.router.route(o.src, o.dst, key(o.src, o.dst), TTL).map_err(fail)?,
@@ -267,28 +267,18 @@ impl Routes {
         start
     }
 
-    /// The route along the nodes that `traffic[table].path` names.
+    /// The route along `nodes`, sender first and receiver last, which stand at `key`.
     pub(super) fn explicit(
         &self,
         cx: &Context<'_>,
         topology: &Topology,
-        table: usize,
-        names: &[String],
-        ends: (NodeId, NodeId),
+        key: &str,
+        nodes: Vec<NodeId>,
     ) -> Result<Route, Error> {
-        let path = format!("traffic[{table}].path");
-        let mut nodes = Vec::new();
-        for (i, name) in names.iter().enumerate() {
-            nodes.push(node(cx, topology, &format!("{path}[{i}]"), name)?);
-        }
-        if nodes.first() != Some(&ends.0) || nodes.last() != Some(&ends.1) {
-            let message = "the path does not lead from `src` to `dst`";
-            return Err(cx.doc.error(&path, message, "name every node, sender first and receiver last"));
-        }
         let nodes = swing::through(topology, nodes);
         self.router.explicit(&nodes, TTL).map_err(|e| {
             cx.doc.error(
-                &path,
+                key,
                 e.to_string(),
                 "consecutive nodes of a path are neighbours; `xoff topo` shows the links",
             )

@@ -33,6 +33,8 @@ pub enum Traffic {
     Probe(Probe),
     /// Every host sends several flows, one behind the other.
     Burst(Burst),
+    /// Flows around a loop of switches.
+    Loop(Loop),
 }
 
 impl Traffic {
@@ -50,6 +52,7 @@ impl Traffic {
             Traffic::Moe(_) => "moe",
             Traffic::Probe(_) => "probe",
             Traffic::Burst(_) => "burst",
+            Traffic::Loop(_) => "loop",
         }
     }
 
@@ -67,6 +70,7 @@ impl Traffic {
             Traffic::Moe(t) => t.name.as_deref(),
             Traffic::Probe(t) => t.name.as_deref(),
             Traffic::Burst(t) => t.name.as_deref(),
+            Traffic::Loop(t) => t.name.as_deref(),
         }
     }
 
@@ -79,6 +83,7 @@ impl Traffic {
             Traffic::Flows(t) => t.priorities.as_ref(),
             Traffic::AllToAll(t) => t.priorities.as_ref(),
             Traffic::Burst(t) => t.priorities.as_ref(),
+            Traffic::Loop(t) => t.priorities.as_ref(),
             Traffic::Flow(_)
             | Traffic::RingAllReduce(_)
             | Traffic::ParameterServer(_)
@@ -101,6 +106,16 @@ impl Traffic {
             Traffic::Moe(t) => t.priority,
             Traffic::Probe(t) => t.priority,
             Traffic::Burst(t) => t.priority,
+            Traffic::Loop(t) => t.priority,
+        }
+    }
+
+    /// Its flows go along nodes that it names, whatever the routing says.
+    pub fn has_paths(&self) -> bool {
+        match self {
+            Traffic::Flow(t) => t.path.is_some(),
+            Traffic::Loop(_) => true,
+            _ => false,
         }
     }
 }
@@ -321,6 +336,50 @@ pub struct Burst {
     /// From one flow of a sender to its next. With 0 all of them start together.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
+    /// 802.1p priority.
+    #[serde(default = "defaults::priority")]
+    #[schemars(range(max = 7))]
+    pub priority: u8,
+    /// Its flows are dealt out to several priorities instead, by weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<PriorityShares>,
+}
+
+/// Flows around a loop of switches: from the hosts of each of its switches to those of the
+/// switch `hops` links on. With two links and more, each link has flows of several
+/// switches, and what waits for it can wait for itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Loop {
+    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The switches, at least three, in the direction of the flows; each is linked to
+    /// the next one, and the last to the first.
+    pub switches: Vec<String>,
+    /// Links of the loop that each flow crosses: from 1 to one less than there are switches.
+    #[schemars(range(min = 1))]
+    pub hops: u32,
+    /// Flows that enter at each switch, from one of its hosts after another, to the hosts
+    /// of the switch where they leave, in turn likewise; at least 1.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub flows: u32,
+    /// Payload of each flow.
+    pub size: Bytes,
+    /// When the flows start.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    /// For each switch: how much later the flows that enter there start; all at once if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offsets: Option<Vec<Span>>,
+    /// How many times all of them are sent; at least 1.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1))]
+    pub bursts: u32,
+    /// From one time to the next.
+    #[serde(default = "defaults::zero_time")]
+    pub period: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]

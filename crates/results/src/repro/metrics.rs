@@ -49,6 +49,8 @@ impl Dimension {
 pub enum Place {
     /// In `summary.json`: one number, at this pointer.
     Summary(&'static str),
+    /// The same at the first of these pointers where there is one: what schemes have in common.
+    First(&'static [&'static str]),
     /// In `summary.json`: how many ports a list at this pointer names.
     Ports(&'static str),
     /// In `summary.json`: 1 if there is anything at this pointer, else 0.
@@ -85,12 +87,14 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 75] = {
+pub const MEASURABLE: [Measurable; 87] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
-    use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
+    use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
+        m("deadlock-standing", Time, Summary("/deadlock/standing_ps")),
+        m("deadlock-found", Time, Summary("/deadlock/found_after_ps")),
         m("deadlock-end", Time, Summary("/deadlock/ended_ps")),
         m("simulated-time", Time, Summary("/simulated_ps")),
         m("lossless-drops", Count, Summary("/drops/lossless_packets")),
@@ -114,10 +118,24 @@ pub const MEASURABLE: [Measurable; 75] = {
         m("stored-over-bdp", Size, Summary("/bifrost/least_over_bdp")),
         m("most-stored", Size, Summary("/bifrost/most_stored")),
         m("token-spread", Size, Summary("/bifrost/least_spread")),
-        m("loops-found", Count, Summary("/roundabout/found")),
-        m("loops-dissolved", Count, Summary("/roundabout/dissolved")),
-        m("loops-given-up", Count, Summary("/roundabout/given_up")),
-        m("loop-time", Time, Summary("/roundabout/mean_ps")),
+        m("loops-found", Count, First(&["/roundabout/found", "/breakers/found", "/itsy/found"])),
+        m(
+            "loops-dissolved",
+            Count,
+            First(&["/roundabout/dissolved", "/breakers/dissolved", "/itsy/dissolved"]),
+        ),
+        m("loops-given-up", Count, First(&["/roundabout/given_up", "/breakers/given_up", "/itsy/given_up"])),
+        m("loop-time", Time, First(&["/roundabout/mean_ps", "/breakers/mean_ps", "/itsy/mean_ps"])),
+        m("first-loop", Time, First(&["/roundabout/first_ps", "/breakers/first_ps", "/itsy/first_ps"])),
+        m("rerouted", Count, Summary("/breakers/rerouted")),
+        m("room-given", Size, First(&["/breakers/enlarged_bytes", "/itsy/room_bytes"])),
+        m("triggers", Count, Summary("/itsy/triggers")),
+        m("checks-discarded", Count, Summary("/itsy/discarded")),
+        m("loop-drops", Count, Summary("/itsy/dropped_packets")),
+        m("extra-control", Size, Summary("/counters/extra_control")),
+        m("loops-seated", Count, Summary("/roundabout/seated")),
+        m("loop-known", Time, Summary("/roundabout/known_ps")),
+        m("longest-loop-time", Time, Summary("/roundabout/longest_ps")),
         m("storms", Count, Summary("/watchdog/storms")),
         m("storms-over", Count, Summary("/watchdog/restored")),
         m("first-storm", Time, Summary("/watchdog/first_ps")),
@@ -168,10 +186,12 @@ pub const MEASURABLE: [Measurable; 75] = {
 };
 
 /// Quantities of `series.parquet` and what they are.
-pub const QUANTITIES: [(&str, Dimension); 10] = [
+pub const QUANTITIES: [(&str, Dimension); 12] = [
     ("goodput", Dimension::Rate),
     ("throughput", Dimension::Rate),
     ("rate", Dimension::Rate),
+    ("sequence", Dimension::Size),
+    ("flow_goodput", Dimension::Rate),
     ("ate_high", Dimension::Rate),
     ("ate_other", Dimension::Rate),
     ("ate_weight", Dimension::Share),
@@ -292,6 +312,11 @@ impl Run {
         let what = measurable(&metric.of).expect("a metric was checked");
         let mut found = match what.place {
             Place::Summary(pointer) => self.in_summary(pointer)?,
+            Place::First(pointers) => {
+                let summary = self.summary()?;
+                let there = |pointer: &&&str| summary.pointer(pointer).is_some_and(|v| !v.is_null());
+                self.in_summary(pointers.iter().find(there).unwrap_or(&pointers[0]))?
+            }
             Place::Ports(pointer) => match self.summary()?.pointer(pointer) {
                 Some(Json::Array(list)) => {
                     let named = |v: &&Json| {

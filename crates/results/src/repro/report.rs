@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::evaluate;
 use super::experiment::{Claim, Combine, Experiment, Kind, Relation, Side};
+use super::library::Paper;
 use super::verdict::Verdict;
 use crate::human;
 
@@ -33,6 +35,39 @@ pub struct Results {
     pub experiments: Vec<ExperimentResult>,
     /// Claims whose experiment has no file.
     pub others: Vec<ClaimResult>,
+}
+
+impl Results {
+    /// These, and those of the experiments of `papers` that are not among them but in `before`, in
+    /// the order of `papers`; `others` are those of `papers`.
+    #[must_use]
+    pub fn beside(mut self, mut before: Results, papers: &[Paper]) -> Results {
+        self.complete &= before.complete;
+        let mut take = |paper: &str, id: &str| {
+            let same = |e: &ExperimentResult| (e.paper.as_str(), e.id.as_str()) == (paper, id);
+            let from = if self.experiments.iter().any(same) {
+                &mut self.experiments
+            } else {
+                &mut before.experiments
+            };
+            from.iter().position(same).map(|at| from.remove(at))
+        };
+        let of = |paper: &Paper| -> Vec<_> {
+            let ids = paper.experiments.iter().map(|item| &item.read.experiment.id);
+            ids.filter_map(|id| take(&paper.name, id)).collect()
+        };
+        let experiments = papers.iter().flat_map(of).collect();
+        Results { experiments, others: others(papers), ..self }
+    }
+}
+
+/// Claims whose experiment has no file.
+pub fn others(papers: &[Paper]) -> Vec<ClaimResult> {
+    let of = |paper: &Paper| -> Vec<_> {
+        let claims = paper.claims.iter().flat_map(|c| &c.claim);
+        claims.map(|claim| evaluate::without_runs(&paper.name, claim)).collect()
+    };
+    papers.iter().flat_map(of).collect()
 }
 
 /// What became of an experiment.

@@ -54,8 +54,8 @@ pub(super) struct Offers {
     pub(super) classes: Vec<String>,
     pub(super) offers: Vec<Offer>,
     pub(super) gates: Vec<Gate>,
-    /// Routes that tables spell out.
-    pub(super) explicit: BTreeMap<u16, Route>,
+    /// Routes that tables spell out: of each such table those of its flows, by position.
+    pub(super) explicit: BTreeMap<u16, Vec<Route>>,
     /// By table: what the network can carry of it, where its load refers to that.
     pub(super) saturation: Vec<Option<Saturation>>,
     /// By table: what its law lets expect.
@@ -131,8 +131,9 @@ pub(super) fn generate(
             Traffic::Flow(t) => {
                 let demand = random::single(cx, topology, i, t)?;
                 if let Some(names) = &t.path {
-                    let ends = (demand.src, demand.dst);
-                    all.explicit.insert(i as u16, routes.explicit(cx, topology, i, names, ends)?);
+                    let nodes = random::named_path(cx, topology, i, names, (demand.src, demand.dst))?;
+                    let route = routes.explicit(cx, topology, &format!("traffic[{i}].path"), nodes)?;
+                    all.explicit.insert(i as u16, vec![route]);
                 }
                 Made { pace: t.rate.map_or(0, |r| r.0), ..Made::of(vec![demand]) }
             }
@@ -146,6 +147,15 @@ pub(super) fn generate(
             Traffic::Moe(t) => collective::moe(cx, i, t, &mut hosts)?,
             Traffic::Probe(t) => collective::probe(cx, i, t, &mut hosts)?,
             Traffic::Burst(t) => random::burst(cx, i, t, &mut hosts)?,
+            Traffic::Loop(t) => {
+                let (demands, ways): (Vec<Demand>, Vec<_>) =
+                    random::around(cx, topology, i, t)?.into_iter().unzip();
+                let at = format!("traffic[{i}].switches");
+                let along = |way| routes.explicit(cx, topology, &at, way);
+                let paths = ways.into_iter().map(along).collect::<Result<_, _>>()?;
+                all.explicit.insert(i as u16, paths);
+                Made::of(demands)
+            }
         };
         add(cx, &mut all, i, table, made)?;
     }

@@ -1,12 +1,14 @@
 //! Flows by chance, by the clock, and as a list.
 
 use super::super::routes::{Routes, unroutable};
-use super::super::{Context, host, sizes};
+use super::super::{Context, host, node, sizes};
 use super::hosts::HostSets;
 use super::{Made, check_count, check_start, refused, size_or_sizes, span};
 use crate::error::Error;
 use crate::plan::PacketFormat;
-use crate::scenario::{Burst, FlowFile, Incast, IncastLoadOf, LoadOf, Permutation, Poisson, SingleFlow};
+use crate::scenario::{
+    Burst, FlowFile, Incast, IncastLoadOf, LoadOf, Loop, Permutation, Poisson, SingleFlow,
+};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::routing::{host_capacity, saturation, uniform};
 use xoff_net::sizes::SizeDistribution;
@@ -378,6 +380,70 @@ pub(super) fn single(
     sizes::fixed(cx, &at("size"), t.size)?;
     check_start(cx, i, t.start)?;
     Ok(Demand { src, dst, size: t.size.0, start: t.start.0 })
+}
+
+/// The nodes that `traffic[i].path` names, from one of `ends` to the other.
+pub(super) fn named_path(
+    cx: &Context<'_>,
+    topology: &Topology,
+    i: usize,
+    names: &[String],
+    ends: (NodeId, NodeId),
+) -> Result<Vec<NodeId>, Error> {
+    let path = format!("traffic[{i}].path");
+    let nodes = nodes(cx, topology, &path, names)?;
+    if nodes.first() != Some(&ends.0) || nodes.last() != Some(&ends.1) {
+        let message = "the path does not lead from `src` to `dst`";
+        return Err(cx.doc.error(&path, message, "name every node, sender first and receiver last"));
+    }
+    Ok(nodes)
+}
+
+/// The nodes of the list `names`, which stands at `path`.
+fn nodes(cx: &Context<'_>, topology: &Topology, path: &str, names: &[String]) -> Result<Vec<NodeId>, Error> {
+    names.iter().enumerate().map(|(i, name)| node(cx, topology, &format!("{path}[{i}]"), name)).collect()
+}
+
+/// The flows of a loop with the nodes on their ways.
+pub(super) fn around(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    i: usize,
+    t: &Loop,
+) -> Result<Vec<(Demand, Vec<NodeId>)>, Error> {
+    let at = |key: &str| format!("traffic[{i}].{key}");
+    let switches = nodes(cx, topology, &at("switches"), &t.switches)?;
+    sizes::fixed(cx, &at("size"), t.size)?;
+    check_start(cx, i, t.start)?;
+    if t.bursts == 1 && t.period.0 > 0 {
+        cx.warn(at("period"), "had no effect: there is one burst only".to_string());
+    }
+    let count = f64::from(t.flows) * f64::from(t.bursts) * switches.len() as f64;
+    check_count(cx, &at("flows"), count, "let fewer enter at each switch")?;
+    let offsets: Vec<Time> = t.offsets.iter().flatten().map(|o| o.0).collect();
+    let latest = offsets.iter().copied().max().unwrap_or(0);
+    let last = u128::from(t.bursts.saturating_sub(1)) * u128::from(t.period.0)
+        + u128::from(t.start.0)
+        + u128::from(latest);
+    if let Some(duration) = cx.scenario.run.duration.filter(|d| last >= u128::from(d.0)) {
+        let key = if t.bursts > 1 { at("period") } else { at("offsets") };
+        let message = format!("the last flows start after the run's duration of {duration}");
+        return Err(cx.doc.error(&key, message, "let them start earlier, or raise run.duration"));
+    }
+    let spec = traffic::Around {
+        switches: &switches,
+        hops: t.hops,
+        flows: t.flows,
+        size: t.size.0,
+        start: t.start.0,
+        offsets: &offsets,
+        bursts: t.bursts,
+        period: t.period.0,
+    };
+    traffic::around(topology, &spec).map_err(|e| {
+        let key = at(&e.key);
+        refused(cx, &key, e)
+    })
 }
 
 pub(super) fn from_file(

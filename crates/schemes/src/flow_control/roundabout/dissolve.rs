@@ -418,11 +418,10 @@ impl Roundabout {
         let seat = &mut self.seats[at];
         (seat.round, seat.back, seat.behind) = (round, false, false);
         if round > 1 {
-            // Everything is back that was granted room.
-            (seat.room, seat.outside) = (total.saturating_sub(used), 0);
+            // Everything is back that was granted room. (The first round began with the grant.)
+            (seat.room, seat.outside, seat.left) = (total.saturating_sub(used), 0, 0);
+            seat.missed.clear();
         }
-        seat.left = 0;
-        seat.missed.clear();
         let (egress, lane) = (seat.egress, seat.lane);
         let own = Triplet { sid: device.device_of(egress), qid: 0, rand: round, hops: 0 };
         device.insert(egress, lane, self.frame(lane, Opcode::Barrier, own, Nodes::default()), true);
