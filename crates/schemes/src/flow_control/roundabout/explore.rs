@@ -336,7 +336,7 @@ enum Step {
 /// A seed with which the queue of a port draws the number of this rank out of so many.
 fn seed(port: u32, rank: u8, of: u8) -> u64 {
     let drawn = |seed| Stream::new(seed, "Roundabout", port.into()).bits() >> 32;
-    (0..).find(|&seed| drawn(seed) * u64::from(of) >> 32 == u64::from(rank)).expect("there are many")
+    (0..).find(|&seed| (drawn(seed) * u64::from(of)) >> 32 == u64::from(rank)).expect("there are many")
 }
 
 impl Side {
