@@ -54,12 +54,12 @@ docs:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps --quiet
 
 # Properties see the same random cases each time: a change is judged by what it changes.
-# `make soak` looks for new ones.
+# `make soak` looks for new ones, and explores the state machines further.
 unit:
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 
 soak:
-	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --locked --workspace
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --locked --workspace -- --include-ignored
 
 # Debug and release builds, and repeats, give the same bytes.
 same-bytes:

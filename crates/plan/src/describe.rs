@@ -4,7 +4,7 @@ mod congestion;
 
 use crate::Loaded;
 use crate::balancing::LoadBalancing;
-use crate::plan::{Limit, Plan};
+use crate::plan::{Hits, Limit, Plan};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
@@ -13,7 +13,9 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::bifrost::BifrostParams;
 use xoff_schemes::flow_control::bifrost::slots::SlotParams;
+use xoff_schemes::flow_control::breakers::Cure;
 use xoff_schemes::flow_control::cbfc::CbfcParams;
+use xoff_schemes::flow_control::itsy::Resolution;
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
@@ -361,6 +363,35 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         FlowControlParams::Pyrrha(p) => pyrrha(p, own),
         FlowControlParams::Bifrost(p) => bifrost(p),
         FlowControlParams::Cbfc(p) => cbfc(p),
+        FlowControlParams::Itsy(p) => {
+            let resolution = match p.resolution {
+                Resolution::Lossy => "drops packets of what it finds".to_string(),
+                Resolution::Lossless { room } => {
+                    format!("gives {} of room to what it finds, if the shared pool has them", Bytes(room))
+                }
+            };
+            format!(
+                "itsy ({resolution}; {} quanta, response time {})",
+                p.pfc.quanta,
+                Span(p.pfc.response_time)
+            )
+        }
+        FlowControlParams::Breaker(p) => {
+            let cure = match p.cure {
+                Cure::Reroute => {
+                    format!("packets get other ways, known for {} places of routes", plan.detours.len())
+                }
+                Cure::Room(bytes) => format!("ingress queues get {} of room", Bytes(bytes)),
+            };
+            format!(
+                "{} (polls every {}, messages take {} in each device, {cure}; {} quanta, response time {})",
+                p.name(),
+                Span(p.period),
+                Span(p.latency),
+                p.pfc.quanta,
+                Span(p.pfc.response_time)
+            )
+        }
         FlowControlParams::Roundabout(p) => {
             format!("roundabout ({} quanta, response time {})", p.pfc.quanta, Span(p.pfc.response_time))
         }
@@ -601,9 +632,13 @@ fn faults(out: &mut String, plan: &Plan) -> fmt::Result {
     }
     for loss in faults.losses.iter().take(SAMPLE) {
         let what = if loss.corrupts { "corrupts" } else { "loses" };
-        let of = if loss.per_bit { "bits" } else { "frames" };
+        let of = match loss.hits {
+            Hits::Frames(p) => format!("{p} of the frames"),
+            Hits::Bits(p) => format!("{p} of the bits"),
+            Hits::Control(number) => format!("frame {number} of the flow control"),
+        };
         let port = plan.topology.port_name(loss.port);
-        writeln!(out, "  the link {what} {} of the {of} that {port} sends", loss.probability)?;
+        writeln!(out, "  the link {what} {of} that {port} sends")?;
     }
     if faults.losses.len() > SAMPLE {
         writeln!(out, "  and {} more do", faults.losses.len() - SAMPLE)?;

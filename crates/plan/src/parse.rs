@@ -2,7 +2,10 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{Bifrost, FlowControl, Pfc, PfcWatchdog, Roundabout, Scenario, Swing, Tagger, Traffic};
+use crate::scenario::{
+    Bifrost, DeadlockBreaker, FlowControl, Itsy, LoopBreaker, Pfc, PfcWatchdog, Roundabout, Scenario, Swing,
+    Tagger, Traffic,
+};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
@@ -44,7 +47,7 @@ const TRAFFIC: [&str; 12] = [
     "burst",
     "loop",
 ];
-const SCHEMES: [&str; 13] = [
+const SCHEMES: [&str; 16] = [
     "pfc",
     "tagger",
     "bfc",
@@ -57,6 +60,9 @@ const SCHEMES: [&str; 13] = [
     "swing",
     "pfc-watchdog",
     "roundabout",
+    "loop-breaker",
+    "deadlock-breaker",
+    "itsy",
     "none",
 ];
 
@@ -92,7 +98,7 @@ const BIFROST: [&str; 11] = [
 ];
 
 /// The keys of `[flow_control]` by scheme: its own, then PFC's if it rests on PFC.
-const KEYS: [(&str, &[&str], &[&str]); 13] = [
+const KEYS: [(&str, &[&str], &[&str]); 16] = [
     ("pfc", &[], &PFC),
     ("tagger", &["rule", "lossless", "lossy"], &PFC),
     (
@@ -142,6 +148,9 @@ const KEYS: [(&str, &[&str], &[&str]); 13] = [
     ),
     ("pfc-watchdog", &["action", "detection_time", "restoration_time", "poll"], &PFC),
     ("roundabout", &["spare", "patience", "audit", "dissolve"], &PFC),
+    ("loop-breaker", &["period", "latency"], &PFC),
+    ("deadlock-breaker", &["period", "latency", "room"], &PFC),
+    ("itsy", &["resolution", "room"], &PFC),
     ("none", &[], &[]),
 ];
 
@@ -323,6 +332,18 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         "roundabout" => {
             let (keys, pfc) = with_pfc(doc, own, &passed)?;
             FlowControl::Roundabout(Roundabout { keys, pfc })
+        }
+        "loop-breaker" => {
+            let (keys, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::LoopBreaker(LoopBreaker { keys, pfc })
+        }
+        "deadlock-breaker" => {
+            let (keys, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::DeadlockBreaker(DeadlockBreaker { keys, pfc })
+        }
+        "itsy" => {
+            let (keys, pfc) = with_pfc(doc, own, &passed)?;
+            FlowControl::Itsy(Itsy { keys, pfc })
         }
         "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
         "per-flow-queue" => {

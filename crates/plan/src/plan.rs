@@ -79,6 +79,9 @@ pub struct Plan {
     pub measure: Measure,
     /// Links that fail, lose or corrupt, and how routes follow.
     pub faults: Faults,
+    /// Under `loop-breaker`: positions in [`Plan::hops`], each with another one of the same
+    /// device from which its packets come to the same host; ordered by the first. Else empty.
+    pub detours: Vec<(u32, u32)>,
     /// Sources choose the first hop of their flows, if they do.
     pub ate: Option<Ate>,
 }
@@ -390,12 +393,21 @@ pub struct Down {
 pub struct Loss {
     /// The sending port.
     pub port: PortId,
-    /// Probability for each frame, or for each bit; above 0, up to 1.
-    pub probability: f64,
-    /// Whether it is for each bit.
-    pub per_bit: bool,
+    /// What is hit.
+    pub hits: Hits,
     /// Whether the frame arrives and is discarded, rather than vanishes.
     pub corrupts: bool,
+}
+
+/// Which frames of a port are lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Hits {
+    /// Each one with this probability: above 0, up to 1.
+    Frames(f64),
+    /// Each one with this probability for each of its bits.
+    Bits(f64),
+    /// The so-manyth one of the flow control, from 1 on, and no other.
+    Control(u64),
 }
 
 /// A change of routes.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
 use xoff_plan::describe::describe;
-use xoff_plan::plan::{DELIVER, EXPIRE, Flow, IrnFlow, Limit, Plan};
+use xoff_plan::plan::{DELIVER, EXPIRE, Flow, Hits, IrnFlow, Limit, Plan};
 use xoff_plan::{Loaded, load};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::Reaction;
@@ -442,9 +442,10 @@ fn the_files_of_the_hpcc_simulator_give_links_flows_and_priorities() {
     assert_eq!(route(&l.plan, l.plan.flows[0].path).0, ["H2:0", "S3:0", "S0:0"]);
     assert_eq!(l.plan.topology.ports.iter().filter(|p| p.long && p.loss == 0.001).count(), 2);
     let losses: Vec<_> =
-        l.plan.faults.losses.iter().map(|f| (l.plan.topology.port_name(f.port), f.probability)).collect();
-    assert_eq!(losses, [("S0:1".to_string(), 0.001), ("S3:0".to_string(), 0.001)]);
-    assert!(l.plan.faults.losses.iter().all(|f| !f.per_bit && !f.corrupts));
+        l.plan.faults.losses.iter().map(|f| (l.plan.topology.port_name(f.port), f.hits)).collect();
+    let hits = Hits::Frames(0.001);
+    assert_eq!(losses, [("S0:1".to_string(), hits), ("S3:0".to_string(), hits)]);
+    assert!(l.plan.faults.losses.iter().all(|f| !f.corrupts));
     // The flow at 9 s, the table's own priority, and the short timeout.
     let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
     assert_eq!(keys, ["traffic[0].priority", "traffic[0].file", "transport.rto"]);

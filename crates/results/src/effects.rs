@@ -94,6 +94,8 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         | FlowControlParams::Swing(_)
         | FlowControlParams::Watchdog(_)
         | FlowControlParams::Roundabout(_)
+        | FlowControlParams::Breaker(_)
+        | FlowControlParams::Itsy(_)
         | FlowControlParams::None => return,
     };
     if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {

@@ -9,6 +9,7 @@
 pub mod ate;
 pub mod bifrost;
 pub mod blocking;
+pub mod breakers;
 pub mod columns;
 pub mod data;
 pub mod directory;
@@ -17,6 +18,7 @@ pub mod explain;
 mod faults;
 pub mod grid;
 pub mod human;
+pub mod itsy;
 pub mod names;
 pub mod network;
 pub mod notes;

@@ -87,6 +87,8 @@ pub fn flow_control(plan: &Plan) -> &'static str {
         FlowControlParams::Swing(_) => "swing",
         FlowControlParams::Watchdog(_) => "pfc-watchdog",
         FlowControlParams::Roundabout(_) => "roundabout",
+        FlowControlParams::Breaker(p) => p.name(),
+        FlowControlParams::Itsy(_) => "itsy",
         FlowControlParams::PortFc(_) => "portfc",
         FlowControlParams::Pyrrha(_) => "pyrrha",
         FlowControlParams::Bifrost(p) if p.tokens.is_some() => "bifrostx",

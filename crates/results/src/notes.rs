@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::{effects, faults, stuck, watchdog};
+use crate::{breakers, effects, faults, itsy, stuck, watchdog};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
@@ -66,6 +66,8 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     faults::notes(plan, outcome, &mut notes);
     stuck::notes(plan, outcome, &mut notes);
     watchdog::notes(plan, outcome, &mut notes);
+    breakers::notes(plan, outcome, &mut notes);
+    itsy::notes(plan, outcome, &mut notes);
     effects::notes(plan, outcome, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
     notes
@@ -73,7 +75,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
 
 /// A drop that breaks the promise of a lossless priority. A packet whose time to
 /// live ended in a routing loop, or whose link failed, is not one: no buffer
-/// could have kept it. Nor is one that a watchdog meant to be lost.
+/// could have kept it. Nor is one that a watchdog or ITSY meant to be lost.
 pub fn breaks_losslessness(drops: &Drops) -> bool {
     drops.lossless && drops.reason.for_want_of_room()
 }
@@ -346,6 +348,7 @@ pub fn reason(reason: DropReason) -> &'static str {
         DropReason::FrameLost => "the link lost the frame",
         DropReason::FrameCorrupted => "the link corrupted the frame",
         DropReason::Watchdog => "the watchdog found a storm",
+        DropReason::Itsy => "ITSY found it in a deadlock",
         DropReason::Overrun => "a watchdog let it go although there was no room",
     }
 }

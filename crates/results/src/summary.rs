@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use crate::ate::{self, AteSummary};
 use crate::bifrost::{self, BifrostSummary};
 use crate::blocking::{self, BlockingSummary};
+use crate::breakers::{self, BreakerSummary};
+use crate::itsy::{self, ItsySummary};
 use crate::names;
 use crate::notes::{self, Note};
 use crate::plb::{self, PlbSummary};
@@ -66,6 +68,10 @@ pub struct Summary {
     pub watchdog: Option<WatchdogSummary>,
     /// Deadlocks that switches found; null without Roundabout.
     pub roundabout: Option<RoundaboutSummary>,
+    /// Deadlocks that control planes found; null without Loop Breaker and Deadlock Breaker.
+    pub breakers: Option<BreakerSummary>,
+    /// Deadlocks that initial triggers found; null without ITSY.
+    pub itsy: Option<ItsySummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -94,6 +100,8 @@ pub struct DropSummary {
     pub fault_packets: u64,
     /// Packets that a watchdog dropped, or let go although the peer had no room.
     pub watchdog_packets: u64,
+    /// Packets that ITSY dropped to let a deadlock go.
+    pub itsy_packets: u64,
     /// Each place and reason.
     pub places: Vec<DropPlace>,
 }
@@ -108,7 +116,7 @@ pub struct DropPlace {
     /// Whether the priority is lossless.
     pub lossless: bool,
     /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog` or `overrun`.
+    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog`, `overrun` or `itsy`.
     pub reason: &'static str,
     /// How many.
     pub packets: u64,
@@ -244,6 +252,8 @@ pub struct CounterSummary {
     pub dropped: u64,
     /// Data packets under way at the end.
     pub in_flight: u64,
+    /// Bytes of control frames beyond those of PFC.
+    pub extra_control: u64,
 }
 
 impl Summary {
@@ -302,6 +312,8 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         bifrost: bifrost::summarise(plan, outcome),
         watchdog: watchdog::summarise(plan, outcome),
         roundabout: roundabout::summarise(plan, outcome),
+        breakers: breakers::summarise(plan, outcome),
+        itsy: itsy::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
@@ -313,6 +325,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
             delivered: c.delivered,
             dropped: c.dropped,
             in_flight: c.in_flight,
+            extra_control: c.extra_control,
         },
         notes: notes::notes(plan, outcome),
     }
@@ -328,6 +341,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
         expired_packets: sum(&|d| d.reason == DropReason::Expired),
         fault_packets: sum(&|d| d.reason.by_fault()),
         watchdog_packets: sum(&|d| d.reason.by_watchdog()),
+        itsy_packets: sum(&|d| d.reason == DropReason::Itsy),
         places: outcome
             .drops
             .iter()
@@ -346,6 +360,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::FrameLost => "frame-lost",
                     DropReason::FrameCorrupted => "frame-corrupted",
                     DropReason::Watchdog => "watchdog",
+                    DropReason::Itsy => "itsy",
                     DropReason::Overrun => "overrun",
                 },
                 packets: d.packets,
@@ -382,7 +397,9 @@ fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
     };
     let standing = d.cycle.iter().map(began).max().flatten();
     // Those of the schemes that look for deadlocks.
-    let mut found = outcome.detections.iter().map(|d| d.at);
+    let by_itsy = outcome.itsy.iter().flat_map(|itsy| &itsy.detections).map(|d| d.at);
+    let mut found =
+        outcome.detections.iter().map(|d| d.at).chain(outcome.found.iter().map(|f| f.at)).chain(by_itsy);
     Some(DeadlockSummary {
         closed_ps: d.closed,
         standing_ps: standing,

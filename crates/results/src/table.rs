@@ -3,7 +3,9 @@
 use crate::ate;
 use crate::bifrost;
 use crate::blocking;
+use crate::breakers;
 use crate::human;
+use crate::itsy;
 use crate::notes::{Level, Note};
 use crate::plb;
 use crate::pyrrha;
@@ -153,8 +155,12 @@ fn totals(s: &Summary) -> String {
     let mut rows = Vec::new();
     let mut row = |name: &str, text: String| rows.push((name.to_string(), text));
     row("drops", {
-        let lost =
-            d.lossless_packets + d.lossy_packets + d.expired_packets + d.fault_packets + d.watchdog_packets;
+        let lost = d.lossless_packets
+            + d.lossy_packets
+            + d.expired_packets
+            + d.fault_packets
+            + d.watchdog_packets
+            + d.itsy_packets;
         let faults = match d.fault_packets {
             0 => String::new(),
             n => format!(", {} by faults", human::count(n)),
@@ -163,11 +169,15 @@ fn totals(s: &Summary) -> String {
             0 => String::new(),
             n => format!(", {} by the watchdog", human::count(n)),
         };
+        let itsy = match d.itsy_packets {
+            0 => String::new(),
+            n => format!(", {} by ITSY", human::count(n)),
+        };
         if lost == 0 {
             format!("none in {}", human::counted(s.counters.sent, "data packet"))
         } else {
             format!(
-                "{} lossless, {} lossy, {} expired packets{faults}{watchdog}, ACKs included",
+                "{} lossless, {} lossy, {} expired packets{faults}{watchdog}{itsy}, ACKs included",
                 human::count(d.lossless_packets),
                 human::count(d.lossy_packets),
                 human::count(d.expired_packets)
@@ -217,6 +227,12 @@ fn totals(s: &Summary) -> String {
     }
     if let Some(summary) = &s.roundabout {
         row("loops", roundabout::row(summary));
+    }
+    if let Some(summary) = &s.itsy {
+        row("loops", itsy::row(summary));
+    }
+    if let Some(summary) = &s.breakers {
+        row("loops", breakers::row(summary));
     }
     if let Some(summary) = &s.watchdog {
         row("watchdog", watchdog::row(summary));

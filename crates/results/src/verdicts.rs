@@ -71,6 +71,9 @@ pub fn verdicts(
     } else if watched > 0 {
         let lost = human::counted(watched, "packet");
         (State::NotPromised, format!("{lost} lost by the watchdog, no other in a lossless priority"))
+    } else if drops.itsy_packets > 0 {
+        let lost = human::counted(drops.itsy_packets, "packet");
+        (State::NotPromised, format!("{lost} dropped by ITSY, no other in a lossless priority"))
     } else {
         (State::Held, format!("no lossless packet lost ({activity})"))
     };

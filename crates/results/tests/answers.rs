@@ -10,10 +10,12 @@ use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::breakers::{BreakerParams, Cure, Found, Tally};
+use xoff_schemes::flow_control::itsy::{Detection, ItsyParams, Resolution, Trigger};
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
 use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
 use xoff_schemes::flow_control::watchdog::{Action, Storm, WatchdogParams};
-use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
+use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, ItsyOutcome, Outcome, Stop, Wait};
 
 /// The rendered answer, after checking that it fits.
 fn rendered(summary: &Summary) -> String {
@@ -439,6 +441,56 @@ fn storms_are_told_with_what_they_cost() {
     assert!(!says(&plan, &outcome, "through the deadlock"));
 }
 
+/// So does what ITSY drops; what it misses, and room that no pool has, is said.
+#[test]
+fn what_itsy_found_and_missed_is_told() {
+    let mut plan = plan();
+    let mut outcome = deadlocked(&plan);
+    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
+    let with = |resolution| FlowControlParams::Itsy(ItsyParams { pfc, numbers: Vec::new(), resolution });
+    plan.flow_control = with(Resolution::Lossy);
+    let trigger = |from, until| Trigger { port: 7, lane: LOSSLESS, from, until };
+    let triggers = vec![trigger(200 * US, Some(250 * US)), trigger(300 * US, None)];
+    outcome.itsy = Some(ItsyOutcome { triggers, detections: Vec::new(), discarded: 5 });
+    let missed = "ITSY missed the deadlock: of 2 triggers no check came back (5 dropped by other triggers).";
+    assert!(says(&plan, &outcome, missed));
+    assert!(rendered(&summarise("ring", &plan, &outcome)).contains("no deadlock found; 2 triggers"));
+
+    let found = Detection {
+        at: 700 * US,
+        port: 7,
+        lane: LOSSLESS,
+        egress: 6,
+        acted: 3,
+        refused: 0,
+        room: 0,
+        ended: Some(900 * US),
+    };
+    outcome.itsy.as_mut().unwrap().detections.push(found);
+    outcome.deadlock.as_mut().unwrap().ended = found.ended;
+    outcome.drops.push(drops(DropReason::Itsy, LOSSLESS));
+    let summary = summarise("ring", &plan, &outcome);
+    let itsy = summary.itsy.as_ref().unwrap();
+    assert_eq!((itsy.resolution, itsy.triggers, itsy.discarded), ("lossy", 2, 5));
+    assert_eq!((itsy.found, itsy.attempts, itsy.dissolved, itsy.given_up), (1, 3, 1, 0));
+    assert_eq!((itsy.first_ps, itsy.mean_ps, itsy.dropped_packets), (Some(700 * US), Some(200 * US), 12));
+    assert_eq!((summary.drops.itsy_packets, summary.drops.lossless_packets), (12, 0));
+    assert_eq!(summary.verdicts[0].state, State::NotPromised);
+    let text = rendered(&summary);
+    for part in ["12 by ITSY", "1 deadlock found, the first at 700 us", "1 went on after 200 us"] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(says(&plan, &outcome, "ITSY found 1 deadlock, and acted 3 times: 12 packets"));
+    assert!(!says(&plan, &outcome, "ITSY missed"));
+    assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
+
+    plan.flow_control = with(Resolution::Lossless { room: 25_000 });
+    let found = &mut outcome.itsy.as_mut().unwrap().detections[0];
+    (found.refused, found.room) = (1, 75_000);
+    assert!(says(&plan, &outcome, "acted 3 times: 75 kB of room given."));
+    assert!(says(&plan, &outcome, "ITSY had no room to give 1 time: the shared pool had too little."));
+}
+
 /// Tags that are fewer than the routes need are said, with what was dropped beyond them.
 #[test]
 fn too_few_tags_are_said() {
@@ -486,4 +538,56 @@ fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
     let all: Vec<(bool, bool)> = (0..20).map(|seed| said(seed, lossy)).collect();
     assert!(all.iter().all(|&(completed, said)| completed != said), "{all:?}");
     assert!(all.contains(&(true, false)) && all.contains(&(false, true)), "{all:?}");
+}
+
+/// Deadlocks that control planes found, and what they could not do about them.
+#[test]
+fn breakers_are_told_with_what_they_could_not_do() {
+    let mut plan = plan();
+    let mut outcome = deadlocked(&plan);
+    let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
+    let first = vec![Some(0); plan.topology.ports.len()];
+    let times = (100 * US, 10 * US, US);
+    let mut run_with = |cure| {
+        let (period, latency, turn) = times;
+        let first = first.clone();
+        plan.flow_control =
+            FlowControlParams::Breaker(BreakerParams { pfc, cure, period, latency, turn, first, seed: 1 });
+        plan.clone()
+    };
+    let rerouting = run_with(Cure::Reroute);
+    let silent = summarise("ring", &rerouting, &outcome);
+    assert_eq!((silent.breakers.as_ref().unwrap().found, silent.roundabout.is_none()), (0, true));
+    assert!(rendered(&silent).contains("no deadlock found; 0 B between control planes"));
+    assert!(!says(&rerouting, &outcome, "Control planes found"));
+
+    let found = |at, until, attempts| Found { at, port: 6, lane: LOSSLESS, until, attempts };
+    outcome.found = vec![found(600 * US, Some(610 * US), 1), found(700 * US, None, 5)];
+    outcome.breakers = Some(Tally {
+        frames: 40,
+        bytes: 2_560,
+        rerouted: 1_234,
+        stayed: 7,
+        enlarged: 3,
+        enlarged_bytes: 90_000,
+        failed: 4,
+    });
+    let summary = summarise("ring", &rerouting, &outcome);
+    let b = summary.breakers.as_ref().unwrap();
+    assert_eq!((b.found, b.attempts, b.dissolved, b.given_up), (2, 6, 1, 4));
+    assert_eq!((b.first_ps, b.mean_ps, b.longest_ps), (Some(600 * US), Some(10 * US), Some(10 * US)));
+    let text = rendered(&summary);
+    assert!(
+        text.contains("2 deadlocks found, the first at 600 us by S0.0:1; 1 went on after 10 us"),
+        "{text}"
+    );
+    assert!(says(
+        &rerouting,
+        &outcome,
+        "2 deadlocks with 6 probes: 1,234 packets got another way, and 7 stayed"
+    ));
+    assert!(says(&rerouting, &outcome, "4 attempts at rerouting moved no packet"));
+    let giving = run_with(Cure::Room(5_000));
+    assert!(says(&giving, &outcome, "3 ingress queues got more room, 90 kB in all"));
+    assert!(says(&giving, &outcome, "4 attempts at making room failed: the shared pool had too little"));
 }

@@ -237,6 +237,34 @@ impl Account {
         self.over && !profile.resumes_at(self.main.saturating_sub(bytes), u64::from(self.headroom), free)
     }
 
+    /// Raises the threshold of an account that is over to what it holds and `bytes` more, if
+    /// the shared pool has room for that: its headroom is empty then, and it is under. Answers
+    /// what it takes of the pool, and the profile that it has from now on, which resumes where
+    /// the present one does.
+    pub fn enlarge(&mut self, bytes: u64, memory: &mut Memory, profile: &Profile) -> Option<(u64, Profile)> {
+        let taken = u64::from(self.headroom).saturating_add(bytes);
+        if memory.free() < taken {
+            return None;
+        }
+        let now = profile.threshold(memory.free());
+        let moved = u64::from(std::mem::take(&mut self.headroom));
+        memory.let_go(moved);
+        self.take_over(moved, memory, profile);
+        self.over = false;
+        let held = self.main.saturating_sub(profile.reserve);
+        let resume = match profile.limit {
+            Limit::Dynamic { .. } => now.saturating_sub(profile.resume_offset),
+            Limit::Static(_) | Limit::Unlimited => profile.resume,
+        };
+        let limit = Limit::Static(held.saturating_add(bytes));
+        Some((taken, Profile { limit, resume: resume.min(held), ..profile.clone() }))
+    }
+
+    /// Whether it is at or below its resume level.
+    pub fn resumes(&self, memory: &Memory, profile: &Profile) -> bool {
+        profile.resumes_at(self.main, u64::from(self.headroom), memory.free())
+    }
+
     #[inline(always)]
     fn give_back(
         &mut self,
@@ -302,6 +330,28 @@ mod tests {
         let crossings: Vec<_> = (0..6).map(|_| account.release(1_000, &mut memory, &profile)).collect();
         assert_eq!(crossings, [None, None, None, Some(Crossing::Under), None, None]);
         assert_eq!(memory.used, 0);
+    }
+
+    #[test]
+    fn an_account_is_enlarged_by_what_the_pool_has() {
+        let mut memory = Memory::new(&plan::Buffer { total: 100_000, shared: 10_000 });
+        let profile = profile(Limit::Static(5_000), 1_000, 3_000);
+        let mut account = Account::default();
+        for _ in 0..8 {
+            account.admit(1_000, &mut memory, &profile).unwrap();
+        }
+        assert_eq!((account.main, account.headroom, account.over), (6_000, 2_000, true));
+        // The pool has 5,000 left, of which the headroom's content takes 2,000.
+        assert_eq!(account.enlarge(3_001, &mut memory, &profile), None);
+        let (taken, larger) = account.enlarge(3_000, &mut memory, &profile).unwrap();
+        assert_eq!((taken, account.main, account.headroom, account.over), (5_000, 8_000, 0, false));
+        assert_eq!(memory.shared_used, 7_000);
+        let crossings: Vec<_> = (0..3).map(|_| account.admit(1_000, &mut memory, &larger)).collect();
+        assert_eq!(crossings, [Ok(None), Ok(None), Ok(Some(Crossing::Over))]);
+        // It resumes where it did before: at the reserve and 2,000.
+        let crossings: Vec<_> = (0..8).map(|_| account.release(1_000, &mut memory, &larger)).collect();
+        assert_eq!(crossings.iter().position(Option::is_some), Some(7));
+        assert_eq!((account.main, account.resumes(&memory, &profile)), (3_000, true));
     }
 
     proptest! {

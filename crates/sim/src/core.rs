@@ -6,6 +6,7 @@ use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::causes::Causes;
 use crate::congestion::{Controls, Windows, notification_points};
+use crate::control_plane::Enlarged;
 use crate::critical::Record;
 use crate::faults::Faults;
 use crate::first_hop::{self, Source};
@@ -181,6 +182,11 @@ pub struct Core<'a> {
     pub faults: Faults,
     /// Queues that do not simply obey.
     pub modes: Modes,
+    /// Accounts that have got more room.
+    pub enlarged: Enlarged,
+    /// Packets that are to be dropped once the flow control has returned: from an ingress port,
+    /// at an egress port, in a lane.
+    pub evictions: Vec<(u32, u32, u8)>,
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
@@ -346,6 +352,8 @@ impl<'a> Core<'a> {
             timers: vec![0; timers],
             faults,
             modes: Modes::default(),
+            enlarged: Enlarged::default(),
+            evictions: Vec::new(),
             response_time: plan.flow_control.response_time(),
             observed: Observed::new(plan, ports.len(), lanes),
             named: NONE,
@@ -538,6 +546,18 @@ impl<'a> Core<'a> {
         }
     }
 
+    /// Puts a packet ahead of all others in a queue of `port`. Nobody is told.
+    pub fn prepend(&mut self, port: u32, queue: usize, id: u32) {
+        let q = &mut self.queues[self.ports[port as usize].first_queue as usize + queue];
+        if q.head == NONE {
+            return self.append(port, queue, id);
+        }
+        let packet = &mut self.packets[id];
+        packet.next = std::mem::replace(&mut q.head, id);
+        q.bytes += u64::from(packet.size);
+        q.peak = q.peak.max(q.bytes);
+    }
+
     /// Takes the first packet of a queue that has one.
     #[inline]
     pub fn dequeue(&mut self, port: u32, queue: usize) -> u32 {
@@ -648,7 +668,9 @@ impl<'a> Core<'a> {
             | ControlFrame::QueuePause(_)
             | ControlFrame::Feedback(_)
             | ControlFrame::Credit(_)
-            | ControlFrame::Roundabout(_) => return NONE,
+            | ControlFrame::Roundabout(_)
+            | ControlFrame::Itsy(_)
+            | ControlFrame::Probe(_) => return NONE,
         };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
@@ -892,18 +914,27 @@ impl Device for Core<'_> {
         let slot = self.keep_frame(frame);
         let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, size, lane, NONE));
         let queue = 1 + usize::from(lane);
-        let at = self.ports[port as usize].first_queue as usize + queue;
-        let head = self.queues[at].head;
-        if ahead && head != NONE {
-            self.packets[id].next = head;
-            let q = &mut self.queues[at];
-            q.head = id;
-            q.bytes += u64::from(size);
-            q.peak = q.peak.max(q.bytes);
-        } else {
-            self.append(port, queue, id);
+        match ahead {
+            true => self.prepend(port, queue, id),
+            false => self.append(port, queue, id),
         }
         self.post_decision(port);
+    }
+
+    fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+        self.give_other_ways(ingress, port, lane)
+    }
+
+    fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
+        self.give_room(port, lane, bytes)
+    }
+
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8) {
+        self.evictions.push((ingress, egress, lane));
+    }
+
+    fn shrink(&mut self, port: u32, lane: u8) -> bool {
+        self.take_room_back(port, lane)
     }
 
     fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
@@ -924,15 +955,25 @@ impl Device for Core<'_> {
         if self.is_down(port) {
             return;
         }
-        // A frame of this kind that still waits says this, too.
-        let waiting = self.queues[self.ports[port as usize].first_queue as usize].tail;
-        if waiting != NONE {
+        // A frame of this kind that still waits says this, too. It is the last one, or the
+        // first where the last one is overtaken: then those between are of that one's kind.
+        let queue = &self.queues[self.ports[port as usize].first_queue as usize];
+        let mut ahead = false;
+        for waiting in [queue.tail, queue.head] {
+            if waiting == NONE {
+                break;
+            }
             let slot = self.packets[waiting].number;
-            if self.frames[slot as usize].merge(&frame) {
+            let said = &mut self.frames[slot as usize];
+            if said.merge(&frame) {
                 if let (Some(oracle), Some(later)) = (&mut self.blocking, roots) {
                     oracle.merge(slot, &later);
                 }
                 return;
+            }
+            ahead = frame.overtakes(said);
+            if !ahead {
+                break;
             }
         }
         let slot = self.keep_frame(frame);
@@ -940,7 +981,10 @@ impl Device for Core<'_> {
             oracle.keep(slot, roots);
         }
         let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, frame.length(), 0, NONE));
-        self.enqueue(port, 0, id);
+        match ahead {
+            true => self.prepend(port, 0, id),
+            false => self.enqueue(port, 0, id),
+        }
         self.post_decision(port);
     }
 

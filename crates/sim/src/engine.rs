@@ -4,6 +4,7 @@
 use crate::buffer::{Account, Memory, Refusal};
 use crate::by_flow;
 use crate::core::{Core, kind};
+use crate::evict;
 use crate::faults;
 use crate::leaves::Newcomer;
 use crate::modes;
@@ -109,6 +110,7 @@ impl<'a> Engine<'a> {
                     if self.core.timer_is_current(element, event.data) {
                         self.flow_control.timer(&mut self.core, element);
                         modes::settle(&mut self.core, &mut self.flow_control);
+                        evict::settle(&mut self.core, &mut self.flow_control);
                     }
                 }
                 kind::TIMEOUT => {

@@ -23,7 +23,7 @@ use crate::core::Letters;
 use crate::critical;
 use crate::engine::{Engine, is_news, is_timer};
 use crate::observe::{self, Series};
-use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
+use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, ItsyOutcome, Outcome, Stop};
 use crate::packet::Kind;
 use crate::partition::Partition;
 use crate::world::World;
@@ -34,6 +34,7 @@ use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControl;
+use xoff_schemes::flow_control::breakers;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
 use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
@@ -460,6 +461,9 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut storms: Vec<Storm> = Vec::new();
         let mut detections: Vec<Detection> = Vec::new();
         let mut attempts: Vec<Attempted> = Vec::new();
+        let mut itsy: Option<ItsyOutcome> = None;
+        let mut found: Vec<breakers::Found> = Vec::new();
+        let mut breakers: Option<breakers::Tally> = None;
         for engine in &mut guards {
             if let FlowControl::Pyrrha(part) = &engine.flow_control {
                 pyrrha.get_or_insert_default().add(part.tally());
@@ -473,6 +477,16 @@ impl<'s, 'a> Run<'s, 'a> {
             if let FlowControl::Roundabout(part) = &engine.flow_control {
                 detections.extend_from_slice(part.detections());
                 attempts.extend_from_slice(part.attempts());
+            }
+            if let FlowControl::Itsy(part) = &engine.flow_control {
+                let sum: &mut ItsyOutcome = itsy.get_or_insert_default();
+                sum.triggers.extend_from_slice(part.triggers());
+                sum.detections.extend_from_slice(part.detections());
+                sum.discarded += part.discarded();
+            }
+            if let FlowControl::Breaker(part) = &engine.flow_control {
+                found.extend_from_slice(part.found());
+                breakers.get_or_insert_default().add(part.tally());
             }
             let core = &mut engine.core;
             core.tell_flows();
@@ -507,6 +521,11 @@ impl<'s, 'a> Run<'s, 'a> {
         }
         detections.sort_by_key(|d| (d.at, d.port, d.lane));
         attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid, p.attempt.rand, p.step));
+        found.sort_by_key(|f| (f.at, f.port, f.lane));
+        if let Some(itsy) = &mut itsy {
+            itsy.triggers.sort_by_key(|t| (t.from, t.port, t.lane));
+            itsy.detections.sort_by_key(|d| (d.at, d.port, d.lane));
+        }
         Outcome {
             end: at,
             stop,
@@ -529,6 +548,9 @@ impl<'s, 'a> Run<'s, 'a> {
             storms,
             detections,
             attempts,
+            found,
+            breakers,
+            itsy,
             counters,
         }
     }

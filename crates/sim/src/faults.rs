@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::ELEMENTS;
-use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, LINK_DOWN, Plan};
+use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Hits, LINK_DOWN, Plan};
 use xoff_schemes::flow_control::FlowControl;
 
 /// The element of a change of routes, behind the ports that fail or recover at that time.
@@ -39,23 +39,30 @@ struct Line {
     errors: Vec<Errors>,
 }
 
-/// A random process that hits frames.
+/// What hits frames: a random process, but for a single one.
 struct Errors {
     stream: Stream,
-    probability: f64,
-    per_bit: bool,
+    hits: Hits,
     corrupts: bool,
-    /// Frames, or bits, that pass before the next one is hit.
+    /// Frames, bits, or control frames that pass before the next one is hit.
     pass: u64,
 }
 
 impl Errors {
     /// Whether a frame of `size` bytes is hit.
-    fn hit(&mut self, size: u32) -> bool {
-        let length = if self.per_bit { 8 * u64::from(size) } else { 1 };
+    fn hit(&mut self, size: u32, is_control: bool) -> bool {
+        let length = match self.hits {
+            Hits::Frames(_) => 1,
+            Hits::Bits(_) => 8 * u64::from(size),
+            Hits::Control(_) => u64::from(is_control),
+        };
         let hit = self.pass < length;
         // What follows a hit does not depend on how far back that was.
-        self.pass = if hit { self.stream.geometric(self.probability) } else { self.pass - length };
+        self.pass = match self.hits {
+            _ if !hit => self.pass - length,
+            Hits::Frames(p) | Hits::Bits(p) => self.stream.geometric(p),
+            Hits::Control(_) => u64::MAX,
+        };
         hit
     }
 }
@@ -84,9 +91,11 @@ impl Faults {
             let name = ["loss", "more loss"][usize::from(!errors.is_empty())];
             let place = u64::from(loss.port) << 32 | errors.len() as u64;
             let mut stream = Stream::new(plan.seed, name, place);
-            let pass = stream.geometric(loss.probability);
-            let (probability, per_bit, corrupts) = (loss.probability, loss.per_bit, loss.corrupts);
-            errors.push(Errors { stream, probability, per_bit, corrupts, pass });
+            let pass = match loss.hits {
+                Hits::Frames(p) | Hits::Bits(p) => stream.geometric(p),
+                Hits::Control(number) => number - 1,
+            };
+            errors.push(Errors { stream, hits: loss.hits, corrupts: loss.corrupts, pass });
         }
         faults
     }
@@ -144,7 +153,7 @@ impl Core<'_> {
         } else {
             let mut fate = None;
             for errors in &mut line.errors {
-                let hit = errors.hit(packet.size);
+                let hit = errors.hit(packet.size, packet.kind == Kind::Control);
                 fate = fate.or(hit.then_some(if errors.corrupts { FRAME_CORRUPTED } else { FRAME_LOST }));
             }
             fate

@@ -73,6 +73,7 @@ impl Observed {
         if let Some(pauses) = frame.pauses() {
             self.control[port as usize][usize::from(!pauses)] += 1;
         }
+        self.counters.extra_control += u64::from(frame.beyond_pfc());
     }
 
     pub fn pause_begins(&mut self, pause: Pause) {

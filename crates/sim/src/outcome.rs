@@ -3,6 +3,8 @@
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_schemes::flow_control::bifrost::Granting;
+use xoff_schemes::flow_control::breakers;
+use xoff_schemes::flow_control::itsy;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
 use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
@@ -56,8 +58,25 @@ pub struct Outcome {
     pub detections: Vec<Detection>,
     /// Under Roundabout: what became of them, in their order.
     pub attempts: Vec<Attempted>,
+    /// Under Loop Breaker and Deadlock Breaker: deadlocks that queues have found, in their order.
+    pub found: Vec<breakers::Found>,
+    /// Under these: what control planes did.
+    pub breakers: Option<breakers::Tally>,
+    /// What ITSY did, if that is the flow control.
+    pub itsy: Option<ItsyOutcome>,
     /// Totals.
     pub counters: Counters,
+}
+
+/// Initial triggers, and what they found (ITSY).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItsyOutcome {
+    /// Times for which queues were triggers, in their order (then of port and lane).
+    pub triggers: Vec<itsy::Trigger>,
+    /// Deadlocks that triggers have found, in their order (then of port and lane).
+    pub detections: Vec<itsy::Detection>,
+    /// Checks that triggers dropped which were not their own.
+    pub discarded: u64,
 }
 
 /// Choices of first hops.
@@ -496,6 +515,8 @@ pub enum DropReason {
     Overrun,
     /// It went round a deadlocked loop when that was given up, and has no way from there.
     LoopGivenUp,
+    /// ITSY had found it to be part of a deadlock, and made room.
+    Itsy,
 }
 
 impl DropReason {
@@ -634,12 +655,16 @@ pub struct Counters {
     pub dropped: u64,
     /// Data packets still in queues or on wires at the end.
     pub in_flight: u64,
+    /// Bytes of control frames beyond those of PFC: of frames that neither pause nor resume,
+    /// and of others what they are longer than 802.1Qbb's. Check sequences included.
+    pub extra_control: u64,
 }
 
 impl Counters {
     /// Adds those of another part of the run.
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { events, packet_hops, data_hops, sent, delivered, dropped, in_flight } = *other;
+        let Self { events, packet_hops, data_hops, sent, delivered, dropped, in_flight, extra_control } =
+            *other;
         self.events += events;
         self.packet_hops += packet_hops;
         self.data_hops += data_hops;
@@ -647,5 +672,6 @@ impl Counters {
         self.delivered += delivered;
         self.dropped += dropped;
         self.in_flight += in_flight;
+        self.extra_control += extra_control;
     }
 }

@@ -3,8 +3,10 @@
 
 pub mod credit;
 pub mod feedback;
+pub mod itsy;
 pub mod pfc;
 pub mod port_pause;
+pub mod probe;
 pub mod queue_pause;
 pub mod root_pause;
 pub mod roundabout;

@@ -49,6 +49,14 @@ impl PfcFrame {
         (0..8u8).filter(move |p| self.enabled >> p & 1 == 1).map(move |p| (p, self.quanta[usize::from(p)]))
     }
 
+    /// Says what a `later` frame says, too; its word counts where both speak of a priority.
+    pub fn take_up(&mut self, later: &Self) {
+        for (priority, quanta) in later.entries() {
+            self.enabled |= 1 << priority;
+            self.quanta[usize::from(priority)] = quanta;
+        }
+    }
+
     /// The frame without its check sequence.
     pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
         let mut bytes = [0; SMALLEST_FRAME as usize - 4];

@@ -3,7 +3,7 @@
 
 use super::{Context, LAST, LONGEST, measure, node};
 use crate::error::{Error, listed};
-use crate::plan::{Down, Loss, PacketFormat};
+use crate::plan::{Down, Hits, Loss, PacketFormat};
 use crate::scenario::LossKind;
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
@@ -199,31 +199,37 @@ fn losses(
                 return Err(cx.doc.error(&at("from"), message, "name the end that sends the frames"));
             }
         }
-        let (key, probability) = match (loss.rate, loss.ber) {
-            (Some(rate), None) => ("rate", rate),
-            (None, Some(ber)) => ("ber", ber),
-            (Some(_), Some(_)) => {
-                let message = "`rate` and `ber` exclude each other";
-                return Err(cx.doc.error(&at("ber"), message, "write a table for each"));
-            }
-            (None, None) => {
+        let (key, hits) = match (loss.rate, loss.ber, loss.control_frame) {
+            (Some(rate), None, None) => ("rate", Hits::Frames(rate)),
+            (None, Some(ber), None) => ("ber", Hits::Bits(ber)),
+            (None, None, Some(number)) => ("control_frame", Hits::Control(number)),
+            (None, None, None) => {
                 let help = "add rate = 1e-4 (for each frame), or ber = 1e-9 (for each bit)";
                 return Err(cx.doc.error(&at("link"), "it is not said how much is lost", help));
             }
+            (_, ber, _) => {
+                let (key, other) =
+                    if ber.is_some() { ("ber", "`rate`") } else { ("control_frame", "`rate`") };
+                let other = if loss.rate.is_some() { other } else { "`control_frame`" };
+                let message = format!("{other} and `{key}` exclude each other");
+                return Err(cx.doc.error(&at(key), message, "write a table for each"));
+            }
         };
-        if !(probability > 0.0 && probability <= 1.0) {
-            let message = format!("{key} = {probability} is not a probability above 0");
-            return Err(cx.doc.error(&at(key), message, "write a number above 0, up to 1, such as 1e-4"));
+        match hits {
+            Hits::Frames(p) | Hits::Bits(p) if !(p > 0.0 && p <= 1.0) => {
+                let message = format!("{key} = {p} is not a probability above 0");
+                let help = "write a number above 0, up to 1, such as 1e-4";
+                return Err(cx.doc.error(&at(key), message, help));
+            }
+            Hits::Control(0) => {
+                return Err(cx.doc.error(&at(key), "frames are counted from 1 on", "write 1 or more"));
+            }
+            _ => {}
         }
-        let of = |port| Loss {
-            port,
-            probability,
-            per_bit: loss.ber.is_some(),
-            corrupts: loss.kind == LossKind::Corruption,
-        };
+        let of = |port| Loss { port, hits, corrupts: loss.kind == LossKind::Corruption };
         if end.is_none() && passes(&of(0), packet) < LEAST {
-            let message =
-                format!("with {key} = {probability} next to nothing gets through, in a run without an end");
+            let p = loss.rate.or(loss.ber).unwrap_or_default();
+            let message = format!("with {key} = {p} next to nothing gets through, in a run without an end");
             return Err(cx.doc.error(&at(key), message, "write less, or add run.duration"));
         }
         out.extend(senders.iter().map(|&port| of(port)));
@@ -239,8 +245,11 @@ fn losses(
 
 /// The share of the largest packets that a loss lets through.
 fn passes(loss: &Loss, packet: &PacketFormat) -> f64 {
-    let draws = if loss.per_bit { 8 * u64::from(packet.largest()) } else { 1 };
-    power(1.0 - loss.probability, draws)
+    match loss.hits {
+        Hits::Frames(p) => 1.0 - p,
+        Hits::Bits(p) => power(1.0 - p, 8 * u64::from(packet.largest())),
+        Hits::Control(_) => 1.0,
+    }
 }
 
 /// Refuses losses that let next to nothing through where they meet at one port,
@@ -282,13 +291,15 @@ fn of_topology(cx: &Context<'_>, topology: &Topology, end: Option<Time>) -> Resu
     let lossy: Vec<Loss> = (0..)
         .zip(&topology.ports)
         .filter(|(_, p)| p.loss > 0.0)
-        .map(|(port, p)| Loss { port, probability: p.loss, per_bit: false, corrupts: false })
+        .map(|(port, p)| Loss { port, hits: Hits::Frames(p.loss), corrupts: false })
         .collect();
-    if let Some(worst) = lossy.iter().find(|l| end.is_none() && 1.0 - l.probability < LEAST) {
+    if let Some(worst) =
+        lossy.iter().find(|l| end.is_none() && 1.0 - topology.ports[l.port as usize].loss < LEAST)
+    {
         let message = format!(
             "on the link of {} next to nothing gets through (error rate {}), in a run without an end",
             topology.port_name(worst.port),
-            worst.probability
+            topology.ports[worst.port as usize].loss
         );
         return Err(cx.doc.error("topology.file", message, "lower the error rate, or add run.duration"));
     }

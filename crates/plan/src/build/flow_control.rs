@@ -35,6 +35,8 @@ pub(super) fn check(cx: &mut Context<'_>, packet: &PacketFormat) -> Result<(), E
         FlowControl::Swing(keys) => super::swing::check(cx, keys, packet),
         FlowControl::PfcWatchdog(keys) => super::watchdog::check(cx, &keys.watch),
         FlowControl::Roundabout(keys) => super::roundabout::check(cx, keys, packet),
+        FlowControl::LoopBreaker(_) | FlowControl::DeadlockBreaker(_) => super::breakers::check(cx, packet),
+        FlowControl::Itsy(keys) => super::itsy::check(cx, keys, packet),
         FlowControl::Pfc(_) | FlowControl::Tagger(_) | FlowControl::None => Ok(()),
     }
 }
@@ -111,6 +113,9 @@ pub(super) fn check_pauses(
         | FlowControl::Swing(_)
         | FlowControl::PfcWatchdog(_)
         | FlowControl::Roundabout(_)
+        | FlowControl::LoopBreaker(_)
+        | FlowControl::DeadlockBreaker(_)
+        | FlowControl::Itsy(_)
         | FlowControl::None => return Ok(()),
     };
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
@@ -275,6 +280,10 @@ pub(super) fn params(
         FlowControl::Roundabout(keys) => {
             FlowControlParams::Roundabout(super::roundabout::params(cx, keys, topology, packet))
         }
+        FlowControl::LoopBreaker(_) | FlowControl::DeadlockBreaker(_) => {
+            FlowControlParams::Breaker(super::breakers::params(cx, topology, packet))
+        }
+        FlowControl::Itsy(keys) => FlowControlParams::Itsy(super::itsy::params(keys, topology, packet)),
         FlowControl::None => FlowControlParams::None,
     })
 }

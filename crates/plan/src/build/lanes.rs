@@ -178,6 +178,9 @@ fn lossless(
         FlowControl::Swing(swing) => &swing.pfc,
         FlowControl::PfcWatchdog(watched) => &watched.pfc,
         FlowControl::Roundabout(roundabout) => &roundabout.pfc,
+        FlowControl::LoopBreaker(breaker) => &breaker.pfc,
+        FlowControl::DeadlockBreaker(breaker) => &breaker.pfc,
+        FlowControl::Itsy(itsy) => &itsy.pfc,
         FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => &bifrost.pfc,
         FlowControl::Tagger(tagger) => {
             if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {

@@ -284,7 +284,11 @@ fn account(
         own if cx.doc.get(&own).is_some() => own,
         _ => format!("flow_control.{key}"),
     };
-    let facts = LinkFacts { rate: port.rate, delay: port.delay, largest: packet.largest() };
+    let facts = LinkFacts {
+        rate: port.rate,
+        delay: port.delay,
+        largest: packet.largest().max(super::breakers::longest_frame(cx)),
+    };
     let headroom = match pfc.headroom {
         HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
         HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },

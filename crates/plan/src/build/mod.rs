@@ -4,12 +4,14 @@
 mod ate;
 mod balancing;
 mod bifrost;
+mod breakers;
 mod cbfc;
 mod congestion;
 mod effects;
 mod faults;
 mod files;
 mod flow_control;
+mod itsy;
 mod lanes;
 mod measure;
 mod memory;
@@ -157,6 +159,7 @@ pub(crate) fn plan(
     }
     effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
     let ate = routes.choices.take().map(|choices| choices.plan(&mut cx));
+    let detours = breakers::detours(&cx, &topology, &mut routes, &planned)?;
     let hops = routes.hops;
     let receivers: Vec<Receiver> = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
@@ -207,6 +210,7 @@ pub(crate) fn plan(
         end,
         measure,
         faults: planned,
+        detours,
         ate,
     };
     Ok(Built {

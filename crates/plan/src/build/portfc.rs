@@ -409,7 +409,7 @@ fn warn(cx: &mut Context<'_>, whole: &Whole<'_>, params: &PortFcParams) {
         );
         cx.warn(format!("slow_receiver[{i}]"), message);
     }
-    let lossy = whole.faults.losses.iter().any(|l| l.probability > 0.0);
+    let lossy = !whole.faults.losses.is_empty();
     if lossy {
         let message = "PortFC sends each pause and resume once: a resume that a link loses leaves its queue paused for good";
         cx.warn("loss".into(), message.into());

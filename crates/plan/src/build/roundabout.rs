@@ -58,14 +58,6 @@ pub(super) fn check(cx: &Context<'_>, roundabout: &Roundabout, packet: &PacketFo
         let help = "choose \"ecmp\" or \"plb\", or write flow_control.dissolve = false";
         return Err(cx.doc.error("routing.load_balancing", message, help));
     }
-    for (key, faults) in [("failure", cx.scenario.failure.len()), ("loss", cx.scenario.loss.len())] {
-        if roundabout.keys.dissolve && faults > 0 {
-            let message = "`roundabout` does not dissolve loops yet over links that fail or lose frames";
-            let help =
-                format!("remove [[{key}]], or write flow_control.dissolve = false to find deadlocks alone");
-            return Err(cx.doc.error(key, message, help));
-        }
-    }
     if roundabout.keys.dissolve && (cx.scenario.measure.blocking || cx.scenario.measure.explain) {
         let key = if cx.scenario.measure.blocking { "blocking" } else { "explain" };
         let message = format!("`{key}` follows packets on their way, and in a loop they leave it");

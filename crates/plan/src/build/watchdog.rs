@@ -39,7 +39,7 @@ pub(super) fn check(cx: &Context<'_>, keys: &WatchdogKeys) -> Result<(), Error> 
 
 /// Whether `node` watches its queues: switches do, and hosts that relay. The NIC of a
 /// plain host has no watchdog.
-fn watches(topology: &Topology, node: NodeId) -> bool {
+pub(super) fn watches(topology: &Topology, node: NodeId) -> bool {
     let own = |&&port: &&PortId| topology.neighbour(port) != node;
     let n = &topology.nodes[node as usize];
     match n.kind {

@@ -44,10 +44,14 @@ pub struct Loss {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1.0))]
     pub rate: Option<f64>,
-    /// Probability that a bit is hit, and with it its frame. Either this or `rate`.
+    /// Probability that a bit is hit, and with it its frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1.0))]
     pub ber: Option<f64>,
+    /// The so-manyth frame of the flow control is hit, and no other. One of this, `rate` and `ber`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub control_frame: Option<u64>,
     /// Whether frames vanish, or arrive and fail their checksum.
     #[serde(default)]
     pub kind: LossKind,

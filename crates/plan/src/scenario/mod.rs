@@ -3,11 +3,13 @@
 
 mod ate;
 mod balancing;
+mod breakers;
 mod cbfc;
 mod collective;
 mod congestion;
 mod faults;
 mod flow_control;
+mod itsy;
 mod long_haul;
 mod roundabout;
 mod text;
@@ -16,6 +18,7 @@ mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
+pub use breakers::{DeadlockBreaker, DeadlockBreakerKeys, LoopBreaker, LoopBreakerKeys};
 pub use cbfc::Cbfc;
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
@@ -25,6 +28,7 @@ pub use flow_control::{
     PyrrhaHosts, PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys,
     SwitchSide, TagRule, Tagger, TaggerKeys, WatchdogAction, WatchdogKeys,
 };
+pub use itsy::{Itsy, ItsyKeys, ItsyResolution};
 pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
 pub use roundabout::{Roundabout, RoundaboutKeys};
 pub use traffic::{
@@ -299,6 +303,14 @@ pub enum FlowControl {
     /// them with headroom to spare (2025): packets go round the loop until they are where they
     /// leave it, in order and without a loss.
     Roundabout(Roundabout),
+    /// PFC, and control planes that find deadlocks with probes and give the packets in them other
+    /// ways (Shpiner et al., HotNets 2016).
+    LoopBreaker(LoopBreaker),
+    /// The same, but for that they give the ingress queues of a deadlock more room.
+    DeadlockBreaker(DeadlockBreaker),
+    /// PFC whose first pauses carry a check: a deadlock is found where its own comes back to the
+    /// queue that began it, which then drops packets or gets room (ITSY, INFOCOM 2022).
+    Itsy(Itsy),
     /// None: what does not fit is dropped.
     None,
 }
@@ -312,6 +324,9 @@ impl FlowControl {
             Self::Swing(swing) => Some(&swing.pfc),
             Self::PfcWatchdog(watched) => Some(&watched.pfc),
             Self::Roundabout(roundabout) => Some(&roundabout.pfc),
+            Self::LoopBreaker(breaker) => Some(&breaker.pfc),
+            Self::DeadlockBreaker(breaker) => Some(&breaker.pfc),
+            Self::Itsy(itsy) => Some(&itsy.pfc),
             Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
             Self::Bfc(_)
             | Self::PerFlowQueue(_)

@@ -81,6 +81,8 @@ pub fn links(plan: &Plan) -> Result<Report, &'static str> {
         FlowControlParams::Swing(_) => report.scheme = "swing",
         FlowControlParams::Tagger(_) => report.scheme = "tagger",
         FlowControlParams::Roundabout(_) => report.scheme = "roundabout",
+        FlowControlParams::Breaker(p) => report.scheme = p.name(),
+        FlowControlParams::Itsy(_) => report.scheme = "itsy",
         FlowControlParams::Bifrost(p) if p.tokens.is_some() => report.scheme = "bifrostx",
         FlowControlParams::Bifrost(_) => report.scheme = "bifrost",
         FlowControlParams::Cbfc(params) => {

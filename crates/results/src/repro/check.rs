@@ -256,7 +256,7 @@ fn given(m: &Metric) -> [(&'static str, bool); 18] {
 /// The keys that a measurable thing has beside `name`, `of` and `unit`.
 pub fn keys(what: &Measurable) -> &'static [&'static str] {
     match what.place {
-        Place::Summary(_) | Place::Present(_) | Place::Nodes(_) => &[],
+        Place::Summary(_) | Place::First(_) | Place::Present(_) | Place::Nodes(_) => &[],
         Place::Flows => &[
             "statistic",
             "class",

@@ -49,6 +49,8 @@ impl Dimension {
 pub enum Place {
     /// In `summary.json`: one number, at this pointer.
     Summary(&'static str),
+    /// The same at the first of these pointers where there is one: what schemes have in common.
+    First(&'static [&'static str]),
     /// In `summary.json`: how many ports a list at this pointer names.
     Ports(&'static str),
     /// In `summary.json`: 1 if there is anything at this pointer, else 0.
@@ -85,9 +87,9 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 81] = {
+pub const MEASURABLE: [Measurable; 87] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
-    use Place::{Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
+    use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
@@ -116,14 +118,28 @@ pub const MEASURABLE: [Measurable; 81] = {
         m("stored-over-bdp", Size, Summary("/bifrost/least_over_bdp")),
         m("most-stored", Size, Summary("/bifrost/most_stored")),
         m("token-spread", Size, Summary("/bifrost/least_spread")),
-        m("loops-found", Count, Summary("/roundabout/found")),
-        m("loops-dissolved", Count, Summary("/roundabout/dissolved")),
-        m("loops-given-up", Count, Summary("/roundabout/given_up")),
+        m("loops-found", Count, First(&["/roundabout/found", "/breakers/found", "/itsy/found"])),
+        m(
+            "loops-dissolved",
+            Count,
+            First(&["/roundabout/dissolved", "/breakers/dissolved", "/itsy/dissolved"]),
+        ),
+        m("loops-given-up", Count, First(&["/roundabout/given_up", "/breakers/given_up", "/itsy/given_up"])),
+        m("loop-time", Time, First(&["/roundabout/mean_ps", "/breakers/mean_ps", "/itsy/mean_ps"])),
+        m("first-loop", Time, First(&["/roundabout/first_ps", "/breakers/first_ps", "/itsy/first_ps"])),
+        m("rerouted", Count, Summary("/breakers/rerouted")),
+        m("room-given", Size, First(&["/breakers/enlarged_bytes", "/itsy/room_bytes"])),
+        m("triggers", Count, Summary("/itsy/triggers")),
+        m("checks-discarded", Count, Summary("/itsy/discarded")),
+        m("loop-drops", Count, Summary("/itsy/dropped_packets")),
+        m("extra-control", Size, Summary("/counters/extra_control")),
         m("loops-seated", Count, Summary("/roundabout/seated")),
-        m("first-loop", Time, Summary("/roundabout/first_ps")),
         m("loop-known", Time, Summary("/roundabout/known_ps")),
-        m("loop-time", Time, Summary("/roundabout/mean_ps")),
-        m("longest-loop-time", Time, Summary("/roundabout/longest_ps")),
+        m(
+            "longest-loop-time",
+            Time,
+            First(&["/roundabout/longest_ps", "/breakers/longest_ps", "/itsy/longest_ps"]),
+        ),
         m("storms", Count, Summary("/watchdog/storms")),
         m("storms-over", Count, Summary("/watchdog/restored")),
         m("first-storm", Time, Summary("/watchdog/first_ps")),
@@ -300,6 +316,11 @@ impl Run {
         let what = measurable(&metric.of).expect("a metric was checked");
         let mut found = match what.place {
             Place::Summary(pointer) => self.in_summary(pointer)?,
+            Place::First(pointers) => {
+                let summary = self.summary()?;
+                let there = |pointer: &&&str| summary.pointer(pointer).is_some_and(|v| !v.is_null());
+                self.in_summary(pointers.iter().find(there).unwrap_or(&pointers[0]))?
+            }
             Place::Ports(pointer) => match self.summary()?.pointer(pointer) {
                 Some(Json::Array(list)) => {
                     let named = |v: &&Json| {

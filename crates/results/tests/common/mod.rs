@@ -156,6 +156,7 @@ pub fn plan() -> Plan {
         end: Some(1_000 * US),
         measure: Measure::default(),
         faults: Faults::default(),
+        detours: Vec::new(),
         ate: None,
     }
 }
@@ -206,6 +207,9 @@ pub fn healthy(plan: &Plan) -> Outcome {
         storms: Vec::new(),
         detections: Vec::new(),
         attempts: Vec::new(),
+        found: Vec::new(),
+        breakers: None,
+        itsy: None,
         waiting: Vec::new(),
         counters: Counters {
             events: 100_000,
@@ -215,6 +219,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
             delivered: sent,
             dropped: 0,
             in_flight: 0,
+            extra_control: 0,
         },
     };
     outcome.ports[6].queue_peak = 34_000;

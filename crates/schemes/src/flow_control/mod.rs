@@ -9,7 +9,9 @@
 
 pub mod bfc;
 pub mod bifrost;
+pub mod breakers;
 pub mod cbfc;
+pub mod itsy;
 mod lasting;
 pub mod per_flow_queue;
 pub mod pfc;
@@ -24,7 +26,9 @@ pub mod watchdog;
 use bfc::{Bfc, BfcParams};
 use bifrost::slots::SlotParams;
 use bifrost::{Bifrost, BifrostParams};
+use breakers::{Breaker, BreakerParams};
 use cbfc::{Cbfc, CbfcParams};
+use itsy::{Itsy, ItsyParams};
 use per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use pfc::{Pfc, PfcParams};
 use portfc::{PortFc, PortFcParams, RelayOrder};
@@ -36,8 +40,10 @@ use watchdog::{Watchdog, WatchdogParams};
 use xoff_kernel::time::Time;
 use xoff_wire::credit::{BLOCK, CreditPacket};
 use xoff_wire::feedback::FeedbackFrame;
+use xoff_wire::itsy::ItsyFrame;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::port_pause::PortPauseFrame;
+use xoff_wire::probe::ProbeFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
 pub use xoff_wire::queue_pause::Target;
 use xoff_wire::root_pause::RootPauseFrame;
@@ -71,6 +77,10 @@ pub enum FlowControlParams {
     Watchdog(WatchdogParams),
     /// PFC whose frames carry probes for deadlocks.
     Roundabout(RoundaboutParams),
+    /// PFC whose first pauses carry checks for deadlocks.
+    Itsy(ItsyParams),
+    /// PFC, and control planes that look for deadlocks.
+    Breaker(BreakerParams),
 }
 
 impl FlowControlParams {
@@ -89,6 +99,8 @@ impl FlowControlParams {
             Self::Swing(p) => p.response_time,
             Self::Watchdog(p) => p.pfc.response_time,
             Self::Roundabout(p) => p.pfc.response_time,
+            Self::Itsy(p) => p.pfc.response_time,
+            Self::Breaker(p) => p.pfc.response_time,
         }
     }
 
@@ -100,6 +112,8 @@ impl FlowControlParams {
             Self::Bifrost(p) => Some(&p.pfc),
             Self::Watchdog(p) => Some(&p.pfc),
             Self::Roundabout(p) => Some(&p.pfc),
+            Self::Itsy(p) => Some(&p.pfc),
+            Self::Breaker(p) => Some(&p.pfc),
             Self::None
             | Self::Bfc(_)
             | Self::PerFlowQueue(_)
@@ -122,6 +136,7 @@ impl FlowControlParams {
     pub fn patience(&self) -> Time {
         match self {
             Self::Watchdog(p) => p.patience(),
+            Self::Breaker(p) => p.patience(),
             _ => 0,
         }
     }
@@ -143,7 +158,7 @@ impl FlowControlParams {
 
     /// Whether [`Device::waits`] is kept, and [`FlowControl::waits`] told.
     pub fn knows_causes(&self) -> bool {
-        matches!(self, Self::Roundabout(_))
+        matches!(self, Self::Roundabout(_) | Self::Itsy(_) | Self::Breaker(_))
     }
 
     /// Bytes of the cells in which accounts count packets, a power of two: a packet is
@@ -174,7 +189,9 @@ impl FlowControlParams {
             | Self::Cbfc(_)
             | Self::Swing(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => PauseScope::Lane,
+            | Self::Roundabout(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => PauseScope::Lane,
             // Queue 0 is never paused.
             Self::Bfc(p) => PauseScope::Queue { queues: p.queues - 1 },
             Self::PerFlowQueue(_) => PauseScope::Flow,
@@ -193,7 +210,9 @@ impl FlowControlParams {
             | Self::Cbfc(_)
             | Self::Swing(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => Queueing::PerLane,
+            | Self::Roundabout(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => Queueing::PerLane,
             Self::Bfc(p) => {
                 let numbers = Numbers { switch: p.queues, relayed: (0, p.queues), own: (p.queues, p.queues) };
                 Queueing::Numbered { numbers, acks: p.acks_in_queues, pulls: false }
@@ -359,6 +378,10 @@ pub enum ControlFrame {
     Credit(CreditPacket),
     /// Of Roundabout: pauses, probes for deadlocks, and what dissolves them.
     Roundabout(RoundaboutFrame),
+    /// Of ITSY: checks for deadlocks, beside what PFC says or alone.
+    Itsy(ItsyFrame),
+    /// Between control planes: probes for deadlocks, and what follows.
+    Probe(ProbeFrame),
 }
 
 impl ControlFrame {
@@ -372,7 +395,16 @@ impl ControlFrame {
             Self::Feedback(_) => FeedbackFrame::LENGTH,
             Self::Credit(packet) => packet.length(),
             Self::Roundabout(frame) => frame.length(),
+            Self::Itsy(_) => ItsyFrame::LENGTH,
+            Self::Probe(frame) => frame.length(),
         }
+    }
+
+    /// Bytes on the wire beyond those of PFC: all of a frame that neither pauses nor resumes,
+    /// and of others what they are longer than 802.1Qbb's.
+    pub fn beyond_pfc(&self) -> u32 {
+        let pfc = if self.pauses().is_some() { PfcFrame::LENGTH } else { 0 };
+        self.length().saturating_sub(pfc)
     }
 
     /// Takes up what a `later` frame says, if one frame can say both: a PFC frame
@@ -380,14 +412,22 @@ impl ControlFrame {
     /// device asks while this frame still waits for its wire, so that no frame
     /// waits behind another of its kind. A frame that names a queue keeps its place.
     pub fn merge(&mut self, later: &Self) -> bool {
-        match (self, later) {
+        match (&mut *self, later) {
             (Self::Pfc(waiting), Self::Pfc(later)) => {
-                for (priority, quanta) in later.entries() {
-                    waiting.enabled |= 1 << priority;
-                    waiting.quanta[usize::from(priority)] = quanta;
-                }
+                waiting.take_up(later);
                 true
             }
+            // A check rides on what goes to the same neighbour; it does not hold that up.
+            (Self::Itsy(waiting), Self::Pfc(later)) if !waiting.is_alone() => {
+                waiting.pfc.take_up(later);
+                true
+            }
+            (Self::Pfc(waiting), Self::Itsy(later)) if later.is_alone() => {
+                let pfc = *waiting;
+                *self = Self::Itsy(ItsyFrame { pfc, check: later.check });
+                true
+            }
+            (Self::Itsy(waiting), Self::Itsy(later)) => later.is_alone() && waiting.check == later.check,
             // A later slot's takes the place of an earlier one's.
             (Self::Feedback(waiting), Self::Feedback(later)) => {
                 *waiting = *later;
@@ -406,9 +446,21 @@ impl ControlFrame {
                 | Self::Feedback(_)
                 | Self::Credit(_)
                 // Their order carries meaning.
-                | Self::Roundabout(_),
+                | Self::Roundabout(_)
+                | Self::Itsy(_)
+                | Self::Probe(_),
                 _,
             ) => false,
+        }
+    }
+
+    /// Whether it leaves before one that waits: what hardware says goes before the messages
+    /// of control planes, and a pause before a check, so that no pause waits behind those.
+    pub fn overtakes(&self, waiting: &Self) -> bool {
+        match (self, waiting) {
+            (Self::Pfc(_), Self::Probe(_)) => true,
+            (Self::Pfc(_), Self::Itsy(check)) => check.is_alone(),
+            _ => false,
         }
     }
 
@@ -427,6 +479,9 @@ impl ControlFrame {
             Self::Feedback(_) => None,
             Self::Credit(_) => None,
             Self::Roundabout(frame) => frame.quanta.map(|quanta| quanta > 0),
+            Self::Itsy(frame) if frame.is_alone() => None,
+            Self::Itsy(frame) => Self::Pfc(frame.pfc).pauses(),
+            Self::Probe(_) => None,
         }
     }
 }
@@ -514,6 +569,25 @@ pub trait Device {
     /// Puts a frame among the packets that wait in `lane` of `port`: ahead of all of them, or
     /// behind them.
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
+    /// Gives the packets of `lane` that came in by `ingress` and wait at `port` another way, each
+    /// that has one: over the next hop that its device would choose if the link of `port` were
+    /// down, unless that one's queue is stopped or full. It joins that queue's end, charged as it
+    /// was. Answers how many went, and how many stay. Only where the plan has worked other ways
+    /// out.
+    fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64);
+    /// Raises the threshold of the account of (`port`, `lane`), which is over, to what it
+    /// holds, its headroom included, and `bytes` more; then it is over no longer. What it holds
+    /// in headroom moves to the shared pool. It resumes as before. Answers how many bytes of
+    /// the pool that takes; `None`, and nothing happens, where the pool has less.
+    fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64>;
+    /// Takes that back, if the account has drained to where it resumes; whether it has.
+    fn shrink(&mut self, port: u32, lane: u8) -> bool;
+    /// Drops packets that came through `ingress` and wait in `lane` of `egress` until the account
+    /// of (`ingress`, `lane`) is not over any more, or none is left there: those of the flow with
+    /// most bytes among them first (the earlier one of two alike), each flow's from the head on.
+    /// They are dropped once the scheme's timer has returned, and give back what they were
+    /// charged.
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8);
     /// Sends a frame to the neighbour: ahead of every queue, behind the packet on
     /// the wire; or as part of the last frame that still waits ([`ControlFrame::merge`]).
     /// Over a link that is down nothing is sent.
@@ -570,6 +644,10 @@ pub enum FlowControl {
     Watchdog(Watchdog),
     /// Deadlocks found by election.
     Roundabout(Roundabout),
+    /// Deadlocks found by those that began them.
+    Itsy(Itsy),
+    /// Deadlocks found by control planes.
+    Breaker(Breaker),
 }
 
 impl FlowControl {
@@ -594,6 +672,8 @@ impl FlowControl {
             FlowControlParams::Roundabout(params) => {
                 Self::Roundabout(Roundabout::new(params, ports, priorities))
             }
+            FlowControlParams::Itsy(params) => Self::Itsy(Itsy::new(params, ports, priorities)),
+            FlowControlParams::Breaker(params) => Self::Breaker(Breaker::new(params, ports, priorities)),
         }
     }
 
@@ -609,6 +689,8 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.timers(),
             Self::Watchdog(watchdog) => watchdog.timers(),
             Self::Roundabout(roundabout) => roundabout.timers(),
+            Self::Itsy(itsy) => itsy.timers(),
+            Self::Breaker(breaker) => breaker.timers(),
         }
     }
 
@@ -625,15 +707,19 @@ impl FlowControl {
             | Self::PortFc(_)
             | Self::Pyrrha(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => {}
+            | Self::Roundabout(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => {}
         }
     }
 
     /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. Told only where
     /// [`FlowControlParams::knows_causes`] says so.
     pub fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
-        if let Self::Roundabout(roundabout) = self {
-            roundabout.waits(device, ingress, egress, lane);
+        match self {
+            Self::Roundabout(roundabout) => roundabout.waits(device, ingress, egress, lane),
+            Self::Itsy(itsy) => itsy.waits(device, ingress, egress, lane),
+            _ => {}
         }
     }
 
@@ -695,7 +781,9 @@ impl FlowControl {
             | Self::PerFlowQueue(_)
             | Self::PortFc(_)
             | Self::Pyrrha(_)
-            | Self::Watchdog(_) => true,
+            | Self::Watchdog(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => true,
             Self::Roundabout(roundabout) => roundabout.may_leave(device, port, lane, size),
         }
     }
@@ -710,6 +798,8 @@ impl FlowControl {
             Self::Watchdog(watchdog) => watchdog.crossed(device, port, lane, crossing),
             Self::Bifrost(bifrost) => bifrost.crossed(device, port, lane, crossing),
             Self::Roundabout(roundabout) => roundabout.crossed(device, port, lane, crossing),
+            Self::Itsy(itsy) => itsy.crossed(device, port, lane, crossing),
+            Self::Breaker(breaker) => breaker.crossed(device, port, lane, crossing),
             Self::Pyrrha(pyrrha) => {
                 if let Some(pfc) = &mut pyrrha.pfc {
                     pfc.crossed(device, port, lane, crossing);
@@ -732,7 +822,9 @@ impl FlowControl {
             | Self::PerFlowQueue(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => 0,
+            | Self::Roundabout(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => 0,
         }
     }
 
@@ -751,7 +843,9 @@ impl FlowControl {
             | Self::PortFc(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => 0,
+            | Self::Roundabout(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => 0,
         }
     }
 
@@ -768,7 +862,9 @@ impl FlowControl {
             | Self::Bifrost(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => {}
+            | Self::Roundabout(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => {}
         }
     }
 
@@ -785,7 +881,9 @@ impl FlowControl {
             | Self::Bifrost(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => {}
+            | Self::Roundabout(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => {}
         }
     }
 
@@ -810,6 +908,9 @@ impl FlowControl {
             (Self::Roundabout(roundabout), ControlFrame::Roundabout(frame)) => {
                 roundabout.received(device, port, frame);
             }
+            (Self::Breaker(breaker), ControlFrame::Pfc(frame)) => breaker.received(device, port, frame),
+            (Self::Breaker(breaker), ControlFrame::Probe(frame)) => breaker.hears(device, port, frame),
+            (Self::Itsy(itsy), frame) => itsy.received(device, port, frame),
             // A scheme understands its own frames alone.
             (
                 Self::None
@@ -821,7 +922,8 @@ impl FlowControl {
                 | Self::Pyrrha(_)
                 | Self::Cbfc(_)
                 | Self::Watchdog(_)
-                | Self::Roundabout(_),
+                | Self::Roundabout(_)
+                | Self::Breaker(_),
                 _,
             ) => {}
         }
@@ -842,6 +944,8 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.link_failed(device, port, lane),
             Self::Watchdog(watchdog) => watchdog.link_failed(device, port, lane),
             Self::Roundabout(roundabout) => roundabout.link_failed(device, port, lane),
+            Self::Itsy(itsy) => itsy.link_failed(device, port, lane),
+            Self::Breaker(breaker) => breaker.link_failed(device, port, lane),
         }
     }
 
@@ -865,6 +969,8 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.link_recovered(device, port, lane),
             Self::Watchdog(watchdog) => watchdog.link_recovered(device, port, lane, over, settled),
             Self::Roundabout(roundabout) => roundabout.link_recovered(device, port, lane, over, settled),
+            Self::Itsy(itsy) => itsy.link_recovered(device, port, lane, over, settled),
+            Self::Breaker(breaker) => breaker.link_recovered(device, port, lane, over, settled),
         }
     }
 
@@ -879,7 +985,9 @@ impl FlowControl {
             | Self::Pyrrha(_)
             | Self::Cbfc(_)
             | Self::Watchdog(_)
-            | Self::Roundabout(_) => {}
+            | Self::Roundabout(_)
+            | Self::Itsy(_)
+            | Self::Breaker(_) => {}
             Self::Bfc(bfc) => bfc.lasting.link_recovered(device, port),
             Self::PerFlowQueue(pfq) => pfq.lasting.link_recovered(device, port),
             Self::PortFc(portfc) => portfc.link_reset(device, port),
@@ -902,6 +1010,8 @@ impl FlowControl {
             Self::Cbfc(cbfc) => cbfc.timer(device, timer),
             Self::Watchdog(watchdog) => watchdog.timer(device, timer),
             Self::Roundabout(roundabout) => roundabout.timer(device, timer),
+            Self::Itsy(itsy) => itsy.timer(device, timer),
+            Self::Breaker(breaker) => breaker.timer(device, timer),
         }
     }
 }
@@ -933,6 +1043,13 @@ mod notes {
         /// Answers of `stored` and `received`, by port and lane.
         pub stored: std::collections::BTreeMap<(u32, u8), u64>,
         pub received: std::collections::BTreeMap<(u32, u8), u64>,
+        /// Answers of `is_over`.
+        pub over: std::collections::BTreeSet<(u32, u8)>,
+        /// Answers of `reroute` and `enlarge`.
+        pub rerouted: (u64, u64),
+        pub enlarged: Option<u64>,
+        /// Answer of `shrink`.
+        pub shrinks: bool,
     }
 
     impl Device for Notes {
@@ -1003,8 +1120,23 @@ mod notes {
         fn stands(&self, port: u32, _: u8) -> bool {
             self.paused.contains(&(port as u16))
         }
-        fn is_over(&self, _: u32, _: u8) -> bool {
-            false
+        fn is_over(&self, port: u32, lane: u8) -> bool {
+            self.over.contains(&(port, lane))
+        }
+        fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+            self.log.push(format!("reroute {ingress} {port}/{lane}"));
+            self.rerouted
+        }
+        fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
+            self.log.push(format!("enlarge {port}/{lane} {bytes}"));
+            self.enlarged
+        }
+        fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8) {
+            self.log.push(format!("drop {ingress}/{lane} at {egress}"));
+        }
+        fn shrink(&mut self, port: u32, lane: u8) -> bool {
+            self.log.push(format!("shrink {port}/{lane}"));
+            self.shrinks
         }
         fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
             (0, 0)
@@ -1036,6 +1168,13 @@ mod notes {
                 ControlFrame::Credit(f) => format!("credit {port} v{} {} {}", f.lane, f.sent, f.limit),
                 ControlFrame::Roundabout(f) => {
                     format!("{:?} {port} {:?} {}:{}", f.opcode, f.quanta, f.triplet.sid, f.triplet.rand)
+                }
+                ControlFrame::Itsy(f) => {
+                    format!("check {port} {}.{}#{}", f.check.sid, f.check.qid, f.check.number)
+                }
+                ControlFrame::Probe(f) => {
+                    let (word, ports) = (f.word, f.ports.as_slice());
+                    format!("{word:?} {port} {}:{} {ports:?}", f.id.draw, f.id.port)
                 }
                 ControlFrame::RootPause(f) => {
                     let root =

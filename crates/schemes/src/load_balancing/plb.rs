@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn the_label_changes_after_so_many_congested_rounds_in_a_row() {
-        assert_eq!(changes(&[5, 5, 5]), []);
+        assert_eq!(changes(&[5, 5, 5]), [0; 0]);
         assert_eq!(changes(&[5, 5, 5, 5]), [4]);
         assert_eq!(changes(&[10; 9]), [4, 8]);
-        assert_eq!(changes(&[5, 5, 5, 4, 5, 5, 5]), [], "one round below the threshold begins anew");
+        assert_eq!(changes(&[5, 5, 5, 4, 5, 5, 5]), [0; 0], "one round below the threshold begins anew");
         assert_eq!(changes(&[4, 5, 5, 5, 5]), [5]);
     }
 

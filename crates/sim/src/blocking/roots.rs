@@ -27,6 +27,8 @@ impl Core<'_> {
             ControlFrame::Roundabout(frame) => {
                 self.roots_of_pauses(port, frame.pfc().entries(), &mut roots);
             }
+            // The plan refuses the oracle under the schemes that send them.
+            ControlFrame::Probe(_) | ControlFrame::Itsy(_) => {}
             ControlFrame::QueuePause(frame) => {
                 let new = self.root_of_leaf();
                 let Some(oracle) = &mut self.blocking else { return roots };

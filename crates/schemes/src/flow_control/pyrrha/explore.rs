@@ -183,6 +183,18 @@ impl Device for Net {
     fn leave_loop(&mut self, _: u32, _: u32, _: u8) {
         unreachable!()
     }
+    fn reroute(&mut self, _: u32, _: u32, _: u8) -> (u64, u64) {
+        unreachable!()
+    }
+    fn enlarge(&mut self, _: u32, _: u8, _: u64) -> Option<u64> {
+        unreachable!()
+    }
+    fn drop_waiting(&mut self, _: u32, _: u32, _: u8) {
+        unreachable!()
+    }
+    fn shrink(&mut self, _: u32, _: u8) -> bool {
+        unreachable!()
+    }
     fn insert(&mut self, _: u32, _: u8, _: ControlFrame, _: bool) {
         unreachable!()
     }

@@ -145,7 +145,7 @@ pub struct Seat {
     /// It stays until the end, whatever its neighbour downstream says.
     agreed: bool,
     /// All have agreed: upstream can be granted something.
-    grants: bool,
+    pub(super) grants: bool,
     /// Bytes granted that have not come.
     outstanding: u64,
     /// Which round it is in; 0 until its first barrier.
@@ -418,11 +418,10 @@ impl Roundabout {
         let seat = &mut self.seats[at];
         (seat.round, seat.back, seat.behind) = (round, false, false);
         if round > 1 {
-            // Everything is back that was granted room.
-            (seat.room, seat.outside) = (total.saturating_sub(used), 0);
+            // Everything is back that was granted room. (The first round began with the grant.)
+            (seat.room, seat.outside, seat.left) = (total.saturating_sub(used), 0, 0);
+            seat.missed.clear();
         }
-        seat.left = 0;
-        seat.missed.clear();
         let (egress, lane) = (seat.egress, seat.lane);
         let own = Triplet { sid: device.device_of(egress), qid: 0, rand: round, hops: 0 };
         device.insert(egress, lane, self.frame(lane, Opcode::Barrier, own, Nodes::default()), true);

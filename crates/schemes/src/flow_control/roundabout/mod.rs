@@ -22,6 +22,8 @@
 //! *non-pauses* (`roundabout.states`).
 
 pub mod dissolve;
+#[cfg(test)]
+mod explore;
 pub mod registers;
 
 use super::pfc::{Pfc, PfcParams};
@@ -90,6 +92,8 @@ pub struct Roundabout {
     /// Places in loops that are being dissolved.
     seats: Vec<Seat>,
     attempts: Vec<Attempted>,
+    /// Lines of Algorithm 1 that are taken as printed: none, but where a test tries them.
+    printed: Printed,
 }
 
 impl Roundabout {
@@ -107,6 +111,7 @@ impl Roundabout {
             tried: vec![None; queues],
             seats: Vec::new(),
             attempts: Vec::new(),
+            printed: Printed::default(),
         }
     }
 
@@ -203,8 +208,7 @@ impl Roundabout {
         let rand = (stream.bits() >> 32) as u32;
         let (sid, qid) = self.source(device, port, lane);
         let below = Self::below(&self.told, lanes, device, port, lane);
-        let word =
-            self.registers[at].send_pause(Triplet { sid, qid, rand, hops: 0 }, below, &Printed::default());
+        let word = self.registers[at].send_pause(Triplet { sid, qid, rand, hops: 0 }, below, &self.printed);
         self.say(device, port, lane, word);
     }
 
@@ -243,7 +247,7 @@ impl Roundabout {
                 for of in Self::ports(device, port) {
                     let at = self.at(of, lane);
                     let below = Self::below(&self.told, lanes, device, of, lane);
-                    let heard = self.registers[at].peer_invalidated(t, below, &Printed::default());
+                    let heard = self.registers[at].peer_invalidated(t, below, &self.printed);
                     self.heard(device, of, lane, heard);
                 }
             }
@@ -265,7 +269,7 @@ impl Roundabout {
     fn probed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
         let (at, source) = (self.at(port, lane), self.source(device, port, lane));
         let below = Self::below(&self.told, self.priorities.len(), device, port, lane);
-        let heard = self.registers[at].peer_paused(t, source, below, &Printed::default());
+        let heard = self.registers[at].peer_paused(t, source, below, &self.printed);
         self.heard(device, port, lane, heard);
     }
 
@@ -276,7 +280,7 @@ impl Roundabout {
         for of in Self::ports(device, port) {
             let at = self.at(of, lane);
             let below = Self::below(&self.told, lanes, device, of, lane);
-            let heard = self.registers[at].peer_resumed(t, below, &Printed::default());
+            let heard = self.registers[at].peer_resumed(t, below, &self.printed);
             self.heard(device, of, lane, heard);
         }
     }

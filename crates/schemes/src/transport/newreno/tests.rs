@@ -99,7 +99,7 @@ fn two_losses_in_a_window_take_a_fast_retransmit_and_a_partial_acknowledgement()
     // What 6 to 13 bring are eight duplicates; 13 packets are beyond the window first.
     let sent: Vec<_> = (6..14).map(|_| end.ack(1)).collect();
     assert_eq!(sent.concat(), [14, 15, 16]);
-    assert_eq!(sent[..5].concat(), []);
+    assert_eq!(sent[..5].concat(), [0; 0]);
     assert_eq!(end.c.cwnd, 16_500);
     // The repeat of 1 arrives: 2 and 3 had.
     assert_eq!(end.ack(4), [4, 17], "a partial ACK repeats the next hole");
@@ -197,13 +197,13 @@ fn duplicates_behind_a_timeout_open_no_recovery() {
     assert_eq!(end.timeout(), [0]);
     assert_eq!(end.ack(5), [5, 6]);
     for _ in 0..5 {
-        assert_eq!(end.ack(5), [], "neither a repeat nor limited transmit");
+        assert_eq!(end.ack(5), [0; 0], "neither a repeat nor limited transmit");
     }
     assert!(!end.c.recovering);
     assert_eq!(end.c.cwnd, 2_000);
     // Nor right behind what was outstanding at the timeout …
     assert_eq!(end.ack(10), [10, 11, 12]);
-    (0..3).for_each(|_| assert_eq!(end.ack(10), []));
+    (0..3).for_each(|_| assert_eq!(end.ack(10), [0; 0]));
     assert!(!end.c.recovering);
     // … but further on.
     assert_eq!(end.ack(11), [13, 14]);

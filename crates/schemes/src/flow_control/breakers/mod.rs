@@ -1,0 +1,503 @@
+//! Loop Breaker and Deadlock Breaker: deadlocks found, and ended, by the control planes of
+//! devices, over [`super::pfc`] (Shpiner et al., *Unlocking Credit Loop Deadlocks*, HotNets
+//! 2016; as Roundabout's paper describes them, sections II-B and VI-D, and as claim 1 of US
+//! patent 10,630,590 has the detection).
+//!
+//! **A control plane is slow.** It looks at the queues of its device every `period`, and each
+//! message spends `latency` in it before anything comes of it. Messages are frames
+//! ([`xoff_wire::probe`]) that cross the links behind pause frames and ahead of all data.
+//!
+//! **Detection.** An egress queue of (port, priority):
+//!
+//! ```text
+//!            a poll finds it paused        the next poll finds that it still is,
+//!            with something to send        and has been without a break
+//!   Going ──────────────────────────► Seen ─────────────────────────────────────► Suspected
+//!     ▲                                │                                              │
+//!     └────────────────────────────────┴──────────────────────────────────────────────┘
+//!            its pause ends, or a poll finds nothing to send
+//! ```
+//!
+//! At each poll a suspected queue sends a probe over its own link, with an identifier of its
+//! own. What a device does with a probe from ingress port *i*, for each of its egress ports *e*
+//! whose queue is paused and holds packets that came in by *i*:
+//!
+//! | the probe | what happens |
+//! |---|---|
+//! | set out from *e* | a deadlock: *e* leads what follows |
+//! | `deadlock-breaker`: lists *e* in its path | the same: a loop that does not hold the probe's source |
+//! | is smaller than what *e* has recorded since its last poll, its own included | recorded, and passed on by *e* |
+//! | else | dropped |
+//!
+//! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* that came in by *i*
+//! another way: see [`Device::reroute`].
+//!
+//! **Deadlock Breaker** ([`Cure::Room`]) gives the ingress queue that the probe came back by
+//! more room ([`Device::enlarge`]), and its neighbour upstream goes on; and tells the next
+//! device of the loop, by the path that the probe has carried, which does the same for the
+//! ingress queue that it hears it by. At polls that find the queue drained to where it resumes
+//! by itself the room is taken back. Where the shared pool has not so much, nothing is given,
+//! and that is told.
+//!
+//! While *e* stays paused the next probe that returns does the same again.
+//!
+//! *Readings*, where the papers are open:
+//!
+//! - **Which queues a probe follows.** Those that hold packets of the probe's ingress port. By
+//!   any paused queue of the device it would come round along packets that do not wait for each
+//!   other.
+//! - **What passes probes on** need not be suspected itself: it is paused at that moment, with
+//!   such packets. So a deadlock is found within two polls of its smallest identifier and a turn.
+//! - **Identifiers.** The smaller ones go on, so that one probe goes round however many queues
+//!   suspect. With fixed ones a suspected queue outside of the loop, whose packets wait for it,
+//!   would hide it for ever if its own is smaller: it never comes back. So the first probe of a
+//!   queue has its number alone, and each later one draws a number that counts before it; sooner
+//!   or later one of the loop's own is the smallest.
+//! - **The master**, which leads, is the queue whose own identifier returned. The patent also
+//!   checks that all buffers of the loop are full; that is what it is to be paused.
+//! - **Which packets are rerouted.** Those of the loop: what came in by *i*. With all that wait at
+//!   *e* twice as many packets get another way in rings, five times as many come out of order, and
+//!   the ring's other direction fills up until it stands, too.
+//! - **What is found may not stand**: pauses are looked at one after the other. That is the price
+//!   of the control plane, and not made up for.
+
+#[cfg(test)]
+mod tests;
+
+use super::pfc::{Pfc, PfcParams};
+use super::{ControlFrame, Crossing, Device};
+use std::collections::{BTreeMap, VecDeque};
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::Time;
+use xoff_wire::pfc::PfcFrame;
+pub use xoff_wire::probe::{Identifier, ProbeFrame, Word};
+use xoff_wire::roundabout::Nodes;
+
+/// What is done about a deadlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// Loop Breaker: packets get another way.
+    Reroute,
+    /// Deadlock Breaker: ingress queues get so many bytes more than they hold.
+    Room(u64),
+}
+
+/// Parameters of either scheme, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakerParams {
+    /// Pauses.
+    pub pfc: PfcParams,
+    /// What is done about a deadlock.
+    pub cure: Cure,
+    /// Between two polls of a device.
+    pub period: Time,
+    /// How long a message spends in the control plane of a device.
+    pub latency: Time,
+    /// A turn of the longest loop that a probe can list, latencies included.
+    pub turn: Time,
+    /// By port: when its device polls first, before `period`; `None` where nobody does.
+    pub first: Vec<Option<Time>>,
+    /// Seed of what identifiers draw.
+    pub seed: u64,
+}
+
+impl BreakerParams {
+    /// The scheme's name in scenarios.
+    pub fn name(&self) -> &'static str {
+        match self.cure {
+            Cure::Reroute => "loop-breaker",
+            Cure::Room(_) => "deadlock-breaker",
+        }
+    }
+
+    /// How long nothing may move before the flow control has done what it does: found, in as
+    /// many attempts as draws can reasonably take, and acted.
+    pub fn patience(&self) -> Time {
+        (4 * self.period + self.turn).saturating_mul(8)
+    }
+}
+
+/// A deadlock that a queue has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// When a probe came back first.
+    pub at: Time,
+    /// The egress port.
+    pub port: u32,
+    /// Its lane.
+    pub lane: u8,
+    /// When its pause ended; `None` if that has not come.
+    pub until: Option<Time>,
+    /// Probes that came back meanwhile, the first one included.
+    pub attempts: u64,
+}
+
+/// What the control planes did, summed over devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Frames that set out or were passed on …
+    pub frames: u64,
+    /// … and their bytes, check sequences included.
+    pub bytes: u64,
+    /// Packets that got another way, and those of the loop that have none or found it paused.
+    pub rerouted: u64,
+    /// See [`Tally::rerouted`].
+    pub stayed: u64,
+    /// Ingress queues that got more room, and bytes of the shared pool that it took.
+    pub enlarged: u64,
+    /// See [`Tally::enlarged`].
+    pub enlarged_bytes: u64,
+    /// Attempts at a device that achieved nothing: no packet had another way, or the pool had
+    /// no room.
+    pub failed: u64,
+}
+
+impl Tally {
+    /// Adds that of other devices.
+    pub fn add(&mut self, other: &Self) {
+        let Self { frames, bytes, rerouted, stayed, enlarged, enlarged_bytes, failed } = *other;
+        self.frames += frames;
+        self.bytes += bytes;
+        self.rerouted += rerouted;
+        self.stayed += stayed;
+        self.enlarged += enlarged;
+        self.enlarged_bytes += enlarged_bytes;
+        self.failed += failed;
+    }
+}
+
+/// What is known of one port and lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Watch {
+    /// A poll is to come.
+    armed: bool,
+    /// The neighbour has paused the egress queue.
+    paused: bool,
+    /// The first of the polls that have found it so without a break, with something to send.
+    since: Option<Time>,
+    /// It has sent a probe since then.
+    probed: bool,
+    /// The smallest identifier that has left since the last poll.
+    recorded: Option<Identifier>,
+    /// The number of what it has found during this pause.
+    found: Option<usize>,
+    /// The ingress queue has more room than it would have.
+    enlarged: bool,
+}
+
+/// PFC on every port of a run, and the control planes of its devices.
+#[derive(Clone, Debug)]
+pub struct Breaker {
+    params: BreakerParams,
+    pfc: Pfc,
+    priorities: Vec<u8>,
+    /// By port and lane.
+    watches: Vec<Watch>,
+    /// By port, where any have come: messages in the control plane, and when each is through.
+    inboxes: BTreeMap<u32, VecDeque<(Time, ProbeFrame)>>,
+    /// By port and lane, where any were drawn: the numbers to come.
+    draws: BTreeMap<usize, Stream>,
+    /// In the order in which they were found.
+    found: Vec<Found>,
+    tally: Tally,
+}
+
+impl Breaker {
+    pub(super) fn new(params: &BreakerParams, ports: usize, priorities: &[u8]) -> Self {
+        Self {
+            pfc: Pfc::new(params.pfc, ports, priorities),
+            params: params.clone(),
+            priorities: priorities.to_vec(),
+            watches: vec![Watch::default(); ports * priorities.len()],
+            inboxes: BTreeMap::new(),
+            draws: BTreeMap::new(),
+            found: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// The deadlocks that were found, in their order.
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// What was done.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// PFC's, then a poll for each port and lane, then an inbox for each port.
+    pub(super) fn timers(&self) -> usize {
+        self.pfc.timers() + self.watches.len() + self.params.first.len()
+    }
+
+    fn at(&self, port: u32, lane: u8) -> usize {
+        port as usize * self.priorities.len() + usize::from(lane)
+    }
+
+    fn poll_of(&self, port: u32, lane: u8) -> u32 {
+        (self.pfc.timers() + self.at(port, lane)) as u32
+    }
+
+    fn inbox_of(&self, port: u32) -> u32 {
+        (self.pfc.timers() + self.watches.len()) as u32 + port
+    }
+
+    /// Arms the device's next poll, if somebody looks and none is to come.
+    fn await_poll(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let Some(first) = self.params.first[port as usize] else { return };
+        let at = self.at(port, lane);
+        if std::mem::replace(&mut self.watches[at].armed, true) {
+            return;
+        }
+        let next = match device.now().checked_sub(first) {
+            Some(past) => first + (past / self.params.period + 1) * self.params.period,
+            None => first,
+        };
+        device.arm(self.poll_of(port, lane), next);
+    }
+
+    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
+        self.pfc.crossed(device, port, lane, crossing);
+    }
+
+    /// Egress half of PFC.
+    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
+        for (priority, quanta) in frame.entries() {
+            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
+            let lane = lane as u8;
+            if quanta == 0 {
+                self.goes(device.now(), port, lane);
+            } else {
+                let at = self.at(port, lane);
+                self.watches[at].paused = true;
+                self.await_poll(device, port, lane);
+            }
+        }
+        self.pfc.received(device, port, frame);
+    }
+
+    /// The pause of an egress queue ends.
+    fn goes(&mut self, now: Time, port: u32, lane: u8) {
+        let at = self.at(port, lane);
+        let watch = &mut self.watches[at];
+        (watch.paused, watch.since, watch.probed) = (false, None, false);
+        if let Some(found) = watch.found.take() {
+            self.found[found].until = Some(now);
+        }
+    }
+
+    /// A message has come: the control plane takes its time.
+    pub(super) fn hears(&mut self, device: &mut impl Device, port: u32, frame: &ProbeFrame) {
+        if self.params.first[port as usize].is_none() {
+            return;
+        }
+        let through = device.now() + self.params.latency;
+        let inbox = self.inboxes.entry(port).or_default();
+        inbox.push_back((through, *frame));
+        if inbox.len() == 1 {
+            device.arm(self.inbox_of(port), through);
+        }
+    }
+
+    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        let Some(at) = (timer as usize).checked_sub(self.pfc.timers()) else {
+            if let Some((port, lane)) = self.pfc.expires(timer) {
+                self.goes(device.now(), port, lane);
+            }
+            return self.pfc.timer(device, timer);
+        };
+        match at.checked_sub(self.watches.len()) {
+            None => {
+                let lanes = self.priorities.len();
+                self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
+            }
+            Some(port) => self.reads(device, port as u32),
+        }
+    }
+
+    /// The control plane is through with the messages from a port that are due.
+    fn reads(&mut self, device: &mut impl Device, port: u32) {
+        while let Some(inbox) = self.inboxes.get_mut(&port)
+            && let Some(&(through, frame)) = inbox.front()
+        {
+            if through > device.now() {
+                return device.arm(self.inbox_of(port), through);
+            }
+            inbox.pop_front();
+            // A priority that this device does not use has no queue to wait in.
+            let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { continue };
+            match frame.word {
+                Word::Probe => self.probed(device, port, lane as u8, &frame),
+                Word::Room => self.told_of_room(device, port, lane as u8, frame),
+            }
+        }
+    }
+
+    /// The device looks at a port and lane.
+    fn poll(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let (now, at) = (device.now(), self.at(port, lane));
+        let waits = device.backlog(port, lane) > 0;
+        let watch = &mut self.watches[at];
+        (watch.armed, watch.recorded) = (false, None);
+        if watch.enlarged && device.shrink(port, lane) {
+            watch.enlarged = false;
+        }
+        watch.since = watch.since.or(Some(now)).filter(|_| watch.paused && waits);
+        let suspected = watch.since.is_some_and(|since| since < now);
+        let first = suspected && !std::mem::replace(&mut watch.probed, suspected);
+        if suspected {
+            let draw = if first { 0 } else { self.draw(at) };
+            let id = Identifier { draw, port };
+            let probe = ProbeFrame {
+                word: Word::Probe,
+                priority: self.priorities[usize::from(lane)],
+                id,
+                ports: Nodes::default(),
+            };
+            self.passes_on(device, port, lane, probe);
+        }
+        let watch = &self.watches[at];
+        if watch.paused || watch.enlarged {
+            self.await_poll(device, port, lane);
+        }
+    }
+
+    /// Above 0: that is the first probe's.
+    fn draw(&mut self, at: usize) -> u32 {
+        let seed = self.params.seed;
+        let stream = self.draws.entry(at).or_insert_with(|| Stream::new(seed, "breakers", at as u64));
+        // The upper half of the bits.
+        ((stream.bits() >> 32) as u32).max(1)
+    }
+
+    fn send(&mut self, device: &mut impl Device, port: u32, frame: ProbeFrame) {
+        self.tally.frames += 1;
+        self.tally.bytes += u64::from(frame.length());
+        device.send_control(port, ControlFrame::Probe(frame));
+    }
+
+    /// A probe leaves by an egress port, which it lists if it carries its path.
+    fn passes_on(&mut self, device: &mut impl Device, port: u32, lane: u8, mut probe: ProbeFrame) {
+        let at = self.at(port, lane);
+        self.watches[at].recorded = Some(probe.id);
+        match self.params.cure {
+            Cure::Reroute => {}
+            // A loop longer than the list is not found.
+            Cure::Room(_) if !probe.ports.push_front(port) => return,
+            Cure::Room(_) => {}
+        }
+        self.send(device, port, probe);
+    }
+
+    /// A probe from an ingress port: see the module's table.
+    fn probed(&mut self, device: &mut impl Device, ingress: u32, lane: u8, probe: &ProbeFrame) {
+        for i in 0.. {
+            let Some(egress) = device.port_of(ingress, i) else { break };
+            if !device.stands(egress, lane) || !device.waits(ingress, egress, lane) {
+                continue;
+            }
+            let path = probe.ports.as_slice();
+            let back = path.iter().position(|&port| port == egress);
+            if probe.id.port == egress || back.is_some() {
+                // The path from here on, in the order of the flow: all but this port.
+                let loop_ports = &path[..back.unwrap_or(0)];
+                self.finds(device, ingress, egress, lane, probe, loop_ports);
+            } else if self.watches[self.at(egress, lane)].recorded.is_none_or(|known| probe.id < known) {
+                self.passes_on(device, egress, lane, *probe);
+            }
+        }
+    }
+
+    /// A probe has come back to `egress`; `ports` are the others of the loop, the last one first.
+    fn finds(
+        &mut self,
+        device: &mut impl Device,
+        ingress: u32,
+        egress: u32,
+        lane: u8,
+        probe: &ProbeFrame,
+        ports: &[u32],
+    ) {
+        let at = self.at(egress, lane);
+        // Something else than a pause may stop it (a link that has just recovered).
+        if !self.watches[at].paused {
+            return;
+        }
+        let found = *self.watches[at].found.get_or_insert_with(|| {
+            self.found.push(Found { at: device.now(), port: egress, lane, until: None, attempts: 0 });
+            self.found.len() - 1
+        });
+        self.found[found].attempts += 1;
+        match self.params.cure {
+            Cure::Reroute => {
+                let (moved, stayed) = device.reroute(ingress, egress, lane);
+                self.tally.rerouted += moved;
+                self.tally.stayed += stayed;
+                self.tally.failed += u64::from(moved == 0);
+            }
+            Cure::Room(_) => {
+                self.makes_room(device, ingress, lane);
+                let mut list = Nodes::default();
+                for &port in ports {
+                    assert!(list.push_front(port), "no more than the probe had");
+                }
+                if !ports.is_empty() {
+                    self.send(device, egress, ProbeFrame { word: Word::Room, ports: list, ..*probe });
+                }
+            }
+        }
+    }
+
+    /// Gives an ingress queue more room, if it pauses, and lets its neighbour go on.
+    fn makes_room(&mut self, device: &mut impl Device, ingress: u32, lane: u8) {
+        let Cure::Room(bytes) = self.params.cure else { return };
+        if !device.is_over(ingress, lane) {
+            return;
+        }
+        match device.enlarge(ingress, lane, bytes) {
+            Some(taken) => {
+                self.tally.enlarged += 1;
+                self.tally.enlarged_bytes += taken;
+                let at = self.at(ingress, lane);
+                self.watches[at].enlarged = true;
+                self.await_poll(device, ingress, lane);
+                self.pfc.crossed(device, ingress, lane, Crossing::Under);
+            }
+            None => self.tally.failed += 1,
+        }
+    }
+
+    /// The loop's master asks for more room; the device's own egress port in the loop is the
+    /// list's first.
+    fn told_of_room(&mut self, device: &mut impl Device, ingress: u32, lane: u8, mut frame: ProbeFrame) {
+        self.makes_room(device, ingress, lane);
+        let next = frame
+            .ports
+            .pop_front()
+            .filter(|&next| (0..).map_while(|i| device.port_of(ingress, i)).any(|port| port == next));
+        // Behind the last one lies the master.
+        if let Some(next) = next
+            && !frame.ports.as_slice().is_empty()
+        {
+            self.send(device, next, frame);
+        }
+    }
+
+    /// Who looks forgets as well: nobody is there who pauses.
+    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        self.goes(device.now(), port, lane);
+        self.pfc.link_failed(device, port, lane);
+    }
+
+    pub(super) fn link_recovered(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        over: bool,
+        settled: Time,
+    ) {
+        self.pfc.link_recovered(device, port, lane, over, settled);
+    }
+}

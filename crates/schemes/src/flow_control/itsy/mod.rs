@@ -1,0 +1,424 @@
+//! ITSY: deadlocks found by the switch that began them (Wu and Ng, *Detecting and Resolving PFC
+//! Deadlocks with ITSY Entirely in the Data Plane*, INFOCOM 2022).
+//!
+//! Modelled on what Roundabout's paper says of it (sections II-B and VI-D,
+//! `roundabout.itsy-model`), since its own is not openly available; the abstract of its forerunner
+//! DCFIT names the same *initial trigger*. It is PFC ([`super::pfc`]), and on top of it one ingress
+//! queue, seen by what it has told its neighbour upstream:
+//!
+//! ```text
+//!          reaches XOFF, and none of the egress queues that its packets
+//!          wait in is paused: send PAUSE with a check of its own
+//!   Open ──────────────────────────────────────────────────────────────► Trigger
+//!    │  ▲  drains to XON: send RESUME                                        │
+//!    │  ├────────────────────────────────────────────────────────────────────┤
+//!    │  │                                                                    │ its own check
+//!    │  ├─── Spreader: a check that arrives where its packets wait           │ comes back:
+//!    │  │       ▲      goes on upstream, each once                           │ deadlock
+//!    └──┼───────┘                                                            ▼
+//!       │  reaches XOFF, and one of them is paused:                      Resolving
+//!       │  send PAUSE, with the checks that came with its pause              │
+//!       └────────────────────────────────────────────────────────────────────┘
+//!          the egress queue that the check came back to goes on
+//! ```
+//!
+//! - A *trigger* drops every check but its own. So where several queues of one loop are triggers,
+//!   no check comes around, and the deadlock is missed: the failure that Roundabout's paper states
+//!   (Figure 3). So it is where the trigger lies outside the loop, or has gone to XON before the
+//!   loop closed and come back as a spreader.
+//! - *Resolving*, `Lossy`: packets of the queue that wait for the egress queue by which the check
+//!   came back are dropped until the queue is at XON, those of the flow with most bytes there
+//!   first, each from the head on. `Lossless`: the queue's threshold is raised by the shared pool's
+//!   bytes, if the pool has them ([`Device::enlarge`]). Either way upstream is resumed. It is done
+//!   again whenever the queue reaches its threshold while that egress queue has not gone on since,
+//!   and tried again with every refresh of its pause: what one drop lets in need not be enough for
+//!   upstream to get to XON, and a queue that is a trigger no more could not find the same
+//!   deadlock again.
+//!
+//! *Readings.* The queue is the unit, not the switch: a switch whose other queues are triggers
+//! passes checks on. (By the switch ITSY would find less.) A paused egress queue remembers the
+//! checks that came with its pause or after it until it goes on, for ingress queues that pause
+//! later: without that only loops would be found whose every pause stands before the trigger's.
+//! What is remembered can be out of date: a pause on the way may have been taken back, and a
+//! detection then be false for a while. A refresh repeats its queue's checks, so that a lost one
+//! costs time and not the deadlock. The paper has no numbers of triggers; a check from before
+//! would be taken for one of now.
+//!
+//! Checks wait for nobody: one that is sent with a pause rides on it, and one that goes on later
+//! is a frame of its own, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So
+//! PFC's headroom suffices.
+
+#[cfg(test)]
+mod tests;
+
+use super::pfc::{Pfc, PfcParams};
+use super::{ControlFrame, Crossing, Device};
+use xoff_kernel::time::Time;
+use xoff_wire::itsy::{Check, ItsyFrame};
+use xoff_wire::pfc::PfcFrame;
+
+/// What is done about a deadlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// Packets of the loop are dropped.
+    Lossy,
+    /// The queue may take in so many bytes more, from the shared pool.
+    Lossless {
+        /// Bytes.
+        room: u64,
+    },
+}
+
+/// Parameters of ITSY, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItsyParams {
+    /// Those of the PFC that it rests on.
+    pub pfc: PfcParams,
+    /// By port: its number within its device.
+    pub numbers: Vec<u16>,
+    /// What is done.
+    pub resolution: Resolution,
+}
+
+/// A time for which a queue was an initial trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// Its ingress port …
+    pub port: u32,
+    /// … and lane.
+    pub lane: u8,
+    /// When it reached XOFF.
+    pub from: Time,
+    /// When it was at XON again, or got room; `None` if it stood at the end.
+    pub until: Option<Time>,
+}
+
+/// A deadlock that a trigger has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detection {
+    /// When its check came back.
+    pub at: Time,
+    /// The trigger's ingress port …
+    pub port: u32,
+    /// … and lane.
+    pub lane: u8,
+    /// The egress port that the check came back to.
+    pub egress: u32,
+    /// How often packets were dropped, or room was given.
+    pub acted: u64,
+    /// How often the shared pool had too little.
+    pub refused: u64,
+    /// Bytes that were taken from it.
+    pub room: u64,
+    /// When that egress port's queue went on.
+    pub ended: Option<Time>,
+}
+
+/// What is known of one ingress queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Queue {
+    /// It has paused its neighbour.
+    pausing: bool,
+    /// It is a trigger: the index of that.
+    trigger: Option<usize>,
+    /// How often it has been one.
+    number: u16,
+    /// Checks of others that it has passed on with the pause that stands.
+    passed: Vec<Check>,
+    /// It is resolving: the index of the detection.
+    resolves: Option<usize>,
+    /// Its threshold is raised.
+    raised: bool,
+}
+
+/// ITSY on every port of a run.
+#[derive(Clone, Debug)]
+pub struct Itsy {
+    pfc: Pfc,
+    params: ItsyParams,
+    priorities: Vec<u8>,
+    /// By port and lane, of the ingress queue.
+    queues: Vec<Queue>,
+    /// By port and lane: the checks that a paused egress queue was told.
+    told: Vec<Vec<Check>>,
+    triggers: Vec<Trigger>,
+    detections: Vec<Detection>,
+    /// Checks that triggers dropped which were not their own.
+    discarded: u64,
+}
+
+impl Itsy {
+    pub(super) fn new(params: &ItsyParams, ports: usize, priorities: &[u8]) -> Self {
+        let queues = ports * priorities.len();
+        Self {
+            pfc: Pfc::new(params.pfc, ports, priorities),
+            params: params.clone(),
+            priorities: priorities.to_vec(),
+            queues: vec![Queue::default(); queues],
+            told: vec![Vec::new(); queues],
+            triggers: Vec::new(),
+            detections: Vec::new(),
+            discarded: 0,
+        }
+    }
+
+    pub(super) fn timers(&self) -> usize {
+        self.pfc.timers() + self.queues.len()
+    }
+
+    /// The triggers, in their order.
+    pub fn triggers(&self) -> &[Trigger] {
+        &self.triggers
+    }
+
+    /// The deadlocks that were found, in their order.
+    pub fn detections(&self) -> &[Detection] {
+        &self.detections
+    }
+
+    /// Checks that triggers dropped which were not their own.
+    pub fn discarded(&self) -> u64 {
+        self.discarded
+    }
+
+    fn at(&self, port: u32, lane: u8) -> usize {
+        port as usize * self.priorities.len() + usize::from(lane)
+    }
+
+    /// The ports of the device of `port`.
+    fn ports<D: Device>(device: &D, port: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..).map_while(move |i| device.port_of(port, i))
+    }
+
+    /// The check of an ingress queue that is a trigger now, or was last.
+    fn own(&self, device: &impl Device, port: u32, lane: u8) -> Check {
+        let priority = self.priorities[usize::from(lane)];
+        let qid = self.params.numbers[port as usize] * 8 + u16::from(priority);
+        Check { priority, sid: device.device_of(port), qid, number: self.queues[self.at(port, lane)].number }
+    }
+
+    fn send(device: &mut impl Device, port: u32, check: Check) {
+        device.send_control(port, ControlFrame::Itsy(ItsyFrame::alone(check)));
+    }
+
+    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
+        let at = self.at(port, lane);
+        self.pfc.crossed(device, port, lane, crossing);
+        match crossing {
+            Crossing::Over => self.pauses(device, port, lane),
+            Crossing::Under => {
+                self.opens(device, port, lane);
+                if self.queues[at].raised && device.shrink(port, lane) {
+                    self.queues[at].raised = false;
+                }
+            }
+        }
+    }
+
+    /// The ingress queue has paused its neighbour.
+    fn pauses(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let at = self.at(port, lane);
+        self.queues[at].pausing = true;
+        if self.queues[at].resolves.is_some() {
+            return self.await_action(device, port, lane);
+        }
+        let paused: Vec<u32> = Self::ports(device, port)
+            .filter(|&egress| device.waits(port, egress, lane) && device.stands(egress, lane))
+            .collect();
+        if paused.is_empty() {
+            let queue = &mut self.queues[at];
+            (queue.trigger, queue.number) = (Some(self.triggers.len()), queue.number.wrapping_add(1));
+            self.triggers.push(Trigger { port, lane, from: device.now(), until: None });
+            let check = self.own(device, port, lane);
+            return Self::send(device, port, check);
+        }
+        for egress in paused {
+            for i in 0..self.told[self.at(egress, lane)].len() {
+                let check = self.told[self.at(egress, lane)][i];
+                self.hears(device, port, lane, egress, check);
+            }
+        }
+    }
+
+    /// The ingress queue has let its neighbour go.
+    fn opens(&mut self, device: &impl Device, port: u32, lane: u8) {
+        let at = self.at(port, lane);
+        let queue = &mut self.queues[at];
+        queue.pausing = false;
+        queue.passed.clear();
+        if let Some(trigger) = queue.trigger.take() {
+            self.triggers[trigger].until = Some(device.now());
+        }
+    }
+
+    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &ControlFrame) {
+        let (pfc, check) = match frame {
+            ControlFrame::Pfc(pfc) => (pfc, None),
+            ControlFrame::Itsy(frame) => (&frame.pfc, Some(frame.check)),
+            _ => return,
+        };
+        self.hears_pfc(device, port, pfc);
+        let Some(check) = check else { return };
+        // A priority that this device does not use has no queue to pause.
+        let Some(lane) = self.priorities.iter().position(|&p| p == check.priority) else { return };
+        let lane = lane as u8;
+        // A resume has overtaken it.
+        if !device.stands(port, lane) {
+            return;
+        }
+        let at = self.at(port, lane);
+        match self.told[at].iter_mut().find(|known| known.same_source(&check)) {
+            Some(known) => *known = check,
+            None => self.told[at].push(check),
+        }
+        let causes: Vec<u32> =
+            Self::ports(device, port).filter(|&cause| device.waits(cause, port, lane)).collect();
+        for cause in causes {
+            self.hears(device, cause, lane, port, check);
+        }
+    }
+
+    fn hears_pfc(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
+        for (priority, quanta) in frame.entries() {
+            if let Some(lane) = self.priorities.iter().position(|&p| p == priority)
+                && quanta == 0
+            {
+                self.goes(device, port, lane as u8);
+            }
+        }
+        self.pfc.received(device, port, frame);
+    }
+
+    /// A check has come to `egress`, where packets of the ingress queue wait.
+    fn hears(&mut self, device: &mut impl Device, port: u32, lane: u8, egress: u32, check: Check) {
+        let at = self.at(port, lane);
+        let own = self.own(device, port, lane);
+        let queue = &mut self.queues[at];
+        // It would pass the check on with its pause.
+        if !queue.pausing || queue.resolves.is_some() {
+            return;
+        }
+        if queue.trigger.is_some() {
+            if check == own {
+                queue.resolves = Some(self.detections.len());
+                let at = device.now();
+                let detection =
+                    Detection { at, port, lane, egress, acted: 0, refused: 0, room: 0, ended: None };
+                self.detections.push(detection);
+                self.await_action(device, port, lane);
+            } else if !check.same_source(&own) {
+                self.discarded += 1;
+            }
+            return;
+        }
+        if check.same_source(&own) || queue.passed.contains(&check) {
+            return;
+        }
+        queue.passed.retain(|passed| !passed.same_source(&check));
+        queue.passed.push(check);
+        Self::send(device, port, check);
+    }
+
+    /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
+    pub(super) fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
+        for i in 0..self.told[self.at(egress, lane)].len() {
+            let check = self.told[self.at(egress, lane)][i];
+            self.hears(device, ingress, lane, egress, check);
+        }
+    }
+
+    /// The egress queue goes on.
+    fn goes(&mut self, device: &mut impl Device, egress: u32, lane: u8) {
+        let at = self.at(egress, lane);
+        self.told[at].clear();
+        let ports: Vec<u32> = Self::ports(device, egress).collect();
+        for port in ports {
+            let queue = self.at(port, lane);
+            if let Some(found) = self.queues[queue].resolves.filter(|&i| self.detections[i].egress == egress)
+            {
+                self.detections[found].ended = Some(device.now());
+                self.queues[queue].resolves = None;
+                if self.queues[queue].raised && device.shrink(port, lane) {
+                    self.queues[queue].raised = false;
+                }
+            }
+        }
+    }
+
+    /// Acts once all that happens with this event has happened.
+    fn await_action(&self, device: &mut impl Device, port: u32, lane: u8) {
+        device.arm((self.pfc.timers() + self.at(port, lane)) as u32, device.now());
+    }
+
+    fn acts(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        let at = self.at(port, lane);
+        let Some(found) = self.queues[at].resolves else { return };
+        if !device.is_over(port, lane) {
+            return;
+        }
+        let detection = &mut self.detections[found];
+        match self.params.resolution {
+            Resolution::Lossy => {
+                detection.acted += 1;
+                device.drop_waiting(port, detection.egress, lane);
+            }
+            Resolution::Lossless { room } => match device.enlarge(port, lane, room) {
+                None => detection.refused += 1,
+                Some(taken) => {
+                    detection.acted += 1;
+                    detection.room += taken;
+                    self.queues[at].raised = true;
+                    self.opens(device, port, lane);
+                    self.pfc.crossed(device, port, lane, Crossing::Under);
+                }
+            },
+        }
+    }
+
+    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+        if let Some(at) = (timer as usize).checked_sub(self.pfc.timers()) {
+            let lanes = self.priorities.len();
+            return self.acts(device, (at / lanes) as u32, (at % lanes) as u8);
+        }
+        self.pfc.timer(device, timer);
+        if let Some((port, lane)) = self.pfc.refreshes(timer) {
+            let queue = &self.queues[self.at(port, lane)];
+            let checks = match queue.trigger {
+                Some(_) => vec![self.own(device, port, lane)],
+                None => queue.passed.clone(),
+            };
+            checks.into_iter().for_each(|check| Self::send(device, port, check));
+            if queue.resolves.is_some() {
+                self.await_action(device, port, lane);
+            }
+        } else if let Some((port, lane)) = self.pfc.expires(timer) {
+            self.goes(device, port, lane);
+        }
+    }
+
+    /// Nobody is there to pause, and nobody who pauses.
+    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+        self.pfc.link_failed(device, port, lane);
+        self.opens(device, port, lane);
+        self.goes(device, port, lane);
+        let at = self.at(port, lane);
+        if let Some(found) = self.queues[at].resolves.take() {
+            self.detections[found].ended = Some(device.now());
+        }
+    }
+
+    /// Begins afresh, as PFC does; an account that is over says so again.
+    pub(super) fn link_recovered(
+        &mut self,
+        device: &mut impl Device,
+        port: u32,
+        lane: u8,
+        over: bool,
+        settled: Time,
+    ) {
+        self.pfc.link_recovered(device, port, lane, over, settled);
+        if over {
+            self.pauses(device, port, lane);
+        }
+    }
+}

@@ -1,0 +1,606 @@
+//! Every order of events while a loop of pauses is dissolved: packets, barriers and frames on links
+//! that keep their order, each as fast as may be.
+//!
+//! All packets are of one byte. An ingress queue is at XOFF with two of them and has room for one
+//! more, [`SPARE`]; once the loop is dissolved, what comes in spite of a pause finds room as well, for
+//! nothing limits how late a pause is heard here. Where packets leave the loop there is a port to a
+//! host, which is open or closed and may change.
+
+use super::super::dissolve::{self, Passage, Passenger};
+use super::*;
+
+/// Bytes at which an account is over.
+const XOFF: u64 = 2;
+/// Bytes with which it is under again.
+pub const XON: u64 = 1;
+/// Bytes of headroom.
+pub const SPARE: u64 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Packet {
+    /// It comes over this link first,
+    first: u8,
+    /// goes over so many,
+    links: u8,
+    /// and is that one of its flow.
+    number: u8,
+    /// Its place on this way.
+    hop: u8,
+    marked: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    Packet(Packet),
+    Frame(RoundaboutFrame),
+}
+
+fn hash_frame<H: Hasher>(f: &RoundaboutFrame, state: &mut H) {
+    (f.opcode, f.quanta, f.triplet, f.triplet.hops, f.nodes.as_slice()).hash(state);
+}
+
+impl Hash for Item {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Packet(packet) => (0, packet).hash(state),
+            Self::Frame(frame) => hash_frame(frame, state),
+        }
+    }
+}
+
+/// What an ingress queue is charged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Account {
+    pub main: u64,
+    pub headroom: u64,
+    /// Of `main`: what has left, and is room for what comes.
+    pub kept: u64,
+}
+
+/// What is sent with the flow, and where it waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Data {
+    /// Ports to hosts.
+    pub exits: u32,
+    /// By egress queue: links, then exits.
+    pub queues: Vec<VecDeque<Item>>,
+    /// By link.
+    pub wires: Vec<VecDeque<Item>>,
+    /// By link, of the ingress queue behind it.
+    pub accounts: Vec<Account>,
+    /// Egress queues in loops.
+    pub loops: u32,
+    /// Barriers do not keep their place: they overtake packets.
+    pub overtaken: bool,
+    /// By link: the ingress queue behind it has left a loop, and gives back what it kept.
+    pub gives_back: u8,
+}
+
+/// A ring of switches whose queues are full.
+#[derive(Clone, Copy, Debug)]
+struct Resolution {
+    switches: u8,
+    /// By switch: over how many links its two packets go; 1 is for those that wait for the exit.
+    ways: [[u8; 2]; 4],
+    /// Exits that are closed.
+    closed: u8,
+    /// How often one of them changes.
+    changes: u8,
+    /// Queues whose switches take themselves for coordinators.
+    leaders: u8,
+    /// How often a pause is repeated.
+    refreshes: u8,
+    /// Barriers do not keep their place.
+    overtaken: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Fabric {
+    roundabout: Roundabout,
+    net: Net,
+    changes: u8,
+    refreshes: u8,
+    /// By flow: packets that have come out.
+    out: [[u8; 4]; 4],
+    reordered: bool,
+    lost: bool,
+    /// Attempts that had all their seats, ended well, and were given up.
+    steps: [u8; 3],
+    /// One began when a pause of the loop had ended, and that was not known yet.
+    early: bool,
+}
+
+impl Hash for Fabric {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let hops = |t: Option<Triplet>| t.map(|t| t.hops);
+        let Self { roundabout, net, changes, refreshes, out, reordered, lost, steps, early } = self;
+        let Roundabout { registers, told, announced, tried, seats, .. } = roundabout;
+        for r in registers {
+            (r, hops(r.curr.get())).hash(state);
+        }
+        for t in told {
+            (t, hops(*t)).hash(state);
+        }
+        (announced, tried, seats).hash(state);
+        let Net { waits, over, paused, frames, data, .. } = net;
+        (waits, over, paused, data).hash(state);
+        for link in frames {
+            link.len().hash(state);
+            link.iter().for_each(|f| hash_frame(f, state));
+        }
+        (changes, refreshes, out, reordered, lost, steps, early).hash(state);
+    }
+}
+
+impl PartialEq for Fabric {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |fabric: &Self| {
+            let mut hasher = DefaultHasher::new();
+            fabric.hash(&mut hasher);
+            hasher.finish()
+        };
+        key(self) == key(other)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// It is the turn of this egress queue.
+    Serves(usize),
+    /// The first thing on the link arrives.
+    Arrives(usize),
+    /// The first frame on its way against the link arrives.
+    Hears(usize),
+    /// The exit of this switch opens, or closes.
+    Changes(usize),
+    /// The queue behind the link repeats its pause.
+    Refreshes(usize),
+}
+
+impl Fabric {
+    fn links(&self) -> usize {
+        self.net.shape.links()
+    }
+
+    fn ingress(link: usize) -> u32 {
+        2 * link as u32 + 1
+    }
+
+    /// The egress port of a queue.
+    fn port(&self, queue: usize) -> u32 {
+        if queue < self.links() { 2 * queue as u32 } else { (self.links() + queue) as u32 }
+    }
+
+    /// The port at a place of a packet's way.
+    fn way(&self, packet: &Packet, hop: u8) -> u32 {
+        let link = (packet.first + hop) as usize % self.links();
+        if hop < packet.links { 2 * link as u32 } else { self.port(self.links() + link) }
+    }
+
+    fn place_before(&self, packet: &Packet, sought: impl Fn(u32) -> bool) -> Option<u8> {
+        (0..=packet.hop).rev().find(|&hop| sought(self.way(packet, hop)))
+    }
+
+    fn arrives(&mut self, link: usize) {
+        match self.net.data.wires[link].pop_front().expect("there is one") {
+            Item::Frame(frame) => self.roundabout.received(&mut self.net, Self::ingress(link), &frame),
+            Item::Packet(packet) => self.forward(link, packet),
+        }
+    }
+
+    fn forward(&mut self, link: usize, mut packet: Packet) {
+        packet.hop += 1;
+        let (ingress, mut egress) = (Self::ingress(link), self.way(&packet, packet.hop));
+        if self.net.data.loops > 0 || packet.marked {
+            let passenger =
+                Passenger { ingress, egress, lane: 0, flow: packet.flow(), size: 1, marked: packet.marked };
+            match self.roundabout.passes(&mut self.net, &passenger) {
+                Passage::On => {}
+                Passage::Aside => unreachable!("nothing comes from elsewhere"),
+                Passage::Round(on) => {
+                    packet.marked = true;
+                    packet.hop -= 1;
+                    egress = on;
+                }
+                Passage::Home(at) => {
+                    packet.marked = false;
+                    let Some(hop) = self.place_before(&packet, |port| port == at) else {
+                        return self.lost = true;
+                    };
+                    (packet.hop, egress) = (hop, at);
+                }
+                Passage::Stray => {
+                    packet.marked = false;
+                    let own = self.net.device_of(ingress);
+                    let at = self.place_before(&packet, |port| self.net.device_of(port) == own);
+                    let Some(hop) = at else { return self.lost = true };
+                    packet.hop = hop;
+                    egress = self.way(&packet, hop);
+                }
+            }
+        }
+        let account = &mut self.net.data.accounts[link];
+        let kept = account.kept.min(1);
+        account.kept -= kept;
+        let mut crossed = false;
+        if self.net.over >> link & 1 == 1 {
+            account.headroom += 1 - kept;
+            self.lost |=
+                account.headroom > SPARE && self.roundabout.seats.iter().any(|s| s.ingress == ingress);
+        } else {
+            account.main += 1 - kept;
+            crossed = account.main >= XOFF;
+        }
+        let queue = self.net.egress(egress);
+        self.net.data.queues[queue].push_back(Item::Packet(packet));
+        if self.net.data.loops > 0 {
+            self.roundabout.stored(&mut self.net, ingress, 0, 1);
+        }
+        if self.net.waits[link] >> queue & 1 == 0 {
+            self.net.waits[link] |= 1 << queue;
+            self.roundabout.waits(&mut self.net, ingress, egress, 0);
+        }
+        if crossed {
+            self.net.over |= 1 << link;
+            self.roundabout.crossed(&mut self.net, ingress, 0, Crossing::Over);
+        }
+    }
+
+    fn serves(&mut self, queue: usize) {
+        let (port, loops) = (self.port(queue), self.net.data.loops > 0);
+        let item = *self.net.data.queues[queue].front().expect("there is one");
+        if let Item::Frame(frame) = item {
+            let goes = !loops || self.roundabout.barrier_leaves(&mut self.net, port, &frame);
+            self.net.data.queues[queue].pop_front();
+            if goes {
+                self.net.data.wires[queue].push_back(item);
+            }
+            return;
+        }
+        if loops && !self.roundabout.may_leave(&mut self.net, port, 0, 1) {
+            return;
+        }
+        self.net.data.queues[queue].pop_front();
+        let Item::Packet(packet) = item else { unreachable!() };
+        // Into each switch leads one link.
+        let link = (self.net.device_of(port) as usize + self.links() - 1) % self.links();
+        if !self.net.data.queues[queue].iter().any(|item| matches!(item, Item::Packet(_))) {
+            self.net.waits[link] &= !(1 << queue);
+        }
+        match queue < self.links() {
+            true => self.net.data.wires[queue].push_back(item),
+            false => {
+                let out = &mut self.out[usize::from(packet.first)][usize::from(packet.links)];
+                self.reordered |= *out != packet.number;
+                *out += 1;
+            }
+        }
+        let ingress = Self::ingress(link);
+        let account = &mut self.net.data.accounts[link];
+        if self.roundabout.makes_room(ingress, port, 0).is_some() {
+            let freed = account.headroom.min(1);
+            account.kept += 1 - freed;
+            self.gives_back(link, freed);
+        } else {
+            self.gives_back(link, 1);
+        }
+        if loops {
+            self.roundabout.freed(&mut self.net, ingress, port, 0, 1);
+        }
+    }
+
+    fn gives_back(&mut self, link: usize, bytes: u64) {
+        let account = &mut self.net.data.accounts[link];
+        let headroom = account.headroom.min(bytes);
+        account.headroom -= headroom;
+        account.main -= bytes - headroom;
+        if self.net.over >> link & 1 == 1 && account.headroom == 0 && account.main <= XON {
+            self.net.over &= !(1 << link);
+            self.roundabout.crossed(&mut self.net, Self::ingress(link), 0, Crossing::Under);
+        }
+    }
+
+    /// What waits for an exit that is open leaves at once.
+    fn leaves(&mut self) {
+        for queue in self.links()..2 * self.links() {
+            while self.net.paused >> queue & 1 == 0 && !self.net.data.queues[queue].is_empty() {
+                self.serves(queue);
+            }
+        }
+    }
+
+    /// An attempt has ended, and none is under way.
+    fn is_over(&self) -> bool {
+        let about = |f: &RoundaboutFrame| !matches!(f.opcode, Opcode::Probe | Opcode::Invalid);
+        let Data { queues, wires, .. } = &self.net.data;
+        self.steps[1] + self.steps[2] > 0
+            && self.roundabout.seats.is_empty()
+            && !self.net.frames.iter().flatten().any(about)
+            && !queues.iter().chain(wires).flatten().any(|item| matches!(item, Item::Frame(f) if about(f)))
+    }
+
+    fn takes(&mut self, event: Event) {
+        match event {
+            Event::Serves(queue) => self.serves(queue),
+            Event::Arrives(link) => self.arrives(link),
+            Event::Hears(link) => {
+                let frame = self.net.frames[link].pop_front().expect("there is one");
+                self.roundabout.received(&mut self.net, 2 * link as u32, &frame);
+            }
+            Event::Changes(switch) => {
+                self.changes -= 1;
+                self.net.paused ^= 1 << (self.links() + switch);
+            }
+            Event::Refreshes(link) => {
+                self.refreshes -= 1;
+                // What follows is another attempt.
+                self.steps = [0; 3];
+                // Pauses are repeated after any patience.
+                self.roundabout.tried.fill(None);
+                let pfc = &self.roundabout.pfc;
+                let timer = (0..).find(|&t| pfc.refreshes(t) == Some((Self::ingress(link), 0)));
+                self.roundabout.timer(&mut self.net, timer.expect("it has one"));
+            }
+        }
+        while self.net.data.gives_back > 0 {
+            let link = self.net.data.gives_back.trailing_zeros() as usize;
+            self.net.data.gives_back &= !(1 << link);
+            let kept = std::mem::take(&mut self.net.data.accounts[link].kept);
+            self.gives_back(link, kept);
+        }
+        self.leaves();
+        let Roundabout { registers, detections, seats, attempts, .. } = &mut self.roundabout;
+        for attempted in attempts.drain(..) {
+            match attempted.step {
+                dissolve::Step::Seated => {
+                    self.steps[0] += 1;
+                    self.early |= self.net.over.count_ones() < self.net.data.exits;
+                }
+                dissolve::Step::Dissolved => self.steps[1] += 1,
+                dissolve::Step::GivenUp => self.steps[2] += 1,
+                dissolve::Step::Round => {}
+            }
+        }
+        registers.iter_mut().filter(|r| !r.pauses()).for_each(|r| *r = Registers::default());
+        seats.sort_by_key(|seat| seat.ingress);
+        detections.clear();
+    }
+
+    /// Whether nothing is lost nor out of its order, and stays so if from now on all exits are open
+    /// and everything is equally fast. Where the loop was dissolved, everything comes out then.
+    fn keeps_order(&self) -> bool {
+        let mut last = self.clone();
+        if self.is_over() {
+            last.net.paused &= (1 << self.links()) - 1;
+            last.leaves();
+            let mut turns = 0;
+            while let events = last.under_way()
+                && !events.is_empty()
+            {
+                turns += 1;
+                if turns > 1_000 {
+                    return false;
+                }
+                // One of them can be another's end.
+                events.into_iter().for_each(|e| {
+                    if last.under_way().contains(&e) {
+                        last.takes(e)
+                    }
+                });
+            }
+            let out = last.out.iter().flatten().sum::<u8>() as usize;
+            if self.steps[1] > 0 && out < 2 * self.links() {
+                return false;
+            }
+        }
+        !last.lost && !last.reordered
+    }
+
+    /// Frames, packets and turns that are to come if nobody does anything.
+    fn under_way(&self) -> Vec<Event> {
+        let data = &self.net.data;
+        let turn = |&queue: &usize| self.net.paused >> queue & 1 == 0 && !data.queues[queue].is_empty();
+        let mut events: Vec<Event> = (0..data.queues.len()).filter(turn).map(Event::Serves).collect();
+        events.extend((0..self.links()).filter(|&l| !data.wires[l].is_empty()).map(Event::Arrives));
+        events.extend((0..self.links()).filter(|&l| !self.net.frames[l].is_empty()).map(Event::Hears));
+        events
+    }
+}
+
+impl Packet {
+    fn flow(&self) -> u32 {
+        u32::from(self.first) * 8 + u32::from(self.links)
+    }
+}
+
+const IN_ORDER: &str = "nothing is lost or reordered";
+
+/// A loop of three whose packets leave it at the next switch.
+const LOOP: Resolution = Resolution {
+    switches: 3,
+    ways: [[2; 2]; 4],
+    closed: 0,
+    changes: 0,
+    leaders: 0,
+    refreshes: 0,
+    overtaken: false,
+};
+
+impl Model for Resolution {
+    type State = Fabric;
+    type Action = Event;
+
+    fn init_states(&self) -> Vec<Fabric> {
+        let shape = if self.switches == 3 { RING_3 } else { RING_4 };
+        let links = shape.links();
+        let Side { mut roundabout, mut net } = Side::new(shape, AS_READ);
+        roundabout.params.numbers = (0..3 * links as u16).collect();
+        roundabout.params.dissolves = true;
+        roundabout.params.patience = 4;
+        roundabout = Roundabout::new(&roundabout.params, 3 * links, &[0]);
+        net.data.exits = links as u32;
+        net.data.overtaken = self.overtaken;
+        net.data.queues = vec![VecDeque::new(); 2 * links];
+        net.data.wires = vec![VecDeque::new(); links];
+        net.data.accounts = vec![Account { main: XOFF, headroom: 0, kept: 0 }; links];
+        net.paused = ((1 << links) - 1) | self.closed << links;
+        net.waits = [0; 8];
+        for s in 0..links {
+            // They came over the link before.
+            let first = (s + links - 1) % links;
+            let mut sent = [0; 8];
+            for ways in self.ways[s] {
+                let queue = if ways == 1 { links + s } else { s };
+                let number = sent[usize::from(ways)];
+                sent[usize::from(ways)] += 1;
+                let packet = Packet { first: first as u8, links: ways, number, hop: 1, marked: false };
+                net.data.queues[queue].push_back(Item::Packet(packet));
+                net.waits[first] |= 1 << queue;
+            }
+        }
+        // Queue 0 draws the best number, and it is its pause that is still to be heard.
+        for l in (0..links).rev() {
+            net.over |= 1 << l;
+            roundabout.params.seed = seed(Fabric::ingress(l), l as u8, links as u8);
+            roundabout.draws.clear();
+            roundabout.crossed(&mut net, Fabric::ingress(l), 0, Crossing::Over);
+            while l > 0
+                && let Some(at) = (0..links).find(|&l| !net.frames[l].is_empty())
+            {
+                let frame = net.frames[at].pop_front().expect("there is one");
+                roundabout.received(&mut net, 2 * at as u32, &frame);
+            }
+        }
+        for l in (0..links).filter(|l| self.leaders >> l & 1 == 1) {
+            let own = roundabout.registers[2 * l + 1].init.get().expect("it pauses");
+            roundabout.coordinates(&mut net, Fabric::ingress(l), 0, own);
+        }
+        let Self { changes, refreshes, .. } = *self;
+        let (out, steps) = ([[0; 4]; 4], [0; 3]);
+        vec![Fabric {
+            roundabout,
+            net,
+            changes,
+            refreshes,
+            out,
+            reordered: false,
+            lost: false,
+            steps,
+            early: false,
+        }]
+    }
+
+    fn actions(&self, fabric: &Fabric, events: &mut Vec<Event>) {
+        if fabric.is_over() && fabric.refreshes == 0 {
+            return;
+        }
+        *events = fabric.under_way();
+        if events.is_empty() && fabric.refreshes > 0 {
+            let pauses = |&l: &usize| fabric.roundabout.registers[2 * l + 1].pauses();
+            events.extend((0..fabric.links()).filter(pauses).map(Event::Refreshes));
+        }
+        if fabric.changes > 0 {
+            events.extend((0..fabric.links()).map(Event::Changes));
+        }
+    }
+
+    fn next_state(&self, fabric: &Fabric, event: Event) -> Option<Fabric> {
+        let mut next = fabric.clone();
+        next.takes(event);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always(IN_ORDER, |_, fabric: &Fabric| fabric.keeps_order()),
+            Property::always("it ends", |_, fabric: &Fabric| {
+                !fabric.under_way().is_empty() || fabric.roundabout.seats.is_empty()
+            }),
+            Property::always("one coordinator has all seats", |_, fabric: &Fabric| {
+                let seats = &fabric.roundabout.seats;
+                let mut going = seats.iter().filter(|seat| seat.grants);
+                let first = going.next();
+                first.is_none_or(|first| going.all(|seat| seat.attempt == first.attempt))
+            }),
+            Property::sometimes("it begins though a pause has just ended", |_, fabric: &Fabric| fabric.early),
+            Property::sometimes("it is dissolved", |_, fabric: &Fabric| fabric.steps[1] > 0),
+            Property::sometimes("it is given up", |_, fabric: &Fabric| fabric.steps[2] > 0),
+        ]
+    }
+}
+
+/// Explores everything, unless that is more than so many states.
+fn explored(model: Resolution, most: usize) -> usize {
+    let checker = model.checker().threads(2).target_state_count(most).spawn_bfs().join();
+    println!(
+        "{model:?}: {} states, {} deep, {} with those met again",
+        checker.unique_state_count(),
+        checker.max_depth(),
+        checker.state_count(),
+    );
+    for (name, path) in checker.discoveries() {
+        println!("{name}: {:?}", path.into_actions());
+    }
+    for property in model.properties() {
+        match property.expectation {
+            Expectation::Sometimes => {}
+            _ => checker.assert_no_discovery(property.name),
+        }
+    }
+    assert!(checker.state_count() < most, "more than {most}");
+    checker.unique_state_count()
+}
+
+/// Whatever the packets' ways, and however fast links are, a loop of three is dissolved in order; all
+/// exits are open.
+#[test]
+fn a_loop_of_three_is_dissolved_in_order() {
+    for ways in [[[2; 2]; 4], [[2, 3]; 4], [[3, 2]; 4]] {
+        explored(Resolution { ways, ..LOOP }, 1_000_000);
+    }
+}
+
+/// An exit that is closed opens: packets that missed it come back in order. If a packet waits there
+/// that holds the loop up (way 1), a pause of the loop ends meanwhile.
+#[test]
+#[ignore = "minutes; see `make soak`"]
+fn exits_that_change_lose_no_order() {
+    for ways in [[[2; 2]; 4], [[2, 1]; 4], [[3, 1]; 4], [[2, 3]; 4]] {
+        for closed in [0b111, 0b011, 0b010, 0] {
+            explored(Resolution { ways, closed, changes: 1, ..LOOP }, 20_000_000);
+        }
+    }
+}
+
+/// Others take themselves for coordinators, too: one of them gets all seats, or none does.
+#[test]
+#[ignore = "minutes; see `make soak`"]
+fn one_of_several_coordinators_gets_all_seats() {
+    explored(Resolution { leaders: 0b010, ..LOOP }, 20_000_000);
+    explored(Resolution { leaders: 0b110, ..LOOP }, 20_000_000);
+}
+
+/// All exits stay closed: it is given up, and again when pauses are repeated.
+#[test]
+fn a_loop_that_nothing_leaves_is_given_up() {
+    explored(Resolution { closed: 0b111, refreshes: 1, ..LOOP }, 3_000_000);
+}
+
+/// Four switches.
+#[test]
+#[ignore = "minutes; see `make soak`"]
+fn a_loop_of_four_is_dissolved_in_order() {
+    explored(Resolution { switches: 4, ..LOOP }, 50_000_000);
+}
+
+/// Barriers that overtake packets, as if there were none, part nothing: packets leave the loop ahead
+/// of others of their flow.
+#[test]
+fn without_barriers_there_is_no_order() {
+    let model = Resolution { overtaken: true, closed: 0b111, changes: 1, ..LOOP };
+    let stop = HasDiscoveries::AnyOf([IN_ORDER].into());
+    let checker = model.checker().threads(2).finish_when(stop).spawn_bfs().join();
+    let path = checker.assert_any_discovery(IN_ORDER);
+    assert!(path.last_state().reordered);
+    println!("{} states, {:?}", checker.unique_state_count(), path.into_actions());
+}

@@ -1,0 +1,196 @@
+//! What control planes do about deadlocks: packets get another way, ingress accounts more
+//! room. Rare, so that all is kept apart.
+
+use crate::core::Core;
+use crate::packet::{Kind, NONE};
+use std::collections::BTreeMap;
+use xoff_plan::plan::Limit;
+
+/// Accounts whose threshold has been raised.
+#[derive(Default)]
+pub struct Enlarged {
+    /// By account: the profile that it had, and the one of its own that it has now.
+    profiles: BTreeMap<u32, [u16; 2]>,
+    /// Profiles that accounts had of their own once.
+    free: Vec<u16>,
+}
+
+impl Core<'_> {
+    /// See [`Device::reroute`](xoff_schemes::flow_control::Device::reroute). Charges stay as
+    /// they are, so that nobody upstream is told.
+    #[cold]
+    pub fn give_other_ways(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+        let queue = 1 + usize::from(lane);
+        let at = self.ports[port as usize].first_queue as usize + queue;
+        let mut waiting = Vec::new();
+        while self.queues[at].head != NONE {
+            let id = self.unlink(port, queue);
+            // It left the queue, but not the port.
+            self.queues[at].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
+            waiting.push(id);
+        }
+        let (mut moved, mut stayed) = (0, 0);
+        for id in waiting {
+            let account = self.packets[id].account;
+            // (What a host sends of its own came in by none.)
+            let theirs = account / self.lanes as u32 == ingress;
+            let Some((place, other)) = theirs.then(|| self.other_way(id)).flatten() else {
+                self.append(port, queue, id);
+                stayed += u64::from(theirs);
+                continue;
+            };
+            self.packets[id].hop = place;
+            self.append(other, queue, id);
+            let index = |port: u32| self.plan.topology.ports[port as usize].index;
+            self.causes.leaves(account, index(port));
+            self.causes.joins(account, index(other));
+            self.post_decision(other);
+            moved += 1;
+        }
+        (moved, stayed)
+    }
+
+    /// Where a packet that waits in this device can go instead: the place on a route, and the
+    /// port there, if that one's queue goes and has room.
+    fn other_way(&self, id: u32) -> Option<(u32, u32)> {
+        let packet = &self.packets[id];
+        let (lane, size) = (usize::from(packet.lane), u64::from(packet.size));
+        let detours = &self.plan.detours;
+        let place = detours[detours.binary_search_by_key(&packet.hop, |d| d.0).ok()?].1;
+        let other = self.hops[place as usize];
+        let p = &self.ports[other as usize];
+        let memory = &self.memories[self.accounts[packet.account as usize].memory as usize];
+        let queued = self.queues[p.first_queue as usize + 1 + lane].bytes;
+        let limit = self.egress[lane].limit;
+        let fits = limit == Limit::Unlimited || queued + size <= memory.egress_share(limit);
+        let goes = p.paused >> (1 + lane) & 1 == 0 && !self.is_down(other);
+        (fits && goes).then_some((place, other))
+    }
+
+    /// See [`Device::enlarge`](xoff_schemes::flow_control::Device::enlarge).
+    #[cold]
+    pub fn give_room(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
+        let at = port * self.lanes as u32 + u32::from(lane);
+        let account = &mut self.accounts[at as usize];
+        let memory = &mut self.memories[account.memory as usize];
+        let (taken, profile) =
+            account.enlarge(bytes, memory, &self.profiles[usize::from(account.profile)])?;
+        let enlarged = &mut self.enlarged;
+        let [_, own] = *enlarged.profiles.entry(at).or_insert_with(|| {
+            let new = enlarged.free.pop().unwrap_or_else(|| {
+                self.profiles.push(profile.clone());
+                u16::try_from(self.profiles.len() - 1).expect("at most 65536 kinds of accounts")
+            });
+            [account.profile, new]
+        });
+        self.profiles[usize::from(own)] = profile;
+        account.profile = own;
+        self.observed.over_since.remove(&at);
+        Some(taken)
+    }
+
+    /// See [`Device::shrink`](xoff_schemes::flow_control::Device::shrink).
+    #[cold]
+    pub fn take_room_back(&mut self, port: u32, lane: u8) -> bool {
+        let at = port * self.lanes as u32 + u32::from(lane);
+        let Some(&[before, own]) = self.enlarged.profiles.get(&at) else { return true };
+        let account = &mut self.accounts[at as usize];
+        let memory = &self.memories[account.memory as usize];
+        if account.over || !account.resumes(memory, &self.profiles[usize::from(before)]) {
+            return false;
+        }
+        account.profile = before;
+        self.enlarged.profiles.remove(&at);
+        self.enlarged.free.push(own);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::Partition;
+    use xoff_plan::plan::Plan;
+    use xoff_schemes::flow_control::breakers::{Identifier, ProbeFrame, Word};
+    use xoff_schemes::flow_control::{ControlFrame, Crossing, Device, FlowControl};
+
+    fn plan() -> Plan {
+        let text = "[topology]\nkind=\"ring\"\nswitches=3\nhosts_per_switch=1\nlink={rate=\"100Gbps\",delay=\"1us\"}\n\
+            [flow_control]\nscheme=\"deadlock-breaker\"\nxoff=\"3kB\"\nxon=\"2kB\"\n\
+            [[traffic]]\nkind=\"flow\"\nsrc=\"H0\"\ndst=\"H1\"\nsize=\"1MB\"\n";
+        let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+        xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan
+    }
+
+    /// Pauses go before what control planes say, which keeps its order; and as one frame.
+    #[test]
+    fn pauses_overtake_probes() {
+        let plan = plan();
+        let partition = Partition::new(&plan, 1);
+        let mut flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &[3]);
+        let probe = |port| {
+            let id = Identifier { draw: 0, port };
+            ControlFrame::Probe(ProbeFrame { word: Word::Probe, priority: 3, id, ports: Default::default() })
+        };
+        let mut core = Core::new(&plan, &partition, 0, flow_control.timers());
+        core.send_control(0, probe(1));
+        core.send_control(0, probe(2));
+        flow_control.crossed(&mut core, 0, 0, Crossing::Over);
+        core.send_control(0, probe(3));
+        flow_control.crossed(&mut core, 0, 0, Crossing::Under);
+        let queue = core.ports[0].first_queue as usize;
+        let (mut next, mut said) = (core.queues[queue].head, Vec::new());
+        while next != NONE {
+            said.push(core.frame_of(next));
+            next = core.packets[next].next;
+        }
+        assert_eq!((said[0].pauses(), &said[1..]), (Some(false), &[probe(1), probe(2), probe(3)][..]));
+        assert_eq!(core.queues[queue].bytes, 4 * 64);
+    }
+
+    #[test]
+    fn room_is_given_once_and_taken_back() {
+        let plan = plan();
+        let partition = Partition::new(&plan, 1);
+        let mut core = Core::new(&plan, &partition, 0, 0);
+        let kinds = core.profiles.len();
+        let change = |core: &mut Core, size: i64| {
+            let account = &mut core.accounts[0];
+            let memory = &mut core.memories[account.memory as usize];
+            let profile = &core.profiles[usize::from(account.profile)];
+            match size > 0 {
+                true => account.admit(size as u64, memory, profile).expect("room"),
+                false => account.release(-size as u64, memory, profile),
+            }
+        };
+        for _ in 0..2 {
+            let before = core.accounts[0].profile;
+            for _ in 0..5 {
+                change(&mut core, 1_000);
+            }
+            // Two of the five are in headroom.
+            assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (true, 2_000));
+            assert_eq!(core.give_room(0, 0, 4_000), Some(6_000));
+            assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (false, 0));
+            for crossing in [None, None, None, Some(Crossing::Over)] {
+                assert_eq!(change(&mut core, 1_000), crossing);
+            }
+            // More on top of it; the account keeps one profile of its own.
+            assert_eq!(core.give_room(0, 0, 1_000), Some(1_000));
+            assert_eq!((core.profiles.len(), core.accounts[0].held()), (kinds + 1, 9_000));
+            assert!(!core.take_room_back(0, 0));
+            for _ in 0..7 {
+                assert_eq!(change(&mut core, -1_000), None);
+            }
+            assert!(core.take_room_back(0, 0));
+            assert_eq!(core.accounts[0].profile, before);
+            change(&mut core, -2_000);
+        }
+        // What no pool could hold is not given.
+        for _ in 0..5 {
+            change(&mut core, 1_000);
+        }
+        assert_eq!(core.give_room(0, 0, 1 << 40), None);
+        assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (true, 2_000));
+    }
+}

@@ -1,0 +1,79 @@
+//! Packets that a flow control drops to let a deadlock go: those of one ingress queue that wait
+//! in one egress queue, by the size of their flows. Rare, so that all is kept apart.
+
+use crate::core::Core;
+use crate::engine;
+use crate::outcome::DropReason;
+use crate::packet::{Kind, NONE};
+use std::cmp::Reverse;
+use xoff_schemes::flow_control::FlowControl;
+
+/// Drops what the flow control has asked for meanwhile.
+#[inline]
+pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
+    while let Some((ingress, egress, lane)) = core.evictions.pop() {
+        evict(core, flow_control, ingress, egress, lane);
+    }
+}
+
+/// See [`Device::drop_waiting`](xoff_schemes::flow_control::Device::drop_waiting). The answers of
+/// a flow's receiver are a flow of their own.
+#[cold]
+fn evict(core: &mut Core, flow_control: &mut FlowControl, ingress: u32, egress: u32, lane: u8) {
+    debug_assert!(core.plain_queues, "no scheme that asks for it has queues by flow, nor oracles beside it");
+    let queue = 1 + usize::from(lane);
+    let list = core.ports[egress as usize].first_queue as usize + queue;
+    let account = ingress * core.lanes as u32 + u32::from(lane);
+    // In the order of their first packets.
+    let mut flows: Vec<((u32, bool), u64)> = Vec::new();
+    let mut at = core.queues[list].head;
+    while at != NONE {
+        let packet = &core.packets[at];
+        if packet.account == account {
+            let (key, size) = ((packet.flow, packet.kind == Kind::Data), u64::from(packet.size));
+            match flows.iter_mut().find(|flow| flow.0 == key) {
+                Some(flow) => flow.1 += size,
+                None => flows.push((key, size)),
+            }
+        }
+        at = packet.next;
+    }
+    flows.sort_by_key(|flow| Reverse(flow.1)); // stable: the earlier one of two alike
+    for (key, _) in flows {
+        let (mut before, mut at) = (NONE, core.queues[list].head);
+        while at != NONE && core.accounts[account as usize].over {
+            let packet = core.packets[at];
+            if packet.account == account && (packet.flow, packet.kind == Kind::Data) == key {
+                core.unlink_behind(egress, queue, before);
+                engine::discard(core, ingress, at, DropReason::Itsy, 0);
+                engine::release(core, flow_control, account, egress, packet.size);
+            } else {
+                before = at;
+            }
+            at = packet.next;
+        }
+    }
+}
+
+impl Core<'_> {
+    /// Takes the packet behind `before` out of a queue of `port`, the first one if that is
+    /// [`NONE`]. It does not leave by the port.
+    fn unlink_behind(&mut self, port: u32, queue: usize, before: u32) {
+        let p = &mut self.ports[port as usize];
+        let q = &mut self.queues[p.first_queue as usize + queue];
+        let id = if before == NONE { q.head } else { self.packets[before].next };
+        let packet = &self.packets[id];
+        let (next, size) = (packet.next, u64::from(packet.size));
+        match before {
+            NONE => q.head = next,
+            _ => self.packets[before].next = next,
+        }
+        if next == NONE {
+            q.tail = before;
+        }
+        if q.head == NONE {
+            p.ready &= !(1 << queue);
+        }
+        q.bytes -= size;
+    }
+}
