@@ -397,7 +397,9 @@ fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
     };
     let standing = d.cycle.iter().map(began).max().flatten();
     // Those of the schemes that look for deadlocks.
-    let mut found = outcome.detections.iter().map(|d| d.at);
+    let by_itsy = outcome.itsy.iter().flat_map(|itsy| &itsy.detections).map(|d| d.at);
+    let mut found =
+        outcome.detections.iter().map(|d| d.at).chain(outcome.found.iter().map(|f| f.at)).chain(by_itsy);
     Some(DeadlockSummary {
         closed_ps: d.closed,
         standing_ps: standing,

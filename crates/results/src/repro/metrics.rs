@@ -135,7 +135,11 @@ pub const MEASURABLE: [Measurable; 87] = {
         m("extra-control", Size, Summary("/counters/extra_control")),
         m("loops-seated", Count, Summary("/roundabout/seated")),
         m("loop-known", Time, Summary("/roundabout/known_ps")),
-        m("longest-loop-time", Time, Summary("/roundabout/longest_ps")),
+        m(
+            "longest-loop-time",
+            Time,
+            First(&["/roundabout/longest_ps", "/breakers/longest_ps", "/itsy/longest_ps"]),
+        ),
         m("storms", Count, Summary("/watchdog/storms")),
         m("storms-over", Count, Summary("/watchdog/restored")),
         m("first-storm", Time, Summary("/watchdog/first_ps")),
