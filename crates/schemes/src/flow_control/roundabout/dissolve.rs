@@ -24,10 +24,10 @@
 //!   a marked packet goes on in the loop
 //!   its own barrier comes back behind everything that was ahead of it: nothing goes out any more,
 //!      and marked packets behind the barrier are back: the mark is cleared
-//! coordinator, when its own barrier is back:
+//! coordinator, from its first grant on, whenever its question is back:
 //!   8  asks all, with the flow: is your barrier back, your queue below XON, has anything left?
-//!      all below: a last 8 ends it; a barrier is out: it asks again; a queue is too long: another
-//!      round, unless nothing has left the loop in this one
+//!      a barrier was out: it asks again; else, all below: a last 8 ends it; a queue is too long:
+//!      another round, unless nothing has left the loop in this one
 //! ```
 //!
 //! How the paper's open points are read:
@@ -66,8 +66,8 @@
 //!
 //! **Giving up**: after a round in which nothing has left the loop, or [`MOST_ROUNDS`] of them, the
 //! coordinator ends it. Everything is at home then: what was found stands as before, and is found
-//! again with the next refresh of its pauses. A switch that waits for longer than `patience` (a frame
-//! was lost) leaves its seat, tells both neighbours, and obeys pauses again. A packet that is marked
+//! again with the next refresh of its pauses. A switch that waits for longer than `patience` (the
+//! coordinator: in which nothing has moved) leaves its seat, tells both neighbours, and obeys pauses again. A packet that is marked
 //! then goes on by its own way from wherever it meets it, and is dropped where it does not.
 
 use super::registers::Triplet;
@@ -96,6 +96,8 @@ const AGREED: u32 = 16;
 const BACK: u32 = 32;
 /// Packets have left the loop in this round.
 const MOVED: u32 = 64;
+/// Someone has sent something since it was asked last.
+const ALIVE: u32 = 128;
 
 /// What becomes of a packet that arrives at a device with a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +164,10 @@ pub struct Seat {
     outside: i64,
     /// Bytes that came from the loop in this round and did not stay in it.
     left: i64,
+    /// It has sent something since it was asked last.
+    sent: bool,
+    /// The coordinator: it has asked since its barrier came back.
+    asked: bool,
     /// The last word of the neighbour downstream: whether it pauses.
     paused: Option<u16>,
 }
@@ -349,6 +355,8 @@ impl Roundabout {
             room: 0,
             outside: 0,
             left: 0,
+            sent: false,
+            asked: false,
             paused: Some(self.pfc.quanta()),
         });
         self.pfc.forgets_pause(device, egress, lane);
@@ -405,7 +413,9 @@ impl Roundabout {
         if self.seats[at].round == 0 {
             self.begins_round(device, at, 1);
             // Who leads has begun with it.
-            if !self.seats[at].grants {
+            if self.seats[at].grants {
+                self.asks(device, at);
+            } else {
                 self.begins_to_grant(device, at);
             }
         } else if !self.seats[at].back {
@@ -440,7 +450,7 @@ impl Roundabout {
         let seat = &mut self.seats[at];
         let goes = seat.round > 0 && !seat.back && seat.credit >= u64::from(self.params.largest);
         match goes {
-            true => seat.credit -= u64::from(size),
+            true => (seat.credit, seat.sent) = (seat.credit - u64::from(size), true),
             false => device.gate(port, lane, false),
         }
         goes
@@ -485,13 +495,14 @@ impl Roundabout {
         let seat = &self.seats[at];
         if seat.attempt.sid == device.device_of(port) {
             self.step(device, self.seats[at].attempt, Step::Round);
-            self.asks(device, at);
         }
         false
     }
 
-    /// The coordinator asks whether all are ready.
+    /// The coordinator asks whether all are ready, again and again: so all know that it is there,
+    /// and it, whether anything moves.
     fn asks(&mut self, device: &mut impl Device, at: usize) {
+        self.seats[at].asked = self.seats[at].back;
         let seat = &self.seats[at];
         self.tell(device, seat.egress, seat, Opcode::Check, self.state(device, seat));
     }
@@ -499,7 +510,8 @@ impl Roundabout {
     fn state(&self, device: &impl Device, seat: &Seat) -> u32 {
         let out = if seat.back { 0 } else { OUT };
         let long = if device.is_over(seat.ingress, seat.lane) { LONG } else { 0 };
-        out | long | if seat.left > 0 { MOVED } else { 0 }
+        let moved = if seat.left > 0 { MOVED } else { 0 };
+        out | long | moved | if seat.sent { ALIVE } else { 0 }
     }
 
     fn checked(&mut self, device: &mut impl Device, port: u32, lane: u8, said: Triplet) {
@@ -509,10 +521,6 @@ impl Roundabout {
         if said & BACK != 0 {
             self.gives_up(device, at);
             return self.refuses(device, ingress, lane, attempt);
-        }
-        // Who is done waits for the others as long as they are asked; who is not has to get on.
-        if self.seats[at].back {
-            self.waits_on(device, at);
         }
         let seat = &self.seats[at];
         let leads = attempt.sid == device.device_of(ingress);
@@ -532,15 +540,22 @@ impl Roundabout {
             return;
         }
         let said = said | self.state(device, seat);
+        self.seats[at].sent = false;
+        // As long as anything moves the coordinator asks, and as long as it asks the others wait.
+        if !leads || said & ALIVE != 0 {
+            self.waits_on(device, at);
+        }
+        let seat = &self.seats[at];
         if !leads {
             return self.tell(device, seat.egress, seat, Opcode::Check, said);
         }
-        if said & OUT != 0 {
+        if said & OUT != 0 || !seat.asked {
             return self.asks(device, at);
         }
         if said & (LONG | MOVED) == LONG | MOVED && seat.round < MOST_ROUNDS {
             let round = seat.round + 1;
-            return self.begins_round(device, at, round);
+            self.begins_round(device, at, round);
+            return self.asks(device, at);
         }
         let (end, step) = match said & LONG {
             0 => (DONE, Step::Dissolved),
