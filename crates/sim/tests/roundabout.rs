@@ -81,7 +81,6 @@ proptest! {
 /// What random runs showed, all together.
 #[derive(Debug, Default)]
 struct Found {
-    runs: usize,
     deadlocks: usize,
     /// A deadlock stood at the end, and no switch of it had found it.
     missed: usize,
@@ -108,7 +107,7 @@ fn deadlocks_are_found_as_they_form() {
     let runs = std::env::var("RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     let mut draws = xoff_kernel::random::Stream::new(7, "rings", 0);
     let mut below = move |n: u64| draws.below(n);
-    let mut found = Found { runs, ..Found::default() };
+    let mut found = Found::default();
     for _ in 0..runs {
         let switches = 3 + below(14) as usize;
         let triggers = 1 + below(switches as u64) as usize;

@@ -141,6 +141,15 @@ impl FlowControlParams {
         }
     }
 
+    /// Whether it lets deadlocks form, finds them and ends them.
+    pub fn ends_deadlocks(&self) -> bool {
+        match self {
+            Self::Watchdog(_) | Self::Itsy(_) | Self::Breaker(_) => true,
+            Self::Roundabout(p) => p.dissolves,
+            _ => false,
+        }
+    }
+
     /// Whether [`FlowControl::may_leave`] is asked before a packet leaves.
     pub fn asks_to_leave(&self) -> bool {
         match self {

@@ -223,6 +223,18 @@ impl Device for Net {
         }
     }
     fn arm(&mut self, _: u32, _: Time) {}
+    fn reroute(&mut self, _: u32, _: u32, _: u8) -> (u64, u64) {
+        unreachable!()
+    }
+    fn enlarge(&mut self, _: u32, _: u8, _: u64) -> Option<u64> {
+        unreachable!()
+    }
+    fn drop_waiting(&mut self, _: u32, _: u32, _: u8) {
+        unreachable!()
+    }
+    fn shrink(&mut self, _: u32, _: u8) -> bool {
+        unreachable!()
+    }
     fn cancel(&mut self, _: u32) {}
 }
 
@@ -324,7 +336,7 @@ enum Step {
 /// A seed with which the queue of a port draws the number of this rank out of so many.
 fn seed(port: u32, rank: u8, of: u8) -> u64 {
     let drawn = |seed| Stream::new(seed, "Roundabout", port.into()).bits() >> 32;
-    (0..).find(|&seed| drawn(seed) * u64::from(of) >> 32 == u64::from(rank)).expect("there are many")
+    (0..).find(|&seed| (drawn(seed) * u64::from(of)) >> 32 == u64::from(rank)).expect("there are many")
 }
 
 impl Side {
@@ -581,6 +593,13 @@ const REGISTERS: Detection = Detection { printed: &[KEPT, AS_READ], ..detection(
 /// The same in loops over different numbers of links.
 const WAVES: Detection = Detection { printed: &[KEPT, AS_READ], rest: 100, ..detection(SHARED, 3, 0, 0) };
 
+/// Lines 26 to 29 as printed, in those loops: what was said before is said again.
+const AGAIN: Detection = Detection {
+    printed: &[Printed { again: true, ..KEPT }, KEPT],
+    rest: 1_000,
+    ..detection(SHARED, 3, 0, 0)
+};
+
 /// Each line as printed, with the others mended, breaks what holds as it is read here. (The steps
 /// are those that [`searches`] found.)
 #[test]
@@ -624,6 +643,12 @@ fn lines_as_printed_have_counter_examples() {
     );
     // What queue 2 says and takes back goes round two loops, one longer than the other, for ever.
     counter_example(WAVES, REST, &[Over(0, 1), Over(1, 2), Over(2, 0), Under(2)]);
+    // Queues 0 and 1 answer each other for ever.
+    let before = [Over(0, 2), Over(1, 1), Hears(1), Over(2, 0), Hears(2), Leaves(2, 3), Leaves(3, 0)];
+    let heard = [0, 0, 0, 1, 0].map(Hears);
+    let after = [2, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1].map(Hears);
+    let steps = [&before[..], &heard, &[Under(2)], &after, &[Leaves(0, 2)]].concat();
+    counter_example(AGAIN, REST, &steps);
 }
 
 #[test]
@@ -634,6 +659,7 @@ fn searches() {
     search(LINES_37, HOLDS);
     search(REGISTERS, FOUND);
     search(WAVES, REST);
+    search(AGAIN, REST);
 }
 
 /// Whatever happens, a deadlock is found.

@@ -572,6 +572,35 @@ fn exits_that_change_lose_no_order() {
     }
 }
 
+/// The coordinator (switch 1) grants before it has its first credit, with which its round begins. What
+/// misses its exit meanwhile goes round, and so does what is behind it in its flow, though the exit
+/// has opened.
+#[test]
+fn what_missed_its_exit_before_the_first_round_is_remembered() {
+    use Event::*;
+    let model = Resolution { closed: 0b111, changes: 1, ..LOOP };
+    let mut fabric = model.init_states().remove(0);
+    // All have agreed, and switch 0 has its credit.
+    for event in [
+        &[Hears(0), Hears(2), Hears(1), Hears(0), Hears(0), Hears(2), Hears(1), Hears(2), Hears(1)][..],
+        &[Arrives(1), Arrives(2), Arrives(0), Arrives(1), Arrives(2), Arrives(0), Hears(0)],
+        // Its barrier and its first packet are at switch 1.
+        &[Serves(0), Serves(0), Arrives(0), Arrives(0)],
+        &[Hears(2), Serves(2), Serves(2), Arrives(2), Arrives(2), Hears(1), Serves(1), Serves(1)],
+        &[Arrives(1), Hears(0), Serves(0), Serves(0), Hears(1), Serves(1), Serves(1), Hears(0), Serves(0)],
+        &[Hears(2), Serves(2), Arrives(2), Hears(1), Serves(1), Hears(0), Serves(0), Hears(2)],
+        &[Changes(1), Arrives(0)],
+    ]
+    .concat()
+    {
+        let mut open = Vec::new();
+        model.actions(&fabric, &mut open);
+        assert!(open.contains(&event), "{event:?}");
+        fabric.takes(event);
+    }
+    assert_eq!(fabric.out, [[0; 4]; 4]);
+}
+
 /// Others take themselves for coordinators, too: one of them gets all seats, or none does.
 #[test]
 #[ignore = "minutes; see `make soak`"]
