@@ -24,10 +24,12 @@
 //!   a marked packet goes on in the loop
 //!   its own barrier comes back behind everything that was ahead of it: nothing goes out any more,
 //!      and marked packets behind the barrier are back: the mark is cleared
-//! coordinator, from its first grant on, whenever its question is back:
+//! coordinator, when its own barrier is back:
 //!   8  asks all, with the flow: is your barrier back, your queue below XON, has anything left?
-//!      a barrier was out: it asks again; else, all below: a last 8 ends it; a queue is too long:
-//!      another round, unless nothing has left the loop in this one
+//!      all below: a last 8 ends it; a barrier is out: it asks again; a queue is too long: another
+//!      round, unless nothing has left the loop in this one
+//! until then, for each turn of the longest loop in which it has heard nothing:
+//!   8  asks whether anything moves; so the others know that it is there
 //! ```
 //!
 //! How the paper's open points are read:
@@ -98,6 +100,8 @@ const BACK: u32 = 32;
 const MOVED: u32 = 64;
 /// Someone has sent something since it was asked last.
 const ALIVE: u32 = 128;
+/// The coordinator asks only that, in the middle of a round.
+const STILL: u32 = 256;
 
 /// What becomes of a packet that arrives at a device with a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,8 +170,8 @@ pub struct Seat {
     left: i64,
     /// It has sent something since it was asked last.
     sent: bool,
-    /// The coordinator: it has asked since its barrier came back.
-    asked: bool,
+    /// The coordinator: quarters of its patience in which nothing has moved.
+    quiet: u32,
     /// The last word of the neighbour downstream: whether it pauses.
     paused: Option<u16>,
 }
@@ -356,7 +360,7 @@ impl Roundabout {
             outside: 0,
             left: 0,
             sent: false,
-            asked: false,
+            quiet: 0,
             paused: Some(self.pfc.quanta()),
         });
         self.pfc.forgets_pause(device, egress, lane);
@@ -368,9 +372,11 @@ impl Roundabout {
     fn waits_on(&mut self, device: &mut impl Device, at: usize) {
         let seat = &self.seats[at];
         let timer = self.patience_of(seat.ingress, seat.lane);
-        // Until it has agreed it is a turn, else four.
-        let patience = if seat.agreed { self.params.patience } else { self.params.patience / 4 };
+        // Until it has agreed it is a turn, else four; in the latter the coordinator asks each turn.
+        let leads = seat.attempt.sid == device.device_of(seat.ingress);
+        let patience = if seat.agreed && !leads { self.params.patience } else { self.params.patience / 4 };
         device.arm(timer, device.now() + patience);
+        self.seats[at].quiet = 0;
     }
 
     /// All have agreed. The first grant is due however little it is: with it upstream begins.
@@ -413,9 +419,7 @@ impl Roundabout {
         if self.seats[at].round == 0 {
             self.begins_round(device, at, 1);
             // Who leads has begun with it.
-            if self.seats[at].grants {
-                self.asks(device, at);
-            } else {
+            if !self.seats[at].grants {
                 self.begins_to_grant(device, at);
             }
         } else if !self.seats[at].back {
@@ -495,14 +499,13 @@ impl Roundabout {
         let seat = &self.seats[at];
         if seat.attempt.sid == device.device_of(port) {
             self.step(device, self.seats[at].attempt, Step::Round);
+            self.asks(device, at);
         }
         false
     }
 
-    /// The coordinator asks whether all are ready, again and again: so all know that it is there,
-    /// and it, whether anything moves.
+    /// The coordinator asks whether all are ready.
     fn asks(&mut self, device: &mut impl Device, at: usize) {
-        self.seats[at].asked = self.seats[at].back;
         let seat = &self.seats[at];
         self.tell(device, seat.egress, seat, Opcode::Check, self.state(device, seat));
     }
@@ -549,13 +552,15 @@ impl Roundabout {
         if !leads {
             return self.tell(device, seat.egress, seat, Opcode::Check, said);
         }
-        if said & OUT != 0 || !seat.asked {
+        if said & STILL != 0 {
+            return;
+        }
+        if said & OUT != 0 {
             return self.asks(device, at);
         }
         if said & (LONG | MOVED) == LONG | MOVED && seat.round < MOST_ROUNDS {
             let round = seat.round + 1;
-            self.begins_round(device, at, round);
-            return self.asks(device, at);
+            return self.begins_round(device, at, round);
         }
         let (end, step) = match said & LONG {
             0 => (DONE, Step::Dissolved),
@@ -622,9 +627,15 @@ impl Roundabout {
         let at = timer as usize - self.pfc.timers();
         let lanes = self.priorities.len();
         let (port, lane) = ((at / lanes) as u32, (at % lanes) as u8);
-        if let Some(at) = self.seat_in(port, lane) {
-            self.gives_up_with_all(device, at);
+        let Some(at) = self.seat_in(port, lane) else { return };
+        let seat = &self.seats[at];
+        let (leads, quiet) = (seat.attempt.sid == device.device_of(seat.ingress), seat.quiet + 1);
+        if !leads || seat.round == 0 || quiet == 4 {
+            return self.gives_up_with_all(device, at);
         }
+        self.tell(device, seat.egress, seat, Opcode::Check, STILL | self.state(device, seat));
+        self.waits_on(device, at);
+        (self.seats[at].sent, self.seats[at].quiet) = (false, quiet);
     }
 
     /// The link of `port` has failed: a loop over it is none any more.

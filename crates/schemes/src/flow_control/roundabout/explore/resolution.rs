@@ -567,7 +567,7 @@ fn a_loop_of_three_is_dissolved_in_order() {
 fn exits_that_change_lose_no_order() {
     for ways in [[[2; 2]; 4], [[2, 1]; 4], [[3, 1]; 4], [[2, 3]; 4]] {
         for closed in [0b111, 0b011, 0b010, 0] {
-            explored(Resolution { ways, closed, changes: 1, ..LOOP }, 20_000_000);
+            explored(Resolution { ways, closed, changes: 1, ..LOOP }, 100_000_000);
         }
     }
 }
@@ -605,8 +605,8 @@ fn what_missed_its_exit_before_the_first_round_is_remembered() {
 #[test]
 #[ignore = "minutes; see `make soak`"]
 fn one_of_several_coordinators_gets_all_seats() {
-    explored(Resolution { leaders: 0b010, ..LOOP }, 20_000_000);
-    explored(Resolution { leaders: 0b110, ..LOOP }, 20_000_000);
+    explored(Resolution { leaders: 0b010, ..LOOP }, 100_000_000);
+    explored(Resolution { leaders: 0b110, ..LOOP }, 100_000_000);
 }
 
 /// All exits stay closed: it is given up, and again when pauses are repeated.
