@@ -28,7 +28,7 @@
 //!   8  asks all, with the flow: is your barrier back, your queue below XON, has anything left?
 //!      all below: a last 8 ends it; a barrier is out: it asks again; a queue is too long: another
 //!      round, unless nothing has left the loop in this one
-//! until then, for each turn of the longest loop in which it has heard nothing:
+//! meanwhile, once for each turn of the longest loop:
 //!   8  asks whether anything moves; so the others know that it is there
 //! ```
 //!
@@ -372,11 +372,15 @@ impl Roundabout {
     fn waits_on(&mut self, device: &mut impl Device, at: usize) {
         let seat = &self.seats[at];
         let timer = self.patience_of(seat.ingress, seat.lane);
-        // Until it has agreed it is a turn, else four; in the latter the coordinator asks each turn.
         let leads = seat.attempt.sid == device.device_of(seat.ingress);
+        if leads && seat.round > 0 {
+            // Its timer goes off each turn.
+            self.seats[at].quiet = 0;
+            return;
+        }
+        // Until it has agreed it is a turn, else four.
         let patience = if seat.agreed && !leads { self.params.patience } else { self.params.patience / 4 };
         device.arm(timer, device.now() + patience);
-        self.seats[at].quiet = 0;
     }
 
     /// All have agreed. The first grant is due however little it is: with it upstream begins.
@@ -634,7 +638,7 @@ impl Roundabout {
             return self.gives_up_with_all(device, at);
         }
         self.tell(device, seat.egress, seat, Opcode::Check, STILL | self.state(device, seat));
-        self.waits_on(device, at);
+        device.arm(timer, device.now() + self.params.patience / 4);
         (self.seats[at].sent, self.seats[at].quiet) = (false, quiet);
     }
 
