@@ -80,9 +80,9 @@ impl Net {
     fn standing(&self) -> [u8; 8] {
         let standing = self.over & self.paused;
         let mut next = [0; 8];
-        for l in 0..self.shape.links() {
+        for (l, next) in next.iter_mut().enumerate().take(self.shape.links()) {
             if standing >> l & 1 == 1 {
-                next[l] = self.waits[l] & standing;
+                *next = self.waits[l] & standing;
             }
         }
         next
@@ -94,9 +94,7 @@ impl Net {
         let mut reach = next;
         for _ in 0..self.shape.links() {
             for l in 0..self.shape.links() {
-                let through =
-                    |set: u8| (0..8).filter(|i| set >> i & 1 == 1).fold(set, |all, i| all | reach[i]);
-                reach[l] = through(reach[l]);
+                reach[l] = (0..8).filter(|i| reach[l] >> i & 1 == 1).fold(reach[l], |all, i| all | reach[i]);
             }
         }
         let mut found: Vec<u8> = (0..self.shape.links())
@@ -149,7 +147,7 @@ impl Device for Net {
             return port - links;
         }
         let (from, to) = self.shape.0[port as usize / 2];
-        if port % 2 == 0 { from } else { to }
+        if port.is_multiple_of(2) { from } else { to }
     }
     fn onward(&self, _: u32, _: u32) -> Onward {
         unreachable!()
@@ -175,7 +173,7 @@ impl Device for Net {
     }
     fn waits(&self, ingress: u32, egress: u32, _: u8) -> bool {
         let links = 2 * self.shape.links() as u32;
-        let turns = ingress < links && ingress % 2 == 1 && (egress >= links || egress % 2 == 0);
+        let turns = ingress < links && ingress % 2 == 1 && (egress >= links || egress.is_multiple_of(2));
         turns && self.waits[ingress as usize / 2] >> self.egress(egress) & 1 == 1
     }
     fn neighbour(&self, port: u32) -> u32 {
@@ -184,7 +182,7 @@ impl Device for Net {
     }
     fn stands(&self, port: u32, _: u8) -> bool {
         let links = 2 * self.shape.links() as u32;
-        (port >= links || port % 2 == 0) && self.paused >> self.egress(port) & 1 == 1
+        (port >= links || port.is_multiple_of(2)) && self.paused >> self.egress(port) & 1 == 1
     }
     fn is_over(&self, port: u32, _: u8) -> bool {
         let Account { main, headroom, kept } = self.data.accounts[port as usize / 2];
