@@ -656,8 +656,10 @@ impl Roundabout {
         packet: &Passenger,
     ) -> Passage {
         let Passenger { ingress, egress, lane, flow, size, marked } = *packet;
-        let Some(at) = self.seat_in(ingress, lane) else {
-            return match (marked, self.seat_out(egress, lane)) {
+        // What comes before it has granted anything is not of a round.
+        let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) else {
+            return match (marked, self.seat_out(egress, lane).filter(|&at| self.seats[at].ingress != ingress))
+            {
                 (true, _) => Passage::Stray,
                 (false, Some(_)) => Passage::Aside,
                 (false, None) => Passage::On,

@@ -601,6 +601,22 @@ fn what_missed_its_exit_before_the_first_round_is_remembered() {
     assert_eq!(fabric.out, [[0; 4]; 4]);
 }
 
+/// What was sent before its switch had a seat may arrive behind one, and goes its way as always: nobody
+/// has granted it room, and no round that would bring it back need follow.
+#[test]
+fn what_comes_before_anything_is_granted_goes_its_way() {
+    let mut fabric = Resolution { closed: 0b111, ..LOOP }.init_states().remove(0);
+    while fabric.roundabout.seats.is_empty() {
+        let event = fabric.under_way()[0];
+        fabric.takes(event);
+    }
+    let ingress = fabric.roundabout.seats[0].ingress;
+    let exit = fabric.port(fabric.links() + fabric.net.device_of(ingress) as usize);
+    assert!(fabric.net.stands(exit, 0));
+    let packet = Passenger { ingress, egress: exit, lane: 0, flow: 0, size: 1, marked: false };
+    assert_eq!(fabric.roundabout.passes(&mut fabric.net, &packet), Passage::On);
+}
+
 /// Others take themselves for coordinators, too: one of them gets all seats, or none does.
 #[test]
 #[ignore = "minutes; see `make soak`"]
