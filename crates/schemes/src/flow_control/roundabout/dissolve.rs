@@ -103,6 +103,17 @@ const ALIVE: u32 = 128;
 /// The coordinator asks only that, in the middle of a round.
 const STILL: u32 = 256;
 
+/// Readings that are taken as the paper prints them. None of them is by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Printed {
+    /// `roundabout.check-message`: one switch that is ready answers for all.
+    pub check: bool,
+    /// `roundabout.credit-accounting`: a grant names all that is free, granted before or not.
+    pub credit: bool,
+    /// `roundabout.nearest-exit`: nothing is said of packets behind one that has missed its exit.
+    pub exit: bool,
+}
+
 /// What becomes of a packet that arrives at a device with a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
@@ -420,7 +431,8 @@ impl Roundabout {
     fn free(&self, device: &impl Device, at: usize) -> u64 {
         let seat = &self.seats[at];
         let (total, used) = device.headroom(seat.ingress, seat.lane);
-        total.saturating_sub(used).saturating_sub(seat.outstanding).min(u64::from(u32::MAX))
+        let granted = if self.resolves.credit { 0 } else { seat.outstanding };
+        total.saturating_sub(used).saturating_sub(granted).min(u64::from(u32::MAX))
     }
 
     fn grant(&mut self, device: &mut impl Device, at: usize, bytes: u64) {
@@ -563,7 +575,12 @@ impl Roundabout {
             }
             return;
         }
-        let said = said | self.state(device, seat);
+        let state = self.state(device, seat);
+        let ready = |state: u32| state & (OUT | LONG) == 0;
+        let said = match self.resolves.check && said & STILL == 0 && (ready(said) || ready(state)) {
+            true => (said | state) & !(OUT | LONG),
+            false => said | state,
+        };
         self.seats[at].sent = false;
         // As long as anything moves the coordinator asks, and as long as it asks the others wait.
         if !leads || said & ALIVE != 0 {
@@ -693,7 +710,7 @@ impl Roundabout {
             (false, behind) if behind || stays => return Passage::On,
             (false, _) => {}
         }
-        let missed = seat.missed.contains(&flow);
+        let missed = seat.missed.contains(&flow) && !self.resolves.exit;
         let outside = seat.outside + i64::from(size);
         let fits =
             outside + i64::from(self.params.largest) <= seat.room as i64 || device.backlog(egress, lane) == 0;

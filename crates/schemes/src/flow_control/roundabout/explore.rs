@@ -586,6 +586,9 @@ const LINE_24: Detection =
 /// Lines 37 to 40 as printed.
 const LINES_37: Detection =
     Detection { printed: &[Printed { invalid: true, ..KEPT }, KEPT], ..detection(RING_3, 3, 0, 0) };
+/// Line 18 as printed: an outdated triplet of the queue itself counts.
+const LINE_18: Detection =
+    Detection { printed: &[Printed { outdated: true, ..KEPT }, KEPT], ..detection(RING_3, 4, 0, 0) };
 /// T_curr is kept from event to event.
 const REGISTERS: Detection = Detection { printed: &[KEPT, AS_READ], ..detection(RING_3, 4, 0, 0) };
 /// The same in loops over different numbers of links.
@@ -655,6 +658,7 @@ fn searches() {
     search(LINE_31, FOUND);
     search(LINE_24, FOUND);
     search(LINES_37, HOLDS);
+    search(LINE_18, FOUND);
     search(REGISTERS, FOUND);
     search(WAVES, REST);
     search(AGAIN, REST);

@@ -96,6 +96,8 @@ pub struct Roundabout {
     attempts: Vec<Attempted>,
     /// Lines of Algorithm 1 that are taken as printed: none, but where a test tries them.
     printed: Printed,
+    /// The same of section IV.
+    resolves: dissolve::Printed,
 }
 
 impl Roundabout {
@@ -115,6 +117,7 @@ impl Roundabout {
             seats: Vec::new(),
             attempts: Vec::new(),
             printed: Printed::default(),
+            resolves: dissolve::Printed::default(),
         }
     }
 

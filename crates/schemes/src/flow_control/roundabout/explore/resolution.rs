@@ -27,6 +27,8 @@ pub struct Packet {
     /// Its place on this way.
     hop: u8,
     marked: bool,
+    /// It came from the host of its switch, and has not left that yet.
+    from_host: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,12 @@ struct Resolution {
     refreshes: u8,
     /// Barriers do not keep their place.
     overtaken: bool,
+    /// Before those of the loop, a packet of each switch's own host waits in its queue of the loop.
+    hosts: bool,
+    /// Section IV-C.
+    audit: bool,
+    /// Readings of section IV that are taken as printed.
+    printed: dissolve::Printed,
 }
 
 #[derive(Clone, Debug)]
@@ -108,12 +116,15 @@ struct Fabric {
     steps: [u8; 3],
     /// One began when a pause of the loop had ended, and that was not known yet.
     early: bool,
+    /// How many there are, with those that are out.
+    packets: usize,
 }
 
 impl Hash for Fabric {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let hops = |t: Option<Triplet>| t.map(|t| t.hops);
-        let Self { roundabout, net, changes, refreshes, out, reordered, lost, steps, early } = self;
+        let Self { roundabout, net, changes, refreshes, out, reordered, lost, steps, early, packets: _ } =
+            self;
         let Roundabout { registers, told, announced, tried, collected, seats, .. } = roundabout;
         for r in registers {
             (r, hops(r.curr.get())).hash(state);
@@ -263,21 +274,31 @@ impl Fabric {
         self.net.data.queues[queue].pop_front();
         let Item::Packet(packet) = item else { unreachable!() };
         // Into each switch leads one link.
-        let link = (self.net.device_of(port) as usize + self.links() - 1) % self.links();
-        if !self.net.data.queues[queue].iter().any(|item| matches!(item, Item::Packet(_))) {
+        let switch = self.net.device_of(port) as usize;
+        let link = (switch + self.links() - 1) % self.links();
+        let waits = |item: &Item| matches!(item, Item::Packet(packet) if !packet.from_host);
+        if !self.net.data.queues[queue].iter().any(waits) {
             self.net.waits[link] &= !(1 << queue);
         }
         match queue < self.links() {
-            true => self.net.data.wires[queue].push_back(item),
+            true => self.net.data.wires[queue].push_back(Item::Packet(Packet { from_host: false, ..packet })),
             false => {
                 let out = &mut self.out[usize::from(packet.first)][usize::from(packet.links)];
                 self.reordered |= *out != packet.number;
                 *out += 1;
             }
         }
-        let ingress = Self::ingress(link);
+        let ingress = if packet.from_host { self.port(self.links() + switch) } else { Self::ingress(link) };
         let account = &mut self.net.data.accounts[link];
-        if self.roundabout.makes_room(ingress, port, 0).is_some() {
+        if packet.from_host {
+            // Its host's account is under and stays so; the loop's takes over the byte that it had.
+            if self.roundabout.makes_room(ingress, port, 0) == Some(Self::ingress(link)) {
+                let freed = account.headroom.min(1);
+                account.headroom -= freed;
+                account.main += 1;
+                account.kept += 1 - freed;
+            }
+        } else if self.roundabout.makes_room(ingress, port, 0).is_some() {
             let freed = account.headroom.min(1);
             account.kept += 1 - freed;
             self.gives_back(link, freed);
@@ -390,11 +411,30 @@ impl Fabric {
                 });
             }
             let out = last.out.iter().flatten().sum::<u8>() as usize;
-            if self.steps[1] > 0 && out < 2 * self.links() {
+            if self.steps[1] > 0 && out < self.packets {
                 return false;
             }
         }
         !last.lost && !last.reordered
+    }
+
+    /// Whether each packet of each flow is there or out, and that once.
+    fn conserves(&self) -> bool {
+        let Data { queues, wires, .. } = &self.net.data;
+        let mut seen = [[0u8; 4]; 4];
+        let mut twice = false;
+        for item in queues.iter().chain(wires).flatten() {
+            if let Item::Packet(packet) = item {
+                let seen = &mut seen[usize::from(packet.first)][usize::from(packet.links)];
+                let bit = 1 << packet.number;
+                let out = packet.number < self.out[usize::from(packet.first)][usize::from(packet.links)];
+                twice |= out || *seen & bit != 0;
+                *seen |= bit;
+            }
+        }
+        let inside = seen.iter().flatten().map(|seen| seen.count_ones() as usize).sum::<usize>();
+        let out = self.out.iter().flatten().map(|&out| usize::from(out)).sum::<usize>();
+        !twice && inside + out == self.packets
     }
 
     /// Frames, packets and turns that are to come if nobody does anything.
@@ -415,6 +455,8 @@ impl Packet {
 }
 
 const IN_ORDER: &str = "nothing is lost or reordered";
+const ONCE: &str = "each packet is there once";
+const ENDS: &str = "it ends";
 
 /// A loop of three whose packets leave it at the next switch.
 const LOOP: Resolution = Resolution {
@@ -425,6 +467,9 @@ const LOOP: Resolution = Resolution {
     leaders: 0,
     refreshes: 0,
     overtaken: false,
+    hosts: false,
+    audit: true,
+    printed: dissolve::Printed { check: false, credit: false, exit: false },
 };
 
 impl Model for Resolution {
@@ -438,7 +483,9 @@ impl Model for Resolution {
         roundabout.params.numbers = (0..3 * links as u16).collect();
         roundabout.params.dissolves = true;
         roundabout.params.patience = 4;
+        roundabout.params.audit = self.audit;
         roundabout = Roundabout::new(&roundabout.params, 3 * links, &[0]);
+        roundabout.resolves = self.printed;
         net.data.exits = links as u32;
         net.data.overtaken = self.overtaken;
         net.data.queues = vec![VecDeque::new(); 2 * links];
@@ -450,11 +497,26 @@ impl Model for Resolution {
             // They came over the link before.
             let first = (s + links - 1) % links;
             let mut sent = [0; 8];
+            if self.hosts {
+                // Its flow is that of the packets of the next switch which go as far.
+                let next = self.ways[(s + 1) % links];
+                let number = next.iter().filter(|&&ways| ways == 2).count() as u8;
+                let packet =
+                    Packet { first: s as u8, links: 2, number, hop: 0, marked: false, from_host: true };
+                net.data.queues[s].push_back(Item::Packet(packet));
+            }
             for ways in self.ways[s] {
                 let queue = if ways == 1 { links + s } else { s };
                 let number = sent[usize::from(ways)];
                 sent[usize::from(ways)] += 1;
-                let packet = Packet { first: first as u8, links: ways, number, hop: 1, marked: false };
+                let packet = Packet {
+                    first: first as u8,
+                    links: ways,
+                    number,
+                    hop: 1,
+                    marked: false,
+                    from_host: false,
+                };
                 net.data.queues[queue].push_back(Item::Packet(packet));
                 net.waits[first] |= 1 << queue;
             }
@@ -488,6 +550,7 @@ impl Model for Resolution {
             lost: false,
             steps,
             early: false,
+            packets: if self.hosts { 3 } else { 2 } * links,
         }]
     }
 
@@ -514,7 +577,8 @@ impl Model for Resolution {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(IN_ORDER, |_, fabric: &Fabric| fabric.keeps_order()),
-            Property::always("it ends", |_, fabric: &Fabric| {
+            Property::always(ONCE, |_, fabric: &Fabric| fabric.conserves()),
+            Property::always(ENDS, |_, fabric: &Fabric| {
                 !fabric.under_way().is_empty() || fabric.roundabout.seats.is_empty()
             }),
             Property::always("one coordinator has all seats", |_, fabric: &Fabric| {
@@ -639,14 +703,53 @@ fn a_loop_of_four_is_dissolved_in_order() {
     explored(Resolution { switches: 4, ..LOOP }, 50_000_000);
 }
 
+/// Searches for an order of events after which the property does not hold.
+fn broken(model: Resolution, property: &'static str) -> Fabric {
+    let stop = HasDiscoveries::AnyOf([property].into());
+    let checker = model.checker().threads(2).finish_when(stop).spawn_bfs().join();
+    let path = checker.assert_any_discovery(property);
+    let last = path.last_state().clone();
+    println!("{model:?}: {} states, {:?}", checker.unique_state_count(), path.into_actions());
+    last
+}
+
 /// Barriers that overtake packets, as if there were none, part nothing: packets leave the loop ahead
 /// of others of their flow.
 #[test]
 fn without_barriers_there_is_no_order() {
-    let model = Resolution { overtaken: true, closed: 0b111, changes: 1, ..LOOP };
-    let stop = HasDiscoveries::AnyOf([IN_ORDER].into());
-    let checker = model.checker().threads(2).finish_when(stop).spawn_bfs().join();
-    let path = checker.assert_any_discovery(IN_ORDER);
-    assert!(path.last_state().reordered);
-    println!("{} states, {:?}", checker.unique_state_count(), path.into_actions());
+    assert!(broken(Resolution { overtaken: true, closed: 0b111, changes: 1, ..LOOP }, IN_ORDER).reordered);
+}
+
+/// Packets of hosts leave the queues of the loop first. With the audit order each makes room for one of
+/// the loop's; without it all headroom is used then, and nobody has anything to grant (section IV-C).
+#[test]
+fn without_the_audit_order_a_loop_stalls() {
+    let model = Resolution { hosts: true, ..LOOP };
+    let stalled = broken(Resolution { audit: false, ..model }, ENDS);
+    assert_eq!(stalled.roundabout.seats.len(), 3);
+    assert_eq!(stalled.out, [[0; 4]; 4]);
+    explored(model, 10_000_000);
+}
+
+/// A switch whose barrier is back ahead of its packets is ready for a moment, and answers for all: the
+/// loop counts as dissolved though nothing has left it.
+#[test]
+fn one_that_is_ready_does_not_answer_for_all() {
+    let printed = dissolve::Printed { check: true, ..LOOP.printed };
+    let last = broken(Resolution { printed, closed: 0b111, ..LOOP }, IN_ORDER);
+    assert_eq!((last.steps[1], last.out), (1, [[0; 4]; 4]));
+}
+
+/// What was granted is granted again before it comes: there is no room for it.
+#[test]
+fn a_grant_counts_what_was_granted_before() {
+    let printed = dissolve::Printed { credit: true, ..LOOP.printed };
+    assert!(broken(Resolution { printed, hosts: true, closed: 0b111, ..LOOP }, IN_ORDER).lost);
+}
+
+/// An exit opens behind a packet that has missed it, before the next one of its flow.
+#[test]
+fn what_follows_one_that_missed_its_exit_misses_it_too() {
+    let printed = dissolve::Printed { exit: true, ..LOOP.printed };
+    assert!(broken(Resolution { printed, closed: 0b111, changes: 1, ..LOOP }, IN_ORDER).reordered);
 }
