@@ -587,8 +587,11 @@ const LINE_24: Detection =
 const LINES_37: Detection =
     Detection { printed: &[Printed { invalid: true, ..KEPT }, KEPT], ..detection(RING_3, 3, 0, 0) };
 /// Line 18 as printed: an outdated triplet of the queue itself counts.
-const LINE_18: Detection =
-    Detection { printed: &[Printed { outdated: true, ..KEPT }, KEPT], ..detection(RING_3, 4, 0, 0) };
+const LINE_18: Detection = Detection {
+    printed: &[Printed { outdated: true, ..KEPT }, KEPT],
+    rest: 100,
+    ..detection(RING_3, 4, 0, 0)
+};
 /// T_curr is kept from event to event.
 const REGISTERS: Detection = Detection { printed: &[KEPT, AS_READ], ..detection(RING_3, 4, 0, 0) };
 /// The same in loops over different numbers of links.
@@ -632,6 +635,9 @@ fn lines_as_printed_have_counter_examples() {
         HOLDS,
         &[Over(0, 0), Hears(0), Under(0), Over(1, 1), Over(2, 2), Hears(0), Hears(2), Hears(2)],
     );
+    // Queue 0 resumes and pauses again before its own first triplet is back. That one and its end go
+    // round one behind the other for ever.
+    counter_example(LINE_18, REST, &[Over(0, 0), Under(0), Over(0, 1), Over(1, 3), Over(2, 2)]);
     // Queue 0 resumes and pauses again. It still waits for queue 1, which has the best number, and
     // has forgotten that.
     counter_example(
@@ -658,7 +664,7 @@ fn searches() {
     search(LINE_31, FOUND);
     search(LINE_24, FOUND);
     search(LINES_37, HOLDS);
-    search(LINE_18, FOUND);
+    search(LINE_18, REST);
     search(REGISTERS, FOUND);
     search(WAVES, REST);
     search(AGAIN, REST);
