@@ -328,9 +328,7 @@ fn without_the_audit_a_loop_stalls() {
         let ring = Ring { switches: 4, reach: 3, starts: vec![0, 700, 1_400, 300], xoff: 20 + seed, seed };
         let (with, without) = (run(&ring.plan("")), run(&ring.plan("audit=false")));
         assert_eq!((with.stop, without.stop), (Stop::AllDone, Stop::Starved));
-        let dissolved = |o: &Outcome| o.attempts.iter().any(|a| a.step == Step::Dissolved);
-        assert!(
-            dissolved(&with) && !dissolved(&without) && without.deadlock.is_some_and(|d| d.ended.is_none())
-        );
+        // It is tried again and again.
+        assert!(without.attempts.iter().filter(|a| a.step == Step::GivenUp).count() > 10);
     }
 }
