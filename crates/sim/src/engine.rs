@@ -689,7 +689,8 @@ fn repay(core: &mut Core, flow_control: &mut FlowControl, account: u32, bytes: u
         if debts.is_empty() {
             core.lent.remove(&account);
         }
-        give_back(core, flow_control, lender, paid);
+        // The lender may owe others in its turn.
+        repay(core, flow_control, lender, paid);
         rest -= paid;
     }
     give_back(core, flow_control, account, rest);
