@@ -78,6 +78,36 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Flows that leave a deadlocked loop and enter it again, behind a switch outside (Figure 9), keep
+    /// their order as well.
+    #[test]
+    fn flows_cross_the_loop_twice(ring in rings(), again in 2usize..6) {
+        let n = ring.switches;
+        // A full mesh: the switch behind the last one of the loop is outside.
+        let mut text = ring.text("");
+        let shape = format!("kind=\"ring\"\nswitches={n}\n");
+        text = text.replace(&shape, &format!("kind=\"full-mesh\"\nswitches={}\n", n + 1));
+        for i in 0..n {
+            let (next, back) = ((i + 1) % n, (i + again) % n);
+            let last = (back + 1) % n;
+            // A way does not meet a switch twice.
+            if back == i || back == next || last == i {
+                continue;
+            }
+            text += &format!(
+                "[[traffic]]\nkind=\"flow\"\nsrc=\"H{i}\"\ndst=\"H{last}\"\nsize=\"2MB\"\n\
+                 path=[\"H{i}\",\"S0.{i}\",\"S0.{next}\",\"S0.{n}\",\"S0.{back}\",\"S0.{last}\",\"H{last}\"]\n"
+            );
+        }
+        let outcome = run(&plan(&text));
+        prop_assert_eq!(outcome.stop, Stop::AllDone);
+        prop_assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped, f.retransmitted) == (0, 0, 0)));
+    }
+}
+
 /// What random runs showed, all together.
 #[derive(Debug, Default)]
 struct Found {
@@ -288,4 +318,17 @@ fn what_differs_from_pfc_is_what_its_frames_add() {
     }
     println!("{quiet} runs without pauses, {paused} with pauses of PFC alone, {more} with more frames");
     assert!(quiet > 5 && paused > 5, "{quiet} {paused} {more}");
+}
+
+/// *False full* (section IV-C): packets at the head of a loop's queue came from a host, and make room for
+/// that one, if nothing is changed: the loop stalls, the attempt is given up, and the deadlock stays.
+#[test]
+fn without_the_audit_a_loop_stalls() {
+    for seed in 0..5 {
+        let ring = Ring { switches: 4, reach: 3, starts: vec![0, 700, 1_400, 300], xoff: 20 + seed, seed };
+        let (with, without) = (run(&ring.plan("")), run(&ring.plan("audit=false")));
+        assert_eq!((with.stop, without.stop), (Stop::AllDone, Stop::Starved));
+        // It is tried again and again.
+        assert!(without.attempts.iter().filter(|a| a.step == Step::GivenUp).count() > 10);
+    }
 }
