@@ -42,7 +42,8 @@
 //!   had of the shared pool goes to that queue, whatever its threshold, so that nobody else can take
 //!   it first. (The paper has it ask for more by its dynamic threshold, which with static thresholds
 //!   is nothing.) Where the packet's own ingress queue had headroom alone, that stays charged until
-//!   packets of the loop's leave in its place; it stays paused so long.
+//!   packets of the loop's leave in its place, or the switch leaves the loop, and the queue stays
+//!   paused so long.
 //! - *A round ends, whatever happens around the loop.* What a switch has sent can come home: its
 //!   ingress queue has as much room as at the start, and what its own queue has sent, less what is
 //!   there of others. Those that go on in the loop do go on, for around the loop the room is never
