@@ -1,0 +1,4 @@
+//! Central scheduling: who sends when, to whom and by which path, decided at one place for
+//! all hosts together.
+
+pub mod zeropod;
