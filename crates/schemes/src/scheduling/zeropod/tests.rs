@@ -262,3 +262,208 @@ proptest! {
         prop_assert_eq!(cells, whole);
     }
 }
+
+/// A scheduler with demands.
+fn scheduler(pod: Pod, params: Params, demands: &[(Demand, u64)]) -> Scheduler {
+    let mut scheduler = Scheduler::new(pod, params);
+    demands.iter().for_each(|&(demand, bytes)| scheduler.add(demand, bytes));
+    scheduler
+}
+
+fn stream() -> Stream {
+    Stream::new(1, "zeropod", 0)
+}
+
+/// With one aggregation switch there is nothing to draw, and an iteration serves what a walk
+/// through the demands by size would: the smallest first, then whatever shares no link with it.
+#[test]
+fn the_smallest_come_first() {
+    let pod = Pod { racks: 3, hosts_per_rack: 2, aggs: 1, cores: 0, pods: 1 };
+    let params = Params { iterations: 1, ..PAPER };
+    let demands = [
+        (host_to_host(0, 2), 900), // first, by its mice
+        (host_to_host(3, 1), 300), // second
+        (host_to_host(1, 4), 400), // by the same link up as the first
+        (host_to_host(4, 3), 500), // by the same link down as the first
+        (host_to_host(5, 4), 600), // third
+        (host_to_host(2, 5), 700), // by the same link up as the second
+    ];
+    let mut scheduler = scheduler(pod, params, &demands);
+    scheduler.advertise(Sender::Host(0), &[(Target::Host(2), 200)]);
+    let served: Vec<Demand> = scheduler.schedule(&mut stream()).iter().map(|g| g.demand).collect();
+    assert_eq!(served, [host_to_host(0, 2), host_to_host(3, 1), host_to_host(5, 4)]);
+}
+
+/// A mice size has the place of the aggregated one, until a new list does without it or as
+/// many bytes are granted.
+#[test]
+fn mice_sizes_last_until_they_are_served_or_withdrawn() {
+    let pod = Pod { racks: 1, hosts_per_rack: 4, aggs: 4, cores: 0, pods: 1 };
+    let params = Params { cells: 1, ..PAPER };
+    let demands = [(host_to_host(0, 1), 100_000), (host_to_host(0, 2), 5_000), (host_to_host(0, 3), 4_000)];
+    let mut scheduler = scheduler(pod, params, &demands);
+    let mut stream = stream();
+    let mut served = |scheduler: &mut Scheduler| match scheduler.schedule(&mut stream) {
+        [grant] => grant.demand.to,
+        other => panic!("{other:?}"),
+    };
+    scheduler.advertise(Sender::Host(0), &[(Target::Host(1), 1_000), (Target::Host(2), 3_000)]);
+    assert_eq!(served(&mut scheduler), Target::Host(1));
+    assert_eq!(served(&mut scheduler), Target::Host(1));
+    // Its mice are through; those for host 2 are next, though less is left for host 3.
+    assert_eq!(served(&mut scheduler), Target::Host(2));
+    scheduler.advertise(Sender::Host(0), &[]);
+    assert_eq!(served(&mut scheduler), Target::Host(3));
+}
+
+#[test]
+fn cells_are_as_many_as_the_bytes_need_and_an_epoch_holds() {
+    let mut scheduler = scheduler(LARGE, PAPER, &[(host_to_host(0, 1), 16 * 512 + 513)]);
+    let mut stream = stream();
+    let mut cells = || scheduler.schedule(&mut stream).first().map(|g| g.cells);
+    assert_eq!([cells(), cells(), cells()], [Some(16), Some(2), None]);
+}
+
+/// What a link that is down carried goes another way, and comes back.
+#[test]
+fn failed_links_are_avoided() {
+    let mut scheduler = scheduler(SMALL, PAPER, &[(host_to_host(0, 5), 1 << 30)]);
+    let mut stream = stream();
+    let mut aggs = |scheduler: &mut Scheduler| -> BTreeSet<u16> {
+        (0..100).flat_map(|_| scheduler.schedule(&mut stream).first().map(|g| g.agg)).collect()
+    };
+    assert_eq!(aggs(&mut scheduler), BTreeSet::from([0, 1, 2, 3]));
+    scheduler.set_down(Link::RackUp { rack: 0, agg: 1 }, true);
+    scheduler.set_down(Link::RackDown { agg: 2, rack: 1 }, true);
+    // In the other direction, or of another rack.
+    scheduler.set_down(Link::RackUp { rack: 1, agg: 3 }, true);
+    scheduler.set_down(Link::RackDown { agg: 3, rack: 0 }, true);
+    assert_eq!(aggs(&mut scheduler), BTreeSet::from([0, 3]));
+    scheduler.set_down(Link::HostDown { host: 5 }, true);
+    assert_eq!(aggs(&mut scheduler), BTreeSet::new());
+    scheduler.set_down(Link::HostDown { host: 5 }, false);
+    scheduler.set_down(Link::RackUp { rack: 0, agg: 1 }, false);
+    assert_eq!(aggs(&mut scheduler), BTreeSet::from([0, 1, 3]));
+}
+
+#[test]
+fn cores_are_those_that_have_room_and_are_meant_for_it() {
+    let params = Params { mice_cores: 1, ..PAPER };
+    let mut scheduler = scheduler(SMALL, params, &[(host_to_pod(0, 3), 1 << 30)]);
+    let mut stream = stream();
+    let mut cores = |scheduler: &mut Scheduler, advertised: bool| -> BTreeMap<u16, u32> {
+        let mut cores = BTreeMap::new();
+        for _ in 0..200 {
+            let mice = [(Target::Pod(3), 1_000)];
+            scheduler.advertise(Sender::Host(0), if advertised { &mice } else { &[] });
+            for grant in scheduler.schedule(&mut stream) {
+                assert_eq!(grant.agg, grant.core.unwrap() % 4);
+                cores.insert(grant.core.unwrap(), grant.cells);
+            }
+        }
+        cores
+    };
+    let bulk: Vec<_> = (0..6).map(|core| (core, 16)).collect();
+    assert_eq!(Vec::from_iter(cores(&mut scheduler, false)), bulk);
+    // The core for mice takes their two cells and no more.
+    assert_eq!(Vec::from_iter(cores(&mut scheduler, true)), [&bulk[..], &[(6, 2)]].concat());
+    for core in [0, 2, 3, 4] {
+        scheduler.set_backpressure(core, 3, true);
+        scheduler.set_backpressure(core + 1, 4, true);
+    }
+    scheduler.set_down(Link::CoreUp { core: 5 }, true);
+    assert_eq!(cores(&mut scheduler, false), BTreeMap::from([(1, 16)]));
+    scheduler.set_backpressure(2, 3, false);
+    assert_eq!(cores(&mut scheduler, false), BTreeMap::from([(1, 16), (2, 16)]));
+}
+
+/// Cores 0 and 4 come by aggregation switch 0, and rack 0 has one link from there. One after
+/// the other has it, and a host that sends to the rack, which has more to send, goes other ways.
+#[test]
+fn what_comes_from_cores_shares_links_with_what_stays_in_the_pod() {
+    let epochs = |n| n * 16 * 512;
+    let demands =
+        [(core_to_host(0, 1), epochs(10)), (core_to_host(4, 2), epochs(20)), (host_to_host(9, 3), epochs(99))];
+    let mut scheduler = scheduler(SMALL, PAPER, &demands);
+    let mut stream = stream();
+    for epoch in 0..30 {
+        let mut grants = scheduler.schedule(&mut stream).to_vec();
+        grants.sort_by_key(|g| g.demand);
+        let core = if epoch < 10 { 0 } else { 4 };
+        let senders: Vec<Sender> = grants.iter().map(|g| g.demand.from).collect();
+        assert_eq!(senders, [Sender::Host(9), Sender::Core(core)]);
+        assert!(grants[0].agg != 0 && grants[1].agg == 0, "{grants:?}");
+    }
+}
+
+/// All pairs of a pod always have as much to send. None waits for ever: of 240 pairs, of which
+/// at most 16 are served at once, the last one is served for the first time within 300 epochs.
+#[test]
+fn equal_demands_take_turns() {
+    let pod = Pod { racks: 4, hosts_per_rack: 4, aggs: 4, cores: 0, pods: 1 };
+    let pairs: Vec<Demand> = (0..16u16)
+        .flat_map(|from| (0..16).filter(move |&to| to != from).map(move |to| host_to_host(from, to)))
+        .collect();
+    let demands: Vec<_> = pairs.iter().map(|&pair| (pair, 16 * 512)).collect();
+    let mut scheduler = scheduler(pod, PAPER, &demands);
+    let mut stream = stream();
+    let mut unserved: BTreeSet<Demand> = pairs.into_iter().collect();
+    for _ in 0..300 {
+        for grant in scheduler.schedule(&mut stream).to_vec() {
+            unserved.remove(&grant.demand);
+            scheduler.add(grant.demand, 16 * 512);
+        }
+    }
+    assert!(unserved.is_empty(), "{unserved:?}");
+}
+
+/// The limit of the above: smaller demands that never end hold a larger one back (§IV-B.1).
+#[test]
+fn smaller_demands_without_end_hold_larger_ones_back() {
+    let (mouse, elephant) = (host_to_host(0, 1), host_to_host(0, 2));
+    let mut scheduler = scheduler(LARGE, PAPER, &[(elephant, 100_000)]);
+    let mut stream = stream();
+    for _ in 0..1_000 {
+        scheduler.add(mouse, 512);
+        assert!(scheduler.schedule(&mut stream).iter().all(|g| g.demand == mouse));
+    }
+    assert_eq!(scheduler.waiting(elephant), 100_000);
+    assert_eq!(scheduler.schedule(&mut stream)[0].demand, elephant);
+}
+
+/// Part of the maximum matching that is granted when every host has something for some others,
+/// all of it large, over 20 draws of who those are.
+fn share_of_the_maximum(partners: u64, params: Params) -> f64 {
+    let hosts = LARGE.hosts() as u64;
+    let (mut granted, mut most) = (0, 0);
+    for seed in 0..20 {
+        let mut draw = Stream::new(seed, "who has something for whom", 0);
+        let mut scheduler = Scheduler::new(LARGE, params);
+        let mut receivers = vec![Vec::new(); hosts as usize];
+        for from in 0..hosts as u16 {
+            while receivers[usize::from(from)].len() < partners as usize {
+                let to = draw.below(hosts) as u16;
+                if to != from && !receivers[usize::from(from)].contains(&to) {
+                    receivers[usize::from(from)].push(to);
+                    scheduler.add(host_to_host(from, to), 1_000_000 + draw.below(1_000_000));
+                }
+            }
+        }
+        granted += scheduler.schedule(&mut stream()).len();
+        most += crate::scheduling::matching::maximum(&receivers, hosts as usize);
+    }
+    granted as f64 / most as f64
+}
+
+/// More iterations get closer to the maximum, which none exceeds.
+#[test]
+fn iterations_approach_the_maximum_matching() {
+    for partners in [1, 4, 16, 255] {
+        let shares: Vec<f64> = (1..=10)
+            .map(|iterations| share_of_the_maximum(partners, Params { iterations, ..PAPER }))
+            .collect();
+        println!("{partners} partners: {shares:.3?}");
+        assert!(shares.is_sorted(), "{shares:?}");
+        assert!(shares[5] > 0.0 && shares[9] <= 1.0, "{shares:?}");
+    }
+}
