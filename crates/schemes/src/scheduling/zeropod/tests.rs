@@ -381,7 +381,7 @@ fn cores_are_those_that_have_room_and_are_meant_for_it() {
 /// the other has it, and a host that sends to the rack, which has more to send, goes other ways.
 #[test]
 fn what_comes_from_cores_shares_links_with_what_stays_in_the_pod() {
-    let epochs = |n| n * 16 * 512;
+    let epochs = |n: u64| n * 16 * 512;
     let demands =
         [(core_to_host(0, 1), epochs(10)), (core_to_host(4, 2), epochs(20)), (host_to_host(9, 3), epochs(99))];
     let mut scheduler = scheduler(SMALL, PAPER, &demands);
