@@ -366,31 +366,32 @@ impl Scheduler {
         for _ in 0..params.iterations {
             free.copy_from(idle);
             paths.clear();
+            let mut kept = 0;
+            for at in 0..left.len() {
+                let demand = left[at];
+                left[kept] = demand;
+                // Without a branch, as none could be foretold.
+                let unmatched = self.unmatched_senders[usize::from(demand.sender)]
+                    & self.unmatched_targets[usize::from(demand.target)];
+                kept += usize::from(unmatched);
+            }
+            left.truncate(kept);
             // Request and Grant 1 in one go: every demand draws among the links that were idle
             // when the iteration began, and in the order of demands no switch needs to wait.
             let mut requests = 0;
-            left.retain(|demand| {
-                let target = usize::from(demand.target);
-                if !self.unmatched_senders[usize::from(demand.sender)] || !self.unmatched_targets[target] {
-                    return false;
-                }
-                choice.find(pod, idle, demand, |agg| {
-                    let open = self.open[(target - hosts) * aggs + agg];
+            for demand in left.iter() {
+                choice.find(idle, demand, |agg| {
+                    let open = self.open[(usize::from(demand.target) - hosts) * aggs + agg];
                     if demand.mice { open } else { open & self.bulk[agg] }
                 });
-                if choice.left() == 0 {
-                    // No link gets idle any more in this epoch.
-                    return false;
-                }
                 for _ in 0..params.requests.min(choice.left()) {
-                    let path = choice.draw(pod, demand, stream);
+                    let path = choice.draw(demand, stream);
                     requests += 1;
                     if free.take(&path) {
                         paths.push((*demand, path));
                     }
                 }
-                true
-            });
+            }
             if requests == 0 {
                 break;
             }

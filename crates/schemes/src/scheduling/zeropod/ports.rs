@@ -98,6 +98,10 @@ fn core_down(pod: &Pod, agg: u16, slot: u16) -> Place {
 /// The idle paths of one demand, as sets of bits, from which some are drawn.
 #[derive(Debug)]
 pub(super) struct Choice {
+    pod: Pod,
+    hosts: u16,
+    /// The rack of each host.
+    rack: Vec<u16>,
     /// From host to host: one word, with a bit for each aggregation switch. Else a word for
     /// each of those, with a bit for each core.
     words: Vec<u64>,
@@ -107,7 +111,9 @@ pub(super) struct Choice {
 
 impl Choice {
     pub fn new(pod: &Pod) -> Self {
-        Self { words: vec![0; usize::from(pod.aggs)], used: 0, left: 0 }
+        let hosts = pod.hosts() as u16;
+        let rack = (0..hosts).map(|host| pod.rack_of(host)).collect();
+        Self { pod: *pod, hosts, rack, words: vec![0; usize::from(pod.aggs)], used: 0, left: 0 }
     }
 
     /// How many paths are left to draw from.
@@ -115,65 +121,75 @@ impl Choice {
         self.left
     }
 
-    /// Finds the idle paths of a demand. `open`, with a word for each aggregation switch, has
-    /// the cores that a demand for a pod may go to.
-    pub fn find(&mut self, pod: &Pod, idle: &Links, demand: &Waiting, open: impl Fn(usize) -> u64) {
-        let words = &idle.words;
-        let hosts = pod.hosts() as u16;
+    /// Finds the idle paths of a demand. `open`, called with an aggregation switch, has the
+    /// cores that a demand for a pod may go to.
+    pub fn find(&mut self, idle: &Links, demand: &Waiting, open: impl Fn(usize) -> u64) {
+        let (pod, words) = (&self.pod, &idle.words);
         let (racks, aggs) = (usize::from(pod.racks), usize::from(pod.aggs));
-        let down = |host: u16| words[racks + usize::from(pod.rack_of(host))];
-        if demand.target >= hosts {
-            let up = words[usize::from(pod.rack_of(demand.sender))];
-            self.used = aggs;
+        let up = |host: u16| words[usize::from(self.rack[usize::from(host)])];
+        let down = |host: u16| words[racks + usize::from(self.rack[usize::from(host)])];
+        if demand.sender < self.hosts && demand.target < self.hosts {
+            self.words[0] = up(demand.sender) & down(demand.target);
+            self.used = 1;
+            self.left = self.words[0].count_ones();
+            return;
+        }
+        if demand.target >= self.hosts {
+            let up = up(demand.sender);
             for agg in 0..aggs {
                 let reached = (up >> agg & 1).wrapping_neg();
                 self.words[agg] = reached & words[2 * racks + agg] & open(agg);
             }
-        } else if demand.sender >= hosts {
-            let core = demand.sender - hosts;
-            let (agg, slot) = (pod.agg_of(core), pod.slot_of(core));
-            let idle = words[2 * racks + aggs + usize::from(agg)] & 1 << slot;
-            self.used = aggs;
-            self.words.fill(0);
-            self.words[usize::from(agg)] = (down(demand.target) >> agg & 1).wrapping_neg() & idle;
         } else {
-            self.used = 1;
-            self.words[0] = words[usize::from(pod.rack_of(demand.sender))] & down(demand.target);
+            let core = demand.sender - self.hosts;
+            let agg = usize::from(pod.agg_of(core));
+            let reached = (down(demand.target) >> agg & 1).wrapping_neg();
+            self.words.fill(0);
+            self.words[agg] = reached & words[2 * racks + aggs + agg] & 1 << pod.slot_of(core);
         }
-        self.left = self.words[..self.used].iter().map(|w| w.count_ones()).sum();
+        self.used = aggs;
+        self.left = self.words.iter().map(|w| w.count_ones()).sum();
     }
 
     /// Draws one of the paths that are left, each with the same chance.
     ///
     /// # Panics
     /// If none is left.
-    pub fn draw(&mut self, pod: &Pod, demand: &Waiting, stream: &mut Stream) -> Path {
+    pub fn draw(&mut self, demand: &Waiting, stream: &mut Stream) -> Path {
+        let pod = &self.pod;
         let mut nth = stream.below(u64::from(self.left)) as u32;
         self.left -= 1;
         let mut at = 0;
-        while nth >= self.words[at].count_ones() {
+        while at + 1 < self.used && nth >= self.words[at].count_ones() {
             nth -= self.words[at].count_ones();
             at += 1;
         }
-        let mut word = self.words[at];
-        for _ in 0..nth {
-            word &= word - 1;
-        }
-        let bit = word.trailing_zeros() as u16;
+        let bit = nth_bit(self.words[at], nth);
         self.words[at] &= !(1 << bit);
-        let hosts = pod.hosts() as u16;
-        let first = |agg| up(pod.rack_of(demand.sender), agg);
-        let last = |agg| down(pod, pod.rack_of(demand.target), agg);
-        if self.used == 1 && demand.sender < hosts && demand.target < hosts {
+        let first = |agg| up(self.rack[usize::from(demand.sender)], agg);
+        let last = |agg| down(pod, self.rack[usize::from(demand.target)], agg);
+        if demand.sender < self.hosts && demand.target < self.hosts {
             return Path { agg: bit, core: None, links: [first(bit), last(bit)] };
         }
         let agg = at as u16;
         let core = Some(pod.core_at(agg, bit));
-        let links = if demand.target >= hosts {
+        let links = if demand.target >= self.hosts {
             [first(agg), core_up(pod, agg, bit)]
         } else {
             [core_down(pod, agg, bit), last(agg)]
         };
         Path { agg, core, links }
     }
+}
+
+/// Where the bit stands that has `nth` others below it.
+fn nth_bit(mut word: u64, nth: u32) -> u16 {
+    // Often all links are idle.
+    if word & word.wrapping_add(1) == 0 {
+        return nth as u16;
+    }
+    for _ in 0..nth {
+        word &= word - 1;
+    }
+    word.trailing_zeros() as u16
 }
