@@ -12,16 +12,22 @@ use xoff_kernel::random::Stream;
 /// A demand as the phases see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    /// What counts for the order, smallest first: the mice size if one is given, else the
-    /// aggregated size, in the upper half; the aggregated size in the lower half. In bytes,
-    /// of which 4 GiB and more count as equal.
-    key: u64,
     /// Row of the matrix.
     pub sender: u16,
     /// Column of the matrix.
     pub target: u16,
     /// Whether a mice size is given.
     pub mice: bool,
+}
+
+/// A demand in its place among others.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    /// What counts, smallest first: the mice size if one is given, else the aggregated size, in
+    /// the upper half; the aggregated size in the lower half. In bytes, of which 4 GiB and more
+    /// count as equal.
+    key: u64,
+    demand: Waiting,
 }
 
 /// The matrices of one pod.
@@ -36,14 +42,14 @@ pub(super) struct Demands {
     /// Columns that each sender's last list named.
     listed: Vec<Vec<u16>>,
     /// The demands as they were when last put in order.
-    order: Vec<Waiting>,
+    order: Vec<Placed>,
     /// What has changed since: row and column.
     changed: Vec<(u16, u16)>,
     /// The same as a set.
     is_changed: Vec<u64>,
     /// Room for sorting.
-    fresh: Vec<Waiting>,
-    merged: Vec<Waiting>,
+    fresh: Vec<Placed>,
+    merged: Vec<Placed>,
 }
 
 impl Demands {
@@ -102,8 +108,8 @@ impl Demands {
     }
 
     /// Demands that are not empty, when they were last put in order.
-    pub fn order(&self) -> &[Waiting] {
-        &self.order
+    pub fn order(&self) -> impl Iterator<Item = Waiting> {
+        self.order.iter().map(|placed| placed.demand)
     }
 
     pub fn add(&mut self, row: u16, column: u16, bytes: u64) {
@@ -163,15 +169,15 @@ impl Demands {
                 let mice = self.mice(sender, target);
                 let half = |bytes: u64| bytes.min(u64::from(u32::MAX));
                 let key = half(if mice > 0 { mice } else { bytes }) << 32 | half(bytes);
-                self.fresh.push(Waiting { key, sender, target, mice: mice > 0 });
+                self.fresh.push(Placed { key, demand: Waiting { sender, target, mice: mice > 0 } });
             }
         }
         // Row and column come last, so that nothing depends on the order of the news.
-        self.fresh.sort_unstable_by_key(|w| (w.key, w.sender, w.target));
+        self.fresh.sort_unstable_by_key(|new| (new.key, new.demand.sender, new.demand.target));
         self.merged.clear();
         let mut fresh = self.fresh.iter().peekable();
         for old in &self.order {
-            let at = usize::from(old.sender) * self.targets + usize::from(old.target);
+            let at = self.at(old.demand.sender, old.demand.target);
             if self.is_changed[at / 64] >> (at % 64) & 1 == 1 {
                 continue;
             }

@@ -255,7 +255,7 @@ pub struct Scheduler {
     /// Senders that have a path in this iteration.
     chosen: Vec<bool>,
     choice: Choice,
-    /// G1, then G2, then what is accepted.
+    /// Req, then G1, then G2, then what is accepted.
     paths: Vec<(Waiting, Path)>,
     grants: Vec<Grant>,
 }
@@ -271,12 +271,11 @@ impl Scheduler {
         assert!(pod.senders().max(pod.targets()) < usize::from(u16::MAX));
         assert!(params.cells >= 1 && params.payload >= 1 && params.iterations >= 1 && params.requests >= 1);
         let links = Links::all(&pod);
+        let pairs = pod.senders() * pod.targets();
         let mut bulk = vec![0; usize::from(pod.aggs)];
         for core in 0..pod.cores - params.mice_cores {
             bulk[usize::from(pod.agg_of(core))] |= 1 << pod.slot_of(core);
         }
-        // Each path of Grant 1 has a link of its own to or from an aggregation switch.
-        let most = usize::from(pod.racks) * usize::from(pod.aggs) + usize::from(pod.cores);
         Self {
             demands: Demands::new(&pod),
             senders: vec![true; pod.senders()],
@@ -284,14 +283,14 @@ impl Scheduler {
             open: vec![u64::MAX; usize::from(pod.pods) * usize::from(pod.aggs)],
             bulk,
             tally: Tally::default(),
-            left: Vec::with_capacity(pod.senders() * pod.targets()),
+            left: Vec::with_capacity(pairs),
             idle: links.clone(),
             free: links.clone(),
             unmatched_senders: vec![true; pod.senders()],
             unmatched_targets: vec![true; pod.targets()],
             chosen: vec![false; pod.senders()],
             choice: Choice::new(&pod),
-            paths: Vec::with_capacity(most),
+            paths: Vec::with_capacity(pairs),
             grants: Vec::with_capacity(pod.senders()),
             links,
             pod,
@@ -356,50 +355,38 @@ impl Scheduler {
     pub fn schedule(&mut self, stream: &mut Stream) -> &[Grant] {
         let Self { pod, params, demands, choice, left, idle, free, paths, tally, .. } = self;
         demands.sort(stream);
-        left.clear();
-        left.extend_from_slice(demands.order());
         idle.copy_from(&self.links);
         self.unmatched_senders.copy_from_slice(&self.senders);
         self.unmatched_targets.copy_from_slice(&self.targets);
+        left.clear();
+        left.extend(demands.order().filter(|demand| {
+            self.senders[usize::from(demand.sender)] & self.targets[usize::from(demand.target)]
+        }));
         self.grants.clear();
         let (hosts, aggs) = (pod.hosts(), usize::from(pod.aggs));
         for _ in 0..params.iterations {
-            free.copy_from(idle);
+            // Request.
             paths.clear();
-            let mut kept = 0;
-            for at in 0..left.len() {
-                let demand = left[at];
-                left[kept] = demand;
-                // Without a branch, as none could be foretold.
-                let unmatched = self.unmatched_senders[usize::from(demand.sender)]
-                    & self.unmatched_targets[usize::from(demand.target)];
-                kept += usize::from(unmatched);
-            }
-            left.truncate(kept);
-            // Request and Grant 1 in one go: every demand draws among the links that were idle
-            // when the iteration began, and in the order of demands no switch needs to wait.
-            let mut requests = 0;
             for demand in left.iter() {
                 choice.find(idle, demand, |agg| {
                     let open = self.open[(usize::from(demand.target) - hosts) * aggs + agg];
                     if demand.mice { open } else { open & self.bulk[agg] }
                 });
                 for _ in 0..params.requests.min(choice.left()) {
-                    let path = choice.draw(demand, stream);
-                    requests += 1;
-                    if free.take(&path) {
-                        paths.push((*demand, path));
-                    }
+                    paths.push((*demand, choice.draw(demand, stream)));
                 }
             }
-            if requests == 0 {
+            if paths.is_empty() {
                 break;
             }
             tally.iterations += 1;
-            tally.requests += requests;
+            tally.requests += paths.len() as u64;
+            // Grant 1, for all switches together: they share no link, and the paths are in the
+            // order of their demands.
+            free.copy_from(idle);
+            paths.retain(|(_, path)| free.take(path));
             tally.granted += paths.len() as u64;
-            // Grant 2: the paths are in the order of their demands, so a sender's first one is
-            // the one that it keeps.
+            // Grant 2: a sender's first path is the one that it keeps.
             self.chosen.fill(false);
             paths.retain(|(demand, _)| !std::mem::replace(&mut self.chosen[usize::from(demand.sender)], true));
             tally.approved += paths.len() as u64;
@@ -417,16 +404,25 @@ impl Scheduler {
                 if usize::from(demand.target) >= hosts && path.core >= Some(pod.cores - params.mice_cores) {
                     bytes = demands.mice(demand.sender, demand.target);
                 }
-                let payload = u64::from(params.payload);
-                let cells = bytes.div_ceil(payload).min(u64::from(params.cells));
-                demands.subtract(demand.sender, demand.target, bytes.min(cells * payload));
+                bytes = bytes.min(u64::from(params.cells) * u64::from(params.payload));
+                demands.subtract(demand.sender, demand.target, bytes);
                 self.grants.push(Grant {
                     demand: demands.demand(demand.sender, demand.target),
                     agg: path.agg,
                     core: path.core,
-                    cells: cells as u32,
+                    cells: bytes.div_ceil(u64::from(params.payload)) as u32,
                 });
             }
+            let mut kept = 0;
+            for at in 0..left.len() {
+                let demand = left[at];
+                left[kept] = demand;
+                // Without a branch, as none could be foretold.
+                let unmatched = self.unmatched_senders[usize::from(demand.sender)]
+                    & self.unmatched_targets[usize::from(demand.target)];
+                kept += usize::from(unmatched);
+            }
+            left.truncate(kept);
         }
         &self.grants
     }
