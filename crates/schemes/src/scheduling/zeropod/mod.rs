@@ -322,6 +322,9 @@ impl Scheduler {
 
     /// An RTS tells whether a core has room for a pod, or asks that nothing more be sent there
     /// by it.
+    ///
+    /// # Panics
+    /// If there is no such core or pod.
     pub fn set_backpressure(&mut self, core: u16, pod: u16, on: bool) {
         assert!(core < self.pod.cores && pod < self.pod.pods, "no core {core} or pod {pod}");
         let agg = self.pod.agg_of(core);
@@ -331,11 +334,15 @@ impl Scheduler {
     }
 
     /// Says that a link is down, or up again.
+    ///
+    /// # Panics
+    /// If the pod has no such link.
     pub fn set_down(&mut self, link: Link, down: bool) {
+        self.links.set(&self.pod, link, !down);
         match link {
             Link::HostUp { host } => self.senders[usize::from(host)] = !down,
             Link::HostDown { host } => self.targets[usize::from(host)] = !down,
-            _ => self.links.set(&self.pod, link, !down),
+            _ => {}
         }
     }
 
@@ -388,7 +395,8 @@ impl Scheduler {
             tally.granted += paths.len() as u64;
             // Grant 2: a sender's first path is the one that it keeps.
             self.chosen.fill(false);
-            paths.retain(|(demand, _)| !std::mem::replace(&mut self.chosen[usize::from(demand.sender)], true));
+            paths
+                .retain(|(demand, _)| !std::mem::replace(&mut self.chosen[usize::from(demand.sender)], true));
             tally.approved += paths.len() as u64;
             // Accept, likewise.
             paths.retain(|(demand, _)| {
@@ -433,8 +441,12 @@ impl Scheduler {
             (Sender::Host(from), Target::Host(to)) => {
                 from != to && usize::from(from.max(to)) < self.pod.hosts()
             }
-            (Sender::Host(from), Target::Pod(to)) => usize::from(from) < self.pod.hosts() && to < self.pod.pods,
-            (Sender::Core(from), Target::Host(to)) => from < self.pod.cores && usize::from(to) < self.pod.hosts(),
+            (Sender::Host(from), Target::Pod(to)) => {
+                usize::from(from) < self.pod.hosts() && to < self.pod.pods
+            }
+            (Sender::Core(from), Target::Host(to)) => {
+                from < self.pod.cores && usize::from(to) < self.pod.hosts()
+            }
             (Sender::Core(_), Target::Pod(_)) => false,
         };
         assert!(ok, "the pod has no {demand:?}");

@@ -61,7 +61,19 @@ impl Links {
     }
 
     /// Puts a link inside the pod in or out; one between a ToR and a host is none of them.
+    ///
+    /// # Panics
+    /// If the pod has no such link.
     pub fn set(&mut self, pod: &Pod, link: Link, there: bool) {
+        assert!(
+            match link {
+                Link::HostUp { host } | Link::HostDown { host } => usize::from(host) < pod.hosts(),
+                Link::RackUp { rack, agg } | Link::RackDown { agg, rack } =>
+                    rack < pod.racks && agg < pod.aggs,
+                Link::CoreUp { core } | Link::CoreDown { core } => core < pod.cores,
+            },
+            "the pod has no {link:?}"
+        );
         let place = match link {
             Link::HostUp { .. } | Link::HostDown { .. } => return,
             Link::RackUp { rack, agg } => up(rack, agg),

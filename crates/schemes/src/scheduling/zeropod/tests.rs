@@ -111,7 +111,11 @@ fn cases() -> impl Strategy<Value = Case> {
             pod,
             params,
             down: down.into_iter().map(|(kind, a, b)| link(&pod, kind, a, b)).collect(),
-            pressed: pressed.into_iter().filter(|_| pod.cores > 0).map(|(c, p)| (c % pod.cores, p % pod.pods)).collect(),
+            pressed: pressed
+                .into_iter()
+                .filter(|_| pod.cores > 0)
+                .map(|(c, p)| (c % pod.cores, p % pod.pods))
+                .collect(),
             epochs: epochs.collect(),
             seed,
         }
@@ -382,8 +386,11 @@ fn cores_are_those_that_have_room_and_are_meant_for_it() {
 #[test]
 fn what_comes_from_cores_shares_links_with_what_stays_in_the_pod() {
     let epochs = |n: u64| n * 16 * 512;
-    let demands =
-        [(core_to_host(0, 1), epochs(10)), (core_to_host(4, 2), epochs(20)), (host_to_host(9, 3), epochs(99))];
+    let demands = [
+        (core_to_host(0, 1), epochs(10)),
+        (core_to_host(4, 2), epochs(20)),
+        (host_to_host(9, 3), epochs(99)),
+    ];
     let mut scheduler = scheduler(SMALL, PAPER, &demands);
     let mut stream = stream();
     for epoch in 0..30 {
@@ -394,6 +401,51 @@ fn what_comes_from_cores_shares_links_with_what_stays_in_the_pod() {
         assert_eq!(senders, [Sender::Host(9), Sender::Core(core)]);
         assert!(grants[0].agg != 0 && grants[1].agg == 0, "{grants:?}");
     }
+}
+
+/// Of equal demands any comes first, and of idle paths any is drawn.
+#[test]
+fn chance_is_even() {
+    let even = |counts: &BTreeMap<u16, u32>, kinds: usize, total: u32| {
+        let share = f64::from(total) / kinds as f64;
+        assert_eq!(counts.len(), kinds, "{counts:?}");
+        assert!(counts.values().all(|&n| (f64::from(n) - share).abs() < 5.0 * share.sqrt()), "{counts:?}");
+    };
+    let (mut stream, mut counts) = (stream(), BTreeMap::new());
+    for _ in 0..300 {
+        let demands = [0, 1, 2].map(|from| (host_to_host(from, 3), 512));
+        let first = scheduler(SMALL, PAPER, &demands).schedule(&mut stream)[0].demand.from;
+        let Sender::Host(host) = first else { panic!("{first:?}") };
+        *counts.entry(host).or_default() += 1;
+    }
+    even(&counts, 3, 300);
+
+    let mut scheduler =
+        scheduler(SMALL, PAPER, &[(host_to_pod(0, 3), 1 << 40), (host_to_host(5, 0), 1 << 40)]);
+    scheduler.set_down(Link::CoreUp { core: 1 }, true);
+    scheduler.set_down(Link::RackUp { rack: 0, agg: 3 }, true);
+    scheduler.set_down(Link::RackDown { agg: 1, rack: 0 }, true);
+    let (mut cores, mut aggs) = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..1_000 {
+        for grant in scheduler.schedule(&mut stream) {
+            let kinds = if grant.core.is_some() { &mut cores } else { &mut aggs };
+            *kinds.entry(grant.core.unwrap_or(grant.agg)).or_default() += 1;
+        }
+    }
+    even(&cores, 5, 1_000);
+    even(&aggs, 3, 1_000);
+}
+
+/// A demand that asks for every idle path is given them all, and keeps one.
+#[test]
+fn requests_may_be_many() {
+    let mut scheduler = scheduler(SMALL, Params { requests: 9, ..PAPER }, &[(host_to_host(0, 5), 512)]);
+    assert_eq!(scheduler.schedule(&mut stream()).len(), 1);
+    let expected = Tally { iterations: 1, requests: 4, granted: 4, approved: 1, accepted: 1 };
+    assert_eq!(*scheduler.tally(), expected);
+    // What it does not keep, others miss: with the paper's iterations less is served.
+    let share = |requests| share_of_the_maximum(16, Params { requests, ..PAPER });
+    assert!(share(1) > 0.89 && share(16) < 0.85, "{} {}", share(1), share(16));
 }
 
 /// All pairs of a pod always have as much to send. None waits for ever: of 240 pairs, of which
@@ -455,15 +507,15 @@ fn share_of_the_maximum(partners: u64, params: Params) -> f64 {
     granted as f64 / most as f64
 }
 
-/// More iterations get closer to the maximum, which none exceeds.
+/// More iterations get closer to the maximum, which none exceeds: after five or six there is
+/// nothing left to grant, and what is missing is what smallest first costs.
 #[test]
 fn iterations_approach_the_maximum_matching() {
     for partners in [1, 4, 16, 255] {
         let shares: Vec<f64> = (1..=10)
             .map(|iterations| share_of_the_maximum(partners, Params { iterations, ..PAPER }))
             .collect();
-        println!("{partners} partners: {shares:.3?}");
         assert!(shares.is_sorted(), "{shares:?}");
-        assert!(shares[5] > 0.0 && shares[9] <= 1.0, "{shares:?}");
+        assert!(shares[5] > 0.8 && shares[9] <= 1.0 && shares[9] - shares[5] < 0.01, "{shares:?}");
     }
 }
