@@ -104,6 +104,28 @@ impl Load {
         (took, grants.len())
     }
 
+    /// Some epochs: how long the scheduler took for each, and how many it served on average.
+    /// What else the machine does only adds, so of parts of 500 epochs the best, by its median.
+    fn epochs(&mut self, count: usize) -> (Duration, f64) {
+        let (mut times, served): (Vec<Duration>, Vec<usize>) = (0..count).map(|_| self.epoch()).unzip();
+        let median = |part: &mut [Duration]| {
+            part.sort();
+            part[part.len() / 2]
+        };
+        let best = times.chunks_mut(500).map(median).min().expect("some epochs");
+        (best, served.iter().sum::<usize>() as f64 / count as f64)
+    }
+
+    /// Every host has as much for every other, beside what arrives.
+    fn all_to_all(&mut self, bytes: u64) {
+        let hosts = self.hosts as u16;
+        for from in 0..hosts {
+            (0..hosts)
+                .filter(|&to| to != from)
+                .for_each(|to| self.scheduler.add(host_to_host(from, to), bytes));
+        }
+    }
+
     /// Who has something for whom.
     fn receivers(&self) -> Vec<Vec<u16>> {
         let hosts = self.hosts as u16;
@@ -116,7 +138,7 @@ fn cases(criterion: &mut Criterion) {
     println!("share of a maximum matching that is served, 256 hosts, web search at load 1.0, by I:");
     for iterations in 1..=10 {
         let mut load = Load::new(pod(16, 16), Params { iterations, ..PAPER }, 1.0);
-        (0..10_000).for_each(|_| drop(load.epoch()));
+        load.epochs(10_000);
         let (mut served, mut most) = (0, 0);
         for _ in 0..200 {
             most += maximum(&load.receivers(), 256);
@@ -124,33 +146,18 @@ fn cases(criterion: &mut Criterion) {
         }
         println!("  {iterations:2}: {:.3}", served as f64 / most as f64);
     }
+    let mut load = Load::new(pod(16, 16), PAPER, 0.01);
+    load.all_to_all(1_000_000);
+    let (took, served) = load.epochs(1_000);
+    println!("256 hosts, all to all: {took:.1?}; 65280 demands, {served:.1} served");
     for (racks, hosts_per_rack) in [(8, 8), (16, 8), (16, 16), (32, 16)] {
         let hosts = racks * hosts_per_rack;
         for share in [0.8, 1.0] {
             let mut load = Load::new(pod(racks, hosts_per_rack), PAPER, share);
-            (0..20_000).for_each(|_| drop(load.epoch()));
-            let mut times: Vec<Duration> = Vec::new();
-            let (mut served, mut waiting) = (0, 0);
-            for epoch in 0..5_000 {
-                let (took, count) = load.epoch();
-                times.push(took);
-                served += count;
-                if epoch % 1_000 == 0 {
-                    waiting += load.receivers().iter().map(Vec::len).sum::<usize>();
-                }
-            }
-            // What else the machine does only adds: the best tenth of the epochs, by its median.
-            let mut medians: Vec<Duration> = Vec::new();
-            for tenth in times.chunks_mut(500) {
-                tenth.sort();
-                medians.push(tenth[250]);
-            }
-            println!(
-                "{hosts} hosts, web search {share}: {:.1?} an epoch; {:.1} demands, {:.1} served",
-                medians.iter().min().expect("ten of them"),
-                waiting as f64 / 5.0,
-                served as f64 / 5_000.0,
-            );
+            load.epochs(20_000);
+            let waiting: usize = load.receivers().iter().map(Vec::len).sum();
+            let (took, served) = load.epochs(5_000);
+            println!("{hosts} hosts, web search {share}: {took:.1?}; {waiting} demands, {served:.1} served");
             let mut group = criterion.benchmark_group("zeropod-scheduler");
             group.sampling_mode(SamplingMode::Flat).sample_size(10);
             group.warm_up_time(Duration::from_millis(1)).measurement_time(Duration::from_secs(1));

@@ -32,7 +32,7 @@
 //! - *Mice sizes* are those of the sender's last list (§IV-B.1: its top k destinations), less
 //!   what was granted since, as hosts send mice first; never more than the aggregated size.
 //! - *Aggregation switches* go through their requests in that order, and grant each one whose
-//!   two links are still idle; so no link that is asked for stays idle.
+//!   two links are still idle.
 //! - *Requests* (`zeropod.request-multiplicity`). One path for each demand and iteration, as
 //!   the text has it; [`Params::requests`] sets how many. The pseudocode asks for all.
 //! - *Port states* (`zeropod.port-state`). 𝒮 are the links at aggregation switches, which are
@@ -52,7 +52,8 @@
 //! - *Racks* (`zeropod.epoch-alignment`). What stays in a rack goes by an aggregation switch, too.
 //!
 //! Smallest first is not fair: new mice, as long as they keep a host busy, hold back what else
-//! it has to send. What is asked for once is served once they pause.
+//! it has to send. Once they pause, every epoch serves the smallest that is left, and so all
+//! that has a path is served in the end.
 
 mod demands;
 mod ports;

@@ -50,10 +50,12 @@ struct Case {
     params: Params,
     down: BTreeSet<Link>,
     pressed: BTreeSet<(u16, u16)>,
-    /// For each epoch: arrivals, and lists of mice.
-    epochs: Vec<(Vec<(Demand, u64)>, BTreeMap<Sender, Vec<(Target, u64)>>)>,
+    epochs: Vec<News>,
     seed: u64,
 }
+
+/// What RTS tell between two epochs: arrivals, and lists of mice.
+type News = (Vec<(Demand, u64)>, BTreeMap<Sender, Vec<(Target, u64)>>);
 
 /// Any demand of a pod, from two numbers.
 fn demand(pod: &Pod, from: u16, to: u16) -> Demand {
