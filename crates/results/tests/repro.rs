@@ -197,6 +197,17 @@ fn the_largest_of_the_values_of_a_key_is_taken() {
 }
 
 #[test]
+fn what_differs_from_the_mean_over_seeds_is_compared() {
+    let claim = "relation = \"ordering\"\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\", deviation = true, expect = \"greater\" }]";
+    // At each load two seeds: 8 and 12 differ by 2 from 10, 99 and 101 by 1 from 100.
+    let fct = [8.0, 12.0, 8.0, 12.0, 99.0, 101.0, 99.0, 101.0];
+    assert_eq!(judge(claim, fct).0, Verdict::Reproduced);
+    let one = text(claim).replace("seeds = [1, 2]", "seeds = [1]");
+    let error = read::read("e.toml", one.as_bytes()).unwrap_err();
+    assert!(error.message().contains("differs from nothing"), "{}", error.one_line());
+}
+
+#[test]
 fn a_claim_of_our_own_may_be_within_less_than_a_fifth() {
     // 1.5 of 1.3: within a fifth, not within a tenth.
     let fct = [15.0, 15.0, 15.0, 15.0, 10.0, 10.0, 10.0, 10.0];

@@ -229,6 +229,28 @@ impl Account {
         memory.hold(bytes);
     }
 
+    /// Is charged what others were charged for it, `bytes` at most: in headroom, if it is over, else
+    /// of what is free of the shared pool. Answers how many.
+    pub fn take_back(
+        &mut self,
+        bytes: u64,
+        memory: &mut Memory,
+        profile: &Profile,
+    ) -> (u64, Option<Crossing>) {
+        if self.over {
+            let taken = bytes.min(profile.headroom().saturating_sub(u64::from(self.headroom)));
+            self.headroom += taken as u32; // at most the headroom, which has 32 bits
+            self.headroom_peak = self.headroom_peak.max(self.headroom);
+            memory.hold(taken);
+            return (taken, None);
+        }
+        let taken = bytes.min(memory.free());
+        self.take_over(taken, memory, profile);
+        let over = self.main >= profile.reserve.saturating_add(profile.threshold(memory.free()));
+        self.over = over;
+        (taken, over.then_some(Crossing::Over))
+    }
+
     /// Whether it is over its threshold, and would be still if it gave back `bytes` that it has
     /// outside headroom.
     pub fn over_without(&self, bytes: u64, memory: &Memory, profile: &Profile) -> bool {

@@ -62,7 +62,8 @@ pub mod kind {
     pub const GATE: u8 = 9;
     /// A frame that keeps its place among data arrives. Element: the receiving port. Data: packet.
     pub const BARRIER: u8 = 10;
-    /// An account has left a loop, and gives back what it kept there. Element: port. Data: lane.
+    /// An account has left a loop: it gives back what it kept there, and is charged what others were for
+    /// it. Element: port. Data: lane.
     pub const GIVES_BACK: u8 = 11;
 }
 
@@ -897,7 +898,7 @@ impl Device for Core<'_> {
             self.enqueue(port, 1 + usize::from(lane), id);
         }
         let account = ingress * self.lanes as u32 + u32::from(lane);
-        if self.kept.contains_key(&account) {
+        if self.kept.contains_key(&account) || self.lent.contains_key(&account) {
             // That may resume upstream: behind what goes on now.
             self.post(self.now, kind::GIVES_BACK, ingress, u32::from(lane));
         }

@@ -132,6 +132,7 @@ impl<'a> Engine<'a> {
                     let account = element * self.core.lanes as u32 + event.data;
                     let kept = self.core.kept.remove(&account).unwrap_or(0);
                     repay(&mut self.core, &mut self.flow_control, account, kept);
+                    takes_back(&mut self.core, &mut self.flow_control, account);
                 }
                 kind::FAULT => {
                     // A change of routes happens in every part.
@@ -689,10 +690,31 @@ fn repay(core: &mut Core, flow_control: &mut FlowControl, account: u32, bytes: u
         if debts.is_empty() {
             core.lent.remove(&account);
         }
-        give_back(core, flow_control, lender, paid);
+        // The lender may owe others in its turn.
+        repay(core, flow_control, lender, paid);
         rest -= paid;
     }
     give_back(core, flow_control, account, rest);
+}
+
+/// An account has left its loop: what others are still charged for it, it is charged itself. They would
+/// wait for packets that no frame of theirs tells of.
+#[cold]
+fn takes_back(core: &mut Core, flow_control: &mut FlowControl, account: u32) {
+    for (lender, owed) in core.lent.remove(&account).unwrap_or_default() {
+        let a = &mut core.accounts[account as usize];
+        let profile = &core.profiles[usize::from(a.profile)];
+        let (taken, crossing) = a.take_back(owed, &mut core.memories[a.memory as usize], profile);
+        if taken < owed {
+            core.lent.entry(account).or_default().push_back((lender, owed - taken));
+        }
+        if let Some(crossing) = crossing {
+            crossed(core, flow_control, account, crossing);
+        }
+        repay(core, flow_control, lender, taken);
+        let (port, lane) = (lender / core.lanes as u32, (lender % core.lanes as u32) as u8);
+        flow_control.freed(core, port, port, lane, 0);
+    }
 }
 
 /// Charges an account of a loop a packet of `bytes`, as far as it has not kept room for it.

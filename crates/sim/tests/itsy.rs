@@ -3,12 +3,10 @@
 
 mod common;
 
-use common::{plan, plan_with, run};
+use common::{pausing, plan, plan_with, run, standing};
 use proptest::prelude::*;
 use std::fmt::Write;
-use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::itsy::Trigger;
-use xoff_sim::outcome::{Deadlock, DropReason, Outcome, Stop};
+use xoff_sim::outcome::{DropReason, Outcome, Stop};
 
 const US: u64 = 1_000_000;
 
@@ -35,19 +33,6 @@ fn one_trigger(n: usize, keys: &str) -> String {
         .unwrap();
     }
     text
-}
-
-/// The ingress ports that pause the egress queues of a deadlock.
-fn pausing(plan: &Plan, deadlock: &Deadlock) -> Vec<u32> {
-    deadlock.cycle.iter().map(|held| plan.topology.ports[held.port as usize].peer).collect()
-}
-
-/// The triggers in the loop of a deadlock that stood when it closed.
-fn standing(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Vec<Trigger> {
-    let loops = pausing(plan, deadlock);
-    let stood = |t: &&Trigger| t.from <= deadlock.closed && t.until.is_none_or(|u| u > deadlock.closed);
-    let itsy = outcome.itsy.as_ref().expect("the scheme ran");
-    itsy.triggers.iter().filter(stood).filter(|t| loops.contains(&t.port)).copied().collect()
 }
 
 /// The same scenario under PFC, in which a deadlock stands for ever.

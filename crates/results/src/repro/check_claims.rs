@@ -157,6 +157,9 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     if let Some(key) = &m.largest_over {
         largest_over(doc, at, e, m, key)?;
     }
+    if m.deviation && e.seeds.len() < 2 {
+        return err("deviation", "one seed differs from nothing".into(), "give `seeds` two at least");
+    }
     let combine = combine(c, m);
     let two = combine != Combine::Value;
     if two != compares(m) {

@@ -125,11 +125,12 @@ impl Context<'_> {
         let mut notes = Vec::new();
         let missing = || vec![None; self.grid.per_point()];
         let mut values = |run: &str, at: &BTreeMap<String, String>, metric: usize| {
-            if let Some(point) = self.point(run, at) {
-                return self.values(point, metric, &mut notes);
-            }
-            note(&mut notes, "not part of the quick version");
-            missing()
+            let Some(point) = self.point(run, at) else {
+                note(&mut notes, "not part of the quick version");
+                return missing();
+            };
+            let values = self.values(point, metric, &mut notes);
+            if m.deviation { deviations(values) } else { values }
         };
         let a = values(&m.run, &at, metric);
         let b = compares(m).then(|| {
@@ -185,6 +186,7 @@ impl Context<'_> {
             at,
             against_at: m.against_at.iter().map(|(k, v)| (k.clone(), written(v))).collect(),
             largest_over: m.largest_over.clone(),
+            deviation: m.deviation,
             combine,
             unit: self.e.metric[metric].scale().0.to_string(),
             expect: m.expect,
@@ -219,6 +221,13 @@ fn largest(all: impl Iterator<Item = MeasureResult>, key: &str) -> Vec<MeasureRe
         }
     }
     kept
+}
+
+/// By how much each value differs from their mean; a single one from nothing.
+fn deviations(values: Vec<Option<f64>>) -> Vec<Option<f64>> {
+    let present: Vec<f64> = values.iter().flatten().copied().collect();
+    let mean = spread(&present, Interval::Range).filter(|_| present.len() > 1).map(|s| s.mean);
+    values.into_iter().map(|v| Some((v? - mean?).abs())).collect()
 }
 
 fn note(notes: &mut Vec<String>, text: &str) {

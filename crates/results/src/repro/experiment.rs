@@ -383,6 +383,9 @@ pub struct Measure {
     /// A varied key over whose values the largest number is taken.
     #[serde(default)]
     pub largest_over: Option<String>,
+    /// In the place of a value: by how much it differs from the mean over seeds.
+    #[serde(default)]
+    pub deviation: bool,
     /// How the two become one number; by the claim's relation without it.
     #[serde(default)]
     pub combine: Option<Combine>,

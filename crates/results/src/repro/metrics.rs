@@ -87,7 +87,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 87] = {
+pub const MEASURABLE: [Measurable; 88] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
@@ -165,6 +165,7 @@ pub const MEASURABLE: [Measurable; 87] = {
         m("delivered", Size, Sum),
         m("retransmitted", Count, Sum),
         m("out-of-order", Count, Sum),
+        m("out-of-order-flows", Count, Sum),
         m("dropped", Count, Sum),
         m("timeouts", Count, Sum),
         m("marked", Count, Sum),
@@ -457,7 +458,7 @@ impl Run {
             "finished" | "unfinished" => &["fct_ps"],
             "delivered" => &["delivered_bytes"],
             "retransmitted" => &["retransmitted"],
-            "out-of-order" => &["out_of_order"],
+            "out-of-order" | "out-of-order-flows" => &["out_of_order"],
             "dropped" => &["dropped"],
             "timeouts" => &["timeouts"],
             "marked" => &["marked"],
@@ -472,7 +473,7 @@ impl Run {
             "finished" => Some(chosen.iter().filter(|&&i| of(i).is_some()).count() as f64),
             "unfinished" => Some(chosen.iter().filter(|&&i| of(i).is_none()).count() as f64),
             "share" => return self.share(metric, chosen.len()),
-            "innocent-flows" => {
+            "innocent-flows" | "out-of-order-flows" => {
                 let count = |n: u64, &i: &usize| Some(n + u64::from(of(i)? > 0));
                 chosen.iter().try_fold(0, count).map(|n| n as f64)
             }

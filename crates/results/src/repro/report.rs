@@ -204,6 +204,9 @@ pub struct MeasureResult {
     /// The varied key over whose values it is the largest: at the one in `at`.
     #[serde(default)]
     pub largest_over: Option<String>,
+    /// It is of how much values differ from their mean over seeds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deviation: bool,
     /// How the two become one number.
     pub combine: Combine,
     /// Unit of `subject_mean` and `against_mean`, and of the values if they are
@@ -349,9 +352,10 @@ impl MeasureResult {
     pub fn which(&self) -> String {
         let mut text = self.says.clone().or_else(|| self.case.clone()).unwrap_or_else(|| {
             let other = self.against.as_ref().filter(|a| **a != self.run);
+            let what = format!("{}{}", if self.deviation { "deviation of " } else { "" }, self.metric);
             match other {
-                Some(other) => format!("{}, {} : {other}", self.metric, self.run),
-                None => format!("{}, {}", self.metric, self.run),
+                Some(other) => format!("{what}, {} : {other}", self.run),
+                None => format!("{what}, {}", self.run),
             }
         });
         for (key, value) in self.at.iter().filter(|(key, _)| self.largest_over.as_ref() != Some(key)) {

@@ -3,7 +3,8 @@
 
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::{FlowOutcome, Outcome};
+use xoff_schemes::flow_control::itsy::Trigger;
+use xoff_sim::outcome::{Deadlock, FlowOutcome, Outcome};
 
 /// The plan of a scenario without files.
 pub fn plan(text: &str) -> Plan {
@@ -57,4 +58,17 @@ pub fn run(plan: &Plan) -> Outcome {
 pub fn fcts(_plan: &Plan, outcome: &Outcome) -> Vec<u64> {
     let fct = |r: &FlowOutcome| Some(r.completed? - r.started?);
     outcome.flows.iter().map(|r| fct(r).expect("completed")).collect()
+}
+
+/// The ingress ports that pause the egress queues of a deadlock.
+pub fn pausing(plan: &Plan, deadlock: &Deadlock) -> Vec<u32> {
+    deadlock.cycle.iter().map(|held| plan.topology.ports[held.port as usize].peer).collect()
+}
+
+/// Under ITSY: the triggers in the loop of a deadlock that stood when it closed.
+pub fn standing(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Vec<Trigger> {
+    let loops = pausing(plan, deadlock);
+    let stood = |t: &&Trigger| t.from <= deadlock.closed && t.until.is_none_or(|u| u > deadlock.closed);
+    let itsy = outcome.itsy.as_ref().expect("the scheme ran");
+    itsy.triggers.iter().filter(stood).filter(|t| loops.contains(&t.port)).copied().collect()
 }

@@ -7,7 +7,7 @@
 //! coordinator C (its triplet came back at ingress p):
 //!   3  announcement, against the flow                    all learn that there is a deadlock
 //!   4  [C], against the flow; each switch puts its id in front; copies on all causal queues that
-//!      pause; one that meets a switch again is dropped
+//!      pause; each queue passes on the first one
 //!   the first copy that is back at C, at egress e, selects the loop: C's seat is (p, e)
 //!   5  [C, …, C], with the flow; each finds (the one before, itself, the next one), takes its seat
 //!      and drops the front one; one that cannot says so against the flow, and so does one whose
@@ -140,6 +140,8 @@ pub struct Passenger {
 pub struct Seat {
     /// Whose attempt it is.
     pub attempt: Triplet,
+    /// It is the coordinator's.
+    leads: bool,
     /// The ingress port in the loop.
     pub ingress: u32,
     /// The egress port in the loop.
@@ -275,27 +277,30 @@ impl Roundabout {
         }
     }
 
-    /// Accumulation of routing information (section IV-A).
+    /// Accumulation of routing information (section IV-A). A loop may lead through a switch twice, by
+    /// other queues of it, so that it is each queue that passes on only the first copy (section VII-A).
     fn collects(&mut self, device: &mut impl Device, egress: u32, lane: u8, frame: &RoundaboutFrame) {
-        let (own, t) = (device.device_of(egress), frame.triplet);
-        if t.sid == own {
-            let mine = |&port: &u32| self.registers[self.at(port, lane)].init.get() == Some(t);
-            let Some(ingress) = Self::causes(device, egress, lane).into_iter().find(mine) else { return };
-            let mut nodes = frame.nodes;
-            if !device.stands(egress, lane) || self.taken(ingress, egress, lane) || !nodes.push_front(own) {
-                return;
-            }
-            self.sits(device, t, ingress, egress, lane);
-            let frame = self.frame(lane, Opcode::Build, t, nodes);
-            return device.send_control(egress, frame);
-        }
-        let mut nodes = frame.nodes;
-        // A circle without the coordinator, or a longer one than a frame can name.
-        if nodes.as_slice().contains(&own) || !nodes.push_front(own) {
+        let (own, t, mut nodes) = (device.device_of(egress), frame.triplet, frame.nodes);
+        // A longer loop than a frame can name.
+        if !nodes.push_front(own) {
             return;
         }
-        for port in Self::causes(device, egress, lane) {
-            if self.registers[self.at(port, lane)].pauses() {
+        let causes = Self::causes(device, egress, lane);
+        let leads = |&&port: &&u32| self.registers[self.at(port, lane)].init.get() == Some(t);
+        if let Some(&ingress) = causes.iter().find(leads) {
+            if device.stands(egress, lane) && !self.taken(ingress, egress, lane) {
+                self.sits(device, t, ingress, egress, lane, true);
+                device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
+            }
+            return;
+        }
+        let now = device.now();
+        for port in causes {
+            let at = self.at(port, lane);
+            let passed = self.collected[at]
+                .is_some_and(|(last, when)| last == t && now - when < self.params.patience / 8);
+            if self.registers[at].pauses() && !passed {
+                self.collected[at] = Some((t, now));
                 device.send_control(port, self.frame(lane, Opcode::Collect, t, nodes));
             }
         }
@@ -318,16 +323,16 @@ impl Roundabout {
         if this != own {
             return;
         }
-        if t.sid == own {
+        let Some(&next) = rest.first() else {
             // Around: everyone has a seat.
-            if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].attempt == t) {
+            let leads = |&at: &usize| self.seats[at].leads && self.seats[at].attempt == t;
+            if let Some(at) = self.seat_in(ingress, lane).filter(leads) {
                 self.seats[at].agreed = true;
                 self.waits_on(device, at);
                 self.tell(device, self.seats[at].egress, &self.seats[at], Opcode::Check, AGREED);
             }
             return;
-        }
-        let Some(&next) = rest.first() else { return };
+        };
         let leads = |&port: &u32| {
             device.neighbour(port) == next && device.stands(port, lane) && device.waits(ingress, port, lane)
         };
@@ -335,16 +340,25 @@ impl Roundabout {
         let Some(egress) = egress.filter(|&egress| !self.taken(ingress, egress, lane)) else {
             return self.refuses(device, ingress, lane, t);
         };
-        self.sits(device, t, ingress, egress, lane);
+        self.sits(device, t, ingress, egress, lane, false);
         let mut nodes = frame.nodes;
         nodes.pop_front();
         device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
     }
 
     /// From now on credit, and no pause, says whether the egress queue sends.
-    fn sits(&mut self, device: &mut impl Device, attempt: Triplet, ingress: u32, egress: u32, lane: u8) {
+    fn sits(
+        &mut self,
+        device: &mut impl Device,
+        attempt: Triplet,
+        ingress: u32,
+        egress: u32,
+        lane: u8,
+        leads: bool,
+    ) {
         self.seats.push(Seat {
             attempt,
+            leads,
             ingress,
             egress,
             lane,
@@ -372,14 +386,14 @@ impl Roundabout {
     fn waits_on(&mut self, device: &mut impl Device, at: usize) {
         let seat = &self.seats[at];
         let timer = self.patience_of(seat.ingress, seat.lane);
-        let leads = seat.attempt.sid == device.device_of(seat.ingress);
-        if leads && seat.round > 0 {
+        if seat.leads && seat.round > 0 {
             // Its timer goes off each turn.
             self.seats[at].quiet = 0;
             return;
         }
         // Until it has agreed it is a turn, else four.
-        let patience = if seat.agreed && !leads { self.params.patience } else { self.params.patience / 4 };
+        let patience =
+            if seat.agreed && !seat.leads { self.params.patience } else { self.params.patience / 4 };
         device.arm(timer, device.now() + patience);
     }
 
@@ -440,8 +454,9 @@ impl Roundabout {
             (seat.room, seat.outside, seat.left) = (total.saturating_sub(used), 0, 0);
             seat.missed.clear();
         }
-        let (egress, lane) = (seat.egress, seat.lane);
-        let own = Triplet { sid: device.device_of(egress), qid: 0, rand: round, hops: 0 };
+        let (ingress, egress, lane) = (seat.ingress, seat.egress, seat.lane);
+        let (sid, qid) = self.source(device, ingress, lane);
+        let own = Triplet { sid, qid, rand: round, hops: 0 };
         device.insert(egress, lane, self.frame(lane, Opcode::Barrier, own, Nodes::default()), true);
         device.gate(egress, lane, true);
     }
@@ -471,8 +486,9 @@ impl Roundabout {
         // Without a seat it has nowhere to go.
         let Some(at) = self.seat_in(port, lane) else { return };
         self.waits_on(device, at);
+        let own = (frame.triplet.sid, frame.triplet.qid) == self.source(device, port, lane);
         let seat = &mut self.seats[at];
-        let (egress, own) = (seat.egress, frame.triplet.sid == device.device_of(port));
+        let egress = seat.egress;
         if own && frame.triplet.rand == seat.round {
             seat.behind = true;
         } else if own {
@@ -493,7 +509,8 @@ impl Roundabout {
     ) -> bool {
         let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return false };
         let Some(at) = self.seat_out(port, lane as u8) else { return false };
-        let own = frame.triplet.sid == device.device_of(port);
+        let own =
+            (frame.triplet.sid, frame.triplet.qid) == self.source(device, self.seats[at].ingress, lane as u8);
         let seat = &mut self.seats[at];
         if !own || !seat.behind {
             return true;
@@ -501,8 +518,8 @@ impl Roundabout {
         seat.back = true;
         device.gate(port, lane as u8, false);
         let seat = &self.seats[at];
-        if seat.attempt.sid == device.device_of(port) {
-            self.step(device, self.seats[at].attempt, Step::Round);
+        if seat.leads {
+            self.step(device, seat.attempt, Step::Round);
             self.asks(device, at);
         }
         false
@@ -530,7 +547,7 @@ impl Roundabout {
             return self.refuses(device, ingress, lane, attempt);
         }
         let seat = &self.seats[at];
-        let leads = attempt.sid == device.device_of(ingress);
+        let leads = seat.leads;
         if said & (DONE | GIVEN_UP) != 0 {
             self.tell(device, seat.egress, seat, Opcode::Check, said);
             return self.leaves(device, at);
@@ -594,7 +611,7 @@ impl Roundabout {
     /// It leaves before the loop is dissolved.
     fn gives_up(&mut self, device: &mut impl Device, at: usize) {
         let seat = &self.seats[at];
-        if seat.attempt.sid == device.device_of(seat.ingress) {
+        if seat.leads {
             self.step(device, seat.attempt, Step::GivenUp);
         }
         self.leaves(device, at);
@@ -633,8 +650,8 @@ impl Roundabout {
         let (port, lane) = ((at / lanes) as u32, (at % lanes) as u8);
         let Some(at) = self.seat_in(port, lane) else { return };
         let seat = &self.seats[at];
-        let (leads, quiet) = (seat.attempt.sid == device.device_of(seat.ingress), seat.quiet + 1);
-        if !leads || seat.round == 0 || quiet == 4 {
+        let quiet = seat.quiet + 1;
+        if !seat.leads || seat.round == 0 || quiet == 4 {
             return self.gives_up_with_all(device, at);
         }
         self.tell(device, seat.egress, seat, Opcode::Check, STILL | self.state(device, seat));

@@ -89,6 +89,8 @@ pub struct Roundabout {
     announced: Vec<Option<Triplet>>,
     /// By port and lane, of the ingress queue: the last attempt that it led, and since when.
     tried: Vec<Option<(Triplet, Time)>>,
+    /// By port and lane, of the ingress queue: whose route packet it passed on last, and when.
+    collected: Vec<Option<(Triplet, Time)>>,
     /// Places in loops that are being dissolved.
     seats: Vec<Seat>,
     attempts: Vec<Attempted>,
@@ -109,6 +111,7 @@ impl Roundabout {
             detections: Vec::new(),
             announced: vec![None; queues],
             tried: vec![None; queues],
+            collected: vec![None; queues],
             seats: Vec::new(),
             attempts: Vec::new(),
             printed: Printed::default(),

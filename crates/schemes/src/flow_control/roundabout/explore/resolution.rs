@@ -114,14 +114,14 @@ impl Hash for Fabric {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let hops = |t: Option<Triplet>| t.map(|t| t.hops);
         let Self { roundabout, net, changes, refreshes, out, reordered, lost, steps, early } = self;
-        let Roundabout { registers, told, announced, tried, seats, .. } = roundabout;
+        let Roundabout { registers, told, announced, tried, collected, seats, .. } = roundabout;
         for r in registers {
             (r, hops(r.curr.get())).hash(state);
         }
         for t in told {
             (t, hops(*t)).hash(state);
         }
-        (announced, tried, seats).hash(state);
+        (announced, tried, collected, seats).hash(state);
         let Net { waits, over, paused, frames, data, .. } = net;
         (waits, over, paused, data).hash(state);
         for link in frames {
@@ -337,6 +337,7 @@ impl Fabric {
                 self.steps = [0; 3];
                 // Pauses are repeated after any patience.
                 self.roundabout.tried.fill(None);
+                self.roundabout.collected.fill(None);
                 let pfc = &self.roundabout.pfc;
                 let timer = (0..).find(|&t| pfc.refreshes(t) == Some((Self::ingress(link), 0)));
                 self.roundabout.timer(&mut self.net, timer.expect("it has one"));
