@@ -20,7 +20,10 @@
 //! 4. *Accept*. Of what is meant for a receiver one is accepted. Links of all others are idle
 //!    again in the next iteration.
 //!
-//! It is a function of what it was told and of the numbers it draws: it has no clock.
+//! It is a function of what it was told and of the numbers it draws: it has no clock. How long
+//! the phases take (§V-A: 15 us for 256 hosts) is a delay of its grants, which whoever calls it
+//! adds; what is granted is no demand of the next epoch. In a pipeline of processors the next
+//! epochs begin before that is known, and the paper does not say what they take for granted.
 //!
 //! The paper leaves open, and here is taken:
 //! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the
