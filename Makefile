@@ -27,7 +27,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
 	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers'
-	@echo 'make bench       packet-hops per second on one core'
+	@echo 'make bench       packet-hops per second on one core; the scheduler of Zeropod'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make soak        the properties on SOAK_CASES=$(SOAK_CASES) new random cases each'

@@ -45,10 +45,11 @@ impl Stream {
     /// If `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no element to draw");
-        let threshold = bound.wrapping_neg() % bound;
         loop {
             let wide = u128::from(self.bits()) * u128::from(bound);
-            if wide as u64 >= threshold {
+            let low = wide as u64;
+            // The remainder is below the bound, and a division is slow: it is asked for rarely.
+            if low >= bound || low >= bound.wrapping_neg() % bound {
                 return (wide >> 64) as u64;
             }
         }

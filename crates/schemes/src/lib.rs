@@ -4,4 +4,5 @@
 pub mod congestion_control;
 pub mod flow_control;
 pub mod load_balancing;
+pub mod scheduling;
 pub mod transport;

@@ -1,0 +1,459 @@
+//! Zeropod's scheduler: which hosts of a pod send in an epoch, to whom, and by which path
+//! (*Zeropod: Simplifying Datacenter Networking with Future-Proof Zero-Buffer Packet Switches*,
+//! §IV-A and Algorithm 1).
+//!
+//! The switches of a pod hold nothing, so no two cells may meet in it. One [`Scheduler`] for
+//! each pod decides for everyone in it. It knows what requests to send (RTS) told it, and no
+//! more. Its demands 𝒟 are three traffic matrices of bytes: E2E from host to host of the pod,
+//! E2P from host to another pod (up to a core that keeps them), C2E from core to host. An RTS
+//! adds to them; a grant subtracts at once.
+//!
+//! Once in an epoch [`Scheduler::schedule`] runs Algorithm 1 over 𝒟 and the port states 𝒮: up
+//! to I iterations of four phases.
+//!
+//! 1. *Request*. Each demand that is not granted yet asks for an idle path, drawn at random:
+//!    E2E for an aggregation switch whose links to both racks are idle, E2P for a core that has
+//!    not signalled backpressure for that pod and the idle links to it, C2E for the one path
+//!    that leads down from its core.
+//! 2. *Grant 1*. Each aggregation switch gives its idle links to those who asked for them.
+//! 3. *Grant 2*. Of what a sender was given it keeps one path.
+//! 4. *Accept*. Of what is meant for a receiver one is accepted. Links of all others are idle
+//!    again in the next iteration.
+//!
+//! It is a function of what it was told and of the numbers it draws: it has no clock. How long
+//! the phases take (§V-A: 15 us for 256 hosts) is a delay of its grants, which whoever calls it
+//! adds; what is granted is no demand of the next epoch. In a pipeline of processors the next
+//! epochs begin before that is known, and the paper does not say what they take for granted.
+//!
+//! The paper leaves open, and here is taken:
+//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the
+//!   smallest size, where that is its mice size if one was advertised, else its aggregated
+//!   size; then the one with the smallest aggregated size; of equal ones any, drawn anew in each
+//!   epoch. §IV-B.1 has the mice size in the *place* of the aggregated size, so a demand of 1 kB
+//!   without mice comes before one with mice of 50 kB. So of all demands that have a path, the
+//!   first one is always granted.
+//! - *Mice sizes* are those of the sender's last list (§IV-B.1: its top k destinations), less
+//!   what was granted since, as hosts send mice first; never more than the aggregated size.
+//! - *Aggregation switches* go through their requests in that order, and grant each one whose
+//!   two links are still idle.
+//! - *Requests* (`zeropod.request-multiplicity`). One path for each demand and iteration, as
+//!   the text has it; [`Params::requests`] sets how many. The pseudocode asks for all.
+//! - *Port states* (`zeropod.port-state`). 𝒮 are the links at aggregation switches, which are
+//!   those of ToRs and cores as well. A link is given to one demand at most, so releasing a
+//!   refused path frees no link that is kept. That a host sends and receives one thing only is
+//!   said by a mark on it, which it gets when a grant is accepted.
+//! - *Matched hosts* (`zeropod.rejected-within-iteration`). One demand for each sender and each
+//!   receiver; their other demands take no part in later iterations. A core is a sender (C2E)
+//!   and, for its link up, a receiver (E2P).
+//! - *Small demands* (`zeropod.partial-epochs`). A grant is of min(N, what is left) cells; the
+//!   last may be partly full. The path is taken for the epoch.
+//! - *Cores for mice* (`zeropod.exclusive-core`). The last cores of [`Params::mice_cores`] take
+//!   demands with mice only, and of those the cells that hold mice.
+//! - *Wiring* (`zeropod.core-wiring`). Core c is linked to aggregation switch c mod A.
+//! - *E2P* demands (`zeropod.e2p-demand`) are for a pod; which hosts in it the cells are for is
+//!   their sender's matter. That a core cannot reach a pod is told as its backpressure.
+//! - *Racks* (`zeropod.epoch-alignment`). What stays in a rack goes by an aggregation switch, too.
+//!
+//! Smallest first is not fair: new mice, as long as they keep a host busy, hold back what else
+//! it has to send. Once they pause, every epoch serves the smallest that is left, and so all
+//! that has a path is served in the end.
+
+mod demands;
+mod ports;
+#[cfg(test)]
+mod tests;
+
+use demands::{Demands, Waiting};
+use ports::{Choice, Links, Path};
+use xoff_kernel::random::Stream;
+
+/// A pod, and the cores that it reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// ToRs, at least 1.
+    pub racks: u16,
+    /// Hosts of each, at least 1.
+    pub hosts_per_rack: u16,
+    /// A: aggregation switches, each linked to all ToRs; 1 to 64.
+    pub aggs: u16,
+    /// Core switches, each linked to one aggregation switch; at most 64 for each of those.
+    pub cores: u16,
+    /// Pods of the network, this one included.
+    pub pods: u16,
+}
+
+impl Pod {
+    /// Its hosts; those of one rack follow each other.
+    pub fn hosts(&self) -> usize {
+        usize::from(self.racks) * usize::from(self.hosts_per_rack)
+    }
+
+    /// The rack of a host.
+    pub fn rack_of(&self, host: u16) -> u16 {
+        host / self.hosts_per_rack
+    }
+
+    /// The aggregation switch of a core, in every pod.
+    pub fn agg_of(&self, core: u16) -> u16 {
+        core % self.aggs
+    }
+
+    /// Which of its aggregation switch's cores a core is.
+    fn slot_of(&self, core: u16) -> u16 {
+        core / self.aggs
+    }
+
+    fn core_at(&self, agg: u16, slot: u16) -> u16 {
+        slot * self.aggs + agg
+    }
+
+    fn cores_of(&self, agg: u16) -> u16 {
+        (self.cores + self.aggs - 1 - agg) / self.aggs
+    }
+
+    fn senders(&self) -> usize {
+        self.hosts() + usize::from(self.cores)
+    }
+
+    fn targets(&self) -> usize {
+        self.hosts() + usize::from(self.pods)
+    }
+}
+
+/// Parameters of the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// N: data cells in an epoch, at least 1. The paper has 16 in one pod, 32 in eight (§V-A).
+    pub cells: u32,
+    /// Payload of a cell in bytes, at least 1; 512 in the paper.
+    pub payload: u32,
+    /// I: most iterations, at least 1; 6 in the paper.
+    pub iterations: u32,
+    /// Paths that a demand asks for in an iteration, at least 1; if fewer are idle, all of them.
+    pub requests: u32,
+    /// How many of the cores, the last ones, are for mice alone.
+    pub mice_cores: u16,
+}
+
+/// Who has something to send in the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sender {
+    /// A host of the pod.
+    Host(u16),
+    /// A core.
+    Core(u16),
+}
+
+/// Where it is meant to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// A host of the pod.
+    Host(u16),
+    /// Another pod.
+    Pod(u16),
+}
+
+/// An entry of a traffic matrix. A host sends neither to itself nor to its own pod as a pod,
+/// and a core sends to hosts only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Demand {
+    /// Who sends.
+    pub from: Sender,
+    /// To whom.
+    pub to: Target,
+}
+
+/// A link in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Link {
+    /// From a host to its ToR.
+    HostUp {
+        /// The host.
+        host: u16,
+    },
+    /// From a ToR to its host.
+    HostDown {
+        /// The host.
+        host: u16,
+    },
+    /// From a ToR to an aggregation switch.
+    RackUp {
+        /// The ToR.
+        rack: u16,
+        /// The aggregation switch.
+        agg: u16,
+    },
+    /// From an aggregation switch to a ToR.
+    RackDown {
+        /// The aggregation switch.
+        agg: u16,
+        /// The ToR.
+        rack: u16,
+    },
+    /// From its aggregation switch to a core.
+    CoreUp {
+        /// The core.
+        core: u16,
+    },
+    /// From a core to its aggregation switch.
+    CoreDown {
+        /// The core.
+        core: u16,
+    },
+}
+
+/// What a demand may send in the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Whose it is.
+    pub demand: Demand,
+    /// The aggregation switch of its path.
+    pub agg: u16,
+    /// The core at the end (E2P) or the beginning (C2E) of its path.
+    pub core: Option<u16>,
+    /// How many cells, 1 to N.
+    pub cells: u32,
+}
+
+/// How much the phases did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Iterations in which a path was asked for.
+    pub iterations: u64,
+    /// Paths asked for.
+    pub requests: u64,
+    /// Those that Grant 1 left.
+    pub granted: u64,
+    /// Those that Grant 2 left.
+    pub approved: u64,
+    /// Those that were accepted.
+    pub accepted: u64,
+}
+
+/// The scheduler of one pod.
+#[derive(Debug)]
+pub struct Scheduler {
+    pod: Pod,
+    params: Params,
+    demands: Demands,
+    /// Links that are not down.
+    links: Links,
+    /// Senders and targets whose own links are not down; pods and cores always.
+    senders: Vec<bool>,
+    targets: Vec<bool>,
+    /// Cores that take more for a pod, for each pod and aggregation switch a word.
+    open: Vec<u64>,
+    /// Cores that are not for mice alone, for each aggregation switch a word.
+    bulk: Vec<u64>,
+    tally: Tally,
+
+    // What follows lives for an epoch or less, and is kept for its room.
+    /// Demands that may still be granted.
+    left: Vec<Waiting>,
+    /// Links that are idle when an iteration begins, and those that Grant 1 has left.
+    idle: Links,
+    free: Links,
+    /// Senders and targets that nothing was accepted for.
+    unmatched_senders: Vec<bool>,
+    unmatched_targets: Vec<bool>,
+    /// Senders that have a path in this iteration.
+    chosen: Vec<bool>,
+    choice: Choice,
+    /// Req, then G1, then G2, then what is accepted.
+    paths: Vec<(Waiting, Path)>,
+    grants: Vec<Grant>,
+}
+
+impl Scheduler {
+    /// A scheduler that knows of no demand, no backpressure and no failure.
+    ///
+    /// # Panics
+    /// If a number is outside the range that its documentation gives.
+    pub fn new(pod: Pod, params: Params) -> Self {
+        assert!(pod.racks >= 1 && pod.hosts_per_rack >= 1 && (1..=64).contains(&pod.aggs));
+        assert!(usize::from(pod.cores) <= 64 * usize::from(pod.aggs) && params.mice_cores <= pod.cores);
+        assert!(pod.senders().max(pod.targets()) < usize::from(u16::MAX));
+        assert!(params.cells >= 1 && params.payload >= 1 && params.iterations >= 1 && params.requests >= 1);
+        let links = Links::all(&pod);
+        let pairs = pod.senders() * pod.targets();
+        let mut bulk = vec![0; usize::from(pod.aggs)];
+        for core in 0..pod.cores - params.mice_cores {
+            bulk[usize::from(pod.agg_of(core))] |= 1 << pod.slot_of(core);
+        }
+        Self {
+            demands: Demands::new(&pod),
+            senders: vec![true; pod.senders()],
+            targets: vec![true; pod.targets()],
+            open: vec![u64::MAX; usize::from(pod.pods) * usize::from(pod.aggs)],
+            bulk,
+            tally: Tally::default(),
+            left: Vec::with_capacity(pairs),
+            idle: links.clone(),
+            free: links.clone(),
+            unmatched_senders: vec![true; pod.senders()],
+            unmatched_targets: vec![true; pod.targets()],
+            chosen: vec![false; pod.senders()],
+            choice: Choice::new(&pod),
+            paths: Vec::with_capacity(pairs),
+            grants: Vec::with_capacity(pod.senders()),
+            links,
+            pod,
+            params,
+        }
+    }
+
+    /// An RTS tells of newly arrived bytes.
+    ///
+    /// # Panics
+    /// If the pod has no such demand, or the sum does not count in 64 bits.
+    pub fn add(&mut self, demand: Demand, bytes: u64) {
+        let (row, column) = self.place(demand);
+        self.demands.add(row, column, bytes);
+    }
+
+    /// An RTS names the targets for which its sender has mice, and their bytes there. The list
+    /// takes the place of the one before.
+    ///
+    /// # Panics
+    /// If the pod has no such demand.
+    pub fn advertise(&mut self, from: Sender, mice: &[(Target, u64)]) {
+        let row = self.demands.row(from);
+        for &(to, _) in mice {
+            self.place(Demand { from, to });
+        }
+        self.demands.advertise(row, mice);
+    }
+
+    /// An RTS tells whether a core has room for a pod, or asks that nothing more be sent there
+    /// by it.
+    ///
+    /// # Panics
+    /// If there is no such core or pod.
+    pub fn set_backpressure(&mut self, core: u16, pod: u16, on: bool) {
+        assert!(core < self.pod.cores && pod < self.pod.pods, "no core {core} or pod {pod}");
+        let agg = self.pod.agg_of(core);
+        let word = &mut self.open[usize::from(pod) * usize::from(self.pod.aggs) + usize::from(agg)];
+        let bit = self.pod.slot_of(core);
+        *word = *word & !(1 << bit) | u64::from(!on) << bit;
+    }
+
+    /// Says that a link is down, or up again.
+    ///
+    /// # Panics
+    /// If the pod has no such link.
+    pub fn set_down(&mut self, link: Link, down: bool) {
+        self.links.set(&self.pod, link, !down);
+        match link {
+            Link::HostUp { host } => self.senders[usize::from(host)] = !down,
+            Link::HostDown { host } => self.targets[usize::from(host)] = !down,
+            _ => {}
+        }
+    }
+
+    /// Bytes that were asked for and not granted yet.
+    pub fn waiting(&self, demand: Demand) -> u64 {
+        let (row, column) = self.place(demand);
+        self.demands.bytes(row, column)
+    }
+
+    /// What the phases did so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Grants of one epoch, which are no demand any more: at most one for each sender and each
+    /// receiver, on paths that share no link. Draws from `stream`.
+    pub fn schedule(&mut self, stream: &mut Stream) -> &[Grant] {
+        let Self { pod, params, demands, choice, left, idle, free, paths, tally, .. } = self;
+        demands.sort(stream);
+        idle.copy_from(&self.links);
+        self.unmatched_senders.copy_from_slice(&self.senders);
+        self.unmatched_targets.copy_from_slice(&self.targets);
+        left.clear();
+        left.extend(demands.order().filter(|demand| {
+            self.senders[usize::from(demand.sender)] & self.targets[usize::from(demand.target)]
+        }));
+        self.grants.clear();
+        let (hosts, aggs) = (pod.hosts(), usize::from(pod.aggs));
+        for _ in 0..params.iterations {
+            // Request.
+            paths.clear();
+            for demand in left.iter() {
+                choice.find(idle, demand, |agg| {
+                    let open = self.open[(usize::from(demand.target) - hosts) * aggs + agg];
+                    if demand.mice { open } else { open & self.bulk[agg] }
+                });
+                for _ in 0..params.requests.min(choice.left()) {
+                    paths.push((*demand, choice.draw(demand, stream)));
+                }
+            }
+            if paths.is_empty() {
+                break;
+            }
+            tally.iterations += 1;
+            tally.requests += paths.len() as u64;
+            // Grant 1, for all switches together: they share no link, and the paths are in the
+            // order of their demands.
+            free.copy_from(idle);
+            paths.retain(|(_, path)| free.take(path));
+            tally.granted += paths.len() as u64;
+            // Grant 2: a sender's first path is the one that it keeps.
+            self.chosen.fill(false);
+            paths
+                .retain(|(demand, _)| !std::mem::replace(&mut self.chosen[usize::from(demand.sender)], true));
+            tally.approved += paths.len() as u64;
+            // Accept, likewise.
+            paths.retain(|(demand, _)| {
+                let target = usize::from(demand.target);
+                // A core receives by one link only, which Grant 1 has given away once.
+                target >= hosts || std::mem::replace(&mut self.unmatched_targets[target], false)
+            });
+            tally.accepted += paths.len() as u64;
+            for (demand, path) in paths.iter() {
+                self.unmatched_senders[usize::from(demand.sender)] = false;
+                assert!(idle.take(path), "a link is given to one demand at most");
+                let mut bytes = demands.bytes(demand.sender, demand.target);
+                if usize::from(demand.target) >= hosts && path.core >= Some(pod.cores - params.mice_cores) {
+                    bytes = demands.mice(demand.sender, demand.target);
+                }
+                bytes = bytes.min(u64::from(params.cells) * u64::from(params.payload));
+                demands.subtract(demand.sender, demand.target, bytes);
+                self.grants.push(Grant {
+                    demand: demands.demand(demand.sender, demand.target),
+                    agg: path.agg,
+                    core: path.core,
+                    cells: bytes.div_ceil(u64::from(params.payload)) as u32,
+                });
+            }
+            let mut kept = 0;
+            for at in 0..left.len() {
+                let demand = left[at];
+                left[kept] = demand;
+                // Without a branch, as none could be foretold.
+                let unmatched = self.unmatched_senders[usize::from(demand.sender)]
+                    & self.unmatched_targets[usize::from(demand.target)];
+                kept += usize::from(unmatched);
+            }
+            left.truncate(kept);
+        }
+        &self.grants
+    }
+
+    /// Row and column of a demand.
+    fn place(&self, demand: Demand) -> (u16, u16) {
+        let ok = match (demand.from, demand.to) {
+            (Sender::Host(from), Target::Host(to)) => {
+                from != to && usize::from(from.max(to)) < self.pod.hosts()
+            }
+            (Sender::Host(from), Target::Pod(to)) => {
+                usize::from(from) < self.pod.hosts() && to < self.pod.pods
+            }
+            (Sender::Core(from), Target::Host(to)) => {
+                from < self.pod.cores && usize::from(to) < self.pod.hosts()
+            }
+            (Sender::Core(_), Target::Pod(_)) => false,
+        };
+        assert!(ok, "the pod has no {demand:?}");
+        (self.demands.row(demand.from), self.demands.column(demand.to))
+    }
+}
