@@ -60,6 +60,7 @@
 
 mod demands;
 mod ports;
+pub mod slots;
 #[cfg(test)]
 mod tests;
 

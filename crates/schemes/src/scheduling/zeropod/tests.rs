@@ -1,3 +1,4 @@
+use super::slots::{Pipeline, Slots};
 use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -520,4 +521,132 @@ fn iterations_approach_the_maximum_matching() {
         assert!(shares.is_sorted(), "{shares:?}");
         assert!(shares[5] > 0.8 && shares[9] <= 1.0 && shares[9] - shares[5] < 0.01, "{shares:?}");
     }
+}
+
+/// What cells cross: links of the pod, and those of the scheduler to its switches and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wire {
+    Link(Link),
+    ToScheduler(Switch),
+    FromScheduler(Switch),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Switch {
+    Rack(u16),
+    Agg(u16),
+}
+
+/// Everyone's position, and the switch at which it is that.
+fn place(pod: &Pod, who: Sender) -> (Switch, u32) {
+    match who {
+        Sender::Host(host) => (Switch::Rack(pod.rack_of(host)), u32::from(host % pod.hosts_per_rack)),
+        Sender::Core(core) => (Switch::Agg(pod.agg_of(core)), u32::from(pod.slot_of(core))),
+    }
+}
+
+fn everyone(pod: &Pod) -> impl Iterator<Item = Sender> {
+    let hosts = (0..pod.hosts() as u16).map(Sender::Host);
+    hosts.chain((0..pod.cores).map(Sender::Core))
+}
+
+/// Who gets a grant's cells.
+fn receiver(grant: &Grant) -> Sender {
+    match grant.demand.to {
+        Target::Host(host) => Sender::Host(host),
+        Target::Pod(_) => Sender::Core(grant.core.expect("pods lie behind cores")),
+    }
+}
+
+/// All that crosses each link in epochs with these grants, from when to when.
+fn laid(pod: &Pod, slots: &Slots, epochs: &[Vec<Grant>]) -> BTreeMap<Wire, Vec<(u64, u64)>> {
+    let mut wires: BTreeMap<Wire, Vec<(u64, u64)>> = BTreeMap::new();
+    let mut lay =
+        |wire: Wire, from: u64, length: u64| wires.entry(wire).or_default().push((from, from + length));
+    for (epoch, grants) in epochs.iter().enumerate() {
+        let start = epoch as u64 * slots.epoch();
+        for grant in grants {
+            let (from, to) = (place(pod, grant.demand.from).1, place(pod, receiver(grant)).1);
+            for link in links(pod, grant) {
+                for cell in 0..grant.cells {
+                    let at = start + slots.begins(link) + slots.data_at(cell, from, to);
+                    lay(Wire::Link(link), at, slots.data);
+                }
+            }
+        }
+        for who in everyone(pod) {
+            let (switch, position) = place(pod, who);
+            let (up, down) = match who {
+                Sender::Host(host) => (Link::HostUp { host }, Link::HostDown { host }),
+                Sender::Core(core) => (Link::CoreDown { core }, Link::CoreUp { core }),
+            };
+            let sends = grants.iter().find(|grant| grant.demand.from == who);
+            let rts = slots.rts_at(position, sends.map(|grant| place(pod, receiver(grant)).1));
+            lay(Wire::Link(up), start + slots.begins(up) + rts, slots.control);
+            lay(Wire::ToScheduler(switch), start + slots.begins_at_scheduler(up) + rts, slots.control);
+            let gets = grants.iter().find(|grant| receiver(grant) == who);
+            let schd = slots.schd_at(gets.map(|grant| place(pod, grant.demand.from).1), position);
+            lay(Wire::FromScheduler(switch), start + slots.begins_at_scheduler(down) + schd, slots.control);
+            lay(Wire::Link(down), start + slots.begins(down) + schd, slots.control);
+        }
+    }
+    wires
+}
+
+/// Whether the first of two times that lie next to each other is over before the second begins.
+fn apart(times: &mut [(u64, u64)]) -> bool {
+    times.sort_unstable();
+    times.windows(2).all(|pair| pair[0].1 <= pair[1].0)
+}
+
+proptest! {
+    /// No two cells meet on any link, data, RTS or SCHD, in one epoch or in two that follow each other.
+    #[test]
+    fn cells_never_meet(
+        case in cases(),
+        data in 10u64..1_000,
+        part in 0u64..=100,
+        guard in 0u64..20,
+        hop in 0u64..3_000,
+    ) {
+        let control = (data * part / 201).max(1);
+        let slots = Slots { cells: case.params.cells, data, control, guard, hop };
+        let positions = everyone(&case.pod).map(|who| place(&case.pod, who).1 + 1).max().unwrap_or(0);
+        prop_assume!(slots.fits(positions));
+        let grants = run(&case);
+        for (wire, mut times) in laid(&case.pod, &slots, &grants) {
+            prop_assert!(apart(&mut times), "{wire:?}: {times:?}");
+        }
+    }
+}
+
+/// Both conditions of §IV-C are needed: with a control slot too few, or as long as half a data cell and
+/// more, cells meet.
+#[test]
+fn slots_that_do_not_fit_collide() {
+    let pod = Pod { racks: 2, hosts_per_rack: 3, aggs: 3, cores: 0, pods: 1 };
+    let grant = |from, to, agg| Grant { demand: host_to_host(from, to), agg, core: None, cells: 1 };
+    let meets = |slots: &Slots, grants: Vec<Grant>| {
+        laid(&pod, slots, &[grants, Vec::new()]).values_mut().any(|times| !apart(times))
+    };
+    let fits = Slots { cells: 2, data: 100, control: 40, guard: 0, hop: 1_000 };
+    let pairs = || vec![grant(1, 3, 0), grant(2, 4, 1), grant(0, 5, 2)];
+    assert!(fits.fits(3) && !meets(&fits, pairs()));
+    let long = Slots { control: 101, ..fits };
+    assert!(!long.fits(3) && meets(&long, pairs()));
+    let few = Slots { cells: 1, ..fits };
+    assert!(!few.fits(3) && meets(&few, pairs()));
+}
+
+/// The paper's numbers (§V-A): epochs of 713 and 1,420 ns at 100 Gbit/s, 17 slots for 16 positions and 33
+/// for 4; and what follows for the time from request to data.
+#[test]
+fn epochs_of_the_paper() {
+    let one = Slots { cells: 16, data: 552 * 80, control: 40 * 80, guard: 0, hop: 1_000_000 };
+    let many = Slots { cells: 32, ..one };
+    assert_eq!((one.epoch(), many.epoch()), (712_960, 1_419_520));
+    assert!(one.fits(16) && one.fits(17) && !one.fits(18) && many.fits(4));
+    // 14 us are 19.6 epochs; 4 us and an epoch are 6.6.
+    assert_eq!(one.pipeline(15_000_000), Pipeline { schd: 20, data: 27 });
+    assert_eq!(many.pipeline(5_000_000), Pipeline { schd: 3, data: 7 });
 }

@@ -1,0 +1,120 @@
+//! When cells cross the links of a pod (*Zeropod*, §III-A, §IV-C, §IV-D and §IV-E).
+//!
+//! A pod has one clock. An epoch has N data slots, and N + 1 control slots in the gaps before, between
+//! and behind them, of which two are used on each link. A sender at position i (of a host among those of
+//! its ToR, of a core among those of its aggregation switch) sends its request (RTS) in control slot i,
+//! and leaves control slot j free, where j is the position of who gets its data: there the scheduler's
+//! answer (SCHD) for that one crosses the same last link. So nobody has to be told where these slots lie.
+//!
+//! A switch holds nothing: a cell that comes in goes out at once, and a hop later it is at the next one.
+//! On each link the epoch begins so much later than at the hosts:
+//!
+//! ```text
+//! host → ToR                              0
+//! ToR → aggregation, ToR → scheduler      1 hop     core → aggregation    1 hop
+//! aggregation → ToR, core or scheduler    2 hops
+//! ToR → host                              3 hops
+//! scheduler → aggregation                 1 hop
+//! scheduler → ToR                         2 hops
+//! ```
+//!
+//! The paper leaves open, and here is taken:
+//! - *Both control slots at once* (`zeropod.control-slots`). If i = j, the RTS comes first.
+//! - *Alignment* (`zeropod.epoch-alignment`). Cores begin an epoch one hop after the hosts.
+//! - *Scheduler's links* (`zeropod.scheduler-links`). One to each switch, of the same rate and length.
+//! - *Guard bands* (§IV-E) lie on both sides of a control slot, and behind each epoch.
+//! - *Pipeline* (`zeropod.rts-schd-timing`). A schedule is of what had reached the scheduler when an epoch
+//!   began; its SCHD leave in the first epoch that begins, at the scheduler, after the scheduling delay,
+//!   and the data in the first one that begins after all SCHD have arrived.
+
+use super::Link;
+
+/// Sizes of cells, in picoseconds on the wire, and of the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// N: data slots of an epoch, at least 1.
+    pub cells: u32,
+    /// A data cell.
+    pub data: u64,
+    /// A control cell (RTS or SCHD).
+    pub control: u64,
+    /// What separates a control slot from its neighbours, and an epoch from the next.
+    pub guard: u64,
+    /// The way through a cable.
+    pub hop: u64,
+}
+
+/// How many epochs after the one at whose beginning a schedule is worked out …
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// … its SCHD leave.
+    pub schd: u64,
+    /// … its data do.
+    pub data: u64,
+}
+
+impl Slots {
+    /// A control slot with what separates it.
+    fn slot(&self) -> u64 {
+        self.control + 2 * self.guard
+    }
+
+    /// Whether everyone at `positions` positions has a control slot, and those of neighbours do not
+    /// overlap (`zeropod.control-constraints`).
+    pub fn fits(&self, positions: u32) -> bool {
+        self.cells + 1 >= positions && 2 * self.slot() < self.data
+    }
+
+    /// Length of an epoch.
+    pub fn epoch(&self) -> u64 {
+        u64::from(self.cells) * self.data + 2 * self.slot() + self.guard
+    }
+
+    /// When data cell `cell` (0 to N − 1) begins in the epoch, from position `from` to position `to`.
+    pub fn data_at(&self, cell: u32, from: u32, to: u32) -> u64 {
+        let slots = u64::from(from <= cell) + u64::from(to <= cell);
+        u64::from(cell) * self.data + slots * self.slot()
+    }
+
+    /// When the RTS of position `from` begins, which sends to position `to`, if to any.
+    pub fn rts_at(&self, from: u32, to: Option<u32>) -> u64 {
+        let before = u64::from(to.is_some_and(|to| to < from));
+        u64::from(from) * self.data + before * self.slot() + self.guard
+    }
+
+    /// When the SCHD for position `to` begins on its last link, where data of position `from` come, if
+    /// any do.
+    pub fn schd_at(&self, from: Option<u32>, to: u32) -> u64 {
+        let before = u64::from(from.is_some_and(|from| from <= to));
+        u64::from(to) * self.data + before * self.slot() + self.guard
+    }
+
+    /// How much later than at the hosts an epoch begins on a link.
+    pub fn begins(&self, link: Link) -> u64 {
+        let hops = match link {
+            Link::HostUp { .. } => 0,
+            Link::RackUp { .. } | Link::CoreDown { .. } => 1,
+            Link::RackDown { .. } | Link::CoreUp { .. } => 2,
+            Link::HostDown { .. } => 3,
+        };
+        hops * self.hop
+    }
+
+    /// How much later it begins on the scheduler's link to a switch that has this other link: on the way
+    /// there, behind that link, and on the way back, before it.
+    pub fn begins_at_scheduler(&self, link: Link) -> u64 {
+        match link {
+            Link::HostUp { .. } | Link::CoreDown { .. } => self.begins(link) + self.hop,
+            _ => self.begins(link) - self.hop,
+        }
+    }
+
+    /// With a scheduler that takes `delay` picoseconds.
+    pub fn pipeline(&self, delay: u64) -> Pipeline {
+        let epoch = self.epoch();
+        // Those for cores leave first, in an epoch that is a hop late there.
+        let schd = delay.saturating_sub(self.hop).div_ceil(epoch);
+        // Those for hosts arrive last: four hops behind the beginning of their epoch, and its length.
+        Pipeline { schd, data: schd + (4 * self.hop + epoch).div_ceil(epoch) }
+    }
+}
