@@ -109,11 +109,12 @@ impl Slots {
         }
     }
 
-    /// With a scheduler that takes `delay` picoseconds.
-    pub fn pipeline(&self, delay: u64) -> Pipeline {
+    /// With a scheduler that takes `delay` picoseconds, in a pod with cores or without.
+    pub fn pipeline(&self, delay: u64, cores: bool) -> Pipeline {
         let epoch = self.epoch();
-        // Those for cores leave first, in an epoch that is a hop late there.
-        let schd = delay.saturating_sub(self.hop).div_ceil(epoch);
+        // An epoch begins two hops late there for hosts, and one for cores.
+        let late = if cores { self.hop } else { 2 * self.hop };
+        let schd = delay.saturating_sub(late).div_ceil(epoch);
         // Those for hosts arrive last: four hops behind the beginning of their epoch, and its length.
         Pipeline { schd, data: schd + (4 * self.hop + epoch).div_ceil(epoch) }
     }
