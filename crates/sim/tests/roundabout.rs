@@ -332,3 +332,22 @@ fn without_the_audit_a_loop_stalls() {
         assert!(without.attempts.iter().filter(|a| a.step == Step::GivenUp).count() > 10);
     }
 }
+
+/// Loops in two priorities over the same links, one of which is served strictly before the other: that
+/// one waits for the wire, and loses no patience.
+#[test]
+fn loops_in_two_priorities() {
+    for seed in 0..6 {
+        let switches = 4 + seed as usize % 4;
+        let starts: Vec<u64> = (0..switches as u64).map(|i| (i * 1_700 * seed) % 9_000).collect();
+        let ring = Ring { switches, reach: 3, starts, xoff: 20 + 10 * seed, seed };
+        let text = ring.text("priorities=[3,4]");
+        let flows = text.find("[[traffic]]").expect("it has flows");
+        let others = text[flows..].replace("size=", "priority=4\nsize=");
+        let outcome = run(&plan(&format!("{text}{others}")));
+        assert_eq!(outcome.stop, Stop::AllDone);
+        assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped) == (0, 0)));
+        let dissolved = outcome.attempts.iter().filter(|a| a.step == Step::Dissolved).count();
+        assert!(dissolved > 10, "{dissolved}");
+    }
+}

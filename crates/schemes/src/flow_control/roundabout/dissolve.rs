@@ -99,7 +99,7 @@ const AGREED: u32 = 16;
 const BACK: u32 = 32;
 /// Packets have left the loop in this round.
 const MOVED: u32 = 64;
-/// Someone has sent something since it was asked last.
+/// Someone has sent something since it was asked last, or may.
 const ALIVE: u32 = 128;
 /// The coordinator asks only that, in the middle of a round.
 const STILL: u32 = 256;
@@ -548,7 +548,9 @@ impl Roundabout {
         let out = if seat.back { 0 } else { OUT };
         let long = if device.is_over(seat.ingress, seat.lane) { LONG } else { 0 };
         let moved = if seat.left > 0 { MOVED } else { 0 };
-        out | long | moved | if seat.sent { ALIVE } else { 0 }
+        // What may go and does not waits for others on the wire.
+        let may_go = !device.stands(seat.egress, seat.lane) && device.backlog(seat.egress, seat.lane) > 0;
+        out | long | moved | if seat.sent || may_go { ALIVE } else { 0 }
     }
 
     fn checked(&mut self, device: &mut impl Device, port: u32, lane: u8, said: Triplet) {
