@@ -894,6 +894,20 @@ impl Device for Core<'_> {
     }
 
     fn leave_loop(&mut self, ingress: u32, port: u32, lane: u8) {
+        // Barriers that wait there have nobody left to go to.
+        let queue = 1 + usize::from(lane);
+        let first = self.ports[port as usize].first_queue as usize;
+        let (mut before, mut at) = (NONE, self.queues[first + queue].head);
+        while at != NONE {
+            let next = self.packets[at].next;
+            if self.packets[at].kind == Kind::Control {
+                self.unlink_behind(port, queue, before);
+                self.take_frame(at);
+            } else {
+                before = at;
+            }
+            at = next;
+        }
         for id in self.aside.remove(&(port, lane)).unwrap_or_default() {
             self.enqueue(port, 1 + usize::from(lane), id);
         }

@@ -58,7 +58,7 @@ fn evict(core: &mut Core, flow_control: &mut FlowControl, ingress: u32, egress: 
 impl Core<'_> {
     /// Takes the packet behind `before` out of a queue of `port`, the first one if that is
     /// [`NONE`]. It does not leave by the port.
-    fn unlink_behind(&mut self, port: u32, queue: usize, before: u32) {
+    pub fn unlink_behind(&mut self, port: u32, queue: usize, before: u32) {
         let p = &mut self.ports[port as usize];
         let q = &mut self.queues[p.first_queue as usize + queue];
         let id = if before == NONE { q.head } else { self.packets[before].next };

@@ -351,3 +351,84 @@ fn loops_in_two_priorities() {
         assert!(dissolved > 10, "{dissolved}");
     }
 }
+
+/// Two links between neighbours: what waits for both is part of several loops.
+#[test]
+fn links_side_by_side() {
+    let mut dissolved = 0;
+    for seed in 0..8 {
+        let n = 5;
+        let link = |a: String, b: String| format!("{{a=\"{a}\",b=\"{b}\",rate=\"100Gbps\",delay=\"1us\"}}");
+        let mut links: Vec<String> = (0..n).map(|i| link(format!("H{i}"), format!("S{i}"))).collect();
+        for i in 0..2 * n {
+            links.push(link(format!("S{}", i % n), format!("S{}", (i + 1) % n)));
+        }
+        // Faster than the links of the ring.
+        let links = links.join(",").replacen("100Gbps", "400Gbps", n);
+        let names = |of: &str| (0..n).map(|i| format!("\"{of}{i}\"")).collect::<Vec<_>>().join(",");
+        let mut text = format!(
+            "[topology]\nkind=\"custom\"\nhosts=[{}]\nswitches=[{}]\nlinks=[{links}]\n[run]\nseed={seed}\n\
+             [flow_control]\nscheme=\"roundabout\"\nspare=\"1062B\"\nxoff=\"30kB\"\nxon=\"15kB\"\n",
+            names("H"),
+            names("S"),
+        );
+        for i in 0..6 * n {
+            text += &format!(
+                "[[traffic]]\nkind=\"flow\"\nsrc=\"H{}\"\ndst=\"H{}\"\nsize=\"1MB\"\nstart=\"{}ns\"\n",
+                i % n,
+                (i + 2) % n,
+                (i as u64 * 700 * seed) % 9_000
+            );
+        }
+        let outcome = run(&plan(&text));
+        assert_eq!(outcome.stop, Stop::AllDone);
+        assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped) == (0, 0)));
+        dissolved += outcome.attempts.iter().filter(|a| a.step == Step::Dissolved).count();
+    }
+    assert!(dissolved > 20, "{dissolved}");
+}
+
+/// A ring that loses frames, so that barriers stay behind, beside one that loses none: the same on one
+/// thread and on two, which may have a ring each.
+#[test]
+fn rings_apart() {
+    let ring = Ring { switches: 4, reach: 3, starts: vec![700, 2_100, 1_400, 0], xoff: 20, seed: 0 };
+    let one = ring.text("");
+    let flows = |shift: usize| {
+        let all = one[one.find("[[traffic]]").expect("it has flows")..].replace("4MB", "1MB");
+        (0..4).fold(all, |all, i| {
+            let all = all.replace(&format!("\"H{i}\""), &format!("\"h{}\"", i + shift));
+            all.replace(&format!("\"S0.{i}\""), &format!("\"s{}\"", i + shift))
+        })
+    };
+    let link = |a: String, b: String| format!("{{a=\"{a}\",b=\"{b}\",rate=\"100Gbps\",delay=\"1us\"}}");
+    let mut links = vec![link("s0".into(), "s4".into())];
+    for i in 0..8 {
+        links.push(link(format!("h{i}"), format!("s{i}")));
+        links.push(link(format!("s{i}"), format!("s{}", i / 4 * 4 + (i + 1) % 4)));
+    }
+    let mut given_up = 0;
+    let names = |of: &str| (0..8).map(|i| format!("\"{of}{i}\"")).collect::<Vec<_>>().join(",");
+    for seed in 0..6 {
+        let loss: String =
+            (0..4).map(|i| format!("[[loss]]\nlink=\"s{i}-s{}\"\nrate=3e-3\n", (i + 1) % 4)).collect();
+        let text = format!(
+            "[topology]\nkind=\"custom\"\nhosts=[{}]\nswitches=[{}]\nlinks=[{}]\n[run]\nseed={seed}\n\
+             [flow_control]\nscheme=\"roundabout\"\nspare=\"1062B\"\nxoff=\"20kB\"\nxon=\"10kB\"\n{}{}{loss}",
+            names("h"),
+            names("s"),
+            links.join(","),
+            flows(0),
+            flows(4),
+        );
+        let plan = plan(&text);
+        let (one, two) = (xoff_sim::run(&plan, &mut |_| true), xoff_sim::run_on(&plan, 2, &mut |_| true));
+        assert_eq!(one.stop, Stop::AllDone);
+        given_up += one.attempts.iter().filter(|a| a.step == Step::GivenUp).count();
+        assert_eq!(
+            (two.flows, two.pauses, two.attempts, two.ports),
+            (one.flows, one.pauses, one.attempts, one.ports)
+        );
+    }
+    assert!(given_up > 5, "{given_up}");
+}

@@ -92,16 +92,15 @@ pub(super) fn params(
         frame.saturating_add(p.delay).saturating_add(response)
     };
     let longest = topology.ports.iter().map(hop).max().unwrap_or(0);
-    let patience = roundabout.keys.patience.map_or_else(
-        || longest.saturating_mul(TURNS * LONGEST_LOOP).clamp(1, LONGEST),
-        |patience| patience.0,
-    );
+    let turn = longest.saturating_mul(LONGEST_LOOP).clamp(1, LONGEST);
+    let patience = roundabout.keys.patience.map_or((TURNS * turn).min(LONGEST), |patience| patience.0);
     RoundaboutParams {
         pfc: super::memory::params(&roundabout.pfc),
         numbers: topology.ports.iter().map(|p| p.index).collect(),
         seed: cx.scenario.run.seed,
         largest: packet.largest(),
         patience,
+        turn,
         audit: roundabout.keys.audit,
         dissolves: roundabout.keys.dissolve,
     }

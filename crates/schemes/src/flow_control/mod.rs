@@ -137,6 +137,8 @@ impl FlowControlParams {
         match self {
             Self::Watchdog(p) => p.patience(),
             Self::Breaker(p) => p.patience(),
+            // Until an attempt is given up, and another one is.
+            Self::Roundabout(p) if p.dissolves => 3 * p.patience,
             _ => 0,
         }
     }

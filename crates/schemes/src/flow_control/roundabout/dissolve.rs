@@ -69,8 +69,8 @@
 //!
 //! **Giving up**: after a round in which nothing has left the loop, or [`MOST_ROUNDS`] of them, the
 //! coordinator ends it. Everything is at home then: what was found stands as before, and is found
-//! again with the next refresh of its pauses. A switch that waits for longer than `patience` (the
-//! coordinator: in which nothing has moved) leaves its seat, tells both neighbours, and obeys pauses again. A packet that is marked
+//! again with the next refresh of its pauses. A switch that waits for longer than `patience` (a quarter
+//! of it until all have agreed; the coordinator: in which nothing has moved) leaves its seat, tells both neighbours, and obeys pauses again. A packet that is marked
 //! then goes on by its own way from wherever it meets it, and is dropped where it does not.
 
 use super::registers::Triplet;
@@ -248,8 +248,7 @@ impl Roundabout {
     pub(super) fn coordinates(&mut self, device: &mut impl Device, port: u32, lane: u8, own: Triplet) {
         // Copies that come by other ways, and refreshes, are of the same attempt.
         let (at, now) = (self.at(port, lane), device.now());
-        let soon =
-            self.tried[at].is_some_and(|(t, before)| t == own && now - before < self.params.patience / 4);
+        let soon = self.tried[at].is_some_and(|(t, before)| t == own && now - before < self.params.turn);
         if soon || self.seat_in(port, lane).is_some() {
             return;
         }
@@ -310,9 +309,9 @@ impl Roundabout {
         for port in causes {
             let at = self.at(port, lane);
             let passed = self.collected[at]
-                .is_some_and(|(last, when)| last == t && now - when < self.params.patience / 8);
+                .is_some_and(|(last, when, _)| last == t && now - when < self.params.turn / 2);
             if self.registers[at].pauses() && !passed {
-                self.collected[at] = Some((t, now));
+                self.collected[at] = Some((t, now, egress));
                 device.send_control(port, self.frame(lane, Opcode::Collect, t, nodes));
             }
         }
@@ -345,11 +344,15 @@ impl Roundabout {
             }
             return;
         };
-        let leads = |&port: &u32| {
-            device.neighbour(port) == next && device.stands(port, lane) && device.waits(ingress, port, lane)
+        // The loop goes on where the route packet came from: there may be several links to the next one.
+        let came = self.collected[self.at(ingress, lane)].filter(|(last, ..)| *last == t);
+        let leads = |&egress: &u32| {
+            device.neighbour(egress) == next
+                && device.stands(egress, lane)
+                && device.waits(ingress, egress, lane)
+                && !self.taken(ingress, egress, lane)
         };
-        let egress = (0..).map_while(|i| device.port_of(ingress, i)).find(leads);
-        let Some(egress) = egress.filter(|&egress| !self.taken(ingress, egress, lane)) else {
+        let Some(egress) = came.map(|(.., egress)| egress).filter(leads) else {
             return self.refuses(device, ingress, lane, t);
         };
         self.sits(device, t, ingress, egress, lane, false);
@@ -738,7 +741,8 @@ impl Roundabout {
         lane: u8,
         size: u32,
     ) {
-        if let Some(at) = self.seat_in(ingress, lane) {
+        // As in `passes`.
+        if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) {
             let seat = &mut self.seats[at];
             seat.left += i64::from(size);
             seat.outstanding = seat.outstanding.saturating_sub(u64::from(size));

@@ -346,6 +346,7 @@ impl Side {
             seed: 0,
             largest: 1,
             patience: 0,
+            turn: 0,
             audit: true,
             dissolves: false,
         };

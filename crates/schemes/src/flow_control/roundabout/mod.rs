@@ -49,6 +49,8 @@ pub struct RoundaboutParams {
     pub largest: u32,
     /// How long a switch in a loop waits for something to happen before it gives up.
     pub patience: Time,
+    /// A turn of a frame around the longest loop: for so long its copies are of one attempt.
+    pub turn: Time,
     /// What leaves a loop's queue and came from elsewhere gives back shared room first
     /// (section IV-C).
     pub audit: bool,
@@ -89,8 +91,9 @@ pub struct Roundabout {
     announced: Vec<Option<Triplet>>,
     /// By port and lane, of the ingress queue: the last attempt that it led, and since when.
     tried: Vec<Option<(Triplet, Time)>>,
-    /// By port and lane, of the ingress queue: whose route packet it passed on last, and when.
-    collected: Vec<Option<(Triplet, Time)>>,
+    /// By port and lane, of the ingress queue: whose route packet it passed on last, when, and by which
+    /// egress port that had come.
+    collected: Vec<Option<(Triplet, Time, u32)>>,
     /// Places in loops that are being dissolved.
     seats: Vec<Seat>,
     attempts: Vec<Attempted>,

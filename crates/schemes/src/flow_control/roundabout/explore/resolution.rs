@@ -482,7 +482,7 @@ impl Model for Resolution {
         let Side { mut roundabout, mut net } = Side::new(shape, AS_READ);
         roundabout.params.numbers = (0..3 * links as u16).collect();
         roundabout.params.dissolves = true;
-        roundabout.params.patience = 4;
+        (roundabout.params.patience, roundabout.params.turn) = (4, 2);
         roundabout.params.audit = self.audit;
         roundabout = Roundabout::new(&roundabout.params, 3 * links, &[0]);
         roundabout.resolves = self.printed;
