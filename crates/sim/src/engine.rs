@@ -649,6 +649,8 @@ fn release_in_loop(core: &mut Core, flow_control: &mut FlowControl, account: u32
         Some(port) => {
             let in_loop = port * lanes + u32::from(lane);
             if in_loop != account {
+                let same = core.accounts[in_loop as usize].memory == core.accounts[account as usize].memory;
+                debug_assert!(same, "accounts of one device under Roundabout share its memory");
                 let own = &mut core.accounts[account as usize];
                 let memory = &mut core.memories[own.memory as usize];
                 let shared = own.release_shared(bytes, memory, &core.profiles[usize::from(own.profile)]);

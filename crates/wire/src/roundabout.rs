@@ -29,7 +29,7 @@ const LIST: usize = 48;
 /// Bytes of the check sequence, which closes every frame.
 const CHECK: usize = 4;
 
-/// Most node ids in a frame: those of a loop of 30 switches, and its coordinator twice more.
+/// Most node ids in a frame: those of a loop of 31 switches, and its coordinator once more.
 pub const MOST_NODES: usize = 32;
 
 /// What a frame is about (Table I).
