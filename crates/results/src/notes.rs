@@ -349,6 +349,7 @@ pub fn reason(reason: DropReason) -> &'static str {
         DropReason::FrameCorrupted => "the link corrupted the frame",
         DropReason::Watchdog => "the watchdog found a storm",
         DropReason::Itsy => "ITSY found it in a deadlock",
+        DropReason::Collision => "it was sent without a grant, and met another cell",
         DropReason::Overrun => "a watchdog let it go although there was no room",
     }
 }

@@ -361,6 +361,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::FrameCorrupted => "frame-corrupted",
                     DropReason::Watchdog => "watchdog",
                     DropReason::Itsy => "itsy",
+                    DropReason::Collision => "collision",
                     DropReason::Overrun => "overrun",
                 },
                 packets: d.packets,

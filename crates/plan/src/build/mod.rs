@@ -212,6 +212,7 @@ pub(crate) fn plan(
         faults: planned,
         detours,
         ate,
+        zeropod: None,
     };
     Ok(Built {
         plan,
