@@ -30,6 +30,14 @@ fn poisson(load: f64, ms: f64) -> String {
     )
 }
 
+/// Many flows of 20 to 60 kB among all hosts.
+fn dense(us: u32) -> String {
+    format!(
+        "[[traffic]]\nkind = \"poisson\"\nsizes = {{ uniform = [\"20kB\", \"60kB\"] }}\nload = 0.5\n\
+         load_of = \"host-links\"\nstop = \"{us}us\"\n"
+    )
+}
+
 /// Runs it to the end: every byte arrives, and nothing is dropped but what was sent without a grant.
 fn run_all(plan: &Plan) -> Outcome {
     let outcome = xoff_sim::run(plan, &mut |_| true);
@@ -62,7 +70,11 @@ fn a_flow_alone_takes_what_the_slots_say() {
         let pipeline = slots.pipeline(15_000_000, false);
         let epochs = 1 + pipeline.data + (cells - 1) / 16;
         let last = slots.data_at(((cells - 1) % 16) as u32, 1, 2);
-        assert_eq!(fct(&outcome, 0), epochs * slots.epoch() + last + slots.data + 4 * slots.hop, "{cells} cells");
+        assert_eq!(
+            fct(&outcome, 0),
+            epochs * slots.epoch() + last + slots.data + 4 * slots.hop,
+            "{cells} cells"
+        );
         assert_eq!(outcome.flows[0].packets_sent, cells);
         assert_eq!(outcome.counters.data_hops, 4 * cells);
     }
@@ -105,8 +117,8 @@ fn between_pods_there_are_two_rounds() {
 fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
     let plan = plan(&scenario(POD, "in_phase = true", &flow(4, 10, "1500B")));
     let outcome = run_all(&plan);
-    // The RTS of position 0, then three cells behind each other.
-    assert_eq!(fct(&outcome, 0), 3_200 + 3 * 44_160 + 4_000_000);
+    // The RTS of position 0, a cell, the slots of position 2, and two cells.
+    assert_eq!(fct(&outcome, 0), 2 * 44_160 + 2 * 3_200 + 2 * 44_160 + 4_000_000);
     let told = outcome.zeropod.as_ref().expect("Zeropod").unscheduled;
     assert_eq!((told.sent, told.delivered), (3, 3));
 }
@@ -114,8 +126,10 @@ fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
 /// Optimistic cells take only what is idle: all that is scheduled happens when it would without them.
 #[test]
 fn optimistic_cells_leave_all_else_as_it_is() {
+    let small = "[[traffic]]\nkind = \"poisson\"\nsizes = { uniform = [\"300B\", \"2000B\"] }\nload = 0.01\n\
+                 stop = \"1ms\"\n";
     let with = |optimistic: u32| {
-        let text = scenario(POD, &format!("optimistic = {optimistic}"), &poisson(0.7, 3.0));
+        let text = scenario(POD, &format!("optimistic = {optimistic}"), &(poisson(0.6, 1.0) + small));
         let plan = plan(&text);
         (run_all(&plan), plan)
     };
@@ -143,17 +157,16 @@ fn optimistic_cells_leave_all_else_as_it_is() {
 fn unscheduled_cells_arrive_as_often_as_the_model_says() {
     let share = |k: u32, g: f64, collision: &str| {
         let m = k / 2;
-        let load = g * 512.0 / 552.0;
         let text = scenario(
             &format!("racks = {m}\nhosts_per_rack = {m}\naggs = {m}"),
             &format!("scheduled = false\ncollision = \"{collision}\""),
             &format!(
-                "[[traffic]]\nkind = \"poisson\"\nsize = \"512B\"\nload = {load:.6}\nload_of = \"host-links\"\n\
-                 [run]\nduration = \"{}us\"\ndrain = \"20us\"\n",
+                "[[traffic]]\nkind = \"poisson\"\nsizes = {{ uniform = [\"512B\", \"512B\"] }}\nload = {g}\nload_of = \"host-links\"\n\
+                 [transport]\nmtu = \"512B\"\nheader = \"40B\"\n[run]\nduration = \"{}us\"\ndrain = \"20us\"\n",
                 400_000 / (m * m * if g < 0.15 { 2 } else { 1 }) + 100
             ),
         );
-        let outcome = run(&plan(&text));
+        let outcome = xoff_sim::run(&plan(&text), &mut |_| true);
         let told = outcome.zeropod.expect("Zeropod").unscheduled;
         assert!(told.sent > 50_000, "{}", told.sent);
         told.delivered as f64 / told.sent as f64
@@ -170,9 +183,9 @@ fn unscheduled_cells_arrive_as_often_as_the_model_says() {
 }
 
 fn pods() -> impl Strategy<Value = String> {
-    let one = (1u32..5, 1u32..6, 1u32..5).prop_filter("two hosts", |p| p.0 * p.1 > 1).prop_map(|(r, h, a)| {
-        format!("racks = {r}\nhosts_per_rack = {h}\naggs = {a}")
-    });
+    let one = (1u32..5, 1u32..6, 1u32..5)
+        .prop_filter("two hosts", |p| p.0 * p.1 > 1)
+        .prop_map(|(r, h, a)| format!("racks = {r}\nhosts_per_rack = {h}\naggs = {a}"));
     let several = (2u32..4, 1u32..3, 1u32..4, 1u32..4, 1u32..5).prop_map(|(p, r, h, a, c)| {
         format!("pods = {p}\nracks = {r}\nhosts_per_rack = {h}\naggs = {a}\ncores = {c}")
     });
@@ -199,7 +212,7 @@ proptest! {
              delay = \"{delay}us\""
         );
         let load = "[[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.9\nload_of = \"host-links\"\n\
-                    stop = \"300us\"\n[[traffic]]\nkind = \"incast\"\nfan_in = 1\nsize = \"20kB\"\nevents = 3\n\
+                    stop = \"300us\"\n[[traffic]]\nkind = \"incast\"\nfan_in = 1\nsize = \"20kB\"\nperiod = \"50us\"\n\
                     stop = \"100us\"\n[run]\nseed = ".to_string() + &seed.to_string();
         let plan = plan(&scenario(&pods, &keys, &load));
         let outcome = run_all(&plan);
@@ -214,7 +227,8 @@ proptest! {
 fn backpressure_keeps_cores_from_overflowing() {
     let incast: String = (0..18).map(|src| flow(src, 20, "300kB")).collect();
     let at = |backpressure: u32| {
-        let keys = format!("cells = 32\ndelay = \"5us\"\nbackpressure = {backpressure}\ncore_buffer = \"4MB\"");
+        let keys =
+            format!("cells = 32\ndelay = \"5us\"\nbackpressure = {backpressure}\ncore_buffer = \"4MB\"");
         let plan = plan(&scenario(PODS, &keys, &incast));
         let outcome = run_all(&plan);
         let peak = outcome.buffer_peaks.iter().copied().max().expect("cores");
@@ -228,23 +242,20 @@ fn backpressure_keeps_cores_from_overflowing() {
 /// With the layer that acknowledges, one link of each kind may fail and recover: every byte arrives.
 #[test]
 fn one_failed_link_of_each_kind() {
-    for (link, at) in [
-        (["H7", "S0.2"], "0"),
-        (["S0.2", "S1.2"], "1"),
-        (["S1.2", "S2.0"], "2"),
-    ] {
+    for (link, at) in [(["H7", "S0.2"], "0"), (["S0.2", "S1.2"], "1"), (["S1.2", "S2.0"], "2")] {
         let rest = format!(
-            "[[failure]]\nlink = [\"{}\", \"{}\"]\nfrom = \"100us\"\nuntil = \"900us\"\n{}[run]\nseed = 3\n",
+            "[[failure]]\nlink = \"{}-{}\"\nat = \"100us\"\nuntil = \"900us\"\n{}[run]\nseed = 3\n",
             link[0],
             link[1],
-            poisson(0.5, 1.0)
+            dense(900)
         );
         let keys = "cells = 32\ndelay = \"5us\"\nacks = true\nack_timeout = \"100us\"\nretry = \"200us\"";
         let plan = plan(&scenario(PODS, keys, &rest));
         let outcome = xoff_sim::run(&plan, &mut |_| true);
         assert_eq!(outcome.stop, Stop::AllDone, "{link:?}");
         let told = outcome.zeropod.as_ref().expect("Zeropod");
-        let lost = outcome.drops.iter().filter(|d| d.reason == DropReason::LinkDown).map(|d| d.packets).sum::<u64>();
+        let lost =
+            outcome.drops.iter().filter(|d| d.reason == DropReason::LinkDown).map(|d| d.packets).sum::<u64>();
         assert!(lost > 0, "{link:?}");
         // It was found, and nothing else; and it was tried again.
         let ends: Vec<String> = told
@@ -278,7 +289,7 @@ fn schedulers_and_their_links_fail() {
         "scheduler_link = [{ switch = \"S1.3\", from = \"100us\", until = \"400us\" }]",
     ] {
         let keys = format!("cells = 32\ndelay = \"5us\"\n{failure}");
-        let plan = plan(&scenario(PODS, &keys, &poisson(0.5, 0.6)));
+        let plan = plan(&scenario(PODS, &keys, &dense(600)));
         let outcome = run_all(&plan);
         assert!(outcome.zeropod.expect("Zeropod").taken_back > 0, "{failure}");
     }
@@ -293,7 +304,8 @@ fn clocks_that_are_off_are_found() {
         let plan = plan(&scenario(POD, &keys, &rest));
         let outcome = run(&plan);
         let told = outcome.zeropod.clone().expect("Zeropod");
-        let off = plan.zeropod.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
+        let off =
+            plan.zeropod.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
         let unfinished = plan.flows.iter().zip(&outcome.flows).filter(|(_, o)| o.completed.is_none());
         let who: std::collections::BTreeSet<u32> = unfinished.map(|(f, _)| f.src).collect();
         (off, told, who)
