@@ -10,8 +10,8 @@ use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::AteParams;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
-use xoff_schemes::scheduling::zeropod::slots::Slots;
 use xoff_schemes::scheduling::zeropod;
+use xoff_schemes::scheduling::zeropod::slots::Slots;
 use xoff_schemes::transport::TransportParams;
 
 /// In [`Plan::hops`]: the packet has reached the node where it is delivered.

@@ -103,6 +103,23 @@ pub struct ZeropodOutcome {
     pub most_held: u64,
     /// Cells that were sent optimistically.
     pub unscheduled: UnscheduledTally,
+    /// Links that schedulers took to be down, or no longer, in the order of time.
+    pub found: Vec<LinkFound>,
+    /// RTS that came at another time than they should, for their host's clock was off.
+    pub off_time: u64,
+    /// Cells whose grants came to nothing, for their SCHD were lost, and that were granted again.
+    pub taken_back: u64,
+}
+
+/// A scheduler takes a link to be down, or tries it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFound {
+    /// When.
+    pub at: Time,
+    /// The port that sends over it.
+    pub port: PortId,
+    /// Whether it is taken to be down.
+    pub down: bool,
 }
 
 /// Cells that were sent optimistically.

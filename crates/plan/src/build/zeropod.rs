@@ -134,9 +134,8 @@ pub(super) fn build(cx: &Context<'_>, topology: &Topology) -> Result<Option<Zero
     let seed = cx.scenario.run.seed;
     let clock = |pod: u64| Stream::new(seed, "zeropod clocks", pod).below(slots.epoch());
     let off = time("clock_error", keys.clock_error, 0)?;
-    let clock_error = |host: u64| {
-        Stream::new(seed, "zeropod clock errors", host).below(2 * off + 1) as i64 - off as i64
-    };
+    let clock_error =
+        |host: u64| Stream::new(seed, "zeropod clock errors", host).below(2 * off + 1) as i64 - off as i64;
     let hosts = pod.hosts() as u64 * u64::from(pod.pods);
     let (scheduler_failures, scheduler_links) = failures(cx, &keys, topology, &shape)?;
     Ok(Some(Zeropod {
@@ -207,7 +206,8 @@ fn check_slots(cx: &Context<'_>, slots: &Slots, pod: &Pod) -> Result<(), Error> 
         return Err(cx.doc.error("zeropod.control", message, help));
     }
     if 4 * slots.hop < two + slots.guard {
-        let message = format!("links of {} are too short for control slots of {}", Span(slots.hop), Span(two / 2));
+        let message =
+            format!("links of {} are too short for control slots of {}", Span(slots.hop), Span(two / 2));
         let help = "write a longer delay of the links";
         return Err(cx.doc.error("topology.link.delay", message, help));
     }
@@ -275,7 +275,8 @@ fn failures(
         let hosts = shape.pods * shape.racks * shape.hosts_per_rack;
         if !(hosts..hosts + shape.pods * (shape.racks + shape.aggs)).contains(&switch) {
             let message = format!("no scheduler has a link to {}", link.switch);
-            let help = "schedulers have one to each ToR (S0.i) and each aggregation switch (S1.i) of their pod";
+            let help =
+                "schedulers have one to each ToR (S0.i) and each aggregation switch (S1.i) of their pod";
             return Err(cx.doc.error(&at("switch"), message, help));
         }
         let until = link.until.map_or(Time::MAX, |until| until.0);

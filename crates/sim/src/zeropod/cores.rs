@@ -28,10 +28,11 @@ pub struct Core {
     pub coming: Vec<VecDeque<Coming>>,
     /// By host of the network.
     queues: Vec<VecDeque<Part>>,
-    /// By host of the network: cells that came, and cells that its scheduler has been told of, as counts that
-    /// go round.
+    /// By host of the network: cells that came, cells that its scheduler has been told of, and cells that it was
+    /// granted for epochs which have begun, as counts that go round.
     pub came: Vec<u32>,
     pub asked: Vec<u32>,
+    pub served: Vec<u32>,
     /// By pod: hosts whose two counts differ, in no order of meaning.
     pub news: Vec<Vec<u32>>,
     /// By pod: cells that wait for it.
@@ -54,6 +55,7 @@ impl Core {
             queues: vec![VecDeque::new(); hosts],
             came: vec![0; hosts],
             asked: vec![0; hosts],
+            served: vec![0; hosts],
             news: vec![Vec::new(); pods],
             cells: vec![0; pods],
             leaving: vec![0; pods],

@@ -39,16 +39,21 @@
 //! - *Reassembly*. The cells of a flow between pods may come in another order than they left in; the receiver
 //!   holds back what is early. A flow is complete when all of it is there: nothing acknowledges it.
 
+mod acks;
 mod cores;
+mod failures;
 mod links;
 mod unscheduled;
 mod voq;
 
-use crate::outcome::{
-    AccountPeak, Counters, DropReason, Drops, FlowOutcome, Outcome, PortOutcome, Quantity, Sample, Stop, ZeropodOutcome,
-};
 use crate::Progress;
+use crate::outcome::{
+    AccountPeak, Counters, DropReason, Drops, FlowOutcome, Outcome, PortOutcome, Quantity, Sample, Stop,
+    ZeropodOutcome,
+};
+use acks::Acks;
 use cores::{Core, Part};
+use failures::{Said, Watch, watches};
 use links::Links;
 use std::collections::{BTreeMap, VecDeque};
 use unscheduled::Unscheduled;
@@ -76,6 +81,8 @@ mod kind {
     pub const SCHEDULER: u8 = 5;
     /// A host looks whether it can send something unscheduled.
     pub const SEND: u8 = 6;
+    /// A sender has waited long for an acknowledgement.
+    pub const ACK: u8 = 7;
 }
 
 /// So much of the events, and of what they do, between two calls of the watcher.
@@ -127,6 +134,12 @@ struct Rts {
     mice: Vec<(u16, u64, u32)>,
     /// Of a core: for each pod whether it takes no more for it. Of a host it is empty.
     full: Vec<bool>,
+    /// Where something may fail: its epoch, of each target that is waited for the cells served in all, what was
+    /// sent and got in an earlier epoch, and whether there was no SCHD then.
+    epoch: u64,
+    served: Vec<(u16, u32)>,
+    said: Said,
+    no_schd: bool,
 }
 
 /// A grant, laid down.
@@ -138,6 +151,8 @@ struct Planned {
     /// Positions of sender and receiver, which tell the control slots.
     from: u32,
     to: u32,
+    /// Its SCHD is lost.
+    lost: bool,
 }
 
 /// Who has a link in an epoch.
@@ -148,10 +163,12 @@ struct Laid {
     from: u32,
     to: u32,
     cells: u32,
+    /// The receiver, as a column of the matrices.
+    column: u16,
 }
 
 /// Nobody.
-const IDLE: Laid = Laid { epoch: u64::MAX, from: 0, to: 0, cells: 0 };
+const IDLE: Laid = Laid { epoch: u64::MAX, from: 0, to: 0, cells: 0, column: 0 };
 
 /// A pod.
 struct PodState {
@@ -172,6 +189,7 @@ struct PodState {
     plans: Vec<(u64, Vec<Planned>)>,
     /// By link, and epoch modulo the number of `plans`.
     laid: Vec<Laid>,
+    watch: Watch,
 }
 
 struct World<'a> {
@@ -200,6 +218,9 @@ struct World<'a> {
     pods: Vec<PodState>,
     cores: Vec<Core>,
     unscheduled: Unscheduled,
+    acks: Option<Acks>,
+    /// Whether something may fail.
+    watches: bool,
     receivers: Receivers<'a>,
     counters: Counters,
     ports: Vec<PortOutcome>,
@@ -212,6 +233,7 @@ struct World<'a> {
     pieces: Vec<Piece>,
     parts: Vec<Part>,
     room: Vec<(u64, u16)>,
+    due: Vec<Rts>,
     work: u64,
 }
 
@@ -255,8 +277,11 @@ impl<'a> World<'a> {
         let pipeline = slots.pipeline(zeropod.delay, pod.cores > 0);
         let late = slots.late_at_scheduler(pod.cores > 0);
         let epoch = slots.epoch();
-        // From when a grant is laid down until its last cell has arrived.
-        let ring = (pipeline.data + 2 + (4 * slots.hop).div_ceil(epoch) + 2).next_power_of_two() as usize;
+        let watches = watches(zeropod, links.may_fail());
+        // From when a grant is laid down until its last cell has arrived, and been told of.
+        let hops = |count: u64| (count * slots.hop).div_ceil(epoch);
+        let ring = pipeline.data + 4 + hops(4) + if watches { hops(4) + 4 } else { 0 };
+        let ring = ring.next_power_of_two() as usize;
         let mut items = Items::new(zeropod.levels.clone());
         items.list.extend(plan.flows.iter().map(|flow| Item::new(flow.size)));
         let mut wheel = Wheel::new(11);
@@ -286,6 +311,7 @@ impl<'a> World<'a> {
             waiting: 0,
             plans: vec![(u64::MAX, Vec::new()); ring],
             laid: vec![IDLE; links.count() * ring],
+            watch: if watches { Watch::new(rows, links.count(), ring) } else { Watch::new(0, 0, 0) },
         };
         let host = || Host { open: vec![Vec::new(); pods], ..Host::default() };
         Self {
@@ -309,6 +335,8 @@ impl<'a> World<'a> {
             pods: (0..pods as u64).map(pod_state).collect(),
             cores: (0..pod.cores).map(|_| Core::new(pods, all)).collect(),
             unscheduled: Unscheduled::new(plan, zeropod, all, links.count() * pods),
+            acks: zeropod.acks.map(|timeout| Acks::new(timeout, plan.flows.len())),
+            watches,
             receivers: Receivers::new(plan, all),
             counters: Counters::default(),
             ports: vec![PortOutcome::default(); plan.topology.ports.len()],
@@ -319,6 +347,7 @@ impl<'a> World<'a> {
             pieces: Vec::new(),
             parts: Vec::new(),
             room: Vec::new(),
+            due: Vec::new(),
             work: 0,
             links,
         }
@@ -365,6 +394,7 @@ impl<'a> World<'a> {
                 kind::HOSTS => self.hosts_begin(element as u16),
                 kind::CORES => self.cores_begin(element as u16),
                 kind::SCHEDULER => self.schedule(element as u16),
+                kind::ACK => self.ack_timeout(element),
                 _ => self.send_unscheduled(element),
             }
         }
@@ -414,11 +444,8 @@ impl<'a> World<'a> {
     /// Which target of `src` a host is.
     fn target(&self, src: u32, dst: u32) -> u16 {
         let pod = dst as usize / self.per_pod;
-        let target = if src as usize / self.per_pod == pod {
-            dst as usize % self.per_pod
-        } else {
-            self.per_pod + pod
-        };
+        let target =
+            if src as usize / self.per_pod == pod { dst as usize % self.per_pod } else { self.per_pod + pod };
         target as u16
     }
 
@@ -429,19 +456,26 @@ impl<'a> World<'a> {
                 return;
             }
             self.hosts[host].begun.pop_front();
-            let flow = &self.plan.flows[item as usize];
-            let voq = self.voq(flow.src, flow.dst);
+            let (src, dst) = match self.plan.flows.get(item as usize) {
+                Some(flow) => (flow.src, flow.dst),
+                None => {
+                    let acks = self.acks.as_ref().expect("all other items are acknowledgements");
+                    let flow = &self.plan.flows[acks.told[item as usize - self.plan.flows.len()].0 as usize];
+                    (flow.dst, flow.src)
+                }
+            };
+            let voq = self.voq(src, dst);
             self.items.list[item as usize].voq = voq;
-            self.enqueue(voq, item);
+            self.change(voq, |queue, items| queue.add(items, item));
         }
     }
 
-    /// Puts an item into a queue.
-    fn enqueue(&mut self, voq: u32, item: u32) {
+    /// Puts something into a queue.
+    fn change(&mut self, voq: u32, put: impl FnOnce(&mut Voq, &mut Items)) {
         let payload = u64::from(self.zeropod.scheduler.payload);
         let queue = &mut self.voqs[voq as usize];
         let before = queue.bytes.div_ceil(payload);
-        queue.add(&mut self.items, item);
+        put(queue, &mut self.items);
         let (src, dst, after, mice) = (queue.src, queue.dst, queue.bytes.div_ceil(payload), queue.mice);
         let target = self.target(src, dst);
         let host = &mut self.hosts[src as usize];
@@ -486,9 +520,9 @@ impl<'a> World<'a> {
         let at = epoch as usize % ring;
         if self.pods[usize::from(pod)].plans[at].0 == epoch {
             let grants = std::mem::take(&mut self.pods[usize::from(pod)].plans[at].1);
-            for planned in &grants {
+            for planned in grants.iter().filter(|planned| !planned.lost) {
                 if let Sender::Host(host) = planned.grant.demand.from {
-                    self.send_from_host(pod, host, planned);
+                    self.send_from_host(pod, host, epoch, planned);
                 }
             }
             self.pods[usize::from(pod)].plans[at].1 = grants;
@@ -503,7 +537,7 @@ impl<'a> World<'a> {
         for host in 0..self.per_pod as u16 {
             let index = usize::from(pod) * self.per_pod + usize::from(host);
             let h = &self.hosts[index];
-            if h.begun.is_empty() && h.news.is_empty() && !h.mice_changed {
+            if h.begun.is_empty() && h.news.is_empty() && !h.mice_changed && !self.watches {
                 continue;
             }
             let position = u32::from(host % self.zeropod.pod.hosts_per_rack);
@@ -511,7 +545,7 @@ impl<'a> World<'a> {
             let at = base + slots.rts_at(position, to);
             self.enqueue_begun(index, at);
             let h = &mut self.hosts[index];
-            if h.news.is_empty() && !h.mice_changed {
+            if h.news.is_empty() && !h.mice_changed && !self.watches {
                 continue;
             }
             let mut rts = self.pods[usize::from(pod)].spare.pop().unwrap_or_default();
@@ -527,19 +561,45 @@ impl<'a> World<'a> {
                     rts.asks.push((target, wanted.asked));
                 }
             }
-            rts.names_mice = std::mem::take(&mut h.mice_changed);
+            rts.names_mice = std::mem::take(&mut h.mice_changed) || self.watches;
             rts.mice.clear();
             if rts.names_mice {
                 self.name_mice(index, &mut rts);
             }
-            if rts.asks.is_empty() && !rts.names_mice {
+            if self.watches {
+                self.repeat(pod, epoch, &mut rts, |world, target| {
+                    let wanted = &world.wanted[index * world.targets + usize::from(target)];
+                    (wanted.asked, wanted.served)
+                });
+                if self.rts_is_lost(pod, host, at) {
+                    rts.asks.clear();
+                    self.pods[usize::from(pod)].spare.push(rts);
+                    continue;
+                }
+            } else if rts.asks.is_empty() && !rts.names_mice {
                 self.pods[usize::from(pod)].spare.push(rts);
                 continue;
             }
             self.told.most_in_rts = self.told.most_in_rts.max((rts.asks.len() + rts.mice.len()) as u64);
             self.pods[usize::from(pod)].from_hosts.push_back(rts);
         }
-        self.pods[usize::from(pod)].from_hosts.make_contiguous()[first..].sort_by_key(|rts| (rts.arrives, rts.row));
+        self.pods[usize::from(pod)].from_hosts.make_contiguous()[first..]
+            .sort_by_key(|rts| (rts.arrives, rts.row));
+    }
+
+    /// Has an RTS repeat all that is waited for, and say what came of an earlier epoch.
+    fn repeat(&self, pod: u16, epoch: u64, rts: &mut Rts, counts: impl Fn(&Self, u16) -> (u32, u32)) {
+        rts.epoch = epoch;
+        rts.asks.clear();
+        rts.served.clear();
+        for target in 0..self.targets as u16 {
+            let (asked, served) = counts(self, target);
+            if asked != served {
+                rts.asks.push((target, asked));
+                rts.served.push((target, served));
+            }
+        }
+        (rts.said, rts.no_schd) = self.account(pod, rts.row, epoch);
     }
 
     /// Names the targets with the smallest mice (§IV-B.1).
@@ -569,47 +629,61 @@ impl<'a> World<'a> {
     }
 
     /// A host sends the cells of a grant, in the epoch that begins now.
-    fn send_from_host(&mut self, pod: u16, host: u16, planned: &Planned) {
+    fn send_from_host(&mut self, pod: u16, host: u16, epoch: u64, planned: &Planned) {
         let src = usize::from(pod) * self.per_pod + usize::from(host);
         let payload = self.zeropod.scheduler.payload;
         let cells = planned.grant.cells;
         let mut pieces = std::mem::take(&mut self.pieces);
-        pieces.clear();
         let mut filled = 0;
         let wanted = src * self.targets + usize::from(planned.column);
         match planned.grant.demand.to {
             Target::Host(to) => {
                 let voq = self.voq_of[src * self.all + usize::from(pod) * self.per_pod + usize::from(to)];
-                if let Some(queue) = self.voqs.get_mut(voq as usize) {
+                let (path, links) = self.path(planned);
+                let path = &path[..links];
+                // Where cells may be lost they are looked at one by one.
+                let together = if self.watches { 1 } else { cells };
+                while filled < cells && voq != NONE {
+                    pieces.clear();
+                    let queue = &mut self.voqs[voq as usize];
                     let before = queue.mice;
-                    filled = queue.take(&mut self.items, (cells, payload), false, &mut pieces);
+                    let taken = queue.take(&mut self.items, (together, payload), false, &mut pieces);
                     self.hosts[src].mice_changed |= queue.mice != before;
                     self.wanted[wanted].cells = queue.bytes.div_ceil(u64::from(payload)) as u32;
+                    if taken == 0 {
+                        break;
+                    }
+                    self.arrive_behind(pod, &pieces, planned, path, (filled, taken), false);
+                    self.sent_all(&pieces);
+                    filled += taken;
+                    if !self.watches {
+                        break;
+                    }
                 }
-                let link = Link::HostDown { host: to };
-                let behind = 4 * self.hop + self.zeropod.slots.data;
-                for piece in &pieces {
-                    self.hand_over(piece, planned, behind);
+                self.use_links(pod, path, filled);
+                if self.watches && filled > 0 {
+                    self.saw(pod, host, epoch, true);
                 }
-                self.cross_links(pod, planned, filled, [Link::HostUp { host }, link]);
-                self.deliver_cells(planned, filled, behind);
             }
             Target::Pod(to) => {
                 let core = planned.grant.core.expect("what leaves the pod goes to a core");
                 let mice_only = core >= self.zeropod.pod.cores - self.zeropod.scheduler.mice_cores;
-                let behind = 3 * self.hop + self.zeropod.slots.data;
+                let (path, links) = self.path(planned);
+                let path = &path[..links];
                 while filled < cells {
                     let open = &self.hosts[src].open[usize::from(to)];
                     let head = |&voq: &u32| {
                         let queue = &self.voqs[voq as usize];
-                        queue.head(&self.items).map(|head| (head, voq)).filter(|(head, _)| !mice_only || head.0 == 0)
+                        queue
+                            .head(&self.items)
+                            .map(|head| (head, voq))
+                            .filter(|(head, _)| !mice_only || head.0 == 0)
                     };
                     let Some((_, voq)) = open.iter().filter_map(head).min() else { break };
                     let queue = &mut self.voqs[voq as usize];
                     let before = queue.mice;
                     pieces.clear();
-                    let sent = queue.take(&mut self.items, (1, payload), mice_only, &mut pieces);
-                    debug_assert_eq!(sent, 1);
+                    queue.take(&mut self.items, (1, payload), mice_only, &mut pieces);
                     self.hosts[src].mice_changed |= queue.mice != before;
                     let dst = queue.dst;
                     if queue.bytes == 0 {
@@ -617,27 +691,38 @@ impl<'a> World<'a> {
                         let at = open.iter().position(|&o| o == voq).expect("it was chosen among them");
                         open.swap_remove(at);
                     }
-                    let sent_at = self.now + self.zeropod.slots.data_at(filled, planned.from, planned.to);
-                    let arrives = sent_at + behind;
+                    let sent = self.now + self.zeropod.slots.data_at(filled, planned.from, planned.to);
+                    pieces.iter().for_each(|piece| self.first_sent(piece.item, sent, 1));
+                    self.sent_all(&pieces);
+                    self.counters.sent += 1;
+                    filled += 1;
+                    if self.is_lost(pod, path, sent, &pieces) {
+                        continue;
+                    }
+                    let arrives = sent + 3 * self.hop + self.zeropod.slots.data;
+                    if self.watches {
+                        self.saw(pod, (self.per_pod + usize::from(core)) as u16, epoch, false);
+                    }
                     for (index, piece) in pieces.iter().enumerate() {
-                        self.first_sent(piece.item, sent_at, 1);
                         let part = Part {
                             item: piece.item,
                             from: piece.from,
                             bytes: piece.bytes as u32,
                             ends_cell: index + 1 == pieces.len(),
                         };
-                        self.cores[usize::from(core)].coming[usize::from(pod)].push_back((arrives, dst, part));
+                        self.cores[usize::from(core)].coming[usize::from(pod)]
+                            .push_back((arrives, dst, part));
                     }
-                    filled += 1;
                 }
                 let open = &self.hosts[src].open[usize::from(to)];
                 let need = |&voq: &u32| self.voqs[voq as usize].bytes.div_ceil(u64::from(payload)) as u32;
                 self.wanted[wanted].cells = open.iter().map(need).sum();
-                self.cross_links(pod, planned, filled, [Link::HostUp { host }, Link::CoreUp { core }]);
+                self.use_links(pod, path, filled);
+                if self.watches && filled > 0 {
+                    self.saw(pod, host, epoch, true);
+                }
             }
         }
-        self.counters.sent += u64::from(filled);
         self.told.unused += u64::from(cells - filled);
         // What was asked for has been served, used or not; what is still needed is asked for again.
         let w = &mut self.wanted[wanted];
@@ -648,72 +733,134 @@ impl<'a> World<'a> {
         self.pieces = pieces;
     }
 
-    /// What of a grant's cells goes to a receiver: `behind` from the beginning of a cell until all of it is there.
-    fn hand_over(&mut self, piece: &Piece, planned: &Planned, behind: Time) {
-        let slots = &self.zeropod.slots;
-        let at = |cell: u32| self.now + slots.data_at(cell, planned.from, planned.to);
-        let (first, last) = (at(piece.first), at(piece.last));
-        self.first_sent(piece.item, first, piece.last - piece.first + 1);
-        self.receive(piece.item, (piece.from, piece.from + piece.bytes), last + behind);
+    /// Cells of a grant for a host of the pod, `taken` of them behind the first `before`, arrive,
+    /// or are lost on their way.
+    fn arrive_behind(
+        &mut self,
+        pod: u16,
+        pieces: &[Piece],
+        planned: &Planned,
+        path: &[Link],
+        (before, taken): (u32, u32),
+        from_core: bool,
+    ) {
+        let (slots, now) = (self.zeropod.slots, self.now);
+        let begins = |cell: u32| now + slots.data_at(before + cell, planned.from, planned.to);
+        let behind = path.len() as Time * self.hop + slots.data;
+        let last = begins(taken - 1);
+        if !from_core {
+            self.counters.sent += u64::from(taken);
+            for piece in pieces {
+                self.first_sent(piece.item, begins(piece.first), piece.last - piece.first + 1);
+            }
+        }
+        if self.watches {
+            if self.is_lost(pod, path, last, pieces) {
+                return;
+            }
+            let epoch = self.epoch_at(pod, if from_core { self.hop } else { 0 });
+            self.saw(pod, planned.column, epoch, false);
+        }
+        let here = match last + behind <= self.end {
+            true => taken,
+            false => (0..taken).filter(|&cell| begins(cell) + behind <= self.end).count() as u32,
+        };
+        self.counters.delivered += u64::from(here);
+        self.counters.in_flight += u64::from(taken - here);
+        for piece in pieces {
+            self.receive(piece.item, (piece.from, piece.from + piece.bytes), begins(piece.last) + behind);
+        }
     }
 
-    fn first_sent(&mut self, flow: u32, at: Time, cells: u32) {
-        let flow = &mut self.receivers.flows[flow as usize];
-        flow.first_sent = Some(flow.first_sent.map_or(at, |first| first.min(at)));
-        flow.packets_sent += u64::from(cells);
+    /// Whether a cell that begins at a time is lost on a link of its path; then it is dropped there.
+    fn is_lost(&mut self, pod: u16, path: &[Link], begins: Time, pieces: &[Piece]) -> bool {
+        if !self.links.may_fail() {
+            return false;
+        }
+        let long = self.zeropod.slots.data;
+        let mut at = begins;
+        for &link in path {
+            if self.links.is_down(pod, link, at, at + long) {
+                for piece in pieces {
+                    if let Some(flow) = self.receivers.flows.get_mut(piece.item as usize) {
+                        flow.dropped += 1;
+                    }
+                }
+                let port = self.links.port(pod, link);
+                self.drop_cell(self.plan.topology.ports[port as usize].peer, DropReason::LinkDown, at);
+                return true;
+            }
+            at += self.hop;
+        }
+        false
     }
 
-    /// Bytes of a flow will be at their receiver at a time.
-    fn receive(&mut self, flow: u32, (from, to): (u64, u64), at: Time) {
-        if self.unscheduled.tries(flow) {
-            // Copies of it may come by another way: who is first is found out then.
-            let element = self.unscheduled.keep(flow, from, to);
+    /// Notes which flows have been sent to their end.
+    fn sent_all(&mut self, pieces: &[Piece]) {
+        let Some(acks) = &self.acks else { return };
+        for piece in pieces {
+            let item = &self.items.list[piece.item as usize];
+            if item.sent == item.size && (piece.item as usize) < self.plan.flows.len() {
+                self.wheel.push(Event::new(self.now + acks.timeout, kind::ACK, piece.item, 0));
+            }
+        }
+    }
+
+    fn first_sent(&mut self, item: u32, at: Time, cells: u32) {
+        if let Some(flow) = self.receivers.flows.get_mut(item as usize) {
+            flow.first_sent = Some(flow.first_sent.map_or(at, |first| first.min(at)));
+            flow.packets_sent += u64::from(cells);
+        }
+    }
+
+    /// Bytes of an item will be at their receiver at a time.
+    fn receive(&mut self, item: u32, (from, to): (u64, u64), at: Time) {
+        if self.acks.is_some() || self.unscheduled.tries(item) {
+            // What follows from it, or whether a copy is there before it, is found out then.
+            let element = self.unscheduled.keep(item, from, to);
             self.wheel.push(Event::new(at, kind::ARRIVAL, element, 0));
             return;
         }
-        self.receivers.receive(flow, (from, to), at, &mut self.wheel);
+        self.receivers.receive(item, (from, to), at, &mut self.wheel);
     }
 
-    /// The links of a grant carry its cells.
-    fn cross_links(&mut self, pod: u16, planned: &Planned, cells: u32, ends: [Link; 2]) {
+    /// The links that a grant's cells cross, and how many they are.
+    fn path(&self, planned: &Planned) -> ([Link; 4], usize) {
+        let Grant { demand, agg, core, .. } = planned.grant;
+        let rack = |host: u16| self.zeropod.pod.rack_of(host);
+        match (demand.from, demand.to, core) {
+            (Sender::Host(host), Target::Host(to), _) => {
+                let up = [Link::HostUp { host }, Link::RackUp { rack: rack(host), agg }];
+                ([up[0], up[1], Link::RackDown { agg, rack: rack(to) }, Link::HostDown { host: to }], 4)
+            }
+            (Sender::Host(host), Target::Pod(_), Some(core)) => {
+                let up = [Link::HostUp { host }, Link::RackUp { rack: rack(host), agg }];
+                ([up[0], up[1], Link::CoreUp { core }, Link::CoreUp { core }], 3)
+            }
+            (Sender::Core(core), Target::Host(to), _) => {
+                let last = Link::HostDown { host: to };
+                ([Link::CoreDown { core }, Link::RackDown { agg, rack: rack(to) }, last, last], 3)
+            }
+            _ => unreachable!("what goes to another pod goes from a host to a core"),
+        }
+    }
+
+    /// Cells cross the links of a grant. (One that is lost under way is counted on all of them.)
+    fn use_links(&mut self, pod: u16, path: &[Link], cells: u32) {
         if cells == 0 {
             return;
         }
         self.moved = self.now;
         self.work += u64::from(cells);
-        let z = self.zeropod;
-        let rack_of = |host: u16| z.pod.rack_of(host);
-        let agg = planned.grant.agg;
-        let [first, last] = ends;
-        let up = match first {
-            Link::HostUp { host } => Some(Link::RackUp { rack: rack_of(host), agg }),
-            _ => None,
-        };
-        let down = match last {
-            Link::HostDown { host } => Some(Link::RackDown { agg, rack: rack_of(host) }),
-            _ => None,
-        };
-        let bytes = u64::from(cells) * u64::from(z.scheduler.payload + z.header);
-        for link in [Some(first), up, down, Some(last)].into_iter().flatten() {
+        let bytes = u64::from(cells) * u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
+        for &link in path {
             let port = &mut self.ports[self.links.port(pod, link) as usize];
             port.packets += u64::from(cells);
             port.data_packets += u64::from(cells);
             port.bytes += bytes;
-            self.counters.data_hops += u64::from(cells);
         }
+        self.counters.data_hops += u64::from(cells) * path.len() as u64;
         self.told.scheduled += u64::from(cells);
-    }
-
-    /// A grant's cells reach the last link's end, or do so behind the end of the run.
-    fn deliver_cells(&mut self, planned: &Planned, cells: u32, behind: Time) {
-        let last = |cell: u32| self.now + self.zeropod.slots.data_at(cell, planned.from, planned.to) + behind;
-        let here = if cells == 0 || last(cells - 1) <= self.end {
-            cells
-        } else {
-            (0..cells).filter(|&cell| last(cell) <= self.end).count() as u32
-        };
-        self.counters.delivered += u64::from(here);
-        self.counters.in_flight += u64::from(cells - here);
     }
 
     /// An epoch begins at the cores' ports to a pod.
@@ -730,10 +877,9 @@ impl<'a> World<'a> {
         let slot = epoch as usize % self.pods[at].plans.len();
         if self.pods[at].plans[slot].0 == epoch {
             let grants = std::mem::take(&mut self.pods[at].plans[slot].1);
-            for planned in &grants {
-                if let (Sender::Core(core), Target::Host(to)) = (planned.grant.demand.from, planned.grant.demand.to)
-                {
-                    self.send_from_core(pod, core, to, planned);
+            for planned in grants.iter().filter(|planned| !planned.lost) {
+                if let Sender::Core(core) = planned.grant.demand.from {
+                    self.send_from_core(pod, core, epoch, planned);
                 }
             }
             self.pods[at].plans[slot].1 = grants;
@@ -746,7 +892,8 @@ impl<'a> World<'a> {
         let cell = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
         let room = self.zeropod.core_buffer / cell;
         let mut lost = Vec::new();
-        self.cores[core].take_in(until, room, self.per_pod, &mut |at, from, part| lost.push((at, from, part)));
+        self.cores[core]
+            .take_in(until, room, self.per_pod, &mut |at, from, part| lost.push((at, from, part)));
         for (at, from, part) in lost {
             self.receivers.flows[part.item as usize].dropped += 1;
             if part.ends_cell {
@@ -761,7 +908,8 @@ impl<'a> World<'a> {
         let bytes = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
         // What is scheduled is promised to arrive.
         let lossless = reason != DropReason::Collision;
-        let none = Drops { ingress, lane: 0, lossless, reason, packets: 0, bytes: 0, first: at, shortfall: 0 };
+        let none =
+            Drops { ingress, lane: 0, lossless, reason, packets: 0, bytes: 0, first: at, shortfall: 0 };
         let drops = self.drops.entry((ingress, reason)).or_insert(none);
         drops.packets += 1;
         drops.bytes += bytes;
@@ -781,7 +929,7 @@ impl<'a> World<'a> {
             let c = &mut self.cores[usize::from(core)];
             let threshold = self.zeropod.backpressure;
             let same = c.told[at].iter().zip(&c.cells).all(|(&told, &cells)| told == (cells > threshold));
-            if same && c.news[at].is_empty() {
+            if same && c.news[at].is_empty() && !self.watches {
                 continue;
             }
             let mut rts = self.pods[at].spare.pop().unwrap_or_default();
@@ -796,12 +944,27 @@ impl<'a> World<'a> {
             rts.names_mice = false;
             rts.mice.clear();
             rts.full.clear();
-            if !same {
+            if !same || self.watches {
                 for (told, &cells) in c.told[at].iter_mut().zip(&c.cells) {
                     let full = cells > threshold;
                     self.told.backpressure += u64::from(full && !*told);
                     *told = full;
                     rts.full.push(full);
+                }
+            }
+            if self.watches {
+                self.repeat(pod, epoch, &mut rts, |world, target| {
+                    let Some(host) = Some(at * world.per_pod + usize::from(target))
+                        .filter(|_| usize::from(target) < world.per_pod)
+                    else {
+                        return (0, 0);
+                    };
+                    let core = &world.cores[usize::from(core)];
+                    (core.asked[host], core.served[host])
+                });
+                if self.rts_is_lost(pod, rts.row, sent) {
+                    self.pods[at].spare.push(rts);
+                    continue;
                 }
             }
             self.told.most_in_rts = self.told.most_in_rts.max(rts.asks.len() as u64);
@@ -811,26 +974,39 @@ impl<'a> World<'a> {
     }
 
     /// A core sends the cells of a grant.
-    fn send_from_core(&mut self, pod: u16, core: u16, to: u16, planned: &Planned) {
-        let dst = u32::from(pod) * self.per_pod as u32 + u32::from(to);
-        let behind = 3 * self.hop + self.zeropod.slots.data;
+    fn send_from_core(&mut self, pod: u16, core: u16, epoch: u64, planned: &Planned) {
+        let dst = u32::from(pod) * self.per_pod as u32 + u32::from(planned.column);
+        let (path, links) = self.path(planned);
+        let path = &path[..links];
         let mut parts = std::mem::take(&mut self.parts);
+        let mut pieces = std::mem::take(&mut self.pieces);
         let mut sent = 0;
         while sent < planned.grant.cells {
             parts.clear();
             if !self.cores[usize::from(core)].send(dst, usize::from(pod), &mut parts) {
                 break;
             }
-            let at = self.now + self.zeropod.slots.data_at(sent, planned.from, planned.to) + behind;
-            for part in &parts {
-                self.receive(part.item, (part.from, part.from + u64::from(part.bytes)), at);
-            }
+            pieces.clear();
+            let piece = |part: &Part| Piece {
+                item: part.item,
+                from: part.from,
+                bytes: u64::from(part.bytes),
+                first: 0,
+                last: 0,
+            };
+            pieces.extend(parts.iter().map(piece));
+            self.arrive_behind(pod, &pieces, planned, path, (sent, 1), true);
             sent += 1;
         }
         self.parts = parts;
+        self.pieces = pieces;
+        let c = &mut self.cores[usize::from(core)];
+        c.served[dst as usize] = c.served[dst as usize].wrapping_add(planned.grant.cells);
         self.told.unused += u64::from(planned.grant.cells - sent);
-        self.cross_links(pod, planned, sent, [Link::CoreDown { core }, Link::HostDown { host: to }]);
-        self.deliver_cells(planned, sent, behind);
+        self.use_links(pod, path, sent);
+        if self.watches && sent > 0 {
+            self.saw(pod, planned.row, epoch, true);
+        }
     }
 
     /// An epoch begins at the scheduler of a pod.
@@ -840,22 +1016,30 @@ impl<'a> World<'a> {
         let targets = self.targets;
         let per_pod = self.per_pod;
         let payload = u64::from(self.zeropod.scheduler.payload);
+        let mut due = std::mem::take(&mut self.due);
         let state = &mut self.pods[usize::from(pod)];
-        loop {
-            let due = |queue: &VecDeque<Rts>| queue.front().is_some_and(|rts| rts.arrives <= self.now);
-            let rts = if due(&state.from_hosts) {
-                state.from_hosts.pop_front()
-            } else if due(&state.from_cores) {
-                state.from_cores.pop_front()
-            } else {
-                break;
-            };
-            let rts = rts.expect("it is due");
+        for queue in [&mut state.from_hosts, &mut state.from_cores] {
+            while let Some(rts) = queue.pop_front_if(|rts| rts.arrives <= self.now) {
+                due.push(rts);
+            }
+        }
+        for rts in due.drain(..) {
+            if self.watches {
+                self.hear_of_failures(pod, rts.row, rts.epoch, rts.said, rts.no_schd);
+                self.take_back(pod, epoch + self.pipeline.data, &rts);
+            }
+            let state = &mut self.pods[usize::from(pod)];
             state.hear(&rts, (per_pod, targets), payload);
             state.spare.push(rts);
         }
+        self.due = due;
+        if self.watches {
+            self.look_for_failures(pod, epoch);
+        }
         self.told.epochs += 1;
-        if state.waiting > 0 {
+        let works = !self.watches || self.works(pod, self.now);
+        let state = &mut self.pods[usize::from(pod)];
+        if state.waiting > 0 && works {
             let data = epoch + self.pipeline.data;
             let ring = state.plans.len();
             let at = data as usize % ring;
@@ -877,12 +1061,22 @@ impl<'a> World<'a> {
                 let granted = &mut state.granted[usize::from(row) * targets + usize::from(column)];
                 *granted = granted.wrapping_add(grant.cells);
                 state.waiting -= u64::from(grant.cells);
-                plan.push(Planned { grant, row, column, from: u32::from(from), to: u32::from(to) });
+                plan.push(Planned {
+                    grant,
+                    row,
+                    column,
+                    from: u32::from(from),
+                    to: u32::from(to),
+                    lost: false,
+                });
             }
             self.told.grants += plan.len() as u64;
             self.work += plan.len() as u64;
-            for planned in &plan {
+            for planned in &mut plan {
                 self.lay(pod, data, planned);
+                // What is on the wire then is known by now, as its grants are older.
+                planned.lost =
+                    self.watches && self.schd_is_lost(pod, planned.row, epoch + self.pipeline.schd);
             }
             self.pods[usize::from(pod)].plans[at] = (data, plan);
         }
@@ -891,23 +1085,33 @@ impl<'a> World<'a> {
 
     /// Lays a grant onto its links, which must be idle in that epoch.
     fn lay(&mut self, pod: u16, epoch: u64, planned: &Planned) {
-        let z = self.zeropod;
-        let Grant { demand, agg, core, cells } = planned.grant;
-        let [first, second] = match demand.from {
-            Sender::Host(host) => [Some(Link::HostUp { host }), Some(Link::RackUp { rack: z.pod.rack_of(host), agg })],
-            Sender::Core(core) => [Some(Link::CoreDown { core }), None],
-        };
-        let [third, fourth] = match demand.to {
-            Target::Host(host) => {
-                [Some(Link::RackDown { agg, rack: z.pod.rack_of(host) }), Some(Link::HostDown { host })]
-            }
-            Target::Pod(_) => [core.map(|core| Link::CoreUp { core }), None],
-        };
-        for link in [first, second, third, fourth].into_iter().flatten() {
+        let (path, links) = self.path(planned);
+        for &link in &path[..links] {
             let at = self.laid_at(usize::from(pod), link, epoch);
             let laid = &mut self.pods[usize::from(pod)].laid[at];
             assert!(laid.epoch != epoch, "two grants meet on {link:?} of pod {pod} in epoch {epoch}");
-            *laid = Laid { epoch, from: planned.from, to: planned.to, cells };
+            let Planned { grant, column, from, to, .. } = *planned;
+            *laid = Laid { epoch, from, to, cells: grant.cells, column };
+        }
+    }
+
+    /// Grants that came to nothing, as what an RTS says was served shows, are demands again.
+    fn take_back(&mut self, pod: u16, last: u64, rts: &Rts) {
+        let payload = u64::from(self.zeropod.scheduler.payload);
+        for &(column, served) in &rts.served {
+            let behind = self.granted_behind(pod, rts.row, column, rts.epoch, last);
+            let state = &mut self.pods[usize::from(pod)];
+            let granted = &mut state.granted[usize::from(rts.row) * self.targets + usize::from(column)];
+            let lost = granted.wrapping_sub(behind).wrapping_sub(served);
+            // What was taken back before its epoch had come is served after all, or lost once.
+            if lost == 0 || lost > u32::MAX / 2 {
+                continue;
+            }
+            *granted = granted.wrapping_sub(lost);
+            state.waiting += u64::from(lost);
+            self.told.taken_back += u64::from(lost);
+            let demand = state.demand(rts.row, column, self.per_pod);
+            state.scheduler.add(demand, u64::from(lost) * payload);
         }
     }
 
@@ -993,7 +1197,8 @@ impl<'a> World<'a> {
         }
         for pod in 0..z.pod.pods {
             let epochs = end.saturating_sub(z.clocks[usize::from(pod)]) / self.epoch;
-            let hosts = (0..self.per_pod as u16).flat_map(|host| [Link::HostUp { host }, Link::HostDown { host }]);
+            let hosts =
+                (0..self.per_pod as u16).flat_map(|host| [Link::HostUp { host }, Link::HostDown { host }]);
             let cores = (0..z.pod.cores).flat_map(|core| [Link::CoreUp { core }, Link::CoreDown { core }]);
             for link in hosts.chain(cores) {
                 let port = &mut self.ports[self.links.port(pod, link) as usize];
@@ -1008,38 +1213,37 @@ impl<'a> World<'a> {
 }
 
 impl PodState {
+    /// What a row and a column of the matrices stand for.
+    fn demand(&self, row: u16, column: u16, hosts: usize) -> Demand {
+        let hosts = hosts as u16;
+        Demand {
+            from: if row < hosts { Sender::Host(row) } else { Sender::Core(row - hosts) },
+            to: if column < hosts { Target::Host(column) } else { Target::Pod(column - hosts) },
+        }
+    }
+
     /// An RTS has come.
     fn hear(&mut self, rts: &Rts, (hosts, targets): (usize, usize), payload: u64) {
         let row = usize::from(rts.row);
-        let sender = match row.checked_sub(hosts) {
-            None => Sender::Host(rts.row),
-            Some(core) => Sender::Core(core as u16),
-        };
-        let target = |column: u16| match usize::from(column).checked_sub(hosts) {
-            None => Target::Host(column),
-            Some(pod) => Target::Pod(pod as u16),
-        };
         for &(column, asked) in &rts.asks {
             let known = &mut self.asked[row * targets + usize::from(column)];
             let cells = asked.wrapping_sub(*known);
             *known = asked;
             self.waiting += u64::from(cells);
-            self.scheduler.add(Demand { from: sender, to: target(column) }, u64::from(cells) * payload);
+            self.scheduler.add(self.demand(rts.row, column, hosts), u64::from(cells) * payload);
         }
         if rts.names_mice {
             // Less what was granted and not served yet when this was sent.
             let left = |&(column, bytes, served): &(u16, u64, u32)| {
                 let under_way = self.granted[row * targets + usize::from(column)].wrapping_sub(served);
                 let cells = bytes.div_ceil(payload).saturating_sub(u64::from(under_way));
-                (target(column), cells * payload)
+                (self.demand(rts.row, column, hosts).to, cells * payload)
             };
             let mice: Vec<(Target, u64)> = rts.mice.iter().map(left).filter(|m| m.1 > 0).collect();
-            self.scheduler.advertise(sender, &mice);
+            self.scheduler.advertise(Sender::Host(rts.row), &mice);
         }
-        if let Sender::Core(core) = sender {
-            for (pod, &full) in (0..).zip(&rts.full) {
-                self.scheduler.set_backpressure(core, pod, full);
-            }
+        for (pod, &full) in (0..).zip(&rts.full) {
+            self.scheduler.set_backpressure((row - hosts) as u16, pod, full);
         }
     }
 }
@@ -1061,10 +1265,10 @@ impl<'a> Receivers<'a> {
         }
     }
 
-    /// Bytes of a flow come at a time, which may lie ahead.
-    fn receive(&mut self, index: u32, (from, to): (u64, u64), at: Time, wheel: &mut Wheel) {
+    /// Bytes of a flow come at a time, which may lie ahead. Answers whether any of them is new.
+    fn receive(&mut self, index: u32, (from, to): (u64, u64), at: Time, wheel: &mut Wheel) -> bool {
         if at > self.end {
-            return;
+            return false;
         }
         let flow = &self.plan.flows[index as usize];
         let told = &mut self.flows[index as usize];
@@ -1104,6 +1308,7 @@ impl<'a> Receivers<'a> {
                 }
             }
         }
+        new > 0
     }
 
     /// Goodput by class.

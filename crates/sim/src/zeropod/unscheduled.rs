@@ -64,7 +64,7 @@ pub struct Unscheduled {
     free: Vec<u32>,
     /// By pod and link.
     links: Vec<Occupied>,
-    /// Parts of such flows that are scheduled and on their way: flow, from, to.
+    /// Scheduled parts of items on their way, where it matters when they arrive: item, from, to.
     parts: Vec<(u32, u64, u64)>,
     free_parts: Vec<u32>,
     pub tally: UnscheduledTally,
@@ -93,19 +93,19 @@ impl Unscheduled {
     }
 
     /// Whether a flow is also sent unscheduled.
-    pub fn tries(&self, flow: u32) -> bool {
-        self.tries[flow as usize]
+    pub fn tries(&self, item: u32) -> bool {
+        self.tries.get(item as usize).copied().unwrap_or(false)
     }
 
-    /// Keeps a scheduled part of such a flow until it arrives.
-    pub fn keep(&mut self, flow: u32, from: u64, to: u64) -> u32 {
+    /// Keeps a scheduled part of an item until it arrives.
+    pub fn keep(&mut self, item: u32, from: u64, to: u64) -> u32 {
         match self.free_parts.pop() {
             Some(at) => {
-                self.parts[at as usize] = (flow, from, to);
+                self.parts[at as usize] = (item, from, to);
                 at
             }
             None => {
-                self.parts.push((flow, from, to));
+                self.parts.push((item, from, to));
                 self.parts.len() as u32 - 1
             }
         }
@@ -118,11 +118,20 @@ impl Unscheduled {
 }
 
 impl World<'_> {
-    /// A scheduled part of a flow arrives that was also sent unscheduled.
+    /// Something that is scheduled arrives, from which more follows.
     pub(super) fn arrive(&mut self, element: u32) {
-        let (flow, from, to) = self.unscheduled.parts[element as usize];
+        let (item, from, to) = self.unscheduled.parts[element as usize];
         self.unscheduled.free_parts.push(element);
-        self.receivers.receive(flow, (from, to), self.now, &mut self.wheel);
+        self.arrived(item, from, to);
+    }
+
+    /// Bytes of an item are there.
+    fn arrived(&mut self, item: u32, from: u64, to: u64) {
+        if item as usize >= self.plan.flows.len() {
+            return self.acknowledged(item);
+        }
+        let new = self.receivers.receive(item, (from, to), self.now, &mut self.wheel);
+        self.acknowledge(item, from, new);
     }
 
     /// A flow has begun: it is sent unscheduled if it is small.
@@ -207,6 +216,9 @@ impl World<'_> {
         self.first_sent(flow, self.now, 1);
         self.moved = self.now;
         self.count_hop(pod, up);
+        if self.links.is_down(pod as u16, up, self.now, self.now + slots.data) {
+            return self.lose(element, up, DropReason::LinkDown);
+        }
         self.wheel.push(Event::new(self.now + self.hop, kind::CELL, element, 0));
     }
 
@@ -231,18 +243,21 @@ impl World<'_> {
             3 => Link::HostDown { host: host(flow.dst) },
             _ => return self.end_of(element, Link::HostDown { host: host(flow.dst) }),
         };
+        if self.links.is_down(pod as u16, link, self.now, self.now + cell.length) {
+            return self.lose(element, link, DropReason::LinkDown);
+        }
         let number = pod * self.links.count() + self.links.number(link);
         let other = self.unscheduled.links[number];
         let busy = other.until > self.now;
         let scheduled = self.scheduled_on(pod, link, self.now, cell.length);
         if scheduled.is_some_and(|(from, _)| from <= self.now) {
             self.unscheduled.tally.met_scheduled += u64::from(cell.intact);
-            return self.lose(element, link);
+            return self.lose(element, link, DropReason::Collision);
         }
         match self.zeropod.collision {
             Collision::Later if busy => {
                 self.unscheduled.tally.met_unscheduled += u64::from(cell.intact);
-                return self.lose(element, link);
+                return self.lose(element, link, DropReason::Collision);
             }
             Collision::Both if busy => {
                 for lost in [other.cell, element] {
@@ -274,7 +289,7 @@ impl World<'_> {
     fn end_of(&mut self, element: u32, link: Link) {
         let cell = self.unscheduled.cells[element as usize];
         if !cell.intact {
-            return self.lose(element, link);
+            return self.lose(element, link, DropReason::Collision);
         }
         self.unscheduled.free.push(element);
         self.unscheduled.tally.delivered += 1;
@@ -282,17 +297,17 @@ impl World<'_> {
         let payload = u64::from(self.zeropod.scheduler.payload);
         let from = u64::from(cell.index) * payload;
         let to = (from + payload).min(self.plan.flows[cell.flow as usize].size);
-        self.receivers.receive(cell.flow, (from, to), self.now, &mut self.wheel);
+        self.arrived(cell.flow, from, to);
     }
 
     /// An unscheduled cell ends, before this link or, as it had met another one, behind it.
-    fn lose(&mut self, element: u32, link: Link) {
+    fn lose(&mut self, element: u32, link: Link, reason: DropReason) {
         self.unscheduled.free.push(element);
         let flow = self.unscheduled.cells[element as usize].flow;
         let pod = self.plan.flows[flow as usize].src as usize / self.per_pod;
         self.receivers.flows[flow as usize].dropped += 1;
         let port = self.links.port(pod as u16, link);
-        self.drop_cell(self.plan.topology.ports[port as usize].peer, DropReason::Collision, self.now);
+        self.drop_cell(self.plan.topology.ports[port as usize].peer, reason, self.now);
     }
 
     /// The first scheduled cell, data or control, that is on a link at some time in `[at, at + length)`: when it
