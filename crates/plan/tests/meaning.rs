@@ -662,7 +662,7 @@ fn tcp_has_the_values_of_its_rfcs() {
         let mut all = vec![("transport.kind", "tcp-newreno")];
         all.extend(overrides);
         let transport = set(&[LINE, FLOW], &all).plan.transport;
-        let TransportKind::TcpNewReno(params) = transport.kind else { panic!("tcp") };
+        let TransportKind::Tcp(params) = transport.kind else { panic!("tcp") };
         assert_eq!((transport.ack_every, transport.window, transport.rto), (1, None, params.max_rto));
         params
     };
@@ -674,6 +674,7 @@ fn tcp_has_the_values_of_its_rfcs() {
         initial_rto: second,
         min_rto: second,
         max_rto: 60 * second,
+        dctcp: None,
     };
     assert_eq!(params(&[]), defaults);
     assert_eq!(params(&[("transport.window", "20999B")]).receive_window, 20);

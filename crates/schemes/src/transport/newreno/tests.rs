@@ -11,6 +11,7 @@ const PARAMS: NewRenoParams = NewRenoParams {
     initial_rto: SECOND,
     min_rto: 10 * US,
     max_rto: 60 * SECOND,
+    dctcp: None,
 };
 
 /// A sender with its numbers.
@@ -40,7 +41,7 @@ impl End {
     }
 
     fn ack(&mut self, n: u32) -> Vec<u32> {
-        self.c.on_ack(&self.params, &mut self.n, self.now, n);
+        self.c.on_ack(&self.params, &mut self.n, self.now, n, false);
         self.send_all()
     }
 
@@ -344,7 +345,7 @@ fn whatever_happens_on_the_way_everything_arrives() {
                     Wire::Ack(n) => {
                         let was = end.c.recovering;
                         let news = n > end.n.una;
-                        assert_eq!(end.c.on_ack(&params, &mut end.n, end.now, n), news);
+                        assert_eq!(end.c.on_ack(&params, &mut end.n, end.now, n, false), news);
                         recoveries += u32::from(!was && end.c.recovering);
                     }
                 }
@@ -395,7 +396,7 @@ fn one_loss_costs_one_repeat() {
             }
             let psn = wire.pop_front().expect("the window goes on");
             assert!(!receiver.on_data(psn));
-            end.c.on_ack(&end.params, &mut end.n, end.now, receiver.expected);
+            end.c.on_ack(&end.params, &mut end.n, end.now, receiver.expected, false);
         }
         assert_eq!(repeats, 1);
     }
