@@ -11,10 +11,10 @@
 //! ```text
 //!   for each answer:   F counts those that say marked, of all
 //!   una > end:         α ← (1 − g)·α + g·F;  F ← 0;  end = nxt
-//!   marked, and una > spared:
+//!   marked, and una ≥ spared:
 //!                      ssthresh = max(cwnd·(1 − α/2), 2 SMSS);  cwnd = min(cwnd, ssthresh);
-//!                      spared = nxt
-//!   loss or timeout:   as in NewReno;  spared = highest
+//!                      spared = nxt + 1
+//!   loss or timeout:   as in NewReno;  spared = highest + 1
 //! ```
 //!
 //! So a window of data is reduced once, whatever was marked or lost of it (RFC 3168
@@ -48,9 +48,9 @@ pub struct Marks {
     answers: u64,
     marked: u64,
     /// The window of data ends when more than this is acknowledged.
-    end: u32,
+    pub(super) end: u32,
     /// No reduction until as much as this is acknowledged.
-    spared: u32,
+    pub(super) spared: u32,
 }
 
 impl Marks {
@@ -88,7 +88,7 @@ impl Marks {
         window - (u128::from(window) * u128::from(self.alpha) / u128::from(2 * ONE)) as u64
     }
 
-    /// α in thousandths, for people.
+    /// α.
     #[cfg(test)]
     pub(super) fn alpha(&self) -> f64 {
         self.alpha as f64 / ONE as f64
@@ -107,10 +107,10 @@ mod tests {
 
     const PARAMS: DctcpParams = DctcpParams { gain: ONE / 16 };
 
-    /// By hand, four packets in flight and none lost. The first answer ends the first window:
-    /// α = 15/16. The second window ends with answer 6, the first beyond packet 4 (numbers
-    /// 1 to 5 had been sent): of answers 2 to 6 the last two are marked, F = 2/5, and α =
-    /// 0.9375² + 0.4/16. Answer 5 has reduced the window before with 15/16; 10 does next.
+    /// By hand, four packets in flight behind each answer, and none lost. Answer 1 ends the
+    /// first window: α = 15/16. Packets 0 to 4 had been sent by then, so that the second one
+    /// ends with answer 6: of answers 2 to 6 the last two are marked, F = 2/5, and α =
+    /// 0.9375² + 0.4/16. Answer 5 reduces the window, with packets 0 to 8 sent; 10 is the next.
     #[test]
     fn alpha_is_updated_once_per_window_of_data() {
         let mut m = Marks::new();
