@@ -3,7 +3,7 @@
 //! After RFC 5681 (slow start, congestion avoidance, fast retransmit), RFC 6582
 //! (NewReno's fast recovery), RFC 3042 (limited transmit), RFC 6298 (the
 //! retransmission timeout) and RFC 6928 (the initial window). No SACK, no
-//! timestamps, no ECN.
+//! timestamps, and no ECN but for DCTCP's: what that adds is in [`super::dctcp`].
 //!
 //! Segments are packets `0 .. total` of SMSS bytes each; the last one may be shorter
 //! and counts as a full one. `una` is the first one not acknowledged, `nxt` the
