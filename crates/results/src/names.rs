@@ -104,7 +104,8 @@ pub fn transport(plan: &Plan) -> &'static str {
     match plan.transport.kind {
         TransportKind::GoBackN => "go-back-n",
         TransportKind::Irn { .. } => "irn",
-        TransportKind::TcpNewReno(_) => "tcp-newreno",
+        TransportKind::Tcp(tcp) if tcp.dctcp.is_some() => "tcp-dctcp",
+        TransportKind::Tcp(_) => "tcp-newreno",
     }
 }
 
