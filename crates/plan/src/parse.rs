@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
     "topology",
     "routing",
     "switch",
