@@ -94,7 +94,7 @@ pub struct Poisson<'a> {
 pub fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
     let pairs = Pairs::uniform(spec.sources, spec.destinations)?;
     let Poisson { sizes, rate, from, until, .. } = *spec;
-    poisson_among(&pairs, &Arrivals { sizes, rate, from, until }, seed, element)
+    poisson_among(&pairs, &Arrivals { sizes, rate, from, until, most: u64::MAX }, seed, element)
 }
 
 /// When flows of a Poisson process arrive, and how large they are.
@@ -108,6 +108,8 @@ pub struct Arrivals<'a> {
     pub from: Time,
     /// No flow starts at or after.
     pub until: Time,
+    /// No more than so many flows.
+    pub most: u64,
 }
 
 /// Draws the flows of a Poisson process among given pairs, in the order of time.
@@ -129,6 +131,7 @@ pub fn poisson_among(
         ));
     }
     let expected = spec.until.saturating_sub(spec.from) as f64 / SECOND as f64 * spec.rate;
+    let expected = expected.min(spec.most as f64);
     if expected > MAX_FLOWS as f64 {
         return Err(too_many("rate", expected));
     }
@@ -140,7 +143,7 @@ pub fn poisson_among(
     loop {
         // To the nearest picosecond; a float that is too large saturates.
         start = start.saturating_add((streams.arrivals.exponential(gap) + 0.5) as Time);
-        if start >= spec.until {
+        if start >= spec.until || flows.len() as u64 == spec.most {
             return Ok(flows);
         }
         let (src, dst) = pairs.draw(&mut streams.endpoints);

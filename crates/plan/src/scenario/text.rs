@@ -1,13 +1,13 @@
 //! Values that are written in more than one way: their text by hand.
 
-use super::{HeadroomRule, PortSet, Sizes, SizesTable};
+use super::{HeadroomRule, LoadOf, PortSet, Sizes, SizesTable};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt;
-use xoff_net::units::Bytes;
+use xoff_net::units::{Bandwidth, Bytes};
 
 impl Serialize for HeadroomRule {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -34,6 +34,42 @@ impl JsonSchema for HeadroomRule {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({ "anyOf": [{ "const": "auto" }, generator.subschema_for::<Bytes>()] })
+    }
+}
+
+impl Serialize for LoadOf {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            LoadOf::Saturation => s.serialize_str("saturation"),
+            LoadOf::HostLinks => s.serialize_str("host-links"),
+            LoadOf::Each(rate) => rate.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LoadOf {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        match text.as_str() {
+            "saturation" => Ok(LoadOf::Saturation),
+            "host-links" => Ok(LoadOf::HostLinks),
+            other => other
+                .parse()
+                .map(LoadOf::Each)
+                .map_err(|e| D::Error::custom(format!("{e}; or write \"saturation\" or \"host-links\""))),
+        }
+    }
+}
+
+impl JsonSchema for LoadOf {
+    fn schema_name() -> Cow<'static, str> {
+        "LoadOf".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "enum": ["saturation", "host-links"] },
+            generator.subschema_for::<Bandwidth>()
+        ] })
     }
 }
 

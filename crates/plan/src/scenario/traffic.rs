@@ -158,6 +158,11 @@ pub struct Poisson {
     /// How near a receiver is to its sender; uniform if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locality: Option<Locality>,
+    /// So many flows and no more, at least 1, however long they take to come, unless `stop`
+    /// or the run's duration comes first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub flows: Option<u64>,
     /// Flows start from this time on …
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
@@ -202,8 +207,7 @@ pub struct Locality {
 }
 
 /// What a load of 1 is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadOf {
     /// The offered bits per second at which the first link of the topology is
     /// full, if this traffic follows its routes evenly.
@@ -211,6 +215,9 @@ pub enum LoadOf {
     Saturation,
     /// The sum of the senders' link rates.
     HostLinks,
+    /// So much for each sender, whatever its link: for the same traffic in networks of
+    /// different rates.
+    Each(Bandwidth),
 }
 
 /// Several senders to one receiver at once.

@@ -250,6 +250,7 @@ fn given(m: &Metric) -> [(&'static str, bool); 18] {
         ("node", m.node.is_some()),
         ("from", m.from.is_some()),
         ("to", m.to.is_some()),
+        ("arrivals", m.arrivals.is_some()),
     ]
 }
 
@@ -273,7 +274,7 @@ pub fn keys(what: &Measurable) -> &'static [&'static str] {
             &["class", "src", "dst", "min_size", "max_size", "min_ideal", "max_ideal", "from", "to"]
         }
         Place::Pauses => &["port", "queue", "cause", "root", "from", "to"],
-        Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to"],
+        Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to", "arrivals"],
         Place::Peak(DataFile::Nodes, ..) => &["node"],
         Place::Peak(..) | Place::MeanInUse(..) | Place::Ports(_) => &["port"],
     }
@@ -348,6 +349,16 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
             suggest(unit, "its units", &units)
         };
         return Err(doc.error(&format!("{at}.unit"), format!("it cannot be in `{unit}`"), help));
+    }
+    if let Some([from, to]) = m.arrivals {
+        let at = format!("{at}.arrivals");
+        if !(0.0..=1.0).contains(&from) || !(0.0..=1.0).contains(&to) || from >= to {
+            let message = format!("[{from}, {to}] are no two parts of a time");
+            return Err(doc.error(&at, message, "write two numbers from 0 to 1, such as [0.2, 1.0]"));
+        }
+        if m.from.is_some() || m.to.is_some() {
+            return Err(doc.error(&at, "it takes the place of `from` and `to`", "remove one or the other"));
+        }
     }
     if let (Some(from), Some(to)) = (m.from, m.to)
         && from >= to

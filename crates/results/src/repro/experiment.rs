@@ -228,6 +228,10 @@ pub struct Metric {
     /// Only what happens up to this time.
     #[serde(default)]
     pub to: Option<Span>,
+    /// Of a series, instead: only samples between these two parts of the time in which flows
+    /// start, such as `[0.2, 1.0]`.
+    #[serde(default)]
+    pub arrivals: Option<[f64; 2]>,
 }
 
 /// A picture.

@@ -578,7 +578,16 @@ impl Run {
     fn of_series(&self, metric: &Metric) -> Result<Value, String> {
         let quantity = metric.quantity.as_deref().expect("a metric was checked");
         let element = metric.element.as_ref().expect("a metric was checked");
-        let span = (metric.from.map_or(0, |f| f.0), metric.to.map_or(u64::MAX, |t| t.0));
+        let mut span = (metric.from.map_or(0, |f| f.0), metric.to.map_or(u64::MAX, |t| t.0));
+        if let Some(parts) = metric.arrivals {
+            let flows = self.flows.table(&["start_ps"])?;
+            let starts = || flows.ints("start_ps").iter().flatten().map(|&s| s as u64);
+            let (Some(first), Some(last)) = (starts().min(), starts().max()) else {
+                return Ok(Value::none("no flow started"));
+            };
+            let [from, to] = parts.map(|part| first + (part * (last - first) as f64) as u64);
+            span = (from, to);
+        }
         let samples = self.samples(quantity, element, span)?;
         if samples.is_empty() {
             return Ok(Value::none("no sample of it (measure.interval, and its element's name)"));

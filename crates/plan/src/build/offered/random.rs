@@ -1,7 +1,7 @@
 //! Flows by chance, by the clock, and as a list.
 
 use super::super::routes::{Routes, unroutable};
-use super::super::{Context, host, node, sizes};
+use super::super::{Context, LAST, host, node, sizes};
 use super::hosts::HostSets;
 use super::{Made, check_count, check_start, refused, size_or_sizes, span};
 use crate::error::Error;
@@ -27,11 +27,18 @@ pub(super) fn poisson(
     let at = |key: &str| format!("traffic[{i}].{key}");
     check_load(cx, &at("load"), t.load)?;
     let sizes = sizes::distribution(cx, &at("sizes"), &t.sizes)?;
-    let (start, until) = span(cx, i, t.start.0, t.stop.map(|s| s.0), "Poisson traffic")?;
+    let stop = t.stop.map(|s| s.0).or(t.flows.map(|_| LAST));
+    let (start, until) = span(cx, i, t.start.0, stop, "Poisson traffic")?;
+    let most = t.flows.unwrap_or(u64::MAX);
+    if most == 0 {
+        let message = "a Poisson process of no flows sends nothing";
+        return Err(cx.doc.error(&at("flows"), message, "write 1 or more, or remove the table"));
+    }
     let Among { pairs, sources, destinations, uniform: even } = among(cx, topology, i, t, hosts)?;
     let mut limit = None;
     let capacity = match t.load_of {
         LoadOf::HostLinks => host_capacity(topology, &sources),
+        LoadOf::Each(rate) => rate.0 as f64 * sources.len() as f64,
         LoadOf::Saturation => {
             // The same chances, found faster.
             let found = if even {
@@ -46,9 +53,9 @@ pub(super) fn poisson(
         }
     };
     let rate = t.load * capacity / (8.0 * sizes::mean_wire_bytes(&sizes, packet));
-    let expected = rate * (until - start) as f64 / SECOND as f64;
+    let expected = (rate * (until - start) as f64 / SECOND as f64).min(most as f64);
     check_count(cx, &at("load"), expected, "lower the load or the duration, or send larger flows")?;
-    let spec = traffic::Arrivals { sizes: &sizes, rate, from: start, until };
+    let spec = traffic::Arrivals { sizes: &sizes, rate, from: start, until, most };
     let demands = traffic::poisson_among(&pairs, &spec, cx.scenario.run.seed, i as u64)
         .map_err(|e| refused(cx, &at("load"), e))?;
     Ok(Made { saturation: limit, ..Made::of(demands).expecting(Some(expected), &sizes) })
