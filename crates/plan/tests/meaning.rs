@@ -11,8 +11,8 @@ use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::Reaction;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
-use xoff_schemes::transport::irn::Timeouts;
 use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
+use xoff_schemes::transport::irn::Timeouts;
 use xoff_schemes::transport::newreno::NewRenoParams;
 
 const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 4\n\
