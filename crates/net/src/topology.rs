@@ -124,6 +124,23 @@ impl Torus {
     }
 }
 
+/// The shape of pods and the cores between them. Hosts lie pod by pod and rack by
+/// rack, then all ToRs, all aggregation switches, all cores. Links of hosts come first,
+/// then those of each ToR, then those of each core, pod by pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodShape {
+    /// Pods, at least 1.
+    pub pods: u32,
+    /// ToRs of a pod, at least 1.
+    pub racks: u32,
+    /// Hosts of a ToR, at least 1.
+    pub hosts_per_rack: u32,
+    /// Aggregation switches of a pod, 1 to 64.
+    pub aggs: u32,
+    /// Cores of all pods; core c is linked to aggregation switch `c mod aggs` of each.
+    pub cores: u32,
+}
+
 /// Nodes, ports and links.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
@@ -138,6 +155,8 @@ pub struct Topology {
     pub cube: Option<Cube>,
     /// Set where the nodes are laid out as a torus.
     pub torus: Option<Torus>,
+    /// Set where they are laid out as pods and cores.
+    pub pods: Option<PodShape>,
     /// How many relays there are, the last ones of the nodes: devices with two
     /// ports, port 0 towards a switch and port 1 towards the relay at the other end
     /// of a long link. What comes in by one port leaves by the other.

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
     "topology",
     "routing",
     "switch",
@@ -29,6 +29,7 @@ const TABLES: [&str; 21] = [
     "timely",
     "hpcc",
     "dctcp",
+    "zeropod",
     "traffic",
     "run",
     "measure",
@@ -186,7 +187,11 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         }
     }
     let topology = topology(doc)?;
-    let flow_control = flow_control(doc, warnings)?;
+    let mut flow_control = flow_control(doc, warnings)?;
+    if matches!(topology, TopologySpec::Zeropod(_)) {
+        // Its pods have nothing to control.
+        flow_control = FlowControl::None;
+    }
     let traffic = (0..doc.len("traffic")).map(|i| traffic(doc, i)).collect::<Result<Vec<_>, _>>()?;
     if traffic.is_empty() {
         return Err(doc.error("traffic", "nothing is sent", "add a [[traffic]] table"));
@@ -210,6 +215,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         timely: doc.read_documented("timely", &[])?,
         hpcc: doc.read_documented("hpcc", &[])?,
         dctcp: doc.read_documented("dctcp", &[])?,
+        zeropod: doc.read_documented("zeropod", &[])?,
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,
@@ -266,6 +272,8 @@ fn topology(doc: &Document<'_>) -> Result<TopologySpec, Error> {
         "full-mesh" => TopologySpec::FullMesh(rest(doc, "topology", kind)?),
         "torus-2d" => TopologySpec::Torus2d(rest(doc, "topology", kind)?),
         "dci" => TopologySpec::Dci(rest(doc, "topology", kind)?),
+        "pods" => TopologySpec::Pods(rest(doc, "topology", kind)?),
+        "zeropod" => TopologySpec::Zeropod(rest(doc, "topology", kind)?),
         "hpcc" => TopologySpec::Hpcc(rest(doc, "topology", kind)?),
         _ => TopologySpec::Custom(rest(doc, "topology", kind)?),
     })

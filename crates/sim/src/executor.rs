@@ -551,6 +551,7 @@ impl<'s, 'a> Run<'s, 'a> {
             found,
             breakers,
             itsy,
+            zeropod: None,
             counters,
         }
     }

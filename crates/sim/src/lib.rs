@@ -40,6 +40,7 @@ mod selective;
 mod tcp;
 mod telemetry;
 mod world;
+mod zeropod;
 
 use outcome::{Counters, Outcome};
 use xoff_kernel::time::Time;
@@ -63,7 +64,7 @@ pub struct Progress {
 /// # Panics
 /// As [`run_on`] does.
 pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-    executor::run(plan, 1, watch)
+    run_on(plan, 1, watch)
 }
 
 /// Runs a plan on at most `threads` threads to its end, or until `watch` answers
@@ -74,7 +75,10 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
 /// If packets are not conserved (sent ≠ delivered + dropped + in flight): a
 /// fault of the simulator, never of a plan.
 pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-    executor::run(plan, threads, watch)
+    match &plan.zeropod {
+        Some(zeropod) => zeropod::run(plan, zeropod, watch),
+        None => executor::run(plan, threads, watch),
+    }
 }
 
 /// How many of `threads` threads, at least 1, make a run faster: threads wait for

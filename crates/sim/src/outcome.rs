@@ -9,6 +9,7 @@ use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
 use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
 use xoff_schemes::flow_control::watchdog::Storm;
+use xoff_schemes::scheduling::zeropod as scheduling;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +65,8 @@ pub struct Outcome {
     pub breakers: Option<breakers::Tally>,
     /// What ITSY did, if that is the flow control.
     pub itsy: Option<ItsyOutcome>,
+    /// What happened in pods without buffers, if there are any.
+    pub zeropod: Option<ZeropodOutcome>,
     /// Totals.
     pub counters: Counters,
 }
@@ -77,6 +80,59 @@ pub struct ItsyOutcome {
     pub detections: Vec<itsy::Detection>,
     /// Checks that triggers dropped which were not their own.
     pub discarded: u64,
+}
+
+/// Pods without buffers (Zeropod), all together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZeropodOutcome {
+    /// Epochs for which schedulers worked.
+    pub epochs: u64,
+    /// Grants, …
+    pub grants: u64,
+    /// … and the cells that went over a pod by them: cells between pods count twice.
+    pub scheduled: u64,
+    /// Cells that were granted, and for which nothing was left.
+    pub unused: u64,
+    /// What the phases of Algorithm 1 did.
+    pub tally: scheduling::Tally,
+    /// Entries of the fullest RTS: destinations with new data, and with mice.
+    pub most_in_rts: u64,
+    /// Times that a core asked for nothing more for a pod.
+    pub backpressure: u64,
+    /// Most bytes that a receiver held back for others before them.
+    pub most_held: u64,
+    /// Cells that were sent optimistically.
+    pub unscheduled: UnscheduledTally,
+    /// Links that schedulers took to be down, or no longer, in the order of time.
+    pub found: Vec<LinkFound>,
+    /// RTS that came at another time than they should, for their host's clock was off.
+    pub off_time: u64,
+    /// Cells whose grants came to nothing, for their SCHD were lost, and that were granted again.
+    pub taken_back: u64,
+}
+
+/// A scheduler takes a link to be down, or tries it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFound {
+    /// When.
+    pub at: Time,
+    /// The port that sends over it.
+    pub port: PortId,
+    /// Whether it is taken to be down.
+    pub down: bool,
+}
+
+/// Cells that were sent optimistically.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnscheduledTally {
+    /// Sent.
+    pub sent: u64,
+    /// Arrived whole.
+    pub delivered: u64,
+    /// Lost to scheduled cells, data or control.
+    pub met_scheduled: u64,
+    /// Lost to each other.
+    pub met_unscheduled: u64,
 }
 
 /// Choices of first hops.
@@ -517,6 +573,8 @@ pub enum DropReason {
     LoopGivenUp,
     /// ITSY had found it to be part of a deadlock, and made room.
     Itsy,
+    /// It was sent without a grant, and met another cell.
+    Collision,
 }
 
 impl DropReason {

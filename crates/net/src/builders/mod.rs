@@ -11,6 +11,7 @@ mod custom;
 mod dci;
 mod direct;
 mod hpcc;
+mod pods;
 mod rail;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub use custom::{Custom, CustomLink};
 pub use dci::{Dci, LongLink};
 pub use direct::{FullMesh, Torus2d};
 pub use hpcc::{Hpcc, host_name};
+pub use pods::Pods;
 pub use rail::RailOnly;
 
 use crate::error::SpecError;
@@ -61,6 +63,10 @@ pub enum TopologySpec {
     Torus2d(Torus2d),
     /// Two fat-trees with long links between them.
     Dci(Dci),
+    /// Pods of two tiers, and cores between them.
+    Pods(Pods),
+    /// The same without buffers in the pods: what they send is scheduled (Zeropod).
+    Zeropod(Pods),
     /// A topology file of the HPCC simulator and its descendants.
     Hpcc(Hpcc),
     /// Nodes and links written out.
@@ -69,7 +75,7 @@ pub enum TopologySpec {
 
 impl TopologySpec {
     /// The values of the key `kind`.
-    pub const KINDS: [&str; 12] = [
+    pub const KINDS: [&str; 14] = [
         "ndc",
         "leaf-spine",
         "fat-tree",
@@ -80,6 +86,8 @@ impl TopologySpec {
         "full-mesh",
         "torus-2d",
         "dci",
+        "pods",
+        "zeropod",
         "hpcc",
         "custom",
     ];
@@ -97,6 +105,8 @@ impl TopologySpec {
             TopologySpec::FullMesh(_) => "full-mesh",
             TopologySpec::Torus2d(_) => "torus-2d",
             TopologySpec::Dci(_) => "dci",
+            TopologySpec::Pods(_) => "pods",
+            TopologySpec::Zeropod(_) => "zeropod",
             TopologySpec::Hpcc(_) => "hpcc",
             TopologySpec::Custom(_) => "custom",
         }
@@ -129,6 +139,7 @@ impl TopologySpec {
             TopologySpec::FullMesh(spec) => spec.build(),
             TopologySpec::Torus2d(spec) => spec.build(),
             TopologySpec::Dci(spec) => spec.build(),
+            TopologySpec::Pods(spec) | TopologySpec::Zeropod(spec) => spec.build(),
             TopologySpec::Hpcc(spec) => spec.build(text),
             TopologySpec::Custom(spec) => spec.build(),
         }

@@ -27,6 +27,7 @@ mod swing;
 mod tags;
 mod transport;
 mod watchdog;
+mod zeropod;
 
 use crate::Expected;
 use crate::document::Document;
@@ -104,6 +105,7 @@ pub(crate) fn plan(
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
 ) -> Result<Built, Error> {
     let mut cx = Context { doc, scenario, files, warnings: Vec::new() };
+    zeropod::check(&mut cx)?;
     let end = end(&mut cx)?;
     let packet = packet(&cx)?;
     if let Some(pfc) = scenario.flow_control.pfc() {
@@ -189,6 +191,7 @@ pub(crate) fn plan(
         }
         _ => flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?,
     };
+    let zeropod = zeropod::build(&cx, &topology)?;
     effects::late_frames(&mut cx, flow_control.response_time(), end);
     let plan = Plan {
         seed: scenario.run.seed,
@@ -212,6 +215,7 @@ pub(crate) fn plan(
         faults: planned,
         detours,
         ate,
+        zeropod,
     };
     Ok(Built {
         plan,

@@ -127,7 +127,8 @@ pub(super) fn plan(
         fates,
         ..Default::default()
     };
-    if faults.down.is_empty() {
+    // Without buffers the schedulers choose the paths, as they find out what is down.
+    if faults.down.is_empty() || super::zeropod::chosen(cx) {
         return Ok(out);
     }
     let (distinct, changes) = (&timeline.distinct, &timeline.changes);

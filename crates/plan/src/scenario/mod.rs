@@ -15,6 +15,7 @@ mod roundabout;
 mod text;
 mod traffic;
 mod transport;
+mod zeropod;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
@@ -36,6 +37,7 @@ pub use traffic::{
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpDctcp, TcpNewReno};
+pub use zeropod::{Collision, SchedulerFailure, SchedulerLink, Zeropod};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,6 +103,9 @@ pub struct Scenario {
     /// The congestion control `dctcp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dctcp: Option<Dctcp>,
+    /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zeropod: Option<Zeropod>,
     /// What is sent. At least one.
     pub traffic: Vec<Traffic>,
     /// Duration and seed.

@@ -158,6 +158,7 @@ pub fn plan() -> Plan {
         faults: Faults::default(),
         detours: Vec::new(),
         ate: None,
+        zeropod: None,
     }
 }
 
@@ -200,6 +201,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         blocking: None,
         paths: None,
         ate: None,
+        zeropod: None,
         plb: None,
         pyrrha: None,
         roots: Vec::new(),

@@ -59,6 +59,7 @@
 //! that has a path is served in the end.
 
 mod demands;
+pub mod model;
 mod ports;
 pub mod slots;
 #[cfg(test)]

@@ -109,12 +109,16 @@ impl Slots {
         }
     }
 
+    /// How much later than at the hosts an epoch begins at the scheduler, in a pod with cores or without: in time
+    /// for SCHD to aggregation switches, or else to ToRs.
+    pub fn late_at_scheduler(&self, cores: bool) -> u64 {
+        if cores { self.hop } else { 2 * self.hop }
+    }
+
     /// With a scheduler that takes `delay` picoseconds, in a pod with cores or without.
     pub fn pipeline(&self, delay: u64, cores: bool) -> Pipeline {
         let epoch = self.epoch();
-        // An epoch begins two hops late there for hosts, and one for cores.
-        let late = if cores { self.hop } else { 2 * self.hop };
-        let schd = delay.saturating_sub(late).div_ceil(epoch);
+        let schd = delay.saturating_sub(self.late_at_scheduler(cores)).div_ceil(epoch);
         // Those for hosts arrive last: four hops behind the beginning of their epoch, and its length.
         Pipeline { schd, data: schd + (4 * self.hop + epoch).div_ceil(epoch) }
     }

@@ -1,0 +1,92 @@
+//! The layer that acknowledges, if there is one (§IV-E: for links that flap).
+//!
+//! It is above Zeropod: what it says is data, 40 B that wait in queues and are granted as all else. The paper names
+//! TCP and no more; here is taken, as go-back-N:
+//!
+//! - a receiver tells how much of a flow it has in order: when that is all; when something arrives again; and, inside
+//!   a pod, where nothing overtakes, when a gap shows, once for each gap;
+//! - what is told before the end is news of a gap: the sender begins again there;
+//! - a sender that has sent all, and has not heard for a timeout that all is there, sends the last cell again, which
+//!   is answered.
+
+use super::World;
+use super::voq::Item;
+use xoff_kernel::time::Time;
+
+/// Bytes of an acknowledgement.
+const ACK: u64 = 40;
+
+/// Both ends of flows.
+pub struct Acks {
+    pub timeout: Time,
+    /// By flow, at its sender: bytes known to have arrived in order.
+    pub acked: Vec<u64>,
+    /// By flow, at its receiver: the gap that it last told of.
+    gap: Vec<u64>,
+    /// Of items behind those of flows: the flow, and how much of it is there.
+    pub told: Vec<(u32, u64)>,
+}
+
+impl Acks {
+    pub fn new(timeout: Time, flows: usize) -> Self {
+        Self { timeout, acked: vec![0; flows], gap: vec![u64::MAX; flows], told: Vec::new() }
+    }
+}
+
+impl World<'_> {
+    /// `[from, to)` of a flow has arrived: says so if there is a reason to. `new`: some of it had not come before.
+    pub(super) fn acknowledge(&mut self, flow: u32, from: u64, new: bool) {
+        let Some(acks) = &mut self.acks else { return };
+        let f = &self.plan.flows[flow as usize];
+        let prefix = self.receivers.received[flow as usize].prefix;
+        let inside = f.src as usize / self.per_pod == f.dst as usize / self.per_pod;
+        let gap = inside && from > prefix && acks.gap[flow as usize] != prefix;
+        if gap {
+            acks.gap[flow as usize] = prefix;
+        }
+        if prefix < f.size && new && !gap {
+            return;
+        }
+        acks.told.push((flow, prefix));
+        let item = self.items.list.len() as u32;
+        self.items.list.push(Item::new(ACK));
+        self.hosts[f.dst as usize].begun.push_back((self.now, item));
+    }
+
+    /// An acknowledgement has arrived.
+    pub(super) fn acknowledged(&mut self, item: u32) {
+        let Some(acks) = &mut self.acks else { return };
+        let (flow, prefix) = acks.told[item as usize - self.plan.flows.len()];
+        let acked = &mut acks.acked[flow as usize];
+        *acked = prefix.max(*acked);
+        if prefix < self.plan.flows[flow as usize].size && prefix == *acked {
+            self.go_back(flow, prefix);
+        }
+    }
+
+    /// A sender has not heard for long that all has arrived.
+    pub(super) fn ack_timeout(&mut self, flow: u32) {
+        let Some(acks) = &mut self.acks else { return };
+        let size = self.plan.flows[flow as usize].size;
+        if acks.acked[flow as usize] == size || self.items.list[flow as usize].queued {
+            return;
+        }
+        self.receivers.flows[flow as usize].timeouts += 1;
+        let last = (size - 1) / u64::from(self.zeropod.scheduler.payload)
+            * u64::from(self.zeropod.scheduler.payload);
+        self.go_back(flow, last.max(self.acks.as_ref().map_or(0, |acks| acks.acked[flow as usize])));
+    }
+
+    /// Sends a flow again from `from` on.
+    fn go_back(&mut self, flow: u32, from: u64) {
+        let item = &self.items.list[flow as usize];
+        let again = item.sent.saturating_sub(from);
+        if again == 0 {
+            return;
+        }
+        let payload = u64::from(self.zeropod.scheduler.payload);
+        self.receivers.flows[flow as usize].retransmitted += again.div_ceil(payload);
+        let voq = item.voq;
+        self.change(voq, |queue, items| queue.go_back(items, flow, from));
+    }
+}

@@ -1,0 +1,374 @@
+//! Optimistic sending (§IV-B.3): small flows try at once what is idle, by a random path, and are sent again when
+//! they are granted.
+//!
+//! What the paper leaves open, and here is taken:
+//! - *Which* (`zeropod.optimistic-eligibility`). Flows of fewer cells than the limit, each cell once, and only
+//!   inside a pod: the paper's analysis has no other, and a core would have to keep both copies.
+//! - *When*. From the moment that the RTS which tells of the flow has left; whenever nothing scheduled is on the
+//!   host's link, or comes onto it while the cell is, nor would the cell be where its receiver's SCHD is; but no
+//!   longer once the flow itself has been granted.
+//! - *Who loses* (`zeropod.optimistic-collision`). What is scheduled, data or control, always wins: an unscheduled
+//!   cell that finds it on a link is dropped, and one that it runs into is cut. What was cut goes on, takes the
+//!   links behind it for as long as it lasts, and is lost. Of two unscheduled ones the later is dropped, or, as in
+//!   the paper's model, both are lost and go on as long as they are.
+//! - *The model* of equations 1 to 7 (`zeropod.model-self-traffic`): a cell begins when it comes, whatever else its
+//!   host sends.
+//! - *Duplicates* (`zeropod.optimistic-duplicates`). A flow is complete when each byte has come in some copy.
+
+use super::{World, kind};
+use crate::outcome::{DropReason, UnscheduledTally};
+use std::collections::VecDeque;
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::Time;
+use xoff_kernel::wheel::Event;
+use xoff_plan::plan::{Collision, Plan, Zeropod};
+use xoff_schemes::scheduling::zeropod::Link;
+
+/// A cell on its way.
+#[derive(Clone, Copy)]
+struct Cell {
+    flow: u32,
+    /// Which cell of the flow.
+    index: u32,
+    agg: u16,
+    /// Links that it has crossed.
+    links: u8,
+    /// How long it is, in time.
+    length: Time,
+    intact: bool,
+}
+
+/// A host that sends unscheduled cells.
+struct Source {
+    /// Flow and cell of it, to be sent from a time on.
+    waiting: VecDeque<(Time, u32, u32)>,
+    /// An event will come that looks at them.
+    looks: bool,
+    /// Its link is taken by an unscheduled cell until then.
+    busy: Time,
+    paths: Stream,
+}
+
+/// Whom an unscheduled cell on a link finds there.
+#[derive(Clone, Copy, Default)]
+struct Occupied {
+    until: Time,
+    cell: u32,
+}
+
+/// All unscheduled cells.
+pub struct Unscheduled {
+    /// Flows of fewer cells than this are sent optimistically.
+    limit: u64,
+    /// By flow: whether it is.
+    tries: Vec<bool>,
+    sources: Vec<Source>,
+    cells: Vec<Cell>,
+    free: Vec<u32>,
+    /// By pod and link.
+    links: Vec<Occupied>,
+    /// Scheduled parts of items on their way, where it matters when they arrive: item, from, to.
+    parts: Vec<(u32, u64, u64)>,
+    free_parts: Vec<u32>,
+    pub tally: UnscheduledTally,
+}
+
+impl Unscheduled {
+    pub fn new(plan: &Plan, zeropod: &Zeropod, hosts: usize, links: usize) -> Self {
+        let source = |host: u64| Source {
+            waiting: VecDeque::new(),
+            looks: false,
+            busy: 0,
+            paths: Stream::new(plan.seed, "zeropod unscheduled", host),
+        };
+        let on = zeropod.optimistic > 0;
+        Self {
+            limit: u64::from(zeropod.optimistic),
+            tries: vec![false; plan.flows.len()],
+            sources: if on { (0..hosts as u64).map(source).collect() } else { Vec::new() },
+            cells: Vec::new(),
+            free: Vec::new(),
+            links: if on { vec![Occupied::default(); links] } else { Vec::new() },
+            parts: Vec::new(),
+            free_parts: Vec::new(),
+            tally: UnscheduledTally::default(),
+        }
+    }
+
+    /// Whether a flow is also sent unscheduled.
+    pub fn tries(&self, item: u32) -> bool {
+        self.tries.get(item as usize).copied().unwrap_or(false)
+    }
+
+    /// Keeps a scheduled part of an item until it arrives.
+    pub fn keep(&mut self, item: u32, from: u64, to: u64) -> u32 {
+        match self.free_parts.pop() {
+            Some(at) => {
+                self.parts[at as usize] = (item, from, to);
+                at
+            }
+            None => {
+                self.parts.push((item, from, to));
+                self.parts.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Cells on their way.
+    pub fn left(&self) -> u64 {
+        (self.cells.len() - self.free.len()) as u64
+    }
+}
+
+impl World<'_> {
+    /// Something that is scheduled arrives, from which more follows.
+    pub(super) fn arrive(&mut self, element: u32) {
+        let (item, from, to) = self.unscheduled.parts[element as usize];
+        self.unscheduled.free_parts.push(element);
+        self.arrived(item, from, to);
+    }
+
+    /// Bytes of an item are there.
+    fn arrived(&mut self, item: u32, from: u64, to: u64) {
+        if item as usize >= self.plan.flows.len() {
+            return self.acknowledged(item);
+        }
+        let new = self.receivers.receive(item, (from, to), self.now, &mut self.wheel);
+        self.acknowledge(item, from, new);
+    }
+
+    /// A flow has begun: it is sent unscheduled if it is small.
+    pub(super) fn try_unscheduled(&mut self, flow: u32) {
+        let f = &self.plan.flows[flow as usize];
+        let cells = f.size.div_ceil(u64::from(self.zeropod.scheduler.payload));
+        let (from, to) = (f.src as usize / self.per_pod, f.dst as usize / self.per_pod);
+        if cells >= self.unscheduled.limit || from != to {
+            return;
+        }
+        self.unscheduled.tries[flow as usize] = true;
+        let at = if self.zeropod.scheduled { self.next_rts(f.src as usize) } else { self.now };
+        let source = &mut self.unscheduled.sources[f.src as usize];
+        source.waiting.extend((0..cells as u32).map(|cell| (at, flow, cell)));
+        if !std::mem::replace(&mut source.looks, true) {
+            self.wheel.push(Event::new(at.max(source.busy), kind::SEND, f.src, 0));
+        }
+    }
+
+    /// When the next RTS of a host has left.
+    fn next_rts(&self, host: usize) -> Time {
+        let (pod, host) = (host / self.per_pod, (host % self.per_pod) as u16);
+        let clock = self.pods[pod].clock;
+        let position = u32::from(host % self.zeropod.pod.hosts_per_rack);
+        let mut epoch = self.now.saturating_sub(clock) / self.epoch;
+        loop {
+            let to = self.laid(pod, Link::HostUp { host }, epoch).map(|laid| laid.to);
+            let at = clock + epoch * self.epoch + self.zeropod.slots.rts_at(position, to);
+            if at >= self.now {
+                return at + self.zeropod.slots.control;
+            }
+            epoch += 1;
+        }
+    }
+
+    /// A host looks whether it can send something unscheduled.
+    pub(super) fn send_unscheduled(&mut self, host: u32) {
+        let slots = self.zeropod.slots;
+        let source = &mut self.unscheduled.sources[host as usize];
+        source.looks = false;
+        // Not what has been granted in the meantime.
+        let payload = u64::from(self.zeropod.scheduler.payload);
+        while let Some(&(_, flow, _)) = source.waiting.front() {
+            if self.items.list[flow as usize].sent == 0 {
+                break;
+            }
+            source.waiting.pop_front();
+        }
+        let Some(&(from, flow, index)) = source.waiting.front() else { return };
+        let at = from.max(source.busy).max(self.now);
+        let pod = host as usize / self.per_pod;
+        let up = Link::HostUp { host: (host as usize % self.per_pod) as u16 };
+        let free = if at > self.now { at } else { self.free_from(pod, up, flow) };
+        self.unscheduled.sources[host as usize].looks = true;
+        if free > self.now {
+            self.wheel.push(Event::new(free, kind::SEND, host, 0));
+            return;
+        }
+        let source = &mut self.unscheduled.sources[host as usize];
+        source.waiting.pop_front();
+        // In the model cells begin when they come, even two of one host.
+        source.busy = self.now + if self.zeropod.scheduled { slots.data } else { 0 };
+        self.wheel.push(Event::new(source.busy, kind::SEND, host, 0));
+        let agg = source.paths.below(u64::from(self.zeropod.pod.aggs)) as u16;
+        let cell = Cell { flow, index, agg, links: 1, length: slots.data, intact: true };
+        let element = match self.unscheduled.free.pop() {
+            Some(element) => {
+                self.unscheduled.cells[element as usize] = cell;
+                element
+            }
+            None => {
+                self.unscheduled.cells.push(cell);
+                self.unscheduled.cells.len() as u32 - 1
+            }
+        };
+        debug_assert!(u64::from(index) * payload < self.plan.flows[flow as usize].size);
+        self.unscheduled.tally.sent += 1;
+        self.counters.sent += 1;
+        self.first_sent(flow, self.now, 1);
+        self.moved = self.now;
+        self.count_hop(pod, up);
+        if self.links.is_down(pod as u16, up, self.now, self.now + slots.data) {
+            return self.lose(element, up, DropReason::LinkDown);
+        }
+        self.wheel.push(Event::new(self.now + self.hop, kind::CELL, element, 0));
+    }
+
+    /// From when on, as far as its host can tell, a cell may go: not while something scheduled is on its link, nor
+    /// when it would be on its receiver's link as an SCHD is, which comes first or second among that position's
+    /// two slots.
+    fn free_from(&self, pod: usize, up: Link, flow: u32) -> Time {
+        let slots = &self.zeropod.slots;
+        if !self.zeropod.scheduled {
+            return self.now;
+        }
+        if let Some((_, until)) = self.scheduled_on(pod, up, self.now, slots.data) {
+            return until;
+        }
+        let to = self.plan.flows[flow as usize].dst as usize % self.per_pod;
+        let position = (to as u64) % u64::from(self.zeropod.pod.hosts_per_rack);
+        let clock = self.pods[pod].clock;
+        let epoch = self.now.saturating_sub(clock) / self.epoch;
+        for base in [clock + epoch * self.epoch, clock + (epoch + 1) * self.epoch] {
+            let from = base + position * slots.data;
+            let until = from + 2 * (slots.control + 2 * slots.guard);
+            if from < self.now + slots.data && self.now < until {
+                return until;
+            }
+        }
+        self.now
+    }
+
+    fn count_hop(&mut self, pod: usize, link: Link) {
+        let port = &mut self.ports[self.links.port(pod as u16, link) as usize];
+        port.packets += 1;
+        port.data_packets += 1;
+        port.bytes += u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
+        self.counters.data_hops += 1;
+    }
+
+    /// An unscheduled cell reaches a link, or its last bit the receiver.
+    pub(super) fn cross(&mut self, element: u32) {
+        let cell = self.unscheduled.cells[element as usize];
+        let flow = &self.plan.flows[cell.flow as usize];
+        let pod = flow.src as usize / self.per_pod;
+        let host = |host: u32| (host as usize % self.per_pod) as u16;
+        let rack = |h: u32| self.zeropod.pod.rack_of(host(h));
+        let link = match cell.links {
+            1 => Link::RackUp { rack: rack(flow.src), agg: cell.agg },
+            2 => Link::RackDown { agg: cell.agg, rack: rack(flow.dst) },
+            3 => Link::HostDown { host: host(flow.dst) },
+            _ => return self.end_of(element, Link::HostDown { host: host(flow.dst) }),
+        };
+        if self.links.is_down(pod as u16, link, self.now, self.now + cell.length) {
+            return self.lose(element, link, DropReason::LinkDown);
+        }
+        let number = pod * self.links.count() + self.links.number(link);
+        let other = self.unscheduled.links[number];
+        let busy = other.until > self.now;
+        let scheduled = self.scheduled_on(pod, link, self.now, cell.length);
+        if scheduled.is_some_and(|(from, _)| from <= self.now) {
+            self.unscheduled.tally.met_scheduled += u64::from(cell.intact);
+            return self.lose(element, link, DropReason::Collision);
+        }
+        match self.zeropod.collision {
+            Collision::Later if busy => {
+                self.unscheduled.tally.met_unscheduled += u64::from(cell.intact);
+                return self.lose(element, link, DropReason::Collision);
+            }
+            Collision::Both if busy => {
+                for lost in [other.cell, element] {
+                    let lost = &mut self.unscheduled.cells[lost as usize];
+                    self.unscheduled.tally.met_unscheduled += u64::from(lost.intact);
+                    lost.intact = false;
+                }
+            }
+            _ => {}
+        }
+        let here = &mut self.unscheduled.cells[element as usize];
+        if let Some((from, _)) = scheduled {
+            self.unscheduled.tally.met_scheduled += u64::from(here.intact);
+            here.intact = false;
+            here.length = from - self.now;
+        }
+        here.links += 1;
+        let (links, length) = (here.links, here.length);
+        let until = self.now + length;
+        if until > other.until {
+            self.unscheduled.links[number] = Occupied { until, cell: element };
+        }
+        self.count_hop(pod, link);
+        let next = self.now + self.hop + if links == 4 { length } else { 0 };
+        self.wheel.push(Event::new(next, kind::CELL, element, 0));
+    }
+
+    /// An unscheduled cell has reached its receiver.
+    fn end_of(&mut self, element: u32, link: Link) {
+        let cell = self.unscheduled.cells[element as usize];
+        if !cell.intact {
+            return self.lose(element, link, DropReason::Collision);
+        }
+        self.unscheduled.free.push(element);
+        self.unscheduled.tally.delivered += 1;
+        self.counters.delivered += 1;
+        let payload = u64::from(self.zeropod.scheduler.payload);
+        let from = u64::from(cell.index) * payload;
+        let to = (from + payload).min(self.plan.flows[cell.flow as usize].size);
+        self.arrived(cell.flow, from, to);
+    }
+
+    /// An unscheduled cell ends, before this link or, as it had met another one, behind it.
+    fn lose(&mut self, element: u32, link: Link, reason: DropReason) {
+        self.unscheduled.free.push(element);
+        let flow = self.unscheduled.cells[element as usize].flow;
+        let pod = self.plan.flows[flow as usize].src as usize / self.per_pod;
+        self.receivers.flows[flow as usize].dropped += 1;
+        let port = self.links.port(pod as u16, link);
+        self.drop_cell(self.plan.topology.ports[port as usize].peer, reason, self.now);
+    }
+
+    /// The first scheduled cell, data or control, that is on a link at some time in `[at, at + length)`: when it
+    /// begins and ends there.
+    fn scheduled_on(&self, pod: usize, link: Link, at: Time, length: Time) -> Option<(Time, Time)> {
+        if !self.zeropod.scheduled {
+            return None;
+        }
+        let slots = &self.zeropod.slots;
+        let begins = self.pods[pod].clock + slots.begins(link);
+        let position = |host: u16| u32::from(host % self.zeropod.pod.hosts_per_rack);
+        let first = at.saturating_sub(begins) / self.epoch;
+        let mut found: Option<(Time, Time)> = None;
+        for epoch in first..=(at + length).saturating_sub(begins) / self.epoch {
+            let base = begins + epoch * self.epoch;
+            let laid = self.laid(pod, link, epoch);
+            let mut see = |from: Time, long: Time| {
+                if from < at + length && at < from + long && found.is_none_or(|(first, _)| from < first) {
+                    found = Some((from, from + long));
+                }
+            };
+            match link {
+                Link::HostUp { host } => {
+                    see(base + slots.rts_at(position(host), laid.map(|l| l.to)), slots.control);
+                }
+                Link::HostDown { host } => {
+                    see(base + slots.schd_at(laid.map(|l| l.from), position(host)), slots.control);
+                }
+                _ => {}
+            }
+            if let Some(laid) = laid {
+                for cell in 0..laid.cells {
+                    see(base + slots.data_at(cell, laid.from, laid.to), slots.data);
+                }
+            }
+        }
+        found
+    }
+}

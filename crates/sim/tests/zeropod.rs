@@ -1,0 +1,319 @@
+//! Pods without buffers: nothing meets, every byte arrives once, and times are what the slots say.
+
+mod common;
+
+use common::{plan, run};
+use proptest::prelude::*;
+use xoff_plan::plan::Plan;
+use xoff_schemes::scheduling::zeropod::slots::Slots;
+use xoff_sim::outcome::{DropReason, Outcome, Stop};
+
+/// A scenario: the pods, what `[zeropod]` says, and the rest.
+fn scenario(pods: &str, keys: &str, rest: &str) -> String {
+    format!(
+        "[topology]\nkind = \"zeropod\"\n{pods}\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         [zeropod]\n{keys}\n{rest}\n"
+    )
+}
+
+const POD: &str = "racks = 4\nhosts_per_rack = 4\naggs = 4";
+const PODS: &str = "pods = 4\nracks = 2\nhosts_per_rack = 3\naggs = 2\ncores = 3";
+
+fn flow(src: u32, dst: u32, size: &str) -> String {
+    format!("[[traffic]]\nkind = \"flow\"\nsrc = \"H{src}\"\ndst = \"H{dst}\"\nsize = \"{size}\"\n")
+}
+
+fn poisson(load: f64, ms: f64) -> String {
+    format!(
+        "[[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = {load}\nstop = \"{}us\"\n",
+        (ms * 1000.0) as u64
+    )
+}
+
+/// Many flows of 20 to 60 kB among all hosts.
+fn dense(us: u32) -> String {
+    format!(
+        "[[traffic]]\nkind = \"poisson\"\nsizes = {{ uniform = [\"20kB\", \"60kB\"] }}\nload = 0.5\n\
+         load_of = \"host-links\"\nstop = \"{us}us\"\n"
+    )
+}
+
+/// Runs it to the end: every byte arrives, and nothing is dropped but what was sent without a grant.
+fn run_all(plan: &Plan) -> Outcome {
+    let outcome = xoff_sim::run(plan, &mut |_| true);
+    let c = outcome.counters;
+    assert_eq!(c.sent, c.delivered + c.dropped + c.in_flight);
+    assert_eq!(outcome.stop, Stop::AllDone);
+    for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
+        assert_eq!(result.delivered_bytes, flow.size);
+        assert_eq!(result.completed, result.delivered);
+    }
+    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Collision), "{:?}", outcome.drops);
+    outcome
+}
+
+fn fct(outcome: &Outcome, flow: usize) -> u64 {
+    outcome.flows[flow].completed.expect("it is complete") - outcome.flows[flow].started.expect("it began")
+}
+
+/// Alone a flow waits for its RTS slot, the pipeline, and its cells: to the picosecond.
+#[test]
+fn a_flow_alone_takes_what_the_slots_say() {
+    // H5 is at position 1 of its rack, H10 at position 2.
+    let keys = "in_phase = true\ndelay = \"15us\"";
+    for cells in [5, 16, 17, 40] {
+        let plan = plan(&scenario(POD, keys, &flow(5, 10, &format!("{}B", cells * 512 - 100))));
+        let outcome = run_all(&plan);
+        let slots = Slots { cells: 16, data: 44_160, control: 3_200, guard: 0, hop: 1_000_000 };
+        assert_eq!(plan.zeropod.as_ref().expect("Zeropod").slots, slots);
+        // The RTS of epoch 0 is there when epoch 1 begins at the scheduler.
+        let pipeline = slots.pipeline(15_000_000, false);
+        let epochs = 1 + pipeline.data + (cells - 1) / 16;
+        let last = slots.data_at(((cells - 1) % 16) as u32, 1, 2);
+        assert_eq!(
+            fct(&outcome, 0),
+            epochs * slots.epoch() + last + slots.data + 4 * slots.hop,
+            "{cells} cells"
+        );
+        assert_eq!(outcome.flows[0].packets_sent, cells);
+        assert_eq!(outcome.counters.data_hops, 4 * cells);
+    }
+}
+
+/// Between pods there are two rounds of request and grant (§III-C), and three links each.
+#[test]
+fn between_pods_there_are_two_rounds() {
+    let keys = "in_phase = true\ndelay = \"5us\"\ncells = 32";
+    let plan = plan(&scenario(PODS, keys, &flow(0, 23, "512B")));
+    let outcome = run_all(&plan);
+    let zeropod = plan.zeropod.as_ref().expect("Zeropod");
+    let (slots, pipeline) = (zeropod.slots, zeropod.slots.pipeline(zeropod.delay, true));
+    let epoch = slots.epoch();
+    // When a cell is at its core, if it is sent in an epoch by position 0; and when what it asks for is granted.
+    let told = outcome.zeropod.as_ref().expect("Zeropod");
+    assert_eq!((told.grants, told.scheduled, told.unused), (2, 2, 0));
+    assert_eq!(outcome.counters.data_hops, 6);
+    // The first round: the RTS of epoch 0 arrives two hops and its length later.
+    let heard = |sent: u64| (sent + slots.control + 2 * slots.hop).saturating_sub(slots.hop).div_ceil(epoch);
+    let first = heard(0) + pipeline.data;
+    // Cores are at positions 0, 1 and 0 again of their aggregation switches: 0 and 0 here, or 1.
+    let options: Vec<u64> = [0, 1, 2]
+        .map(|core: u32| {
+            let position = core / 2;
+            let arrives = first * epoch + slots.data_at(0, 0, position) + slots.data + 3 * slots.hop;
+            // The first RTS of the core behind that, and the epoch that hears it.
+            let rts = |e: u64| e * epoch + slots.hop + slots.rts_at(position, None);
+            let asks = (0..).find(|&e| rts(e) >= arrives).expect("some epoch");
+            let second = heard(rts(asks)) + pipeline.data;
+            // H23 is the last of three hosts in its rack.
+            second * epoch + slots.hop + slots.data_at(0, position, 2) + slots.data + 3 * slots.hop
+        })
+        .to_vec();
+    assert!(options.contains(&fct(&outcome, 0)), "{} is none of {options:?}", fct(&outcome, 0));
+}
+
+/// Small flows that go at once arrive at once in an empty pod, and copies do no harm.
+#[test]
+fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
+    let plan = plan(&scenario(POD, "in_phase = true", &flow(4, 10, "1500B")));
+    let outcome = run_all(&plan);
+    // The RTS of position 0, a cell, the slots of position 2, and two cells.
+    assert_eq!(fct(&outcome, 0), 2 * 44_160 + 2 * 3_200 + 2 * 44_160 + 4_000_000);
+    let told = outcome.zeropod.as_ref().expect("Zeropod").unscheduled;
+    assert_eq!((told.sent, told.delivered), (3, 3));
+}
+
+/// Optimistic cells take only what is idle: all that is scheduled happens when it would without them.
+#[test]
+fn optimistic_cells_leave_all_else_as_it_is() {
+    let small = "[[traffic]]\nkind = \"poisson\"\nsizes = { uniform = [\"300B\", \"2000B\"] }\nload = 0.01\n\
+                 stop = \"1ms\"\n";
+    let with = |optimistic: u32| {
+        let text = scenario(POD, &format!("optimistic = {optimistic}"), &(poisson(0.6, 1.0) + small));
+        let plan = plan(&text);
+        (run_all(&plan), plan)
+    };
+    let ((some, plan), (none, _)) = (with(5), with(0));
+    let told = |o: &Outcome| o.zeropod.clone().expect("Zeropod");
+    assert!(told(&some).unscheduled.met_scheduled > 10 && told(&some).unscheduled.delivered > 10);
+    assert_eq!(told(&none).unscheduled.sent, 0);
+    assert_eq!(told(&some).tally, told(&none).tally);
+    assert_eq!((told(&some).grants, told(&some).scheduled), (told(&none).grants, told(&none).scheduled));
+    let mut earlier = 0;
+    for (flow, (a, b)) in plan.flows.iter().zip(some.flows.iter().zip(&none.flows)) {
+        if flow.size > 4 * 512 {
+            assert_eq!(a.completed, b.completed);
+        } else {
+            assert!(a.completed <= b.completed);
+            earlier += u32::from(a.completed < b.completed);
+        }
+    }
+    assert!(earlier > 0);
+}
+
+/// Equations 6 and 7 (§IV-B.3): unscheduled cells alone, both lost when they meet; and beside them the rule that the
+/// first one wins.
+#[test]
+fn unscheduled_cells_arrive_as_often_as_the_model_says() {
+    let share = |k: u32, g: f64, collision: &str| {
+        let m = k / 2;
+        let text = scenario(
+            &format!("racks = {m}\nhosts_per_rack = {m}\naggs = {m}"),
+            &format!("scheduled = false\ncollision = \"{collision}\""),
+            &format!(
+                "[[traffic]]\nkind = \"poisson\"\nsizes = {{ uniform = [\"512B\", \"512B\"] }}\nload = {g}\nload_of = \"host-links\"\n\
+                 [transport]\nmtu = \"512B\"\nheader = \"40B\"\n[run]\nduration = \"{}us\"\ndrain = \"20us\"\n",
+                400_000 / (m * m * if g < 0.15 { 2 } else { 1 }) + 100
+            ),
+        );
+        let outcome = xoff_sim::run(&plan(&text), &mut |_| true);
+        let told = outcome.zeropod.expect("Zeropod").unscheduled;
+        assert!(told.sent > 50_000, "{}", told.sent);
+        told.delivered as f64 / told.sent as f64
+    };
+    for (k, g) in [(8u32, 0.1f64), (32, 0.1), (32, 0.1739)] {
+        let m = f64::from(k / 2);
+        let expected = (2.0 * g * (2.0 / m - 3.0)).exp();
+        let both = share(k, g, "both");
+        assert!((both / expected - 1.0).abs() < 0.03, "k = {k}, G = {g}: {both:.4} for {expected:.4}");
+        let later = share(k, g, "later");
+        assert!(later > both + 0.05, "k = {k}, G = {g}: {later:.4} where the first one wins");
+    }
+    assert!(share(32, 0.1, "both") > 0.55);
+}
+
+fn pods() -> impl Strategy<Value = String> {
+    let one = (1u32..5, 1u32..6, 1u32..5)
+        .prop_filter("two hosts", |p| p.0 * p.1 > 1)
+        .prop_map(|(r, h, a)| format!("racks = {r}\nhosts_per_rack = {h}\naggs = {a}"));
+    let several = (2u32..4, 1u32..3, 1u32..4, 1u32..4, 1u32..5).prop_map(|(p, r, h, a, c)| {
+        format!("pods = {p}\nracks = {r}\nhosts_per_rack = {h}\naggs = {a}\ncores = {c}")
+    });
+    prop_oneof![one, several]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever the pods, what is sent, and how little cores hold back: no two grants meet (the run asserts it),
+    /// every byte arrives once, nothing that was granted is lost, and nothing is left waiting.
+    #[test]
+    fn every_byte_arrives_once(
+        pods in pods(),
+        cells in prop::sample::select(vec![4u32, 9, 16, 32]),
+        iterations in 1u32..7,
+        top_k in 0u16..5,
+        backpressure in prop::sample::select(vec![0u32, 5, 40, 320]),
+        delay in prop::sample::select(vec![0u32, 3, 15]),
+        seed in 0u64..1000,
+    ) {
+        let keys = format!(
+            "cells = {cells}\niterations = {iterations}\ntop_k = {top_k}\nbackpressure = {backpressure}\n\
+             delay = \"{delay}us\""
+        );
+        let load = "[[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.9\nload_of = \"host-links\"\n\
+                    stop = \"300us\"\n[[traffic]]\nkind = \"incast\"\nfan_in = 1\nsize = \"20kB\"\nperiod = \"50us\"\n\
+                    stop = \"100us\"\n[run]\nseed = ".to_string() + &seed.to_string();
+        let plan = plan(&scenario(&pods, &keys, &load));
+        let outcome = run_all(&plan);
+        prop_assert_eq!(outcome.counters.in_flight, 0);
+        // Again the same.
+        prop_assert_eq!(&outcome, &run_all(&plan));
+    }
+}
+
+/// A core takes less than what comes, signals, and loses nothing.
+#[test]
+fn backpressure_keeps_cores_from_overflowing() {
+    let incast: String = (0..18).map(|src| flow(src, 20, "300kB")).collect();
+    let at = |backpressure: u32| {
+        let keys =
+            format!("cells = 32\ndelay = \"5us\"\nbackpressure = {backpressure}\ncore_buffer = \"4MB\"");
+        let plan = plan(&scenario(PODS, &keys, &incast));
+        let outcome = run_all(&plan);
+        let peak = outcome.buffer_peaks.iter().copied().max().expect("cores");
+        (outcome.zeropod.clone().expect("Zeropod").backpressure, peak, outcome.end)
+    };
+    let (some, small, _) = at(100);
+    let (none, large, _) = at(100_000);
+    assert!(some > 0 && none == 0 && small < large, "{some} {small} {none} {large}");
+}
+
+/// With the layer that acknowledges, one link of each kind may fail and recover: every byte arrives.
+#[test]
+fn one_failed_link_of_each_kind() {
+    for (link, at) in [(["H7", "S0.2"], "0"), (["S0.2", "S1.2"], "1"), (["S1.2", "S2.0"], "2")] {
+        let rest = format!(
+            "[[failure]]\nlink = \"{}-{}\"\nat = \"100us\"\nuntil = \"900us\"\n{}[run]\nseed = 3\n",
+            link[0],
+            link[1],
+            dense(900)
+        );
+        let keys = "cells = 32\ndelay = \"5us\"\nacks = true\nack_timeout = \"100us\"\nretry = \"200us\"";
+        let plan = plan(&scenario(PODS, keys, &rest));
+        let outcome = xoff_sim::run(&plan, &mut |_| true);
+        assert_eq!(outcome.stop, Stop::AllDone, "{link:?}");
+        let told = outcome.zeropod.as_ref().expect("Zeropod");
+        let lost =
+            outcome.drops.iter().filter(|d| d.reason == DropReason::LinkDown).map(|d| d.packets).sum::<u64>();
+        assert!(lost > 0, "{link:?}");
+        // It was found, and nothing else; and it was tried again.
+        let ends: Vec<String> = told
+            .found
+            .iter()
+            .map(|f| {
+                let port = &plan.topology.ports[f.port as usize];
+                let mut names = [
+                    plan.topology.nodes[port.node as usize].name.clone(),
+                    plan.topology.nodes[plan.topology.neighbour(f.port) as usize].name.clone(),
+                ];
+                names.sort();
+                names.join("-")
+            })
+            .collect();
+        let mut names = link;
+        names.sort_unstable();
+        assert!(!ends.is_empty() && ends.iter().all(|e| *e == names.join("-")), "{at} {link:?}: {ends:?}");
+        let first = told.found.first().expect("some");
+        assert!(first.down && first.at < 200_000_000, "{first:?}");
+        assert!(!told.found.last().expect("some").down);
+    }
+}
+
+/// The scheduler fails, and its backup takes over; and its link to a rack fails: nothing is lost.
+#[test]
+fn schedulers_and_their_links_fail() {
+    for failure in [
+        "scheduler_failure = [{ pod = 1, at = \"200us\", takeover = \"100us\" }]",
+        "scheduler_link = [{ switch = \"S0.2\", from = \"100us\", until = \"400us\" }]",
+        "scheduler_link = [{ switch = \"S1.3\", from = \"100us\", until = \"400us\" }]",
+    ] {
+        let keys = format!("cells = 32\ndelay = \"5us\"\n{failure}");
+        let plan = plan(&scenario(PODS, &keys, &dense(600)));
+        let outcome = run_all(&plan);
+        assert!(outcome.zeropod.expect("Zeropod").taken_back > 0, "{failure}");
+    }
+}
+
+/// A host whose clock is off by more than the guard band takes gets no grant, and nobody is hurt.
+#[test]
+fn clocks_that_are_off_are_found() {
+    let with = |error: &str, ms: u32| {
+        let keys = format!("guard = \"1ns\"\nclock_error = \"{error}\"");
+        let rest = poisson(0.3, 0.5) + &format!("[run]\nduration = \"1ms\"\ndrain = \"{ms}ms\"\n");
+        let plan = plan(&scenario(POD, &keys, &rest));
+        let outcome = run(&plan);
+        let told = outcome.zeropod.clone().expect("Zeropod");
+        let off =
+            plan.zeropod.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
+        let unfinished = plan.flows.iter().zip(&outcome.flows).filter(|(_, o)| o.completed.is_none());
+        let who: std::collections::BTreeSet<u32> = unfinished.map(|(f, _)| f.src).collect();
+        (off, told, who)
+    };
+    let (off, told, who) = with("500ps", 5);
+    assert_eq!((off, told.off_time, who.len(), told.found.len()), (0, 0, 0, 0));
+    let (off, told, who) = with("800ps", 5);
+    assert!(off > 0 && told.off_time > 0);
+    assert_eq!(told.found.len(), off);
+    assert!(who.len() <= off && !who.is_empty());
+}
