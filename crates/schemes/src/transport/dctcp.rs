@@ -12,7 +12,7 @@
 //!   for each answer:   F counts those that say marked, of all
 //!   una > end:         α ← (1 − g)·α + g·F;  F ← 0;  end = nxt
 //!   marked, and una ≥ spared:
-//!                      ssthresh = max(cwnd·(1 − α/2), 2 SMSS);  cwnd = min(cwnd, ssthresh);
+//!                      ssthresh = max(W·(1 − α/2), 2 SMSS);  cwnd = min(cwnd, ssthresh);
 //!                      spared = nxt + 1
 //!   loss or timeout:   as in NewReno;  spared = highest + 1
 //! ```
@@ -21,7 +21,12 @@
 //! §6.1.2), slow start ends with the first mark, and the ACK that reduces the window
 //! does not grow it; other marked ones do, as in the model of DCTCP's paper (§3.3).
 //! α begins at 1, and `end` at 0, so that the first answer leaves it (RFC 8257 §3.3).
-//! Of a window that the receiver bounds, the bound is what is reduced.
+//!
+//! W is cwnd, or FlightSize and a segment where that is less. A sender that something else
+//! holds back, such as the rate of its own port or the receive window, does not fill cwnd,
+//! which grows all the same; cut by α/2 it would still be more than is in flight, and
+//! nothing would slow down. NewReno goes by FlightSize for that reason (RFC 5681 §3.1, and so
+//! does RFC 8511 for marks); RFC 8257 says cwnd.
 //!
 //! F counts packets, not the bytes that answers acknowledge: behind a gap these say
 //! nothing, while packets are marked most where they are lost. Linux counts them so,

@@ -214,7 +214,7 @@ impl Congestion {
         marked: bool,
     ) -> bool {
         let news = n > numbers.una;
-        let reduced = self.weigh(params, numbers.una.max(n), marked);
+        let reduced = self.weigh(params, numbers, n, marked);
         if news {
             self.advance(params, numbers, now, n, !reduced);
         } else if n == numbers.una && numbers.highest > n {
@@ -247,15 +247,19 @@ impl Congestion {
         true
     }
 
-    /// DCTCP weighs an answer, with which everything below `una` is acknowledged. Answers
-    /// whether it has reduced the window.
-    fn weigh(&mut self, params: &NewRenoParams, una: u32, marked: bool) -> bool {
+    /// DCTCP weighs an answer, which acknowledges everything below `n`. Answers whether it
+    /// has reduced the window.
+    fn weigh(&mut self, params: &NewRenoParams, numbers: &Numbers, n: u32, marked: bool) -> bool {
         let Some(dctcp) = &params.dctcp else { return false };
-        if !self.marks.on_answer(dctcp, una, self.nxt.max(una), marked) {
+        let una = numbers.una.max(n);
+        let nxt = self.nxt.max(una);
+        if !self.marks.on_answer(dctcp, una, nxt, marked) {
             return false;
         }
         let smss = u64::from(params.smss);
-        let window = self.cwnd.min(u64::from(params.receive_window) * smss);
+        // A window that is used up is cwnd, but for a part of a segment.
+        let flight = u64::from(nxt - numbers.una);
+        let window = self.cwnd.min((flight + 1) * smss);
         self.ssthresh = self.marks.reduced(window).max(2 * smss);
         self.cwnd = self.cwnd.min(self.ssthresh);
         self.acknowledged = 0;
