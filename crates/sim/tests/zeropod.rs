@@ -62,7 +62,11 @@ fn a_flow_alone_takes_what_the_slots_say() {
         let pipeline = slots.pipeline(15_000_000, false);
         let epochs = 1 + pipeline.data + (cells - 1) / 16;
         let last = slots.data_at(((cells - 1) % 16) as u32, 1, 2);
-        assert_eq!(fct(&outcome, 0), epochs * slots.epoch() + last + slots.data + 4 * slots.hop, "{cells} cells");
+        assert_eq!(
+            fct(&outcome, 0),
+            epochs * slots.epoch() + last + slots.data + 4 * slots.hop,
+            "{cells} cells"
+        );
         assert_eq!(outcome.flows[0].packets_sent, cells);
         assert_eq!(outcome.counters.data_hops, 4 * cells);
     }
@@ -170,9 +174,9 @@ fn unscheduled_cells_arrive_as_often_as_the_model_says() {
 }
 
 fn pods() -> impl Strategy<Value = String> {
-    let one = (1u32..5, 1u32..6, 1u32..5).prop_filter("two hosts", |p| p.0 * p.1 > 1).prop_map(|(r, h, a)| {
-        format!("racks = {r}\nhosts_per_rack = {h}\naggs = {a}")
-    });
+    let one = (1u32..5, 1u32..6, 1u32..5)
+        .prop_filter("two hosts", |p| p.0 * p.1 > 1)
+        .prop_map(|(r, h, a)| format!("racks = {r}\nhosts_per_rack = {h}\naggs = {a}"));
     let several = (2u32..4, 1u32..3, 1u32..4, 1u32..4, 1u32..5).prop_map(|(p, r, h, a, c)| {
         format!("pods = {p}\nracks = {r}\nhosts_per_rack = {h}\naggs = {a}\ncores = {c}")
     });
@@ -214,7 +218,8 @@ proptest! {
 fn backpressure_keeps_cores_from_overflowing() {
     let incast: String = (0..18).map(|src| flow(src, 20, "300kB")).collect();
     let at = |backpressure: u32| {
-        let keys = format!("cells = 32\ndelay = \"5us\"\nbackpressure = {backpressure}\ncore_buffer = \"4MB\"");
+        let keys =
+            format!("cells = 32\ndelay = \"5us\"\nbackpressure = {backpressure}\ncore_buffer = \"4MB\"");
         let plan = plan(&scenario(PODS, &keys, &incast));
         let outcome = run_all(&plan);
         let peak = outcome.buffer_peaks.iter().copied().max().expect("cores");
@@ -228,11 +233,7 @@ fn backpressure_keeps_cores_from_overflowing() {
 /// With the layer that acknowledges, one link of each kind may fail and recover: every byte arrives.
 #[test]
 fn one_failed_link_of_each_kind() {
-    for (link, at) in [
-        (["H7", "S0.2"], "0"),
-        (["S0.2", "S1.2"], "1"),
-        (["S1.2", "S2.0"], "2"),
-    ] {
+    for (link, at) in [(["H7", "S0.2"], "0"), (["S0.2", "S1.2"], "1"), (["S1.2", "S2.0"], "2")] {
         let rest = format!(
             "[[failure]]\nlink = [\"{}\", \"{}\"]\nfrom = \"100us\"\nuntil = \"900us\"\n{}[run]\nseed = 3\n",
             link[0],
@@ -244,7 +245,8 @@ fn one_failed_link_of_each_kind() {
         let outcome = xoff_sim::run(&plan, &mut |_| true);
         assert_eq!(outcome.stop, Stop::AllDone, "{link:?}");
         let told = outcome.zeropod.as_ref().expect("Zeropod");
-        let lost = outcome.drops.iter().filter(|d| d.reason == DropReason::LinkDown).map(|d| d.packets).sum::<u64>();
+        let lost =
+            outcome.drops.iter().filter(|d| d.reason == DropReason::LinkDown).map(|d| d.packets).sum::<u64>();
         assert!(lost > 0, "{link:?}");
         // It was found, and nothing else; and it was tried again.
         let ends: Vec<String> = told
@@ -293,7 +295,8 @@ fn clocks_that_are_off_are_found() {
         let plan = plan(&scenario(POD, &keys, &rest));
         let outcome = run(&plan);
         let told = outcome.zeropod.clone().expect("Zeropod");
-        let off = plan.zeropod.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
+        let off =
+            plan.zeropod.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
         let unfinished = plan.flows.iter().zip(&outcome.flows).filter(|(_, o)| o.completed.is_none());
         let who: std::collections::BTreeSet<u32> = unfinished.map(|(f, _)| f.src).collect();
         (off, told, who)

@@ -13,7 +13,7 @@ use super::balancing::Spread;
 use super::faults::Faults;
 use super::offered::{Offers, flow_key};
 use super::routes::Routes;
-use super::{Context, MEMORY};
+use super::{Context, MEMORY, zeropod};
 use crate::error::Error;
 use crate::plan::{self, DELIVER, ENDS, EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
 use crate::plan::{Reroute, Rerouting, UNREACHABLE};
@@ -127,7 +127,8 @@ pub(super) fn plan(
         fates,
         ..Default::default()
     };
-    if faults.down.is_empty() {
+    // Schedulers find other paths by themselves.
+    if faults.down.is_empty() || zeropod::chosen(cx) {
         return Ok(out);
     }
     let (distinct, changes) = (&timeline.distinct, &timeline.changes);
