@@ -287,8 +287,19 @@ fn scenario(
 /// congestion control needs.
 fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     let mut table = Table::try_from(scenario).map_err(|e| e.to_string())?;
-    for key in ["traffic", "run", "measure", "irn", "tcp-newreno", "dcqcn", "timely", "hpcc", "dctcp", "ecn"]
-    {
+    for key in [
+        "traffic",
+        "run",
+        "measure",
+        "irn",
+        "tcp-newreno",
+        "tcp-dctcp",
+        "dcqcn",
+        "timely",
+        "hpcc",
+        "dctcp",
+        "ecn",
+    ] {
         table.remove(key);
     }
     if let Some(Value::Table(transport)) = table.get_mut("transport") {

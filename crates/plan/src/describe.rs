@@ -25,7 +25,7 @@ use xoff_schemes::flow_control::watchdog::Action;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
-use xoff_schemes::transport::TransportKind;
+use xoff_schemes::transport::{TransportKind, dctcp::ONE};
 use xoff_wire::credit::{BLOCK, Form};
 
 /// Names that are shown of a list before it is cut.
@@ -238,20 +238,26 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             )?;
         }
     }
-    if let TransportKind::TcpNewReno(tcp) = &plan.transport.kind {
+    if let TransportKind::Tcp(tcp) = &plan.transport.kind {
         let receive = match tcp.receive_window {
             u32::MAX => "unlimited".to_string(),
             packets => format!("{} at most", count(packets.into(), "packet")),
         };
+        let name = if tcp.dctcp.is_some() { "tcp-dctcp" } else { "tcp-newreno" };
         writeln!(
             out,
-            "transport: tcp-newreno (initial window {}, receive window {receive};\n  \
+            "transport: {name} (initial window {}, receive window {receive};\n  \
              timeout {} at first, then {} to {})",
             count(tcp.initial_window.into(), "packet"),
             Span(tcp.initial_rto),
             Span(tcp.min_rto),
             Span(tcp.max_rto)
         )?;
+        if let Some(dctcp) = tcp.dctcp {
+            // What was written, without what rounding to 2^-30 leaves of it.
+            let gain = (dctcp.gain as f64 / ONE as f64 * 1e6).round() / 1e6;
+            writeln!(out, "  each ACK tells whether what it answers was marked; g = {gain}")?;
+        }
     }
     congestion::describe(out, plan)?;
     Ok(())

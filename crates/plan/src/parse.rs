@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
 
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
     "topology",
     "routing",
     "switch",
@@ -24,6 +24,7 @@ const TABLES: [&str; 21] = [
     "transport",
     "irn",
     "tcp-newreno",
+    "tcp-dctcp",
     "dcqcn",
     "timely",
     "hpcc",
@@ -205,6 +206,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         transport: table(doc, "transport")?,
         irn: doc.read_documented("irn", &[])?,
         tcp_newreno: doc.read_documented("tcp-newreno", &[])?,
+        tcp_dctcp: doc.read_documented("tcp-dctcp", &[])?,
         dcqcn: doc.read_documented("dcqcn", &[])?,
         timely: doc.read_documented("timely", &[])?,
         hpcc: doc.read_documented("hpcc", &[])?,

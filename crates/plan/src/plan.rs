@@ -12,7 +12,7 @@ use xoff_schemes::flow_control::portfc::ate::AteParams;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::scheduling::zeropod;
 use xoff_schemes::scheduling::zeropod::slots::Slots;
-use xoff_schemes::transport::TransportParams;
+use xoff_schemes::transport::{TransportKind, TransportParams};
 
 /// In [`Plan::hops`]: the packet has reached the node where it is delivered.
 pub const DELIVER: u32 = u32::MAX;
@@ -98,6 +98,18 @@ impl Plan {
         let [high, other] = self.ate.as_ref()?.routes[flow as usize];
         let path = self.flows[flow as usize].path;
         (high != other).then_some(if path == high { other } else { high })
+    }
+
+    /// Whether senders slow down for ECN marks, which ACKs or CNPs tell them of.
+    pub fn hears_marks(&self) -> bool {
+        match self.congestion_control {
+            CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_) => true,
+            CongestionControlParams::None
+            | CongestionControlParams::Timely(_)
+            | CongestionControlParams::Hpcc(_) => {
+                matches!(&self.transport.kind, TransportKind::Tcp(tcp) if tcp.dctcp.is_some())
+            }
+        }
     }
 
     /// The ports of `node` between which it relays, if it is a relay in a long link,

@@ -11,6 +11,7 @@ use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::Reaction;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
+use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
 use xoff_schemes::transport::irn::Timeouts;
 use xoff_schemes::transport::newreno::NewRenoParams;
 
@@ -662,7 +663,7 @@ fn tcp_has_the_values_of_its_rfcs() {
         let mut all = vec![("transport.kind", "tcp-newreno")];
         all.extend(overrides);
         let transport = set(&[LINE, FLOW], &all).plan.transport;
-        let TransportKind::TcpNewReno(params) = transport.kind else { panic!("tcp") };
+        let TransportKind::Tcp(params) = transport.kind else { panic!("tcp") };
         assert_eq!((transport.ack_every, transport.window, transport.rto), (1, None, params.max_rto));
         params
     };
@@ -674,6 +675,7 @@ fn tcp_has_the_values_of_its_rfcs() {
         initial_rto: second,
         min_rto: second,
         max_rto: 60 * second,
+        dctcp: None,
     };
     assert_eq!(params(&[]), defaults);
     assert_eq!(params(&[("transport.window", "20999B")]).receive_window, 20);
@@ -692,6 +694,42 @@ fn tcp_has_the_values_of_its_rfcs() {
         ..defaults
     };
     assert_eq!(params(&own), expected);
+}
+
+/// DCTCP has NewReno's keys in a table of its own, and g, which is kept in 2^-30.
+#[test]
+fn dctcp_with_a_window_is_tcp_with_a_gain() {
+    let load = |overrides: &[(&str, &str)]| {
+        let mut all = vec![("transport.kind", "tcp-dctcp")];
+        all.extend(overrides);
+        set(&[LINE, FLOW], &all)
+    };
+    let params = |overrides: &[(&str, &str)]| {
+        let TransportKind::Tcp(params) = load(overrides).plan.transport.kind else { panic!("tcp") };
+        params
+    };
+    let newreno = set(&[LINE, FLOW], &[("transport.kind", "tcp-newreno")]).plan.transport.kind;
+    let TransportKind::Tcp(newreno) = newreno else { panic!("tcp") };
+    let of = |gain| Some(DctcpParams { gain });
+    assert_eq!(params(&[]), NewRenoParams { dctcp: of(ONE / 16), ..newreno });
+    let own = [("tcp-dctcp.gain", "1.0"), ("tcp-dctcp.min_rto", "200us"), ("tcp-dctcp.initial_window", "3")];
+    let expected =
+        NewRenoParams { dctcp: of(ONE), min_rto: newreno.min_rto / 5_000, initial_window: 3, ..newreno };
+    assert_eq!(params(&own), expected);
+    assert_eq!(params(&[("tcp-dctcp.gain", "1e-300")]).dctcp, of(1));
+    // Without marks it is NewReno, which is named; with them it hears them.
+    let keys = |overrides| -> Vec<String> { load(overrides).warnings.into_iter().map(|w| w.key).collect() };
+    assert_eq!(keys(&[]), ["transport.kind"]);
+    let ecn = [("ecn.k_min", "14kB"), ("ecn.k_max", "14kB"), ("ecn.p_max", "1.0")];
+    assert_eq!(keys(&ecn), [""; 0]);
+    let mut newreno = ecn.to_vec();
+    newreno.push(("tcp-newreno.min_rto", "1ms"));
+    assert_eq!(keys(&newreno), ["tcp-newreno.min_rto"]);
+    let loaded = load(&ecn);
+    assert!(loaded.plan.hears_marks());
+    let said = describe(&loaded);
+    assert!(said.contains("transport: tcp-dctcp (initial window 10 packets"), "{said}");
+    assert!(said.contains("each ACK tells whether what it answers was marked; g = 0.0625"), "{said}");
 }
 
 /// What belongs to the transport or congestion control that the run does not have is named.

@@ -204,7 +204,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     }
     let marks: u64 = outcome.ports.iter().map(|p| p.marks).sum();
     if marks > 0 {
-        if !reacts_to_marks(plan) {
+        if !plan.hears_marks() {
             notes.push(note(format!(
                 "{} set, and nothing reacts to them: transport.congestion_control is \"{}\".",
                 human::counted(marks, "ECN mark"),
@@ -224,21 +224,14 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             human::bytes(k_min)
         )
     });
-    let idle = match reacts_to_marks(plan) {
+    let idle = match plan.hears_marks() {
+        true if plan.congestion_control == CongestionControlParams::None => {
+            format!(" So {} reduced no window for one.", names::transport(plan))
+        }
         true => format!(" So {} changed no rate.", names::congestion_control(plan)),
         false => String::new(),
     };
     notes.push(note(format!("ECN never marked a packet{reached}.{idle}")));
-}
-
-/// Whether senders slow down for ECN marks.
-fn reacts_to_marks(plan: &Plan) -> bool {
-    match plan.congestion_control {
-        CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_) => true,
-        CongestionControlParams::None
-        | CongestionControlParams::Timely(_)
-        | CongestionControlParams::Hpcc(_) => false,
-    }
 }
 
 fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {

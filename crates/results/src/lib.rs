@@ -34,3 +34,4 @@ pub mod summary;
 pub mod table;
 pub mod verdicts;
 pub mod watchdog;
+pub mod zeropod;

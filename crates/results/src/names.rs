@@ -81,6 +81,7 @@ pub fn network(plan: &Plan) -> String {
 /// The flow control as scenarios call it.
 pub fn flow_control(plan: &Plan) -> &'static str {
     match &plan.flow_control {
+        _ if plan.zeropod.is_some() => "zeropod",
         FlowControlParams::None => "none",
         FlowControlParams::Pfc(_) => "pfc",
         FlowControlParams::Tagger(_) => "tagger",
@@ -102,9 +103,11 @@ pub fn flow_control(plan: &Plan) -> &'static str {
 /// The transport as scenarios call it.
 pub fn transport(plan: &Plan) -> &'static str {
     match plan.transport.kind {
+        _ if plan.zeropod.is_some() => "none",
         TransportKind::GoBackN => "go-back-n",
         TransportKind::Irn { .. } => "irn",
-        TransportKind::TcpNewReno(_) => "tcp-newreno",
+        TransportKind::Tcp(tcp) if tcp.dctcp.is_some() => "tcp-dctcp",
+        TransportKind::Tcp(_) => "tcp-newreno",
     }
 }
 

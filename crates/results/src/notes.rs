@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::{breakers, effects, faults, itsy, stuck, watchdog};
+use crate::{breakers, effects, faults, itsy, stuck, watchdog, zeropod};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
@@ -68,6 +68,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     watchdog::notes(plan, outcome, &mut notes);
     breakers::notes(plan, outcome, &mut notes);
     itsy::notes(plan, outcome, &mut notes);
+    zeropod::notes(plan, outcome, &mut notes);
     effects::notes(plan, outcome, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
     notes

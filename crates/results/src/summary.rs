@@ -19,6 +19,7 @@ use crate::roundabout::{self, RoundaboutSummary};
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
 use crate::watchdog::{self, WatchdogSummary};
+use crate::zeropod::{self, ZeropodSummary};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
@@ -72,6 +73,8 @@ pub struct Summary {
     pub breakers: Option<BreakerSummary>,
     /// Deadlocks that initial triggers found; null without ITSY.
     pub itsy: Option<ItsySummary>,
+    /// Epochs, grants, what was sent without one, failures; null where pods have buffers.
+    pub zeropod: Option<ZeropodSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Who waited for whom at the end.
@@ -102,6 +105,8 @@ pub struct DropSummary {
     pub watchdog_packets: u64,
     /// Packets that ITSY dropped to let a deadlock go.
     pub itsy_packets: u64,
+    /// Cells that were sent without a grant, and met another one.
+    pub collision_packets: u64,
     /// Each place and reason.
     pub places: Vec<DropPlace>,
 }
@@ -116,7 +121,8 @@ pub struct DropPlace {
     /// Whether the priority is lossless.
     pub lossless: bool,
     /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog`, `overrun` or `itsy`.
+    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog`, `overrun`,
+    /// `itsy` or `collision`.
     pub reason: &'static str,
     /// How many.
     pub packets: u64,
@@ -314,6 +320,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         roundabout: roundabout::summarise(plan, outcome),
         breakers: breakers::summarise(plan, outcome),
         itsy: itsy::summarise(plan, outcome),
+        zeropod: zeropod::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
@@ -342,6 +349,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
         fault_packets: sum(&|d| d.reason.by_fault()),
         watchdog_packets: sum(&|d| d.reason.by_watchdog()),
         itsy_packets: sum(&|d| d.reason == DropReason::Itsy),
+        collision_packets: sum(&|d| d.reason == DropReason::Collision),
         places: outcome
             .drops
             .iter()

@@ -14,6 +14,7 @@ use crate::statistics::Group;
 use crate::summary::{Peak, Summary};
 use crate::verdicts::State;
 use crate::watchdog;
+use crate::zeropod;
 
 /// Most columns of a line.
 pub const WIDTH: usize = 100;
@@ -160,7 +161,8 @@ fn totals(s: &Summary) -> String {
             + d.expired_packets
             + d.fault_packets
             + d.watchdog_packets
-            + d.itsy_packets;
+            + d.itsy_packets
+            + d.collision_packets;
         let faults = match d.fault_packets {
             0 => String::new(),
             n => format!(", {} by faults", human::count(n)),
@@ -173,11 +175,15 @@ fn totals(s: &Summary) -> String {
             0 => String::new(),
             n => format!(", {} by ITSY", human::count(n)),
         };
+        let collisions = match d.collision_packets {
+            0 => String::new(),
+            n => format!(", {} by collision", human::count(n)),
+        };
         if lost == 0 {
             format!("none in {}", human::counted(s.counters.sent, "data packet"))
         } else {
             format!(
-                "{} lossless, {} lossy, {} expired packets{faults}{watchdog}{itsy}, ACKs included",
+                "{} lossless, {} lossy, {} expired packets{faults}{watchdog}{itsy}{collisions}, ACKs included",
                 human::count(d.lossless_packets),
                 human::count(d.lossy_packets),
                 human::count(d.expired_packets)
@@ -227,6 +233,9 @@ fn totals(s: &Summary) -> String {
     }
     if let Some(summary) = &s.roundabout {
         row("loops", roundabout::row(summary));
+    }
+    for (name, text) in s.zeropod.iter().flat_map(zeropod::rows) {
+        row(name, text);
     }
     if let Some(summary) = &s.itsy {
         row("loops", itsy::row(summary));

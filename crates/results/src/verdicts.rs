@@ -60,7 +60,17 @@ pub fn verdicts(
     let activity =
         format!("{} sent, {}", human::counted(c.sent, "data packet"), human::counted(pauses.count, "pause"));
     let watched = drops.watchdog_packets;
-    let lossless = if !plan.lanes.iter().any(|l| l.lossless) {
+    let scheduled = outcome.zeropod.as_ref().map(|told| human::counted(told.scheduled, "cell"));
+    let lossless = if let Some(scheduled) = scheduled {
+        // Links that fail lose what is on them.
+        match drops.lossless_packets {
+            0 => (
+                State::Held,
+                format!("none of {scheduled} that were granted met another one, or found a core full"),
+            ),
+            n => (State::Broken, format!("{} of {scheduled} that were granted lost", human::count(n))),
+        }
+    } else if !plan.lanes.iter().any(|l| l.lossless) {
         (State::NotPromised, "no priority is lossless".to_string())
     } else if drops.lossless_packets > 0 {
         let promised = promises_no_loss(plan, outcome);

@@ -52,10 +52,7 @@ pub fn line_rate(plan: &Plan, nic: u32, pace: u64) -> u64 {
 
 /// By flow.
 pub fn notification_points(plan: &Plan) -> Vec<NotificationPoint> {
-    let marks = matches!(
-        plan.congestion_control,
-        CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_)
-    );
+    let marks = plan.hears_marks();
     vec![NotificationPoint::default(); if marks { plan.flows.len() } else { 0 }]
 }
 
@@ -170,13 +167,16 @@ impl Controls {
 pub fn on_marked(plan: &Plan, notifications: &mut [NotificationPoint], flow: u32, now: Time) -> bool {
     match &plan.congestion_control {
         CongestionControlParams::Dcqcn(params) => notifications[flow as usize].on_marked(params, now),
-        CongestionControlParams::Dctcp(_) => {
-            notifications[flow as usize].echo();
+        CongestionControlParams::None
+        | CongestionControlParams::Dctcp(_)
+        | CongestionControlParams::Timely(_)
+        | CongestionControlParams::Hpcc(_) => {
+            // Where marks count, the answer carries the news.
+            if let Some(point) = notifications.get_mut(flow as usize) {
+                point.echo();
+            }
             false
         }
-        CongestionControlParams::None
-        | CongestionControlParams::Timely(_)
-        | CongestionControlParams::Hpcc(_) => false,
     }
 }
 

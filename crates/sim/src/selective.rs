@@ -27,7 +27,7 @@ pub fn senders(plan: &Plan) -> Vec<SelectiveSender> {
         TransportKind::Irn { .. } => {
             plan.irn.iter().map(|f| SelectiveSender::Irn(IrnSender::new(plan, f))).collect()
         }
-        TransportKind::TcpNewReno(params) => {
+        TransportKind::Tcp(params) => {
             vec![SelectiveSender::Tcp(Box::new(TcpSender::new(params))); plan.flows.len()]
         }
     }
@@ -38,7 +38,7 @@ pub fn receivers(plan: &Plan) -> Vec<SelectiveReceiver> {
     let receiver = match plan.transport.kind {
         TransportKind::GoBackN => return Vec::new(),
         TransportKind::Irn { .. } => SelectiveReceiver::Irn(IrnReceiver::default()),
-        TransportKind::TcpNewReno(_) => SelectiveReceiver::Tcp(TcpReceiver::default()),
+        TransportKind::Tcp(_) => SelectiveReceiver::Tcp(TcpReceiver::default()),
     };
     vec![receiver; plan.flows.len()]
 }

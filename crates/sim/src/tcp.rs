@@ -1,4 +1,4 @@
-//! The ends of flows under TCP NewReno: what stands beside the common state of
+//! The ends of flows under TCP: what stands beside the common state of
 //! senders, and its timer.
 
 use crate::core::kind;
@@ -40,7 +40,7 @@ impl TcpSender {
 
     /// An ACK has come. Answers whether `una` advanced.
     pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
-        let news = self.congestion.on_ack(&self.params, numbers, now, packet.number);
+        let news = self.congestion.on_ack(&self.params, numbers, now, packet.number, packet.marked);
         self.arm(wheel, packet.flow);
         news
     }

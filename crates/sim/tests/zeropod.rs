@@ -30,6 +30,14 @@ fn poisson(load: f64, ms: f64) -> String {
     )
 }
 
+/// Many flows of 20 to 60 kB among all hosts.
+fn dense(us: u32) -> String {
+    format!(
+        "[[traffic]]\nkind = \"poisson\"\nsizes = {{ uniform = [\"20kB\", \"60kB\"] }}\nload = 0.5\n\
+         load_of = \"host-links\"\nstop = \"{us}us\"\n"
+    )
+}
+
 /// Runs it to the end: every byte arrives, and nothing is dropped but what was sent without a grant.
 fn run_all(plan: &Plan) -> Outcome {
     let outcome = xoff_sim::run(plan, &mut |_| true);
@@ -109,8 +117,8 @@ fn between_pods_there_are_two_rounds() {
 fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
     let plan = plan(&scenario(POD, "in_phase = true", &flow(4, 10, "1500B")));
     let outcome = run_all(&plan);
-    // The RTS of position 0, then three cells behind each other.
-    assert_eq!(fct(&outcome, 0), 3_200 + 3 * 44_160 + 4_000_000);
+    // The RTS of position 0, a cell, the slots of position 2, and two cells.
+    assert_eq!(fct(&outcome, 0), 2 * 44_160 + 2 * 3_200 + 2 * 44_160 + 4_000_000);
     let told = outcome.zeropod.as_ref().expect("Zeropod").unscheduled;
     assert_eq!((told.sent, told.delivered), (3, 3));
 }
@@ -118,8 +126,10 @@ fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
 /// Optimistic cells take only what is idle: all that is scheduled happens when it would without them.
 #[test]
 fn optimistic_cells_leave_all_else_as_it_is() {
+    let small = "[[traffic]]\nkind = \"poisson\"\nsizes = { uniform = [\"300B\", \"2000B\"] }\nload = 0.01\n\
+                 stop = \"1ms\"\n";
     let with = |optimistic: u32| {
-        let text = scenario(POD, &format!("optimistic = {optimistic}"), &poisson(0.7, 3.0));
+        let text = scenario(POD, &format!("optimistic = {optimistic}"), &(poisson(0.6, 1.0) + small));
         let plan = plan(&text);
         (run_all(&plan), plan)
     };
@@ -147,17 +157,16 @@ fn optimistic_cells_leave_all_else_as_it_is() {
 fn unscheduled_cells_arrive_as_often_as_the_model_says() {
     let share = |k: u32, g: f64, collision: &str| {
         let m = k / 2;
-        let load = g * 512.0 / 552.0;
         let text = scenario(
             &format!("racks = {m}\nhosts_per_rack = {m}\naggs = {m}"),
             &format!("scheduled = false\ncollision = \"{collision}\""),
             &format!(
-                "[[traffic]]\nkind = \"poisson\"\nsize = \"512B\"\nload = {load:.6}\nload_of = \"host-links\"\n\
-                 [run]\nduration = \"{}us\"\ndrain = \"20us\"\n",
+                "[[traffic]]\nkind = \"poisson\"\nsizes = {{ uniform = [\"512B\", \"512B\"] }}\nload = {g}\nload_of = \"host-links\"\n\
+                 [transport]\nmtu = \"512B\"\nheader = \"40B\"\n[run]\nduration = \"{}us\"\ndrain = \"20us\"\n",
                 400_000 / (m * m * if g < 0.15 { 2 } else { 1 }) + 100
             ),
         );
-        let outcome = run(&plan(&text));
+        let outcome = xoff_sim::run(&plan(&text), &mut |_| true);
         let told = outcome.zeropod.expect("Zeropod").unscheduled;
         assert!(told.sent > 50_000, "{}", told.sent);
         told.delivered as f64 / told.sent as f64
@@ -203,7 +212,7 @@ proptest! {
              delay = \"{delay}us\""
         );
         let load = "[[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.9\nload_of = \"host-links\"\n\
-                    stop = \"300us\"\n[[traffic]]\nkind = \"incast\"\nfan_in = 1\nsize = \"20kB\"\nevents = 3\n\
+                    stop = \"300us\"\n[[traffic]]\nkind = \"incast\"\nfan_in = 1\nsize = \"20kB\"\nperiod = \"50us\"\n\
                     stop = \"100us\"\n[run]\nseed = ".to_string() + &seed.to_string();
         let plan = plan(&scenario(&pods, &keys, &load));
         let outcome = run_all(&plan);
@@ -235,10 +244,10 @@ fn backpressure_keeps_cores_from_overflowing() {
 fn one_failed_link_of_each_kind() {
     for (link, at) in [(["H7", "S0.2"], "0"), (["S0.2", "S1.2"], "1"), (["S1.2", "S2.0"], "2")] {
         let rest = format!(
-            "[[failure]]\nlink = [\"{}\", \"{}\"]\nfrom = \"100us\"\nuntil = \"900us\"\n{}[run]\nseed = 3\n",
+            "[[failure]]\nlink = \"{}-{}\"\nat = \"100us\"\nuntil = \"900us\"\n{}[run]\nseed = 3\n",
             link[0],
             link[1],
-            poisson(0.5, 1.0)
+            dense(900)
         );
         let keys = "cells = 32\ndelay = \"5us\"\nacks = true\nack_timeout = \"100us\"\nretry = \"200us\"";
         let plan = plan(&scenario(PODS, keys, &rest));
@@ -280,7 +289,7 @@ fn schedulers_and_their_links_fail() {
         "scheduler_link = [{ switch = \"S1.3\", from = \"100us\", until = \"400us\" }]",
     ] {
         let keys = format!("cells = 32\ndelay = \"5us\"\n{failure}");
-        let plan = plan(&scenario(PODS, &keys, &poisson(0.5, 0.6)));
+        let plan = plan(&scenario(PODS, &keys, &dense(600)));
         let outcome = run_all(&plan);
         assert!(outcome.zeropod.expect("Zeropod").taken_back > 0, "{failure}");
     }

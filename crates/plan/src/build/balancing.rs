@@ -110,7 +110,9 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
     }
     let gap = match cx.scenario.transport.kind {
         TransportKind::GoBackN => Some("go-back-n repeats all behind a gap"),
-        TransportKind::TcpNewReno => Some("tcp-newreno takes three packets behind a gap for a loss"),
+        TransportKind::TcpNewReno | TransportKind::TcpDctcp => {
+            Some("TCP takes three packets behind a gap for a loss")
+        }
         TransportKind::Irn => None,
     };
     if let Some(gap) = gap.filter(|_| kind != Kind::Plb) {

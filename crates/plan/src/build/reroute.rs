@@ -13,7 +13,7 @@ use super::balancing::Spread;
 use super::faults::Faults;
 use super::offered::{Offers, flow_key};
 use super::routes::Routes;
-use super::{Context, MEMORY, zeropod};
+use super::{Context, MEMORY};
 use crate::error::Error;
 use crate::plan::{self, DELIVER, ENDS, EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
 use crate::plan::{Reroute, Rerouting, UNREACHABLE};
@@ -127,8 +127,8 @@ pub(super) fn plan(
         fates,
         ..Default::default()
     };
-    // Schedulers find other paths by themselves.
-    if faults.down.is_empty() || zeropod::chosen(cx) {
+    // Without buffers the schedulers choose the paths, as they find out what is down.
+    if faults.down.is_empty() || super::zeropod::chosen(cx) {
         return Ok(out);
     }
     let (distinct, changes) = (&timeline.distinct, &timeline.changes);

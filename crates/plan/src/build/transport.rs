@@ -1,6 +1,6 @@
 //! The transport: timeouts and windows.
 
-mod newreno;
+mod tcp;
 
 use super::{Context, LONGEST, SHORTEST_TIMER, bytes, hop, routes::Routes};
 use crate::error::Error;
@@ -44,7 +44,7 @@ pub(super) fn build(
     match t.kind {
         Kind::GoBackN => {}
         Kind::Irn => return irn(cx, topology, routes, flows, packet),
-        Kind::TcpNewReno => return Ok((newreno::params(cx, routes, packet)?, Vec::new())),
+        Kind::TcpNewReno | Kind::TcpDctcp => return Ok((tcp::params(cx, routes, packet)?, Vec::new())),
     }
     if t.rto.0 < routes.longest {
         warn_of_timeout(cx, "transport.rto", t.rto, routes.longest);
@@ -61,6 +61,7 @@ fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
     let tables = [
         (Kind::Irn, "irn", "irn.rto_low and irn.rto_high"),
         (Kind::TcpNewReno, "tcp-newreno", "tcp-newreno.min_rto and tcp-newreno.initial_rto"),
+        (Kind::TcpDctcp, "tcp-dctcp", "tcp-dctcp.min_rto and tcp-dctcp.initial_rto"),
     ];
     let name = |kind| tables.iter().find(|t| t.0 == kind).map_or("go-back-n", |t| t.1);
     for (owner, table, timeouts) in tables {

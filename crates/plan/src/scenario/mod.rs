@@ -36,7 +36,7 @@ pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
-pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpNewReno};
+pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpDctcp, TcpNewReno};
 pub use zeropod::{Collision, SchedulerFailure, SchedulerLink, Zeropod};
 
 use schemars::JsonSchema;
@@ -88,6 +88,9 @@ pub struct Scenario {
     /// The transport `tcp-newreno`.
     #[serde(rename = "tcp-newreno", skip_serializing_if = "Option::is_none")]
     pub tcp_newreno: Option<TcpNewReno>,
+    /// The transport `tcp-dctcp`.
+    #[serde(rename = "tcp-dctcp", skip_serializing_if = "Option::is_none")]
+    pub tcp_dctcp: Option<TcpDctcp>,
     /// The congestion control `dcqcn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcqcn: Option<Dcqcn>,
@@ -430,12 +433,12 @@ pub struct Transport {
     #[serde(default = "defaults::ack")]
     pub ack: Bytes,
     /// The receiver acknowledges every so many packets, and the last one. With
-    /// `tcp-newreno`, which has no timer for ACKs that are put off, each.
+    /// TCP, which has no timer for ACKs that are put off, each.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub ack_every: u32,
     /// Time without progress after which a go-back-N sender goes back (`irn` and
-    /// `tcp-newreno` have their own tables). The default is
+    /// TCP have their own tables). The default is
     /// longer than the 2.6 ms that 32 MB of buffer need to drain at 100 Gbit/s:
     /// a packet that only waits is not taken for lost.
     #[serde(default = "defaults::rto")]
@@ -445,7 +448,7 @@ pub struct Transport {
     /// the flows), as in `"1bdp"`. No bound if not given. With `irn` the BDP is
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
-    /// packets, and the default is `"1bdp"`. With `tcp-newreno` it is the receive window.
+    /// packets, and the default is `"1bdp"`. With TCP it is the receive window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Threshold>,
     /// A window of its own that follows a flow's rate R: no packet is begun while R
@@ -477,6 +480,10 @@ pub enum TransportKind {
     /// grows. It is its own congestion control.
     #[serde(rename = "tcp-newreno")]
     TcpNewReno,
+    /// TCP NewReno that reduces its window by the share of marked packets (DCTCP,
+    /// SIGCOMM 2010, and RFC 8257).
+    #[serde(rename = "tcp-dctcp")]
+    TcpDctcp,
 }
 
 /// Duration and seed.

@@ -1,4 +1,4 @@
-//! The `[irn]`, `[tcp-newreno]` and `[dcqcn]` tables.
+//! The `[irn]`, `[tcp-newreno]`, `[tcp-dctcp]` and `[dcqcn]` tables.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,28 @@ pub struct TcpNewReno {
     /// Largest retransmission timeout, however often it is doubled. Default 60 s (RFC 6298).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rto: Option<Span>,
+}
+
+/// The transport `tcp-dctcp`: the keys of `tcp-newreno`, and g.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpDctcp {
+    /// As `tcp-newreno.initial_window`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub initial_window: Option<u32>,
+    /// As `tcp-newreno.initial_rto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_rto: Option<Span>,
+    /// As `tcp-newreno.min_rto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rto: Option<Span>,
+    /// As `tcp-newreno.max_rto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rto: Option<Span>,
+    /// g, the weight of news in α; above 0, up to 1. Default 1/16 (DCTCP, SIGCOMM 2010).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
 }
 
 /// The congestion control `dcqcn`. What is not given comes from the preset.

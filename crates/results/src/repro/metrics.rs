@@ -87,7 +87,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 88] = {
+pub const MEASURABLE: [Measurable; 98] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
@@ -140,6 +140,16 @@ pub const MEASURABLE: [Measurable; 88] = {
             Time,
             First(&["/roundabout/longest_ps", "/breakers/longest_ps", "/itsy/longest_ps"]),
         ),
+        m("grants", Count, Summary("/zeropod/grants")),
+        m("scheduled-cells", Count, Summary("/zeropod/scheduled")),
+        m("unused-cells", Count, Summary("/zeropod/unused")),
+        m("optimistic-cells", Count, Summary("/zeropod/optimistic")),
+        m("optimistic-share", Ratio, Summary("/zeropod/optimistic_share")),
+        m("most-in-rts", Count, Summary("/zeropod/most_in_rts")),
+        m("backpressure", Count, Summary("/zeropod/backpressure")),
+        m("held-back", Size, Summary("/zeropod/most_held")),
+        m("accepted", Count, Summary("/zeropod/accepted")),
+        m("requested", Count, Summary("/zeropod/requests")),
         m("storms", Count, Summary("/watchdog/storms")),
         m("storms-over", Count, Summary("/watchdog/restored")),
         m("first-storm", Time, Summary("/watchdog/first_ps")),

@@ -1,5 +1,6 @@
 //! Transports: how a queue pair numbers, acknowledges and repeats its packets.
 
+pub mod dctcp;
 pub mod go_back_n;
 pub mod irn;
 pub mod newreno;
@@ -38,6 +39,6 @@ pub enum TransportKind {
         /// Timeouts of flows between datacenters.
         inter: Timeouts,
     },
-    /// TCP NewReno.
-    TcpNewReno(NewRenoParams),
+    /// TCP: NewReno, or DCTCP.
+    Tcp(NewRenoParams),
 }

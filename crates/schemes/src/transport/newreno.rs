@@ -3,7 +3,7 @@
 //! After RFC 5681 (slow start, congestion avoidance, fast retransmit), RFC 6582
 //! (NewReno's fast recovery), RFC 3042 (limited transmit), RFC 6298 (the
 //! retransmission timeout) and RFC 6928 (the initial window). No SACK, no
-//! timestamps, no ECN.
+//! timestamps, and no ECN but for DCTCP's: what that adds is in [`super::dctcp`].
 //!
 //! Segments are packets `0 .. total` of SMSS bytes each; the last one may be shorter
 //! and counts as a full one. `una` is the first one not acknowledged, `nxt` the
@@ -54,6 +54,7 @@
 //! Receiver: it keeps what comes early, and answers every packet with ACK(the next
 //! one in order).
 
+use super::dctcp::{DctcpParams, Marks};
 use super::go_back_n::Sender as Numbers;
 use std::collections::VecDeque;
 use xoff_kernel::time::{MICROSECOND, Time};
@@ -78,6 +79,8 @@ pub struct NewRenoParams {
     pub min_rto: Time,
     /// Largest RTO, in picoseconds; no less than the other two.
     pub max_rto: Time,
+    /// Marks count, as in DCTCP.
+    pub dctcp: Option<DctcpParams>,
 }
 
 /// Round trips and the timeout that follows from them (RFC 6298 §2).
@@ -139,6 +142,8 @@ pub struct Congestion {
     /// `una` at the last timeout.
     timed_out: Option<u32>,
     trips: RoundTrips,
+    /// What DCTCP knows of marks.
+    marks: Marks,
     /// When the timer goes off; `Time::MAX` while it is off.
     deadline: Time,
 }
@@ -159,6 +164,7 @@ impl Congestion {
             repeat: false,
             timed_out: None,
             trips: RoundTrips { smoothed: None, variation: 0, rto: params.initial_rto, timed: None },
+            marks: Marks::new(),
             deadline: Time::MAX,
         }
     }
@@ -197,11 +203,20 @@ impl Congestion {
         }
     }
 
-    /// Everything below `n` has arrived. Answers whether that is news.
-    pub fn on_ack(&mut self, params: &NewRenoParams, numbers: &mut Numbers, now: Time, n: u32) -> bool {
+    /// Everything below `n` has arrived, and what this answers was `marked` or not. Answers
+    /// whether there is news.
+    pub fn on_ack(
+        &mut self,
+        params: &NewRenoParams,
+        numbers: &mut Numbers,
+        now: Time,
+        n: u32,
+        marked: bool,
+    ) -> bool {
         let news = n > numbers.una;
+        let reduced = self.weigh(params, numbers.una.max(n), marked);
         if news {
-            self.advance(params, numbers, now, n);
+            self.advance(params, numbers, now, n, !reduced);
         } else if n == numbers.una && numbers.highest > n {
             self.duplicate(params, numbers);
         }
@@ -223,6 +238,7 @@ impl Congestion {
         self.acknowledged = 0;
         (self.duplicates, self.limited) = (0, 0);
         self.recover = Some(numbers.highest);
+        self.marks.spare(numbers.highest);
         (self.recovering, self.repeat) = (false, false);
         self.nxt = numbers.una;
         self.trips.timed = None;
@@ -231,7 +247,23 @@ impl Congestion {
         true
     }
 
-    fn advance(&mut self, params: &NewRenoParams, numbers: &mut Numbers, now: Time, n: u32) {
+    /// DCTCP weighs an answer, with which everything below `una` is acknowledged. Answers
+    /// whether it has reduced the window.
+    fn weigh(&mut self, params: &NewRenoParams, una: u32, marked: bool) -> bool {
+        let Some(dctcp) = &params.dctcp else { return false };
+        if !self.marks.on_answer(dctcp, una, self.nxt.max(una), marked) {
+            return false;
+        }
+        let smss = u64::from(params.smss);
+        let window = self.cwnd.min(u64::from(params.receive_window) * smss);
+        self.ssthresh = self.marks.reduced(window).max(2 * smss);
+        self.cwnd = self.cwnd.min(self.ssthresh);
+        self.acknowledged = 0;
+        true
+    }
+
+    /// Everything below `n` is acknowledged now. Outside of recovery the window `grows` by it.
+    fn advance(&mut self, params: &NewRenoParams, numbers: &mut Numbers, now: Time, n: u32, grows: bool) {
         let smss = u64::from(params.smss);
         let news = u64::from(n - numbers.una) * smss;
         numbers.una = n;
@@ -252,20 +284,27 @@ impl Congestion {
             let flight = u64::from(self.nxt - n) * smss;
             self.cwnd = self.ssthresh.min(flight.max(smss) + smss);
             (self.recovering, self.repeat) = (false, false);
-        } else if self.cwnd < self.ssthresh {
-            self.cwnd += smss;
-        } else {
-            self.acknowledged += news;
-            if self.acknowledged >= self.cwnd {
-                self.acknowledged -= self.cwnd;
-                self.cwnd += smss;
-            }
+        } else if grows {
+            self.grow(smss, news);
         }
         (self.duplicates, self.limited) = (0, 0);
         if n == numbers.highest {
             self.deadline = Time::MAX;
         } else if restarts {
             self.deadline = now.saturating_add(self.trips.rto);
+        }
+    }
+
+    /// `news` bytes are acknowledged, outside of recovery.
+    fn grow(&mut self, smss: u64, news: u64) {
+        if self.cwnd < self.ssthresh {
+            self.cwnd += smss;
+            return;
+        }
+        self.acknowledged += news;
+        if self.acknowledged >= self.cwnd {
+            self.acknowledged -= self.cwnd;
+            self.cwnd += smss;
         }
     }
 
@@ -280,6 +319,7 @@ impl Congestion {
             self.cwnd = self.ssthresh + u64::from(DUPLICATES * params.smss);
             self.acknowledged = 0;
             self.recover = Some(numbers.highest);
+            self.marks.spare(numbers.highest);
             (self.recovering, self.partial, self.repeat) = (true, false, true);
         }
     }

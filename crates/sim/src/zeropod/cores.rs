@@ -28,12 +28,11 @@ pub struct Core {
     pub coming: Vec<VecDeque<Coming>>,
     /// By host of the network.
     queues: Vec<VecDeque<Part>>,
-    /// By host of the network: cells that came, cells that its scheduler has been told of, and cells that it was
-    /// granted for epochs which have begun, as counts that go round.
-    pub came: Vec<u32>,
+    /// By host of the network: cells that its scheduler has been told of, and cells that it was granted for
+    /// epochs which have begun, as counts that go round.
     pub asked: Vec<u32>,
     pub served: Vec<u32>,
-    /// By pod: hosts whose two counts differ, in no order of meaning.
+    /// By pod: hosts for which cells have come, one entry for each, since the last RTS.
     pub news: Vec<Vec<u32>>,
     /// By pod: cells that wait for it.
     pub cells: Vec<u32>,
@@ -53,7 +52,6 @@ impl Core {
         Self {
             coming: vec![VecDeque::new(); pods],
             queues: vec![VecDeque::new(); hosts],
-            came: vec![0; hosts],
             asked: vec![0; hosts],
             served: vec![0; hosts],
             news: vec![Vec::new(); pods],
@@ -105,11 +103,7 @@ impl Core {
         self.stored += 1;
         self.peak = self.peak.max(self.stored);
         self.cells[pod] += 1;
-        let (came, asked) = (&mut self.came[host as usize], self.asked[host as usize]);
-        if *came == asked {
-            self.news[pod].push(host);
-        }
-        *came = came.wrapping_add(1);
+        self.news[pod].push(host);
     }
 
     /// What left for a pod is gone.

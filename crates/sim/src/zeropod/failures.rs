@@ -10,8 +10,8 @@
 //! - without an RTS in its epoch a sender's link up is down, until the next one comes;
 //! - a sender says if there was no SCHD for it: then its link down is;
 //! - it says, too, whether it sent data in an epoch, and whether it got any. Where a grant's sender sent and its
-//!   receiver got nothing, one of the two links between them is down. One that fails [`SUSPECT`] times, and never
-//!   carries anything between, is taken to be it; after a while it is tried again, and found at its first failure
+//!   receiver got nothing, one of the two links between them is down. One that fails [`SUSPECT`] times, more often
+//!   than the other, and never carries anything between, is taken to be it; after a while it is tried again, and found at its first failure
 //!   (the paper says that the scheduler infers where a failure is, and not how);
 //! - an RTS that comes at another time than it should is of a host whose clock is off by more than half a guard
 //!   band, so that two such hosts' cells might meet (`zeropod.clock`): it gets no grant;
@@ -247,11 +247,21 @@ impl World<'_> {
                 Target::Host(host) => Some(Link::RackDown { agg, rack: rack(host) }),
                 Target::Pod(_) => None,
             };
-            for link in [up, down].into_iter().flatten() {
-                let suspected = &mut self.pods[at].watch.suspected[self.links.number(link)];
-                *suspected = if receiver.got { 0 } else { *suspected + 1 };
-                let known = self.pods[at].watch.left_alone.iter().any(|l| l.1 == link);
-                if !known && self.pods[at].watch.suspected[self.links.number(link)] >= SUSPECT {
+            let numbers = [up, down].map(|link| link.map(|link| self.links.number(link)));
+            for number in numbers.into_iter().flatten() {
+                let suspected = &mut self.pods[at].watch.suspected[number];
+                *suspected = if receiver.got { 0 } else { suspected.saturating_add(1) };
+            }
+            if receiver.got {
+                continue;
+            }
+            // Whichever has failed more often; both, if nothing ever tells them apart.
+            let count = |number: Option<usize>| number.map_or(0, |n| self.pods[at].watch.suspected[n]);
+            let counts = numbers.map(count);
+            for (link, [own, other]) in [(up, counts), (down, [counts[1], counts[0]])] {
+                let known = |link: &Link| self.pods[at].watch.left_alone.iter().any(|l| l.1 == *link);
+                let Some(link) = link.filter(|link| !known(link)) else { continue };
+                if own >= SUSPECT && (own > other || own >= 2 * SUSPECT) {
                     self.pods[at].watch.left_alone.push((self.now + self.zeropod.retry, link));
                     self.found(pod, link, true);
                 }

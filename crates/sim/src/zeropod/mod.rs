@@ -83,6 +83,8 @@ mod kind {
     pub const SEND: u8 = 6;
     /// A sender has waited long for an acknowledgement.
     pub const ACK: u8 = 7;
+    /// A core sends an RTS to a pod.
+    pub const CORE_RTS: u8 = 8;
 }
 
 /// So much of the events, and of what they do, between two calls of the watcher.
@@ -261,6 +263,13 @@ struct Receivers<'a> {
 /// If two scheduled cells meet, or cells are not conserved: faults of the simulator, never of a plan.
 pub fn run(plan: &Plan, zeropod: &Zeropod, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     let mut world = World::new(plan, zeropod);
+    if zeropod.scheduled {
+        for (pod, &clock) in (0..).zip(&zeropod.clocks) {
+            for core in 0..zeropod.pod.cores {
+                world.next_request_of_core(core, pod, 0, clock + zeropod.slots.hop);
+            }
+        }
+    }
     let stop = world.advance(watch);
     world.finish(stop)
 }
@@ -395,6 +404,10 @@ impl<'a> World<'a> {
                 kind::CORES => self.cores_begin(element as u16),
                 kind::SCHEDULER => self.schedule(element as u16),
                 kind::ACK => self.ack_timeout(element),
+                kind::CORE_RTS => {
+                    let pods = u32::from(self.zeropod.pod.pods);
+                    self.request_of_core((element / pods) as u16, (element % pods) as u16);
+                }
                 _ => self.send_unscheduled(element),
             }
         }
@@ -548,10 +561,9 @@ impl<'a> World<'a> {
             if h.news.is_empty() && !h.mice_changed && !self.watches {
                 continue;
             }
-            let mut rts = self.pods[usize::from(pod)].spare.pop().unwrap_or_default();
+            let mut rts = self.pods[usize::from(pod)].blank();
             rts.arrives = at + slots.control + 2 * self.hop;
             rts.row = host;
-            rts.asks.clear();
             for target in h.news.drain(..) {
                 let wanted = &mut self.wanted[index * self.targets + usize::from(target)];
                 wanted.is_news = false;
@@ -562,7 +574,6 @@ impl<'a> World<'a> {
                 }
             }
             rts.names_mice = std::mem::take(&mut h.mice_changed) || self.watches;
-            rts.mice.clear();
             if rts.names_mice {
                 self.name_mice(index, &mut rts);
             }
@@ -572,7 +583,6 @@ impl<'a> World<'a> {
                     (wanted.asked, wanted.served)
                 });
                 if self.rts_is_lost(pod, host, at) {
-                    rts.asks.clear();
                     self.pods[usize::from(pod)].spare.push(rts);
                     continue;
                 }
@@ -591,7 +601,6 @@ impl<'a> World<'a> {
     fn repeat(&self, pod: u16, epoch: u64, rts: &mut Rts, counts: impl Fn(&Self, u16) -> (u32, u32)) {
         rts.epoch = epoch;
         rts.asks.clear();
-        rts.served.clear();
         for target in 0..self.targets as u16 {
             let (asked, served) = counts(self, target);
             if asked != served {
@@ -867,9 +876,6 @@ impl<'a> World<'a> {
     fn cores_begin(&mut self, pod: u16) {
         let epoch = self.epoch_at(pod, self.hop);
         let at = usize::from(pod);
-        if epoch > 0 {
-            self.request_of_cores(pod, epoch - 1);
-        }
         for core in 0..self.cores.len() {
             self.take_in(core, self.now);
             self.cores[core].release(at);
@@ -915,62 +921,64 @@ impl<'a> World<'a> {
         drops.bytes += bytes;
     }
 
-    /// The RTS that cores have sent to a pod's scheduler in an epoch that is over.
-    fn request_of_cores(&mut self, pod: u16, epoch: u64) {
+    /// A core sends an RTS to the scheduler of a pod.
+    fn request_of_core(&mut self, core: u16, pod: u16) {
         let slots = self.zeropod.slots;
-        let base = self.now - self.epoch;
         let at = usize::from(pod);
-        let first = self.pods[at].from_cores.len();
-        for core in 0..self.cores.len() as u16 {
-            let position = u32::from(core / self.zeropod.pod.aggs);
-            let to = self.laid(at, Link::CoreDown { core }, epoch).map(|laid| laid.to);
-            let sent = base + slots.rts_at(position, to);
-            self.take_in(usize::from(core), sent);
-            let c = &mut self.cores[usize::from(core)];
-            let threshold = self.zeropod.backpressure;
-            let same = c.told[at].iter().zip(&c.cells).all(|(&told, &cells)| told == (cells > threshold));
-            if same && c.news[at].is_empty() && !self.watches {
-                continue;
-            }
-            let mut rts = self.pods[at].spare.pop().unwrap_or_default();
-            rts.arrives = sent + slots.control + 2 * self.hop;
+        self.take_in(usize::from(core), self.now);
+        let threshold = self.zeropod.backpressure;
+        let c = &self.cores[usize::from(core)];
+        let same = c.told[at].iter().zip(&c.cells).all(|(&told, &cells)| told == (cells > threshold));
+        if !same || !c.news[at].is_empty() || self.watches {
+            let mut rts = self.pods[at].blank();
+            rts.arrives = self.now + slots.control + 2 * self.hop;
             rts.row = self.per_pod as u16 + core;
-            rts.asks.clear();
+            let c = &mut self.cores[usize::from(core)];
             for host in c.news[at].drain(..) {
                 let asked = &mut c.asked[host as usize];
-                *asked = c.came[host as usize];
-                rts.asks.push(((host as usize % self.per_pod) as u16, *asked));
-            }
-            rts.names_mice = false;
-            rts.mice.clear();
-            rts.full.clear();
-            if !same || self.watches {
-                for (told, &cells) in c.told[at].iter_mut().zip(&c.cells) {
-                    let full = cells > threshold;
-                    self.told.backpressure += u64::from(full && !*told);
-                    *told = full;
-                    rts.full.push(full);
+                *asked = asked.wrapping_add(1);
+                let target = (host as usize % self.per_pod) as u16;
+                match rts.asks.iter_mut().find(|ask| ask.0 == target) {
+                    Some(ask) => ask.1 = *asked,
+                    None => rts.asks.push((target, *asked)),
                 }
             }
+            for (told, &cells) in c.told[at].iter_mut().zip(&c.cells) {
+                let full = cells > threshold;
+                self.told.backpressure += u64::from(full && !*told);
+                *told = full;
+                rts.full.push(full);
+            }
+            let epoch = self.epoch_at(pod, self.hop);
             if self.watches {
                 self.repeat(pod, epoch, &mut rts, |world, target| {
-                    let Some(host) = Some(at * world.per_pod + usize::from(target))
-                        .filter(|_| usize::from(target) < world.per_pod)
-                    else {
+                    if usize::from(target) >= world.per_pod {
                         return (0, 0);
-                    };
+                    }
                     let core = &world.cores[usize::from(core)];
+                    let host = at * world.per_pod + usize::from(target);
                     (core.asked[host], core.served[host])
                 });
-                if self.rts_is_lost(pod, rts.row, sent) {
-                    self.pods[at].spare.push(rts);
-                    continue;
-                }
             }
             self.told.most_in_rts = self.told.most_in_rts.max(rts.asks.len() as u64);
-            self.pods[at].from_cores.push_back(rts);
+            if self.watches && self.rts_is_lost(pod, rts.row, self.now) {
+                self.pods[at].spare.push(rts);
+            } else {
+                self.pods[at].from_cores.push_back(rts);
+            }
         }
-        self.pods[at].from_cores.make_contiguous()[first..].sort_by_key(|rts| (rts.arrives, rts.row));
+        let epoch = self.epoch_at(pod, self.hop) + 1;
+        let begins = self.pods[at].clock + epoch * self.epoch + self.hop;
+        self.next_request_of_core(core, pod, epoch, begins);
+    }
+
+    /// A core will send its RTS of an epoch, which begins there at a time.
+    fn next_request_of_core(&mut self, core: u16, pod: u16, epoch: u64, begins: Time) {
+        let position = u32::from(core / self.zeropod.pod.aggs);
+        let to = self.laid(usize::from(pod), Link::CoreDown { core }, epoch).map(|laid| laid.to);
+        let at = begins + self.zeropod.slots.rts_at(position, to);
+        let element = u32::from(core) * u32::from(self.zeropod.pod.pods) + u32::from(pod);
+        self.wheel.push(Event::new(at, kind::CORE_RTS, element, 0));
     }
 
     /// A core sends the cells of a grant.
@@ -1213,6 +1221,17 @@ impl<'a> World<'a> {
 }
 
 impl PodState {
+    /// An RTS that says nothing yet.
+    fn blank(&mut self) -> Rts {
+        let mut rts = self.spare.pop().unwrap_or_default();
+        rts.asks.clear();
+        rts.mice.clear();
+        rts.names_mice = false;
+        rts.full.clear();
+        rts.served.clear();
+        rts
+    }
+
     /// What a row and a column of the matrices stand for.
     fn demand(&self, row: u16, column: u16, hosts: usize) -> Demand {
         let hosts = hosts as u16;

@@ -5,11 +5,14 @@
 //! - *Which* (`zeropod.optimistic-eligibility`). Flows of fewer cells than the limit, each cell once, and only
 //!   inside a pod: the paper's analysis has no other, and a core would have to keep both copies.
 //! - *When*. From the moment that the RTS which tells of the flow has left; whenever nothing scheduled is on the
-//!   host's link, or comes onto it while the cell is; but no longer once the flow itself has been granted.
+//!   host's link, or comes onto it while the cell is, nor would the cell be where its receiver's SCHD is; but no
+//!   longer once the flow itself has been granted.
 //! - *Who loses* (`zeropod.optimistic-collision`). What is scheduled, data or control, always wins: an unscheduled
 //!   cell that finds it on a link is dropped, and one that it runs into is cut. What was cut goes on, takes the
 //!   links behind it for as long as it lasts, and is lost. Of two unscheduled ones the later is dropped, or, as in
 //!   the paper's model, both are lost and go on as long as they are.
+//! - *The model* of equations 1 to 7 (`zeropod.model-self-traffic`): a cell begins when it comes, whatever else its
+//!   host sends.
 //! - *Duplicates* (`zeropod.optimistic-duplicates`). A flow is complete when each byte has come in some copy.
 
 use super::{World, kind};
@@ -184,11 +187,7 @@ impl World<'_> {
         let at = from.max(source.busy).max(self.now);
         let pod = host as usize / self.per_pod;
         let up = Link::HostUp { host: (host as usize % self.per_pod) as u16 };
-        let free = if at > self.now {
-            at
-        } else {
-            self.scheduled_on(pod, up, self.now, slots.data).map_or(self.now, |(_, until)| until)
-        };
+        let free = if at > self.now { at } else { self.free_from(pod, up, flow) };
         self.unscheduled.sources[host as usize].looks = true;
         if free > self.now {
             self.wheel.push(Event::new(free, kind::SEND, host, 0));
@@ -196,7 +195,8 @@ impl World<'_> {
         }
         let source = &mut self.unscheduled.sources[host as usize];
         source.waiting.pop_front();
-        source.busy = self.now + slots.data;
+        // In the model cells begin when they come, even two of one host.
+        source.busy = self.now + if self.zeropod.scheduled { slots.data } else { 0 };
         self.wheel.push(Event::new(source.busy, kind::SEND, host, 0));
         let agg = source.paths.below(u64::from(self.zeropod.pod.aggs)) as u16;
         let cell = Cell { flow, index, agg, links: 1, length: slots.data, intact: true };
@@ -220,6 +220,31 @@ impl World<'_> {
             return self.lose(element, up, DropReason::LinkDown);
         }
         self.wheel.push(Event::new(self.now + self.hop, kind::CELL, element, 0));
+    }
+
+    /// From when on, as far as its host can tell, a cell may go: not while something scheduled is on its link, nor
+    /// when it would be on its receiver's link as an SCHD is, which comes first or second among that position's
+    /// two slots.
+    fn free_from(&self, pod: usize, up: Link, flow: u32) -> Time {
+        let slots = &self.zeropod.slots;
+        if !self.zeropod.scheduled {
+            return self.now;
+        }
+        if let Some((_, until)) = self.scheduled_on(pod, up, self.now, slots.data) {
+            return until;
+        }
+        let to = self.plan.flows[flow as usize].dst as usize % self.per_pod;
+        let position = (to as u64) % u64::from(self.zeropod.pod.hosts_per_rack);
+        let clock = self.pods[pod].clock;
+        let epoch = self.now.saturating_sub(clock) / self.epoch;
+        for base in [clock + epoch * self.epoch, clock + (epoch + 1) * self.epoch] {
+            let from = base + position * slots.data;
+            let until = from + 2 * (slots.control + 2 * slots.guard);
+            if from < self.now + slots.data && self.now < until {
+                return until;
+            }
+        }
+        self.now
     }
 
     fn count_hop(&mut self, pod: usize, link: Link) {

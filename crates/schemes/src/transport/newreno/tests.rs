@@ -1,3 +1,4 @@
+use super::super::dctcp::ONE;
 use super::*;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{MICROSECOND as US, SECOND};
@@ -11,6 +12,7 @@ const PARAMS: NewRenoParams = NewRenoParams {
     initial_rto: SECOND,
     min_rto: 10 * US,
     max_rto: 60 * SECOND,
+    dctcp: None,
 };
 
 /// A sender with its numbers.
@@ -40,7 +42,12 @@ impl End {
     }
 
     fn ack(&mut self, n: u32) -> Vec<u32> {
-        self.c.on_ack(&self.params, &mut self.n, self.now, n);
+        self.hear(n, false)
+    }
+
+    /// An ACK that says whether what it answers was marked.
+    fn hear(&mut self, n: u32, marked: bool) -> Vec<u32> {
+        self.c.on_ack(&self.params, &mut self.n, self.now, n, marked);
         self.send_all()
     }
 
@@ -300,21 +307,24 @@ fn the_receiver_knows_what_has_arrived() {
 
 enum Wire {
     Data(u32),
-    Ack(u32),
+    /// What it acknowledges, and whether the packet was marked.
+    Ack(u32, bool),
 }
 
-/// Random loss, reordering and duplication in both directions: everything
-/// arrives, the windows are kept, and one loss alone never takes a timeout.
+/// Random loss, reordering and duplication in both directions, and under DCTCP random
+/// marks: everything arrives, the windows are kept, and no mark makes a window larger.
 #[test]
 fn whatever_happens_on_the_way_everything_arrives() {
-    let (mut recoveries, mut timeouts) = (0, 0);
+    let (mut recoveries, mut timeouts, mut reductions) = (0, 0, 0);
     for seed in 0..400 {
         let mut random = Stream::new(seed, "test", 0);
         let total = 1 + random.below(300) as u32;
         let receive_window = if random.below(2) == 0 { u32::MAX } else { 1 + random.below(40) as u32 };
         let (loss, reorder, repeat) = (random.below(30), random.below(40), random.below(10));
         let initial_window = 1 + random.below(12) as u32;
-        let params = NewRenoParams { receive_window, initial_window, initial_rto: 3 * MS, ..PARAMS };
+        let dctcp = [None, DCTCP.dctcp][random.below(2) as usize];
+        let marks = random.below(100);
+        let params = NewRenoParams { receive_window, initial_window, initial_rto: 3 * MS, dctcp, ..PARAMS };
         let mut end = End::new(total, params);
         let mut receiver = Receiver::default();
         let mut arrived = vec![false; total as usize];
@@ -339,12 +349,17 @@ fn whatever_happens_on_the_way_everything_arrives() {
                     Wire::Data(psn) => {
                         let before = std::mem::replace(&mut arrived[psn as usize], true);
                         assert_eq!(receiver.on_data(psn), before);
-                        out.push(Wire::Ack(receiver.expected));
+                        out.push(Wire::Ack(receiver.expected, random.below(100) < marks));
                     }
-                    Wire::Ack(n) => {
+                    Wire::Ack(n, marked) => {
                         let was = end.c.recovering;
                         let news = n > end.n.una;
-                        assert_eq!(end.c.on_ack(&params, &mut end.n, end.now, n), news);
+                        let before = end.c;
+                        assert_eq!(end.c.on_ack(&params, &mut end.n, end.now, n, marked), news);
+                        if end.c.marks.spared != before.marks.spared && was == end.c.recovering {
+                            assert!(marked && dctcp.is_some() && end.c.cwnd <= before.cwnd);
+                            reductions += 1;
+                        }
                         recoveries += u32::from(!was && end.c.recovering);
                     }
                 }
@@ -365,7 +380,7 @@ fn whatever_happens_on_the_way_everything_arrives() {
                 if random.below(100) < repeat {
                     wire.push_back(match &message {
                         Wire::Data(psn) => Wire::Data(*psn),
-                        Wire::Ack(n) => Wire::Ack(*n),
+                        Wire::Ack(n, marked) => Wire::Ack(*n, *marked),
                     });
                 }
                 wire.push_back(message);
@@ -374,6 +389,7 @@ fn whatever_happens_on_the_way_everything_arrives() {
         assert_eq!(receiver.expected, total);
     }
     assert!(recoveries > 300 && timeouts > 300, "{recoveries} {timeouts}");
+    assert!(reductions > 300, "{reductions}");
 }
 
 /// One packet in the midst of a flow is lost: one repeat, and no timeout.
@@ -395,8 +411,122 @@ fn one_loss_costs_one_repeat() {
             }
             let psn = wire.pop_front().expect("the window goes on");
             assert!(!receiver.on_data(psn));
-            end.c.on_ack(&end.params, &mut end.n, end.now, receiver.expected);
+            end.c.on_ack(&end.params, &mut end.n, end.now, receiver.expected, false);
         }
         assert_eq!(repeats, 1);
     }
+}
+
+/// DCTCP with the gain of its paper.
+const DCTCP: NewRenoParams = NewRenoParams { dctcp: Some(DctcpParams { gain: ONE / 16 }), ..PARAMS };
+
+/// By hand, of the numbers in [`crate::transport::dctcp`]. The first answer ends the first
+/// window of data: α = 15/16, and the second ends beyond packet 10. Slow start has made
+/// the window 11,000 when answer 2 is marked: 11,000 · (1 − 15/32) = 5,843.75 are left, and
+/// slow start is over. Answers 3 to 6, which are marked, too, are of the same window of
+/// data and reduce nothing; they grow it as others do. Packets go again when less than
+/// five are under way; six are allowed by then.
+#[test]
+fn a_mark_ends_slow_start_and_a_window_of_data_is_reduced_once() {
+    let mut end = End::new(1_000, DCTCP);
+    end.send_all();
+    assert_eq!(end.hear(1, false), [10, 11]);
+    assert_eq!(end.hear(2, true), [0; 0]);
+    assert_eq!((end.c.cwnd, end.c.ssthresh), (5_844, 5_844));
+    for n in 3..8 {
+        assert_eq!(end.hear(n, n < 7), [0; 0]);
+        assert_eq!(end.c.cwnd, 5_844, "{n}");
+    }
+    assert_eq!(end.hear(8, false), [12, 13]);
+    assert_eq!((end.c.cwnd, end.c.ssthresh), (6_844, 5_844), "congestion avoidance");
+    // Of answers 2 to 11 half were marked: α = 15²/16² + 1/32.
+    (9..11).for_each(|n| drop(end.hear(n, false)));
+    assert_eq!(end.c.marks.alpha(), 0.9375);
+    end.hear(11, false);
+    assert_eq!(end.c.marks.alpha(), 0.910_156_25);
+    // Packets 0 to 11 had been sent when the window was reduced: 12 is the first one whose
+    // mark counts again.
+    assert_eq!(end.hear(12, true), [17]);
+    assert_eq!(end.c.cwnd, 6_844);
+    assert_eq!(end.hear(13, true), [0; 0]);
+    assert_eq!(end.c.cwnd, 6_844 - 3_114, "6,844 · 0.455078125, rounded down");
+}
+
+/// Nothing but marks: α stays 1, and each window of data is half the one before it, down
+/// to two segments. There an ACK lets one packet go.
+#[test]
+fn everything_marked_halves_the_window_down_to_two_segments() {
+    let mut end = End::new(10_000, NewRenoParams { initial_window: 64, ..DCTCP });
+    let mut under_way = VecDeque::from(end.send_all());
+    let mut windows = Vec::new();
+    for _ in 0..400 {
+        let n = under_way.pop_front().expect("something is under way") + 1;
+        under_way.extend(end.hear(n, true));
+        if windows.last() != Some(&(end.n.window)) {
+            windows.push(end.n.window);
+        }
+        assert_eq!(end.c.marks.alpha(), 1.0);
+    }
+    assert_eq!(windows[..6], [32, 33, 16, 17, 8, 9]);
+    assert!(windows[8..].iter().all(|w| [2, 3, 4].contains(w)), "{windows:?}");
+    assert_eq!(windows[windows.len() - 4..], [3, 2, 3, 2], "up by one, and down again");
+}
+
+/// Nothing marked: α fades by g for each window of data, and all else is NewReno's.
+#[test]
+fn without_marks_it_is_newreno() {
+    let (mut dctcp, mut newreno) = (End::new(10_000, DCTCP), End::new(10_000, PARAMS));
+    let mut under_way = VecDeque::from(dctcp.send_all());
+    newreno.send_all();
+    let mut rounds = 0;
+    while let Some(psn) = under_way.pop_front() {
+        let end = dctcp.c.marks.end;
+        let sent = dctcp.ack(psn + 1);
+        assert_eq!(sent, newreno.ack(psn + 1));
+        under_way.extend(sent);
+        rounds += i32::from(dctcp.c.marks.end != end);
+        assert!((dctcp.c.marks.alpha() - 0.9375f64.powi(rounds)).abs() < 1e-7);
+    }
+    assert!(rounds > 5 && dctcp.n.complete());
+    assert_eq!(dctcp.c.cwnd, newreno.c.cwnd);
+}
+
+/// A loss halves what is in flight, whatever α, and marks of packets that had been sent
+/// by then reduce nothing more; those of later ones do. So it is with a timeout, behind
+/// which slow start goes on through such marks.
+#[test]
+fn what_a_loss_has_reduced_marks_do_not_reduce_again() {
+    let mut end = End::new(1_000, DCTCP);
+    end.send_all();
+    (0..3).for_each(|_| drop(end.hear(0, false)));
+    assert_eq!((end.c.ssthresh, end.c.cwnd, end.n.highest), (5_000, 8_000, 12));
+    (0..8).for_each(|_| drop(end.hear(0, true)));
+    assert_eq!((end.c.ssthresh, end.c.cwnd, end.n.highest), (5_000, 16_000, 16));
+    assert_eq!(end.hear(12, true), [16], "the full acknowledgement");
+    assert_eq!(end.c.cwnd, 5_000);
+    assert_eq!(end.hear(13, true), [0; 0]);
+    assert!(end.c.cwnd < 4_000 && end.c.cwnd >= 2_000, "{}", end.c.cwnd);
+
+    let mut end = End::new(1_000, DCTCP);
+    end.send_all();
+    assert_eq!(end.timeout(), [0]);
+    assert_eq!(end.hear(1, true), [1, 2]);
+    assert_eq!(end.hear(2, true), [3, 4]);
+    assert_eq!((end.c.ssthresh, end.c.cwnd), (5_000, 3_000));
+    assert_eq!(end.hear(10, true), [10, 11, 12, 13], "packets 4 to 9 had arrived");
+    assert_eq!(end.c.cwnd, 4_000);
+    end.hear(11, true);
+    assert!(end.c.cwnd < 3_000 && end.c.cwnd >= 2_000, "{}", end.c.cwnd);
+}
+
+/// The window that the receiver bounds is what is reduced, however far cwnd has grown.
+#[test]
+fn a_mark_reduces_the_window_that_bounds() {
+    let mut end = End::new(1_000, NewRenoParams { receive_window: 8, ..DCTCP });
+    end.send_all();
+    (1..100).for_each(|n| drop(end.ack(n)));
+    assert!(end.c.cwnd > 100_000 && end.n.window == 8);
+    end.hear(100, true);
+    assert!((5_000..7_000).contains(&end.c.cwnd), "{}", end.c.cwnd);
+    assert_eq!(end.c.cwnd, end.c.ssthresh);
 }

@@ -1,12 +1,13 @@
-//! TCP NewReno: its parameters, and what does not go with it.
+//! TCP, NewReno and DCTCP: their parameters, and what does not go with them.
 
 use super::{check_timeout, timeout, variable_window, warn_of_timeout, window};
-use crate::build::{Context, routes::Routes};
+use crate::build::{Context, congestion::share, routes::Routes};
 use crate::error::Error;
 use crate::plan::PacketFormat;
-use crate::scenario::CongestionControl;
+use crate::scenario::{CongestionControl, TcpNewReno, TransportKind as Kind};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::units::Span;
+use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
 use xoff_schemes::transport::newreno::NewRenoParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
@@ -16,6 +17,8 @@ const INITIAL_WINDOW: u32 = 10;
 const RTO: Time = SECOND;
 /// RFC 6298 §2.5: the least that an upper bound may be.
 const MAX_RTO: Time = 60 * SECOND;
+/// g of DCTCP's paper (§4).
+const GAIN: f64 = 1.0 / 16.0;
 
 /// The transport's parameters.
 pub(super) fn params(
@@ -25,7 +28,7 @@ pub(super) fn params(
 ) -> Result<TransportParams, Error> {
     let t = &cx.scenario.transport;
     if t.congestion_control != CongestionControl::None {
-        let message = "TCP NewReno sets its window by itself, and goes with no other congestion control";
+        let message = "TCP sets its window by itself, and goes with no other congestion control";
         let help = "leave it out, or write transport.kind = \"go-back-n\" or \"irn\"";
         return Err(cx.doc.error("transport.congestion_control", message, help));
     }
@@ -33,22 +36,29 @@ pub(super) fn params(
         let message = "TCP acknowledges every packet here: there is no timer for ACKs that are put off";
         return Err(cx.doc.error("transport.ack_every", message, "write 1, or leave it out"));
     }
-    let given = cx.scenario.tcp_newreno.unwrap_or_default();
+    let (table, given, dctcp) = match t.kind {
+        Kind::TcpDctcp => {
+            let (given, dctcp) = dctcp(cx)?;
+            ("tcp-dctcp", given, Some(dctcp))
+        }
+        _ => ("tcp-newreno", cx.scenario.tcp_newreno.unwrap_or_default(), None),
+    };
     let initial_window = given.initial_window.unwrap_or(INITIAL_WINDOW);
     if initial_window == 0 {
         let help = "write a whole number of packets, 1 or above";
-        return Err(cx.doc.error("tcp-newreno.initial_window", "no flow would ever begin", help));
+        let key = format!("{table}.initial_window");
+        return Err(cx.doc.error(&key, "no flow would ever begin", help));
     }
-    let max_rto = timeout(cx, "tcp-newreno.max_rto", given.max_rto, MAX_RTO)?;
+    let max_rto = timeout(cx, &format!("{table}.max_rto"), given.max_rto, MAX_RTO)?;
     let bounded = |key: &str, span: Option<Span>| -> Result<Time, Error> {
         let Some(span) = span else { return Ok(RTO.min(max_rto)) };
-        let key = format!("tcp-newreno.{key}");
+        let key = format!("{table}.{key}");
         check_timeout(cx, &key, span)?;
         if span.0 <= max_rto {
             return Ok(span.0);
         }
         let message = format!("{span} are above max_rto = {}", Span(max_rto));
-        Err(cx.doc.error(&key, message, "lower it, or raise tcp-newreno.max_rto"))
+        Err(cx.doc.error(&key, message, format!("lower it, or raise {table}.max_rto")))
     };
     let min_rto = bounded("min_rto", given.min_rto)?;
     let initial_rto = bounded("initial_rto", given.initial_rto)?;
@@ -58,18 +68,37 @@ pub(super) fn params(
     };
     for (key, rto) in [("initial_rto", initial_rto), ("max_rto", max_rto)] {
         if rto < routes.longest {
-            warn_of_timeout(cx, &format!("tcp-newreno.{key}"), Span(rto), routes.longest);
+            warn_of_timeout(cx, &format!("{table}.{key}"), Span(rto), routes.longest);
         }
     }
     let smss = packet.mtu;
-    let kind = TransportKind::TcpNewReno(NewRenoParams {
+    let kind = TransportKind::Tcp(NewRenoParams {
         smss,
         initial_window,
         receive_window,
         initial_rto,
         min_rto,
         max_rto,
+        dctcp,
     });
     let variable_window = variable_window(cx, routes)?;
     Ok(TransportParams { kind, ack_every: 1, rto: max_rto, window: None, variable_window })
+}
+
+/// DCTCP's table: what is NewReno's of it, and the rest.
+fn dctcp(cx: &mut Context<'_>) -> Result<(TcpNewReno, DctcpParams), Error> {
+    let given = cx.scenario.tcp_dctcp.unwrap_or_default();
+    let gain = share(cx, "tcp-dctcp.gain", "g", given.gain.unwrap_or(GAIN), "0.0625 (1/16)")?;
+    if cx.scenario.ecn.is_none() && cx.scenario.priority.iter().all(|p| p.ecn.is_none()) {
+        let message =
+            "nothing marks packets without a table [ecn]: `tcp-dctcp` then does what `tcp-newreno` does";
+        cx.warn("transport.kind".to_string(), message.to_string());
+    }
+    let newreno = TcpNewReno {
+        initial_window: given.initial_window,
+        initial_rto: given.initial_rto,
+        min_rto: given.min_rto,
+        max_rto: given.max_rto,
+    };
+    Ok((newreno, DctcpParams { gain: ((gain * ONE as f64) as u64).max(1) }))
 }

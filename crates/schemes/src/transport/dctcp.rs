@@ -1,0 +1,133 @@
+//! DCTCP (Alizadeh et al., SIGCOMM 2010; RFC 8257) as TCP has it: what a sender
+//! makes of marks. The window, losses and the timer are NewReno's
+//! ([`super::newreno`]). (DCTCP with a rate, for RoCE, is
+//! [`crate::congestion_control::dctcp`].)
+//!
+//! Switches mark by one threshold (K_min = K_max). Each packet is answered by an ACK
+//! of its own, which says whether it was marked: the echo is exact, and neither the
+//! receiver's state machine for delayed ACKs (RFC 8257 §3.2) nor CWR is needed. A
+//! sender keeps α, the estimate of the share of packets that are marked.
+//!
+//! ```text
+//!   for each answer:   F counts those that say marked, of all
+//!   una > end:         α ← (1 − g)·α + g·F;  F ← 0;  end = nxt
+//!   marked, and una ≥ spared:
+//!                      ssthresh = max(cwnd·(1 − α/2), 2 SMSS);  cwnd = min(cwnd, ssthresh);
+//!                      spared = nxt + 1
+//!   loss or timeout:   as in NewReno;  spared = highest + 1
+//! ```
+//!
+//! So a window of data is reduced once, whatever was marked or lost of it (RFC 3168
+//! §6.1.2), slow start ends with the first mark, and the ACK that reduces the window
+//! does not grow it; other marked ones do, as in the model of DCTCP's paper (§3.3).
+//! α begins at 1, and `end` at 0, so that the first answer leaves it (RFC 8257 §3.3).
+//! Of a window that the receiver bounds, the bound is what is reduced.
+//!
+//! F counts packets, not the bytes that answers acknowledge: behind a gap these say
+//! nothing, while packets are marked most where they are lost. Linux counts them so,
+//! too; RFC 8257 §3.3 leaves out what comes behind a gap. Without a gap the two are the same.
+//!
+//! α is a fraction of [`ONE`], rounded down.
+
+/// α = 1, and g = 1.
+pub const ONE: u64 = 1 << 30;
+
+/// Parameters, resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DctcpParams {
+    /// g: the weight of news in α, 1 to [`ONE`].
+    pub gain: u64,
+}
+
+/// What a sender knows of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// α, 0 to [`ONE`].
+    alpha: u64,
+    /// Answers in this window of data, and those of them that said marked.
+    answers: u64,
+    marked: u64,
+    /// The window of data ends when more than this is acknowledged.
+    pub(super) end: u32,
+    /// No reduction until as much as this is acknowledged.
+    pub(super) spared: u32,
+}
+
+impl Marks {
+    /// A connection that has sent nothing.
+    pub fn new() -> Self {
+        Self { alpha: ONE, answers: 0, marked: 0, end: 0, spared: 0 }
+    }
+
+    /// An answer has come: everything below `una` is acknowledged, the next packet in order
+    /// to be sent is `nxt`, and what it answers was `marked`. Answers whether the window
+    /// is to be reduced.
+    pub fn on_answer(&mut self, params: &DctcpParams, una: u32, nxt: u32, marked: bool) -> bool {
+        self.answers += 1;
+        self.marked += u64::from(marked);
+        if una > self.end {
+            let share = self.marked * ONE / self.answers;
+            self.alpha = ((ONE - params.gain) * self.alpha + params.gain * share) / ONE;
+            (self.answers, self.marked) = (0, 0);
+            self.end = nxt;
+        }
+        let reduces = marked && una >= self.spared;
+        if reduces {
+            self.spare(nxt);
+        }
+        reduces
+    }
+
+    /// What has been sent, all below `highest`, is not to reduce the window any more.
+    pub fn spare(&mut self, highest: u32) {
+        self.spared = highest.saturating_add(1);
+    }
+
+    /// `window · (1 − α/2)`, rounded up.
+    pub fn reduced(&self, window: u64) -> u64 {
+        window - (u128::from(window) * u128::from(self.alpha) / u128::from(2 * ONE)) as u64
+    }
+
+    /// α.
+    #[cfg(test)]
+    pub(super) fn alpha(&self) -> f64 {
+        self.alpha as f64 / ONE as f64
+    }
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: DctcpParams = DctcpParams { gain: ONE / 16 };
+
+    /// By hand, four packets in flight behind each answer, and none lost. Answer 1 ends the
+    /// first window: α = 15/16. Packets 0 to 4 had been sent by then, so that the second one
+    /// ends with answer 6: of answers 2 to 6 the last two are marked, F = 2/5, and α =
+    /// 0.9375² + 0.4/16. Answer 5 reduces the window, with packets 0 to 8 sent; 10 is the next.
+    #[test]
+    fn alpha_is_updated_once_per_window_of_data() {
+        let mut m = Marks::new();
+        let seen: Vec<(bool, f64)> = (1..=10u32)
+            .map(|n| {
+                let marked = [5, 6, 7, 9, 10].contains(&n);
+                (m.on_answer(&PARAMS, n, n + 4, marked), m.alpha())
+            })
+            .collect();
+        let first = 0.9375;
+        let second = 0.9375 * 0.9375 + 0.4 / 16.0;
+        for (n, (reduces, alpha)) in (1..).zip(seen) {
+            let expected = if n < 6 { first } else { second };
+            assert!((alpha - expected).abs() < 1e-8, "{n}: {alpha} {expected}");
+            assert_eq!(reduces, n == 5 || n == 10, "{n}");
+        }
+        // 1 − α/2 of 1 MB.
+        assert!(m.reduced(1_000_000).abs_diff((1e6 * (1.0 - second / 2.0)) as u64) <= 1);
+    }
+}
