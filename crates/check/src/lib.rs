@@ -53,7 +53,7 @@ const WORK: u64 = 1_000_000_000;
 pub struct Report {
     /// Name of the scenario.
     pub scenario: String,
-    /// The flow control, as scenarios call it.
+    /// The flow control, as scenarios call it; `zeropod` for pods without buffers.
     pub flow_control: String,
     /// What one of its pauses stops: `nothing`, `lane`, `queue`, `flow`, `onward`
     /// (the queue of what leaves the next switch, or the one behind it, by one port) or
@@ -419,6 +419,9 @@ fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {
 
 /// The flow control's name, as scenarios write it.
 fn scheme(loaded: &Loaded) -> Result<String, String> {
+    if loaded.plan.zeropod.is_some() {
+        return Ok("zeropod".to_string());
+    }
     let table = serde_json::to_value(&loaded.scenario.flow_control).map_err(|e| e.to_string())?;
     let name = table.get("scheme").and_then(|s| s.as_str());
     name.map(str::to_string).ok_or_else(|| "the flow control has no name".to_string())
@@ -429,6 +432,11 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     let plan = &loaded.plan;
     let mut notes = Vec::new();
     match plan.flow_control.pause_scope() {
+        PauseScope::Nothing if plan.zeropod.is_some() => notes.push(
+            "Cores keep cells until a scheduler calls for them, and schedulers wait for nobody. Routes count for \
+             nothing: schedulers choose the paths."
+                .to_string(),
+        ),
         PauseScope::Nothing => {
             notes.push("Without flow control nothing ever waits: what does not fit is dropped.".to_string());
         }

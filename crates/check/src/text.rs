@@ -20,6 +20,9 @@ pub fn render(report: &Report) -> String {
 fn write(out: &mut String, report: &Report) -> std::fmt::Result {
     let name = &report.scenario;
     match &report.verdict {
+        Verdict::Safe { .. } if report.flow_control == "zeropod" => {
+            writeln!(out, "{name} cannot deadlock: nothing waits in pods without buffers.")?;
+        }
         Verdict::Safe { .. } if report.pause_stops == "nothing" => {
             writeln!(out, "{name} cannot deadlock: its flow control never pauses anything.")?;
         }

@@ -351,6 +351,11 @@ fn the_first_sentence_is_the_verdict_and_the_cycle_names_its_flows() {
     assert!(
         xoff_check::text::render(&none).starts_with("test cannot deadlock: its flow control never pauses")
     );
+    for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
+        let pods = check(&example("zeropod", &[]), routes).report;
+        let text = xoff_check::text::render(&pods);
+        assert!(text.starts_with("test cannot deadlock: nothing waits in pods without buffers"), "{text}");
+    }
     let cyclic = check(&example("bcube-deadlock", &[]), Routes::Scenario).report;
     let text = xoff_check::text::render(&cyclic);
     assert!(text.starts_with("test may deadlock: 8 queues"), "{text}");

@@ -1,6 +1,7 @@
 //! A plan in words: what `xoff topo` prints.
 
 mod congestion;
+mod zeropod;
 
 use crate::Loaded;
 use crate::balancing::LoadBalancing;
@@ -37,15 +38,24 @@ pub fn describe(loaded: &Loaded) -> String {
     // Writing to a String does not fail.
     let _ = nodes(&mut out, plan)
         .and_then(|()| links(&mut out, plan))
-        .and_then(|()| first_hops(&mut out, plan))
-        .and_then(|()| load_balancing(&mut out, plan))
-        .and_then(|()| transport(&mut out, plan))
-        .and_then(|()| lanes(&mut out, loaded))
-        .and_then(|()| memory(&mut out, plan))
-        .and_then(|()| headroom(&mut out, plan))
+        .and_then(|()| match &plan.zeropod {
+            Some(zeropod) => zeropod::describe(&mut out, plan, zeropod),
+            None => queues(&mut out, loaded),
+        })
         .and_then(|()| traffic(&mut out, loaded))
         .and_then(|()| faults(&mut out, plan));
     out
+}
+
+/// Who waits where, and who decides.
+fn queues(out: &mut String, loaded: &Loaded) -> fmt::Result {
+    let plan = &loaded.plan;
+    first_hops(out, plan)?;
+    load_balancing(out, plan)?;
+    transport(out, plan)?;
+    lanes(out, loaded)?;
+    memory(out, plan)?;
+    headroom(out, plan)
 }
 
 fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {

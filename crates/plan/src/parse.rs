@@ -187,16 +187,12 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         }
     }
     let topology = topology(doc)?;
-    let mut flow_control = flow_control(doc, warnings)?;
-    if matches!(topology, TopologySpec::Zeropod(_)) {
-        // Its pods have nothing to control.
-        flow_control = FlowControl::None;
-    }
+    let flow_control = flow_control(doc, warnings)?;
     let traffic = (0..doc.len("traffic")).map(|i| traffic(doc, i)).collect::<Result<Vec<_>, _>>()?;
     if traffic.is_empty() {
         return Err(doc.error("traffic", "nothing is sent", "add a [[traffic]] table"));
     }
-    Ok(Scenario {
+    let mut scenario = Scenario {
         topology,
         routing: table(doc, "routing")?,
         switch: table(doc, "switch")?,
@@ -219,7 +215,11 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,
-    })
+    };
+    if matches!(scenario.topology, TopologySpec::Zeropod(_)) {
+        scenario.forget_queues();
+    }
+    Ok(scenario)
 }
 
 fn table<T: DeserializeOwned + JsonSchema + Default>(doc: &Document<'_>, key: &str) -> Result<T, Error> {

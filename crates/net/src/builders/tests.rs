@@ -203,3 +203,47 @@ fn unknown_and_missing_keys_are_refused_and_the_schema_knows_the_kinds() {
     );
     assert!(schema.contains("Gbps"));
 }
+
+#[test]
+fn pods_have_the_links_of_their_shape_in_its_order() {
+    let of = |shape: &str| build(&format!("kind = \"pods\"\n{shape}\nlink = {LINK}"));
+    let t = of("pods = 3\nracks = 2\nhosts_per_rack = 4\naggs = 3\ncores = 4").unwrap();
+    assert_eq!((t.hosts().count(), t.nodes.len()), (24, 24 + 3 * (2 + 3) + 4));
+    assert_eq!(t.ports.len(), 2 * (24 + 3 * 2 * 3 + 3 * 4));
+    assert_eq!(neighbours(&t, "H13"), ["S0.3"]);
+    assert_eq!(neighbours(&t, "S0.3"), ["H12", "H13", "H14", "H15", "S1.3", "S1.4", "S1.5"]);
+    // Core 3 is the second one of the first aggregation switch of each pod.
+    assert_eq!(neighbours(&t, "S1.3"), ["S0.2", "S0.3", "S2.0", "S2.3"]);
+    assert_eq!(neighbours(&t, "S1.4"), ["S0.2", "S0.3", "S2.1"]);
+    assert_eq!(neighbours(&t, "S2.3"), ["S1.0", "S1.3", "S1.6"]);
+    let shape = t.pods.unwrap();
+    assert_eq!((shape.pods, shape.racks, shape.hosts_per_rack, shape.aggs, shape.cores), (3, 2, 4, 3, 4));
+
+    // Hosts to ToRs, ToRs to aggregation switches, aggregation switches to cores.
+    let first = |link: usize| {
+        let name = |port: usize| t.nodes[t.ports[port].node as usize].name.as_str();
+        (name(2 * link), name(2 * link + 1))
+    };
+    assert!((0..24).all(|host| first(host) == (&format!("H{host}"), &format!("S0.{}", host / 4))));
+    let mut link = 24;
+    for tor in 0..6 {
+        for agg in 0..3 {
+            assert_eq!(first(link), (&*format!("S0.{tor}"), &*format!("S1.{}", tor / 2 * 3 + agg)));
+            link += 1;
+        }
+    }
+    for core in 0..4 {
+        for pod in 0..3 {
+            assert_eq!(first(link), (&*format!("S1.{}", pod * 3 + core % 3), &*format!("S2.{core}")));
+            link += 1;
+        }
+    }
+    assert_eq!(2 * link, t.ports.len());
+
+    // A pod of a fat-tree of 32-port switches, and 8-port switches with 7 of 16 cores.
+    let one = of("racks = 16\nhosts_per_rack = 16\naggs = 16").unwrap();
+    assert_eq!((one.hosts().count(), one.nodes.len(), one.ports.len()), (256, 288, 2 * 512));
+    let eight = of("pods = 8\nracks = 4\nhosts_per_rack = 4\naggs = 4\ncores = 7").unwrap();
+    assert_eq!((eight.hosts().count(), eight.nodes.len()), (128, 128 + 64 + 7));
+    assert_eq!((radix(&eight, "S1.2"), radix(&eight, "S1.3"), radix(&eight, "S2.6")), (6, 5, 8));
+}

@@ -1,6 +1,6 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha, roundabout, swing};
+use super::{Context, LARGEST, LONGEST, alpha_q16, bifrost, bytes, cbfc, pyrrha, roundabout, swing, zeropod};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{self, FlowControl, HeadroomRule, LinkThresholds, Pfc};
@@ -132,6 +132,9 @@ pub(super) fn build(
 ) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
     if let FlowControl::Cbfc(keys) = &cx.scenario.flow_control {
         return cbfc::memory(cx, keys, topology, lanes, packet);
+    }
+    if let Some(buffers) = zeropod::buffers(cx, topology) {
+        return Ok((buffers, vec![UNBOUNDED; topology.ports.len() * lanes.len()]));
     }
     let legacy = pyrrha::legacy(cx, topology)?;
     let pfc = legacy.as_ref().map(|l| &l.pfc).or(cx.scenario.flow_control.pfc());

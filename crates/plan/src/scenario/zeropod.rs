@@ -1,5 +1,6 @@
 //! The table `[zeropod]`: pods without buffers.
 
+use super::{FlowControl, Routing, Scenario, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_net::units::{Bytes, Span};
@@ -123,6 +124,22 @@ pub struct SchedulerLink {
     /// … until this time; for ever if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
+}
+
+impl Scenario {
+    /// Leaves out what is of queues, and of a transport over them: pods without buffers have
+    /// neither. What is refused beside them stays.
+    pub(crate) fn forget_queues(&mut self) {
+        let Routing { overrides, ate, load_balancing, .. } = std::mem::take(&mut self.routing);
+        self.routing = Routing { overrides, ate, load_balancing, ..Routing::default() };
+        // Loads and ideal times are by these.
+        let Transport { mtu, header, ack, ack_every, .. } = self.transport;
+        self.transport = Transport { mtu, header, ack, ack_every, ..Transport::default() };
+        self.flow_control = FlowControl::None;
+        (self.switch, self.host) = Default::default();
+        self.priority.clear();
+        self.ecn = None;
+    }
 }
 
 /// Values of keys that are not given.

@@ -1,0 +1,131 @@
+//! Pods without buffers in words.
+
+use super::{count, sample};
+use crate::plan::{Collision, Plan, Zeropod};
+use std::fmt::{self, Write};
+use xoff_kernel::time::Time;
+use xoff_net::units::{Bytes, Span};
+
+/// Their epochs, who schedules, and what hosts and cores do.
+pub(super) fn describe(out: &mut String, plan: &Plan, z: &Zeropod) -> fmt::Result {
+    let (pod, slots, params) = (&z.pod, &z.slots, &z.scheduler);
+    let n = |n: u16, what: &str| count(n.into(), what);
+    writeln!(
+        out,
+        "{} without buffers (zeropod): {} of {}, {} aggregation switch{}{}",
+        n(pod.pods, "pod"),
+        n(pod.racks, "rack"),
+        n(pod.hosts_per_rack, "host"),
+        pod.aggs,
+        if pod.aggs == 1 { "" } else { "es" },
+        if pod.cores == 0 { String::new() } else { format!("; {}", n(pod.cores, "core")) }
+    )?;
+    let epoch = slots.epoch();
+    let rate = plan.topology.ports[0].rate;
+    // Bits in an epoch, and those of them that are payload.
+    let (all, payload) = (rate as f64 * epoch as f64 / 1e12, f64::from(slots.cells * params.payload) * 8.0);
+    writeln!(
+        out,
+        "  epoch {}: {} of {} + {} ({}), 2 control slots of {} ({}){}; at most {:.2}% of a link are payload",
+        Span(epoch),
+        count(slots.cells.into(), "cell"),
+        params.payload,
+        Bytes(z.header.into()),
+        Span(slots.data),
+        Bytes(z.control.into()),
+        Span(slots.control),
+        if slots.guard == 0 { String::new() } else { format!(", guard bands of {}", Span(slots.guard)) },
+        100.0 * payload / all
+    )?;
+    if z.scheduled {
+        let pipeline = slots.pipeline(z.delay, pod.cores > 0);
+        writeln!(
+            out,
+            "  a schedule takes {}: its SCHD leave {} later, cells {} later ({})",
+            Span(z.delay),
+            count(pipeline.schd, "epoch"),
+            count(pipeline.data, "epoch"),
+            Span(pipeline.data * epoch)
+        )?;
+        writeln!(
+            out,
+            "  scheduler: {}, {} for each demand; RTS tell of mice for {} at most",
+            count(params.iterations.into(), "iteration"),
+            count(params.requests.into(), "path"),
+            n(z.top_k, "destination")
+        )?;
+    } else {
+        writeln!(out, "  nothing is scheduled: what is not sent without a grant is not sent at all")?;
+    }
+    let levels: Vec<String> = z.levels.iter().map(|&bytes| Bytes(bytes).to_string()).collect();
+    writeln!(out, "  levels of flows, the first of which is mice: up to {}, and beyond", levels.join(", "))?;
+    let lost = match z.collision {
+        Collision::Later => "the later one is",
+        Collision::Both => "both are",
+    };
+    match z.optimistic {
+        0 | 1 => writeln!(out, "  nothing is sent without a grant")?,
+        cells => writeln!(
+            out,
+            "  flows of fewer than {cells} cells are sent without a grant, too; of two such cells that meet {lost} lost"
+        )?,
+    }
+    if pod.cores > 0 {
+        let mice = match params.mice_cores {
+            0 => String::new(),
+            cores => format!("; the last {cores} of them for mice alone"),
+        };
+        writeln!(
+            out,
+            "  cores: {} each, backpressure above {}{mice}",
+            Bytes(z.core_buffer),
+            count(z.backpressure.into(), "cell")
+        )?;
+    }
+    if let Some(timeout) = z.acks {
+        writeln!(out, "  receivers acknowledge, timeout {}", Span(timeout))?;
+    }
+    clocks(out, z)?;
+    failures(out, plan, z)
+}
+
+/// When the pods' clocks begin, and how far those of hosts are off.
+fn clocks(out: &mut String, z: &Zeropod) -> fmt::Result {
+    if !z.scheduled {
+        return Ok(());
+    }
+    let begins: Vec<String> = z.clocks.iter().map(|&at| Span(at).to_string()).collect();
+    let names: Vec<&str> = begins.iter().map(String::as_str).collect();
+    writeln!(out, "  first epochs of pods begin at: {}", sample(&names))?;
+    let most = z.clock_errors.iter().map(|error| error.unsigned_abs()).max().unwrap_or(0);
+    if most > 0 {
+        // Two hosts may be off in opposite directions.
+        let beyond = z.clock_errors.iter().filter(|e| 2 * e.unsigned_abs() > z.slots.guard).count() as u64;
+        let hosts = count(beyond, "host");
+        writeln!(
+            out,
+            "  clocks of hosts are off by up to {}: {hosts} by more than half a guard band",
+            Span(most)
+        )?;
+    }
+    Ok(())
+}
+
+/// Schedulers and their links that fail.
+fn failures(out: &mut String, plan: &Plan, z: &Zeropod) -> fmt::Result {
+    for failure in &z.scheduler_failures {
+        writeln!(
+            out,
+            "  the scheduler of pod {} fails at {}, and its backup is at work {} later",
+            failure.pod,
+            Span(failure.at),
+            Span(failure.takeover)
+        )?;
+    }
+    for &(switch, from, until) in &z.scheduler_links {
+        let until = if until == Time::MAX { "on".to_string() } else { format!("to {}", Span(until)) };
+        let name = &plan.topology.nodes[switch as usize].name;
+        writeln!(out, "  the scheduler's link to {name} is down from {} {until}", Span(from))?;
+    }
+    Ok(())
+}
