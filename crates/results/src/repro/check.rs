@@ -230,7 +230,7 @@ pub(super) fn known_metric(
 }
 
 /// The keys of a metric that only some measurable things have.
-fn given(m: &Metric) -> [(&'static str, bool); 18] {
+fn given(m: &Metric) -> [(&'static str, bool); 19] {
     [
         ("statistic", m.statistic.is_some()),
         ("threshold", m.threshold.is_some()),
