@@ -42,6 +42,23 @@ kind = "permutation"
 size = "2MB"
 "#;
 
+/// Zeropod's pod of 256 hosts, web search at 0.8 of what the hosts' links carry.
+const ZEROPOD: &str = r#"
+[topology]
+kind = "zeropod"
+racks = 16
+hosts_per_rack = 16
+aggs = 16
+link = { rate = "100Gbps", delay = "1us" }
+[[traffic]]
+kind = "poisson"
+sizes = "websearch"
+load = 0.8
+load_of = "host-links"
+[run]
+duration = "5ms"
+"#;
+
 fn plan(text: &str, whole_flows: bool) -> Plan {
     let files = |_: &std::path::Path| Err(std::io::Error::other("no files"));
     let mut plan = xoff_plan::load("bench.toml", text.as_bytes(), &[], &files).expect("it loads").plan;
@@ -84,6 +101,7 @@ fn cases(criterion: &mut Criterion) {
         ("fat-tree 1024, permutation", FAT_TREE, false),
         ("leaf-spine 160, websearch 0.8", &busy, false),
         ("the same under Pyrrha", &pyrrha, false),
+        ("Zeropod's pod 256, websearch 0.8", ZEROPOD, false),
     ] {
         let plan = plan(text, whole);
         let mut best = f64::INFINITY;

@@ -299,7 +299,9 @@ impl<'a> World<'a> {
                 wheel.push(Event::new(flow.start, kind::START, index, 0));
             }
         }
-        if zeropod.scheduled {
+        // Without schedules nobody waits in a queue, or for an epoch.
+        let scheduled = zeropod.scheduled;
+        if scheduled {
             for (pod, &clock) in (0..).zip(&zeropod.clocks) {
                 wheel.push(Event::new(clock, kind::HOSTS, pod, 0));
                 wheel.push(Event::new(clock + late, kind::SCHEDULER, pod, 0));
@@ -337,11 +339,11 @@ impl<'a> World<'a> {
             all,
             targets,
             hosts: std::iter::repeat_with(host).take(all).collect(),
-            wanted: vec![Wanted::default(); all * targets],
+            wanted: vec![Wanted::default(); if scheduled { all * targets } else { 0 }],
             items,
             voqs: Vec::new(),
-            voq_of: vec![NONE; all * all],
-            pods: (0..pods as u64).map(pod_state).collect(),
+            voq_of: vec![NONE; if scheduled { all * all } else { 0 }],
+            pods: (0..if scheduled { pods as u64 } else { 0 }).map(pod_state).collect(),
             cores: (0..pod.cores).map(|_| Core::new(pods, all)).collect(),
             unscheduled: Unscheduled::new(plan, zeropod, all, links.count() * pods),
             acks: zeropod.acks.map(|timeout| Acks::new(timeout, plan.flows.len())),
