@@ -47,6 +47,8 @@ fn run_all(plan: &Plan) -> Outcome {
     for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
         assert_eq!(result.delivered_bytes, flow.size);
         assert_eq!(result.completed, result.delivered);
+        // Nothing is faster than alone.
+        assert!(result.completed.unwrap() - result.started.unwrap() >= flow.ideal, "{flow:?} {result:?}");
     }
     assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Collision), "{:?}", outcome.drops);
     outcome
