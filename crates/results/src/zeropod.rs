@@ -41,6 +41,9 @@ pub struct ZeropodSummary {
     pub optimistic_delivered: u64,
     /// … as a share of all, 0 to 1; null if none was sent.
     pub optimistic_share: Option<f64>,
+    /// Those that arrived, for each host and each time that a cell takes, from the first start of a flow to the last
+    /// (S of equation 7); null if none was sent.
+    pub optimistic_goodput: Option<f64>,
     /// Those that met something scheduled, …
     pub met_scheduled: u64,
     /// … or another one.
@@ -73,6 +76,9 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<ZeropodSummary> {
         port: names::port(plan, f.port),
         down: f.down,
     };
+    let starts = || outcome.flows.iter().filter_map(|f| f.started);
+    let span = starts().max().unwrap_or(0) - starts().min().unwrap_or(0);
+    let slots = plan.topology.hosts().count() as f64 * span as f64 / zeropod.slots.data as f64;
     Some(ZeropodSummary {
         epoch_ps: zeropod.slots.epoch(),
         pipeline: zeropod.slots.pipeline(zeropod.delay, zeropod.pod.cores > 0).data,
@@ -89,6 +95,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<ZeropodSummary> {
         optimistic: sent.sent,
         optimistic_delivered: sent.delivered,
         optimistic_share: (sent.sent > 0).then(|| sent.delivered as f64 / sent.sent as f64),
+        optimistic_goodput: (sent.sent > 0 && span > 0).then(|| sent.delivered as f64 / slots),
         met_scheduled: sent.met_scheduled,
         met_optimistic: sent.met_unscheduled,
         taken_back: told.taken_back,

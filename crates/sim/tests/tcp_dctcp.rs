@@ -124,6 +124,25 @@ fn acks_tell_of_each_marked_packet() {
     assert_eq!(dctcp.flows, newreno.flows);
 }
 
+/// A flow fills the link of its host for 1 ms, and nothing is marked: its window grows to many
+/// times what is in flight. The second flow to the same host finds it ready to slow down: its
+/// first marks reduce what is in flight, and the queue never holds as much as the link sends in
+/// a round trip of 4 us, 50 kB. (It would hold 123 kB if they reduced cwnd.)
+#[test]
+fn a_window_that_was_not_filled_makes_room_at_the_first_marks() {
+    let plan = plan(
+        "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 3\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\
+         [flow_control]\nscheme = \"none\"\n[ecn]\nk_min = \"14kB\"\nk_max = \"14kB\"\np_max = 1\n\
+         [transport]\nkind = \"tcp-dctcp\"\n[tcp-dctcp]\nmin_rto = \"1ms\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"30MB\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H2\"\nsize = \"30MB\"\nstart = \"1ms\"\n",
+    );
+    let outcome = run(&plan);
+    let peak = outcome.ports.iter().map(|p| p.queue_peak).max().unwrap();
+    assert!((14_000..50_000).contains(&peak), "{peak}");
+    assert_eq!(outcome.counters.dropped, 0);
+}
+
 /// 64 hosts send at once to one, whose port may hold 512 kB, in a switch with room for much
 /// more: the queue never holds more, what does not fit is lost as lossy packets
 /// are, and timeouts of 1 ms bring it all over.

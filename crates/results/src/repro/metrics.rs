@@ -87,7 +87,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 98] = {
+pub const MEASURABLE: [Measurable; 99] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
@@ -145,6 +145,7 @@ pub const MEASURABLE: [Measurable; 98] = {
         m("unused-cells", Count, Summary("/zeropod/unused")),
         m("optimistic-cells", Count, Summary("/zeropod/optimistic")),
         m("optimistic-share", Ratio, Summary("/zeropod/optimistic_share")),
+        m("optimistic-goodput", Ratio, Summary("/zeropod/optimistic_goodput")),
         m("most-in-rts", Count, Summary("/zeropod/most_in_rts")),
         m("backpressure", Count, Summary("/zeropod/backpressure")),
         m("held-back", Size, Summary("/zeropod/most_held")),
