@@ -5,7 +5,7 @@ mod common;
 use common::{plan, run};
 use proptest::prelude::*;
 use xoff_plan::plan::Plan;
-use xoff_schemes::scheduling::zeropod::slots::Slots;
+use xoff_schemes::scheduling::zeropod::{model, slots::Slots};
 use xoff_sim::outcome::{DropReason, Outcome, Stop};
 
 /// A scenario: the pods, what `[zeropod]` says, and the rest.
@@ -47,6 +47,8 @@ fn run_all(plan: &Plan) -> Outcome {
     for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
         assert_eq!(result.delivered_bytes, flow.size);
         assert_eq!(result.completed, result.delivered);
+        // Nothing is faster than alone.
+        assert!(result.completed.unwrap() - result.started.unwrap() >= flow.ideal, "{flow:?} {result:?}");
     }
     assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Collision), "{:?}", outcome.drops);
     outcome
@@ -172,8 +174,7 @@ fn unscheduled_cells_arrive_as_often_as_the_model_says() {
         told.delivered as f64 / told.sent as f64
     };
     for (k, g) in [(8u32, 0.1f64), (32, 0.1), (32, 0.1739)] {
-        let m = f64::from(k / 2);
-        let expected = (2.0 * g * (2.0 / m - 3.0)).exp();
+        let expected = model::success(g, k / 2);
         let both = share(k, g, "both");
         assert!((both / expected - 1.0).abs() < 0.03, "k = {k}, G = {g}: {both:.4} for {expected:.4}");
         let later = share(k, g, "later");

@@ -90,6 +90,7 @@ impl Routes {
         let transport = &cx.scenario.transport;
         let ack_every = transport.ack_every.max(1);
         let answers = super::portfc::answers(cx);
+        let pods = super::zeropod::alone(cx, topology);
         let one = Message { size: u64::from(packet.mtu), pace: 0, ack_every: 1 };
         let mut known: Option<(Vec<Hop>, Vec<Hop>, Time)> = None;
         let mut flows = Vec::with_capacity(offers.offers.len());
@@ -135,7 +136,10 @@ impl Routes {
             }
             let ideal = if completes {
                 let message = Message { size: o.size, pace: o.pace, ack_every };
-                let mut ideal = ideal::completion(packet, &message, &data, &ack);
+                let mut ideal = match &pods {
+                    Some(pods) => pods.completion(o.src, o.dst, o.size),
+                    None => ideal::completion(packet, &message, &data, &ack),
+                };
                 if chooses {
                     // The better of the two.
                     ideal = ideal.min(ideal::completion(packet, &message, &other, &ack));

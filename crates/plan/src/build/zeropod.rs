@@ -8,7 +8,7 @@ use crate::scenario::{self, LoadBalancing, PortSet, Traffic};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{MICROSECOND, SECOND, Time, serialisation};
 use xoff_net::builders::TopologySpec;
-use xoff_net::topology::{Node, NodeKind, PodShape, Topology};
+use xoff_net::topology::{Node, NodeId, NodeKind, PodShape, Topology};
 use xoff_net::units::{Bytes, Span};
 use xoff_schemes::scheduling::zeropod::slots::Slots;
 use xoff_schemes::scheduling::zeropod::{Params, Pod};
@@ -30,7 +30,7 @@ const MOST_EPOCHS: u64 = 4096;
 /// Tables of a scenario, and keys of its transport, that mean something without queues; or are refused.
 const TABLES: [&str; 8] =
     ["topology", "zeropod", "traffic", "run", "measure", "failure", "loss", "slow_receiver"];
-const TRANSPORT: [&str; 4] = ["mtu", "header", "ack", "ack_every"];
+const TRANSPORT: [&str; 2] = ["mtu", "header"];
 
 /// Refuses what needs queues in switches, or ports that send by themselves.
 pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
@@ -248,6 +248,37 @@ fn pods(
         scheduler_links,
         pod,
     })
+}
+
+/// What a flow's time depends on when it is alone in the network.
+pub(super) struct Alone {
+    payload: u64,
+    cell: Time,
+    hop: Time,
+    /// Hosts of a pod.
+    hosts: NodeId,
+}
+
+/// The same for the pods of the scenario, if they have no buffers.
+pub(super) fn alone(cx: &Context<'_>, topology: &Topology) -> Option<Alone> {
+    let shape = topology.pods.filter(|_| chosen(cx))?;
+    let keys = keys(cx);
+    let link = &topology.ports[0];
+    // What is out of range is refused later.
+    let payload = keys.payload.0.clamp(1, u16::MAX.into());
+    let cell = serialisation(payload + keys.header.0.min(10_000), link.rate);
+    Some(Alone { payload, cell, hop: link.delay, hosts: shape.racks * shape.hosts_per_rack })
+}
+
+impl Alone {
+    /// From the start of a flow until its last byte has arrived, if it did not have to ask: its cells one behind
+    /// the other, cut through in pods, and the last one stored by a core on the way to another pod. `None` if
+    /// that is beyond 64 bits of picoseconds.
+    pub(super) fn completion(&self, src: NodeId, dst: NodeId, size: u64) -> Option<Time> {
+        let (hops, stored) = if src / self.hosts == dst / self.hosts { (4, 0) } else { (6, 1) };
+        let cells = size.div_ceil(self.payload) + stored;
+        cells.checked_mul(self.cell)?.checked_add(hops * self.hop)
+    }
 }
 
 /// Memory of the nodes: pods have none, and cores their own.

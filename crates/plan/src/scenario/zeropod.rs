@@ -132,9 +132,9 @@ impl Scenario {
     pub(crate) fn forget_queues(&mut self) {
         let Routing { overrides, ate, load_balancing, .. } = std::mem::take(&mut self.routing);
         self.routing = Routing { overrides, ate, load_balancing, ..Routing::default() };
-        // Loads and ideal times are by these.
-        let Transport { mtu, header, ack, ack_every, .. } = self.transport;
-        self.transport = Transport { mtu, header, ack, ack_every, ..Transport::default() };
+        // Loads are by these.
+        let Transport { mtu, header, .. } = self.transport;
+        self.transport = Transport { mtu, header, ..Transport::default() };
         self.flow_control = FlowControl::None;
         (self.switch, self.host) = Default::default();
         self.priority.clear();
