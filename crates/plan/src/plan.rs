@@ -480,6 +480,8 @@ pub struct Zeropod {
     pub levels: Vec<u64>,
     /// Flows of fewer cells are sent optimistically; 0 or 1: none is.
     pub optimistic: u32,
+    /// How often each of their cells is sent so, at least 1.
+    pub optimistic_rounds: u32,
     /// Whether there are schedules. If not, flows are sent unscheduled, once, and that is all.
     pub scheduled: bool,
     /// Which of two unscheduled cells that meet is lost.

@@ -233,6 +233,7 @@ fn pods(
         top_k: keys.top_k,
         levels: levels(cx, &keys.levels)?,
         optimistic,
+        optimistic_rounds: count("optimistic_rounds", keys.optimistic_rounds, 1, 1000)?,
         scheduled: keys.scheduled,
         collision: match keys.collision {
             scenario::Collision::Later => Collision::Later,

@@ -54,6 +54,11 @@ pub struct Zeropod {
     #[serde(default = "defaults::optimistic")]
     #[schemars(range(max = 1000))]
     pub optimistic: u32,
+    /// How often each of their cells is sent so, 1 to 1000, one round of all cells after the other,
+    /// until the flow is granted. The paper does not say.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub optimistic_rounds: u32,
     /// Which of two cells is lost that were sent without a grant and meet.
     #[serde(default)]
     pub collision: Collision,
@@ -211,6 +216,7 @@ impl Default for Zeropod {
             mice_cores: 0,
             levels: defaults::levels(),
             optimistic: defaults::optimistic(),
+            optimistic_rounds: defaults::one(),
             collision: Collision::Later,
             scheduled: true,
             core_buffer: defaults::core_buffer(),

@@ -170,7 +170,7 @@ pub struct Metric {
     /// Unit of the value; each measured thing has its own.
     #[serde(default)]
     pub unit: Option<String>,
-    /// What becomes of many values: `mean`, `min`, `max`, `sum`, `stddev`, `p50`, `p90`,
+    /// What becomes of many values: `mean`, `min`, `max`, `sum`, `stddev`, `p30`, `p50`, `p90`,
     /// `p95`, `p99`, `p999`, of a series also `time-below` and `time-above`,
     /// `longest-below` and `longest-above`.
     #[serde(default)]

@@ -87,7 +87,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 99] = {
+pub const MEASURABLE: [Measurable; 100] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
     [
@@ -168,6 +168,7 @@ pub const MEASURABLE: [Measurable; 99] = {
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
         m("completion", Time, Flows),
+        m("delivery", Time, Flows),
         m("size", Size, Flows),
         m("flows", Count, Sum),
         m("finished", Count, Sum),
@@ -218,8 +219,8 @@ pub const QUANTITIES: [(&str, Dimension); 12] = [
 ];
 
 /// Statistics of many values.
-pub const STATISTICS: [&str; 10] =
-    ["mean", "min", "max", "sum", "stddev", "p50", "p90", "p95", "p99", "p999"];
+pub const STATISTICS: [&str; 11] =
+    ["mean", "min", "max", "sum", "stddev", "p30", "p50", "p90", "p95", "p99", "p999"];
 /// Statistics of a series alone: for how long it lies below or above `threshold`,
 /// in all and at a stretch.
 pub const TIMES: [&str; 4] = ["time-below", "time-above", "longest-below", "longest-above"];
@@ -393,7 +394,7 @@ impl Run {
         needed.extend(sized.then_some("size"));
         needed.extend(by_ideal.then_some("ideal_ps"));
         needed.extend(by_name.iter().filter(|(_, names)| names.is_some()).map(|(column, _)| *column));
-        needed.extend(columns.iter().filter(|c| !(sized && **c == "size")));
+        needed.extend(columns.iter().filter(|c| !(sized && **c == "size") && **c != "start_ps"));
         let t = self.flows.table(&needed)?;
         let chosen = {
             let start = t.ints("start_ps");
@@ -428,6 +429,7 @@ impl Run {
             "fct" => &["fct_ps"],
             "slowdown" => &["slowdown"],
             "completion" => &["completed_ps"],
+            "delivery" => &["delivered_ps", "start_ps"],
             // What a flow is to send is known from the beginning.
             "size" => &["size"],
             _ => &["size", "fct_ps"],
@@ -435,6 +437,7 @@ impl Run {
         let (t, chosen) = self.chosen(metric, columns)?;
         let value = |&i: &usize| match columns {
             ["slowdown"] => t.floats("slowdown")[i],
+            ["delivered_ps", start] => Some((t.ints("delivered_ps")[i]? - t.ints(start)[i]?) as f64),
             [column] => t.ints(column)[i].map(|v| v as f64),
             _ => Some(t.ints("size")[i]? as f64 * 8e12 / t.ints("fct_ps")[i]? as f64),
         };
@@ -669,6 +672,7 @@ fn of_sample(mut sample: Vec<f64>, statistic: &str) -> f64 {
         "sum" => sample.iter().sum(),
         "min" => sample[0],
         "max" => sample[sample.len() - 1],
+        "p30" => rank(300),
         "p50" => rank(500),
         "p90" => rank(900),
         "p95" => rank(950),

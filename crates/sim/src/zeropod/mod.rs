@@ -1304,9 +1304,9 @@ impl<'a> Receivers<'a> {
         *held = *held + received.waiting() - waited;
         self.most_held = self.most_held.max(*held);
         told.delivered_bytes = received.prefix;
-        if self.interval > 0 {
+        if let Some(bin) = at.checked_div(self.interval) {
             let bins = &mut self.goodput[usize::from(flow.class)];
-            let bin = (at / self.interval) as usize;
+            let bin = bin as usize;
             if bins.len() <= bin {
                 bins.resize(bin + 1, 0);
             }

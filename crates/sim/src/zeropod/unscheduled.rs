@@ -2,7 +2,8 @@
 //! they are granted.
 //!
 //! What the paper leaves open, and here is taken:
-//! - *Which* (`zeropod.optimistic-eligibility`). Flows of fewer cells than the limit, each cell once, and only
+//! - *Which* (`zeropod.optimistic-eligibility`). Flows of fewer cells than the limit, each cell once (or
+//!   as often as `optimistic_rounds` says), and only
 //!   inside a pod: the paper's analysis has no other, and a core would have to keep both copies.
 //! - *When*. From the moment that the RTS which tells of the flow has left; whenever nothing scheduled is on the
 //!   host's link, or comes onto it while the cell is, nor would the cell be where its receiver's SCHD is; but no
@@ -148,7 +149,10 @@ impl World<'_> {
         self.unscheduled.tries[flow as usize] = true;
         let at = if self.zeropod.scheduled { self.next_rts(f.src as usize) } else { self.now };
         let source = &mut self.unscheduled.sources[f.src as usize];
-        source.waiting.extend((0..cells as u32).map(|cell| (at, flow, cell)));
+        let cells = 0..cells as u32;
+        for _ in 0..self.zeropod.optimistic_rounds {
+            source.waiting.extend(cells.clone().map(|cell| (at, flow, cell)));
+        }
         if !std::mem::replace(&mut source.looks, true) {
             self.wheel.push(Event::new(at.max(source.busy), kind::SEND, f.src, 0));
         }

@@ -23,9 +23,9 @@ pub(super) struct Waiting {
 /// A demand in its place among others.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
-    /// What counts, smallest first: the mice size if one is given, else the aggregated size, in
-    /// the upper half; the aggregated size in the lower half. In bytes, of which 4 GiB and more
-    /// count as equal.
+    /// What counts, smallest first: in the upper half the mice size, or more than any if none is
+    /// given; the aggregated size in the lower half. In bytes, of which 4 GiB and more count as
+    /// equal.
     key: u64,
     demand: Waiting,
 }
@@ -168,7 +168,7 @@ impl Demands {
             if bytes > 0 {
                 let mice = self.mice(sender, target);
                 let half = |bytes: u64| bytes.min(u64::from(u32::MAX));
-                let key = half(if mice > 0 { mice } else { bytes }) << 32 | half(bytes);
+                let key = half(if mice > 0 { mice } else { u64::MAX }) << 32 | half(bytes);
                 self.fresh.push(Placed { key, demand: Waiting { sender, target, mice: mice > 0 } });
             }
         }

@@ -140,7 +140,7 @@ impl Books {
     /// The size by which a demand is put in order.
     fn size(&self, demand: &Demand) -> (u64, u64) {
         let (mice, bytes) = (self.mice(demand), self.bytes[demand]);
-        (if mice > 0 { mice } else { bytes }, bytes)
+        (if mice > 0 { mice } else { u64::MAX }, bytes)
     }
 }
 
@@ -296,12 +296,12 @@ fn the_smallest_come_first() {
         (host_to_host(2, 5), 700), // by the same link up as the second
     ];
     let mut scheduler = scheduler(pod, params, &demands);
-    scheduler.advertise(Sender::Host(0), &[(Target::Host(2), 200)]);
+    scheduler.advertise(Sender::Host(0), &[(Target::Host(2), 850)]);
     let served: Vec<Demand> = scheduler.schedule(&mut stream()).iter().map(|g| g.demand).collect();
     assert_eq!(served, [host_to_host(0, 2), host_to_host(3, 1), host_to_host(5, 4)]);
 }
 
-/// A mice size has the place of the aggregated one, until a new list does without it or as
+/// Mice come before all else, until a new list does without it or as
 /// many bytes are granted.
 #[test]
 fn mice_sizes_last_until_they_are_served_or_withdrawn() {
