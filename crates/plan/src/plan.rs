@@ -86,6 +86,9 @@ pub struct Plan {
     pub detours: Vec<(u32, u32)>,
     /// Sources choose the first hop of their flows, if they do.
     pub ate: Option<Ate>,
+    /// Who decides which flows send, if it is not they themselves: only with IRN, without a
+    /// congestion control or a pace.
+    pub arbiter: Option<Arbiter>,
     /// Pods without buffers, if there are any: then lanes, buffers, accounts, transport and
     /// congestion control say nothing.
     pub zeropod: Option<Zeropod>,
@@ -457,6 +460,16 @@ pub struct FlowRoute {
     pub path: u32,
     /// As [`Flow::ack_path`].
     pub ack_path: u32,
+}
+
+/// An arbiter that knows all flows, and decides at once: shortest remaining first, one for each
+/// source and each destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arbiter {
+    /// A destination is free when the last packet for it has been sent.
+    Srpt,
+    /// … when it has arrived.
+    SrptStrict,
 }
 
 /// Pods without buffers, under schedulers (Zeropod).

@@ -1,6 +1,7 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
+use crate::arbiter::Arbiter;
 use crate::balancing::{self, Chooser, Labelled};
 use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
@@ -153,6 +154,8 @@ pub struct Core<'a> {
     /// Bytes of the cells in which accounts count, less one.
     cell_mask: u32,
     pub senders: Vec<SenderState>,
+    /// Decides who of them may send, if there is one.
+    pub arbiter: Option<Arbiter>,
     pub receivers: Vec<ReceiverState>,
     /// By flow; empty under go-back-N.
     pub selective_senders: Vec<SelectiveSender>,
@@ -336,6 +339,7 @@ impl<'a> Core<'a> {
                 false => Causes::default(),
             },
             cell_mask: plan.flow_control.cell() - 1,
+            arbiter: Arbiter::new(plan),
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
             selective_senders: selective::senders(plan),
             selective_receivers: selective::receivers(plan),

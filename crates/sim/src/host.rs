@@ -91,7 +91,7 @@ impl SenderState {
             retransmitted: 0,
             lane: flow.lane,
             in_ring: false,
-            held: false,
+            held: plan.arbiter.is_some(),
             timer_pending: false,
             deadline: 0,
             pace: match plan.congestion_control {
@@ -120,6 +120,11 @@ impl SenderState {
     /// It stands in its ring: it may send.
     pub fn ready(&self) -> bool {
         self.in_ring
+    }
+
+    /// It waits, as if for its pace, until an event lets it go.
+    pub fn hold(&mut self) {
+        self.held = true;
     }
 
     /// It waits for its pace.
@@ -274,6 +279,9 @@ impl Core<'_> {
         if !self.sources.is_empty() {
             self.choose_first_hop(flow);
         }
+        if self.arbiter.is_some() {
+            self.arbiter_begins(flow);
+        }
         self.join_ring(flow);
         self.senders[flow as usize].port
     }
@@ -340,6 +348,9 @@ impl Core<'_> {
         if !self.sources.is_empty() {
             self.note_sent(port, size);
         }
+        if self.arbiter.is_some() && !repeat && psn + 1 == self.receivers[flow as usize].total {
+            self.arbiter_sent(flow);
+        }
         self.packets.insert(Packet::new(Kind::Data, flow, psn, size, lane, path))
     }
 
@@ -362,6 +373,7 @@ impl Core<'_> {
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;
+        let mut whole = false;
         let reply = match self.selective_receivers.get_mut(flow as usize) {
             None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
             Some(own) => {
@@ -375,6 +387,7 @@ impl Core<'_> {
             observed.class_bytes[usize::from(receiver.class)] += payload;
             if receiver.transport.expected == receiver.total {
                 observed.flows[flow as usize].delivered = Some(self.now);
+                whole = self.arbiter.is_some();
                 if !self.gates.is_empty() {
                     count_down(&mut self.gates, &mut self.wheel, self.plan, flow, self.now);
                 }
@@ -385,12 +398,18 @@ impl Core<'_> {
             observed.flows[flow as usize].out_of_order += 1;
         }
         let (path, lane) = (receiver.ack_path, receiver.ack_lane);
+        if whole {
+            self.arbiter_delivered(flow);
+        }
+        let packet = &mut self.packets[id];
         let (kind, number, ahead) = match reply {
             Reply::Silent => {
                 self.packets.remove(id);
                 return if notifies { Some(self.send_cnp(flow, path, lane)) } else { None };
             }
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
+            // Nothing is lost, and what comes early is kept: no reason to repeat anything.
+            Reply::Nack(n) if self.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
             Reply::Nack(n) if self.selective_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
@@ -547,6 +566,9 @@ impl Core<'_> {
 
     /// A paced flow may send again. Answers the port to kick.
     pub fn pace(&mut self, flow: u32) -> u32 {
+        if self.arbiter.as_ref().is_some_and(|arbiter| !arbiter.lets(flow)) {
+            return self.senders[flow as usize].port;
+        }
         self.senders[flow as usize].held = false;
         if self.blocking.is_some() {
             self.pace_ends(flow);

@@ -8,6 +8,7 @@
 //! when a packet comes. Several threads may each run a part of the devices; the
 //! result has the same bytes.
 
+mod arbiter;
 mod balancing;
 mod blocking;
 mod buffer;

@@ -30,7 +30,8 @@ impl Partition {
     /// Deals a plan's devices out to at most `threads` parts.
     pub fn new(plan: &Plan, threads: usize) -> Self {
         let nodes = plan.topology.nodes.len();
-        let parts = threads.clamp(1, MOST);
+        // An arbiter sees everyone at once.
+        let parts = if plan.arbiter.is_some() { 1 } else { threads.clamp(1, MOST) };
         let mut partition = Self { parts: 1, of_node: vec![0; nodes], lookahead: Time::MAX };
         if parts > 1 {
             partition.of_node = deal(plan, parts);

@@ -215,6 +215,7 @@ pub(crate) fn plan(
         faults: planned,
         detours,
         ate,
+        arbiter: transport::arbiter(&cx)?,
         zeropod,
     };
     Ok(Built {

@@ -5,8 +5,8 @@ mod tcp;
 use super::{Context, LONGEST, SHORTEST_TIMER, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
-use crate::plan::{ENDS, Flow, IrnFlow, PacketFormat};
-use crate::scenario::{CongestionControl, TransportKind as Kind};
+use crate::plan::{Arbiter, ENDS, Flow, IrnFlow, PacketFormat};
+use crate::scenario::{self, CongestionControl, FlowControl, LoadBalancing, Traffic, TransportKind as Kind};
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::Topology;
 use xoff_net::units::{Span, Threshold};
@@ -54,6 +54,35 @@ pub(super) fn build(
     let variable_window = variable_window(cx, routes)?;
     let params = TransportParams { kind: TransportKind::GoBackN, ack_every, rto, window, variable_window };
     Ok((params, Vec::new()))
+}
+
+/// Who decides which flows send, if it is not they themselves.
+pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
+    let s = cx.scenario;
+    let rule = match s.transport.arbiter {
+        scenario::Arbiter::None => return Ok(None),
+        scenario::Arbiter::Srpt => Arbiter::Srpt,
+        scenario::Arbiter::SrptStrict => Arbiter::SrptStrict,
+    };
+    let flow_control = matches!(s.flow_control, FlowControl::None | FlowControl::Pfc(_));
+    let paced = s.traffic.iter().any(|t| matches!(t, Traffic::Flow(flow) if flow.rate.is_some()));
+    let refused = [
+        (s.transport.kind != Kind::Irn, "another transport than `irn`, which keeps what comes early"),
+        (s.transport.congestion_control != CongestionControl::None, "a congestion control"),
+        (!flow_control, "another flow control than `pfc` and `none`"),
+        (paced, "a flow with a `rate`"),
+        (s.measure.blocking || s.measure.explain, "measure.blocking or measure.explain"),
+        (!s.failure.is_empty() || !s.loss.is_empty(), "[[failure]] or [[loss]]: it repeats nothing"),
+        (s.routing.ate.is_some() || s.routing.load_balancing == LoadBalancing::Plb, "[routing.ate] or `plb`"),
+    ];
+    match refused.iter().find(|(there, _)| *there) {
+        None => Ok(Some(rule)),
+        Some((_, what)) => Err(cx.doc.error(
+            "transport.arbiter",
+            format!("an arbiter does not go with {what}"),
+            "it is an upper bound: transport.kind = \"irn\", routing.load_balancing = \"spray\", and buffers that hold all",
+        )),
+    }
 }
 
 /// Warns of keys that belong to other transports.

@@ -465,6 +465,31 @@ pub struct Transport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 7))]
     pub ack_priority: Option<u8>,
+    /// Who decides which flows send. No scheme: an upper bound that knows all and takes no time.
+    #[serde(default, skip_serializing_if = "Arbiter::is_none")]
+    pub arbiter: Arbiter,
+}
+
+/// Who decides which flows send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arbiter {
+    /// They themselves.
+    #[default]
+    None,
+    /// One that lets the flow with least to acknowledge send first, one for each source and each
+    /// destination, and stops others for it. A destination is free for another flow when the last packet
+    /// of the one before has been sent.
+    Srpt,
+    /// The same, but a destination is free when the last packet has arrived.
+    SrptStrict,
+}
+
+impl Arbiter {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// Transports.
@@ -634,6 +659,7 @@ impl Default for Transport {
             variable_window: None,
             base_rtt: None,
             ack_priority: None,
+            arbiter: Arbiter::None,
         }
     }
 }

@@ -158,6 +158,7 @@ pub fn plan() -> Plan {
         faults: Faults::default(),
         detours: Vec::new(),
         ate: None,
+        arbiter: None,
         zeropod: None,
     }
 }
