@@ -8,7 +8,7 @@ target=$1
 out=$target/same-bytes
 rm -rf "$out"
 
-for example in bcube-deadlock leaf-spine moe incast-victims; do
+for example in bcube-deadlock leaf-spine moe incast-victims zeropod; do
     for run in debug release release-again; do
         mkdir -p "$out/$run"
         "$target/${run%-again}/xoff" run "examples/$example.toml" --quiet \
