@@ -5,7 +5,7 @@ mod zeropod;
 
 use crate::Loaded;
 use crate::balancing::LoadBalancing;
-use crate::plan::{Hits, Limit, Plan};
+use crate::plan::{Arbiter, Hits, Limit, Plan};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
@@ -237,6 +237,17 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
                 Span(timeouts.high)
             )?;
         }
+    }
+    if let Some(rule) = plan.arbiter {
+        let (name, stops) = match rule {
+            Arbiter::Srpt => ("srpt", "a flow stops for one of its source"),
+            Arbiter::SrptStrict => ("srpt-strict", "a flow stops for one of its source or its destination"),
+        };
+        writeln!(
+            out,
+            "arbiter: {name} (shortest remaining flow first, {stops};\n  \
+             it sees all flows and takes no time: an upper bound, no scheme)"
+        )?;
     }
     if let TransportKind::Tcp(tcp) = &plan.transport.kind {
         let receive = match tcp.receive_window {

@@ -463,12 +463,13 @@ pub struct FlowRoute {
 }
 
 /// An arbiter that knows all flows, and decides at once: shortest remaining first, one for each
-/// source and each destination.
+/// source and each destination. An upper bound, and no scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbiter {
-    /// A destination is free when the last packet for it has been sent.
+    /// As the simulator YAPS has it: who loses its destination alone goes on, and a destination is free
+    /// when the last packet for it begins to leave its source.
     Srpt,
-    /// … when it has arrived.
+    /// A matching: who loses either stops, and both ends are free when that packet has left.
     SrptStrict,
 }
 

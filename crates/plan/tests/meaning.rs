@@ -645,6 +645,21 @@ fn rate_controls_are_described() {
     }
 }
 
+/// What `xoff topo` says of an arbiter: which one, and that it is no scheme.
+#[test]
+fn an_arbiter_is_described() {
+    let irn = [("transport.kind", "irn")];
+    assert!(!describe(&set(&[LINE, FLOW], &irn)).contains("arbiter"));
+    for (rule, stops) in [("srpt", "of its source"), ("srpt-strict", "of its source or its destination")] {
+        let said = describe(&set(&[LINE, FLOW], &[irn[0], ("transport.arbiter", rule)]));
+        let expected = format!(
+            "arbiter: {rule} (shortest remaining flow first, a flow stops for one {stops};\n  \
+             it sees all flows and takes no time: an upper bound, no scheme)\n"
+        );
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
 /// HPCC's packets have room for the way that they take: as many devices as forward
 /// them. Routes that loop and never arrive do not count.
 #[test]

@@ -66,6 +66,9 @@ pub mod kind {
     /// An account has left a loop: it gives back what it kept there, and is charged what others were for
     /// it. Element: port. Data: lane.
     pub const GIVES_BACK: u8 = 11;
+    /// The last packet of a flow has left its source, and the arbiter may let others have its ends.
+    /// Element: flow.
+    pub const LEFT: u8 = 12;
 }
 
 /// What leaves for a device that another thread runs: an event to come there.

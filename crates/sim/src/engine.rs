@@ -124,6 +124,7 @@ impl<'a> Engine<'a> {
                 }
                 kind::STALL => self.stall(element, event.data == 1),
                 kind::GATE => self.open_gate(element),
+                kind::LEFT => self.core.arbiter_left(element),
                 kind::BARRIER => {
                     let frame = self.core.take_frame(event.data);
                     self.flow_control.received(&mut self.core, element, &frame);

@@ -349,7 +349,7 @@ impl Core<'_> {
             self.note_sent(port, size);
         }
         if self.arbiter.is_some() && !repeat && psn + 1 == self.receivers[flow as usize].total {
-            self.arbiter_sent(flow);
+            self.arbiter_sent(flow, port, size);
         }
         self.packets.insert(Packet::new(Kind::Data, flow, psn, size, lane, path))
     }
@@ -373,7 +373,6 @@ impl Core<'_> {
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;
-        let mut whole = false;
         let reply = match self.selective_receivers.get_mut(flow as usize) {
             None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
             Some(own) => {
@@ -387,7 +386,6 @@ impl Core<'_> {
             observed.class_bytes[usize::from(receiver.class)] += payload;
             if receiver.transport.expected == receiver.total {
                 observed.flows[flow as usize].delivered = Some(self.now);
-                whole = self.arbiter.is_some();
                 if !self.gates.is_empty() {
                     count_down(&mut self.gates, &mut self.wheel, self.plan, flow, self.now);
                 }
@@ -398,10 +396,6 @@ impl Core<'_> {
             observed.flows[flow as usize].out_of_order += 1;
         }
         let (path, lane) = (receiver.ack_path, receiver.ack_lane);
-        if whole {
-            self.arbiter_delivered(flow);
-        }
-        let packet = &mut self.packets[id];
         let (kind, number, ahead) = match reply {
             Reply::Silent => {
                 self.packets.remove(id);
@@ -566,7 +560,8 @@ impl Core<'_> {
 
     /// A paced flow may send again. Answers the port to kick.
     pub fn pace(&mut self, flow: u32) -> u32 {
-        if self.arbiter.as_ref().is_some_and(|arbiter| !arbiter.lets(flow)) {
+        let src = self.plan.flows[flow as usize].src;
+        if self.arbiter.as_ref().is_some_and(|arbiter| !arbiter.lets(src, flow)) {
             return self.senders[flow as usize].port;
         }
         self.senders[flow as usize].held = false;

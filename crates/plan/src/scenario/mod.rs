@@ -477,11 +477,11 @@ pub enum Arbiter {
     /// They themselves.
     #[default]
     None,
-    /// One that lets the flow with least to acknowledge send first, one for each source and each
-    /// destination, and stops others for it. A destination is free for another flow when the last packet
-    /// of the one before has been sent.
+    /// One that grants flows in the order of what is left to acknowledge, one for each source and each
+    /// destination. As the simulator YAPS has it: a flow stops for another one of its source, but not for
+    /// one of another source to its destination.
     Srpt,
-    /// The same, but a destination is free when the last packet has arrived.
+    /// The same as a strict matching: a flow stops for either.
     SrptStrict,
 }
 
