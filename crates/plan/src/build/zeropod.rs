@@ -11,7 +11,7 @@ use xoff_net::builders::TopologySpec;
 use xoff_net::topology::{Node, NodeId, NodeKind, PodShape, Topology};
 use xoff_net::units::{Bytes, Span};
 use xoff_schemes::scheduling::zeropod::slots::Slots;
-use xoff_schemes::scheduling::zeropod::{Params, Pod};
+use xoff_schemes::scheduling::zeropod::{Order, Params, Pod};
 
 /// Whether the scenario's pods have no buffers.
 pub(super) fn chosen(cx: &Context<'_>) -> bool {
@@ -209,6 +209,11 @@ fn pods(
         iterations: count("iterations", keys.iterations, 1, 1000)?,
         requests: count("requests", keys.requests, 1, 1000)?,
         mice_cores: mice_cores(cx, keys.mice_cores, &pod)?,
+        order: match keys.order {
+            scenario::Order::Smallest => Order::Smallest,
+            scenario::Order::Largest => Order::Largest,
+            scenario::Order::Random => Order::Random,
+        },
     };
     let seed = cx.scenario.run.seed;
     let clock = |pod: u64| Stream::new(seed, "zeropod clocks", pod).below(slots.epoch());

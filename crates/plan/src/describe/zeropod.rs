@@ -5,6 +5,7 @@ use crate::plan::{Collision, Plan, Zeropod};
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
+use xoff_schemes::scheduling::zeropod::Order;
 
 /// Their epochs, who schedules, and what hosts and cores do.
 pub(super) fn describe(out: &mut String, plan: &Plan, z: &Zeropod) -> fmt::Result {
@@ -49,9 +50,14 @@ pub(super) fn describe(out: &mut String, plan: &Plan, z: &Zeropod) -> fmt::Resul
         )?;
         writeln!(
             out,
-            "  scheduler: {}, {} for each demand; RTS tell of mice for {} at most",
+            "  scheduler: {}, {} for each demand, {} first; RTS tell of mice for {} at most",
             count(params.iterations.into(), "iteration"),
             count(params.requests.into(), "path"),
+            match params.order {
+                Order::Smallest => "smallest",
+                Order::Largest => "largest",
+                Order::Random => "any",
+            },
             n(z.top_k, "destination")
         )?;
     } else {

@@ -37,7 +37,7 @@ pub use traffic::{
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpDctcp, TcpNewReno};
-pub use zeropod::{Collision, SchedulerFailure, SchedulerLink, Zeropod};
+pub use zeropod::{Collision, Order, SchedulerFailure, SchedulerLink, Zeropod};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

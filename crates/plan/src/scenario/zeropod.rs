@@ -35,6 +35,9 @@ pub struct Zeropod {
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests: u32,
+    /// Who comes first of the demands without mice.
+    #[serde(default)]
+    pub order: Order,
     /// What a schedule takes. The paper grants 15 us to 256 hosts in a pod, 5 us to 16.
     #[serde(default = "defaults::delay")]
     pub delay: Span,
@@ -93,6 +96,19 @@ pub struct Zeropod {
     /// Links between a scheduler and a switch of its pod that fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scheduler_link: Vec<SchedulerLink>,
+}
+
+/// In what order the scheduler considers demands without mice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// The smallest first, as the paper has it.
+    #[default]
+    Smallest,
+    /// The largest first.
+    Largest,
+    /// Any first, drawn anew in each epoch.
+    Random,
 }
 
 /// Which of two cells is lost that were sent without a grant and meet.
@@ -211,6 +227,7 @@ impl Default for Zeropod {
             guard: defaults::zero(),
             iterations: defaults::iterations(),
             requests: defaults::one(),
+            order: Order::Smallest,
             delay: defaults::delay(),
             top_k: defaults::top_k(),
             mice_cores: 0,

@@ -6,7 +6,7 @@
 //! The order lasts from epoch to epoch: only what has changed since is sorted, and merged
 //! into it.
 
-use super::{Demand, Pod, Sender, Target};
+use super::{Demand, Order, Pod, Sender, Target};
 use xoff_kernel::random::Stream;
 
 /// A demand as the phases see it.
@@ -24,8 +24,8 @@ pub(super) struct Waiting {
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     /// What counts, smallest first: in the upper half the mice size, or more than any if none is
-    /// given; the aggregated size in the lower half. In bytes, of which 4 GiB and more count as
-    /// equal.
+    /// given; in the lower half what the order says, which is the aggregated size as long as the
+    /// smallest comes first. In bytes, of which 4 GiB and more count as equal.
     key: u64,
     demand: Waiting,
 }
@@ -33,6 +33,7 @@ struct Placed {
 /// The matrices of one pod.
 #[derive(Debug)]
 pub(super) struct Demands {
+    by: Order,
     hosts: usize,
     targets: usize,
     /// Bytes asked for and not granted yet.
@@ -53,10 +54,11 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    pub fn new(pod: &Pod) -> Self {
+    pub fn new(pod: &Pod, by: Order) -> Self {
         let (senders, targets) = (pod.senders(), pod.targets());
         let all = senders * targets;
         Self {
+            by,
             hosts: pod.hosts(),
             targets,
             bytes: vec![0; all],
@@ -167,8 +169,14 @@ impl Demands {
             let bytes = self.bytes(sender, target);
             if bytes > 0 {
                 let mice = self.mice(sender, target);
-                let half = |bytes: u64| bytes.min(u64::from(u32::MAX));
-                let key = half(if mice > 0 { mice } else { u64::MAX }) << 32 | half(bytes);
+                let most = u64::from(u32::MAX);
+                let first = if mice > 0 { mice.min(most) } else { most };
+                let then = match self.by {
+                    Order::Smallest => bytes.min(most),
+                    Order::Largest => most - bytes.min(most),
+                    Order::Random => 0,
+                };
+                let key = first << 32 | then;
                 self.fresh.push(Placed { key, demand: Waiting { sender, target, mice: mice > 0 } });
             }
         }

@@ -29,7 +29,7 @@
 //! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the
 //!   smallest mice size of those for which one was advertised; then, of the others, the one with
 //!   the smallest aggregated size, which also tells those of equal mice sizes apart; of equal ones
-//!   any, drawn anew in each epoch. §IV-B.1 has the mice size in the *place* of the aggregated
+//!   any, drawn anew in each epoch ([`Params::order`] has other orders). §IV-B.1 has the mice size in the *place* of the aggregated
 //!   size. Read to the letter, what cores ask for, which is never much at a time, would come
 //!   before mice of 50 kB, the more so the more cores there are: with 16 cores in the place of 6
 //!   the p99 of flows up to 100 kB doubled. Of all demands that have a path, the first one is
@@ -137,6 +137,19 @@ pub struct Params {
     pub requests: u32,
     /// How many of the cores, the last ones, are for mice alone.
     pub mice_cores: u16,
+    /// Who comes first of those without mice.
+    pub order: Order,
+}
+
+/// The order of demands for which no mice size is given, or of which that is equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The one with the smallest aggregated size (§IV-B.1).
+    Smallest,
+    /// The one with the largest.
+    Largest,
+    /// Any, drawn anew in each epoch.
+    Random,
 }
 
 /// Who has something to send in the pod.
@@ -285,7 +298,7 @@ impl Scheduler {
             bulk[usize::from(pod.agg_of(core))] |= 1 << pod.slot_of(core);
         }
         Self {
-            demands: Demands::new(&pod),
+            demands: Demands::new(&pod, params.order),
             senders: vec![true; pod.senders()],
             targets: vec![true; pod.targets()],
             open: vec![u64::MAX; usize::from(pod.pods) * usize::from(pod.aggs)],

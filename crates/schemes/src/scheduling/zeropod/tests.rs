@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const LARGE: Pod = Pod { racks: 16, hosts_per_rack: 16, aggs: 16, cores: 0, pods: 1 };
 /// Its pod of k = 8, with 7 cores.
 const SMALL: Pod = Pod { racks: 4, hosts_per_rack: 4, aggs: 4, cores: 7, pods: 8 };
-const PAPER: Params = Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0 };
+const PAPER: Params = Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest };
 
 fn host_to_host(from: u16, to: u16) -> Demand {
     Demand { from: Sender::Host(from), to: Target::Host(to) }
@@ -470,6 +470,23 @@ fn equal_demands_take_turns() {
         }
     }
     assert!(unserved.is_empty(), "{unserved:?}");
+}
+
+/// Whose turn it is among demands of one host: the order says it, and mice come before.
+#[test]
+fn who_comes_first_is_a_matter_of_the_order() {
+    let (small, large) = (host_to_host(0, 1), host_to_host(0, 2));
+    let first = |order, seed, mice: &[(Target, u64)]| {
+        let mut scheduler = scheduler(LARGE, Params { order, ..PAPER }, &[(large, 100_000), (small, 50_000)]);
+        scheduler.advertise(Sender::Host(0), mice);
+        scheduler.schedule(&mut Stream::new(seed, "order", 0))[0].demand
+    };
+    let times = |order| (0..1_000).filter(|&seed| first(order, seed, &[]) == small).count();
+    assert_eq!((times(Order::Smallest), times(Order::Largest)), (1_000, 0));
+    assert!((450..550).contains(&times(Order::Random)), "{}", times(Order::Random));
+    for order in [Order::Smallest, Order::Largest, Order::Random] {
+        assert_eq!(first(order, 0, &[(large.to, 1_000)]), large);
+    }
 }
 
 /// The limit of the above: smaller demands that never end hold a larger one back (§IV-B.1).
