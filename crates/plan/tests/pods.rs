@@ -36,7 +36,10 @@ fn zeropod(shape: &str, keys: &str) -> Zeropod {
 fn the_defaults_are_those_of_the_paper() {
     let z = zeropod(ONE, "");
     assert_eq!(z.pod, Pod { racks: 16, hosts_per_rack: 16, aggs: 16, cores: 0, pods: 1 });
-    assert_eq!(z.scheduler, Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest });
+    assert_eq!(
+        z.scheduler,
+        Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest }
+    );
     // 552 B and 40 B at 80 ps each: an epoch of 713 ns.
     assert_eq!(z.slots, Slots { cells: 16, data: 44_160, control: 3_200, guard: 0, hop: 1_000_000 });
     assert_eq!(z.slots.epoch(), 712_960);

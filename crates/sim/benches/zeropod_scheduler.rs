@@ -12,7 +12,8 @@ use xoff_net::sizes::SizeDistribution;
 use xoff_schemes::scheduling::matching::maximum;
 use xoff_schemes::scheduling::zeropod::{Demand, Order, Params, Pod, Scheduler, Sender, Target};
 
-const PAPER: Params = Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest };
+const PAPER: Params =
+    Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest };
 /// 16 cells of 552 B and two of 40 B at 100 Gbit/s, in picoseconds.
 const EPOCH: f64 = (16 * 552 + 2 * 40) as f64 * 80.0;
 /// Flows of at most so many bytes are mice, and a host names at most so many targets of them.

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const LARGE: Pod = Pod { racks: 16, hosts_per_rack: 16, aggs: 16, cores: 0, pods: 1 };
 /// Its pod of k = 8, with 7 cores.
 const SMALL: Pod = Pod { racks: 4, hosts_per_rack: 4, aggs: 4, cores: 7, pods: 8 };
-const PAPER: Params = Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest };
+const PAPER: Params =
+    Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest };
 
 fn host_to_host(from: u16, to: u16) -> Demand {
     Demand { from: Sender::Host(from), to: Target::Host(to) }
@@ -84,11 +85,13 @@ fn link(pod: &Pod, kind: u8, a: u16, b: u16) -> Link {
 }
 
 fn pods() -> impl Strategy<Value = (Pod, Params)> {
-    (1u16..=5, 1u16..=5, 1u16..=5, 0u16..=9, 1u16..=4, 1u32..=20, 1u32..=8, 1u32..=4, 0u16..=3).prop_map(
-        |(racks, hosts_per_rack, aggs, cores, pods, cells, iterations, requests, mice_cores)| {
+    let order = prop::sample::select(vec![Order::Smallest, Order::Largest, Order::Random]);
+    let pod = (1u16..=5, 1u16..=5, 1u16..=5, 0u16..=9, 1u16..=4);
+    (pod, 1u32..=20, 1u32..=8, 1u32..=4, 0u16..=3, order).prop_map(
+        |((racks, hosts_per_rack, aggs, cores, pods), cells, iterations, requests, mice_cores, order)| {
             let mice_cores = mice_cores.min(cores);
             let pod = Pod { racks, hosts_per_rack, aggs, cores, pods };
-            (pod, Params { cells, payload: 100, iterations, requests, mice_cores })
+            (pod, Params { cells, payload: 100, iterations, requests, mice_cores, order })
         },
     )
 }
@@ -137,10 +140,15 @@ impl Books {
         self.mice.get(demand).copied().unwrap_or(0).min(self.bytes[demand])
     }
 
-    /// The size by which a demand is put in order.
-    fn size(&self, demand: &Demand) -> (u64, u64) {
+    /// What a demand is put in order by, the least first.
+    fn rank(&self, demand: &Demand, order: Order) -> (u64, u64) {
         let (mice, bytes) = (self.mice(demand), self.bytes[demand]);
-        (if mice > 0 { mice } else { u64::MAX }, bytes)
+        let then = match order {
+            Order::Smallest => bytes,
+            Order::Largest => u64::MAX - bytes,
+            Order::Random => 0,
+        };
+        (if mice > 0 { mice } else { u64::MAX }, then)
     }
 }
 
@@ -198,9 +206,10 @@ fn check(case: &Case, books: &mut Books, grants: &[Grant]) {
         .map(|(demand, _)| (*demand, paths(case, books, demand)))
         .filter(|(_, paths)| !paths.is_empty())
         .collect();
-    // Of all that have a path, one of the smallest is granted.
-    if let Some(first) = open.iter().map(|(demand, _)| books.size(demand)).min() {
-        assert!(grants.iter().any(|g| books.size(&g.demand) == first), "{first:?} is not granted");
+    // Of all that have a path, one of the first is granted.
+    let rank = |demand| books.rank(demand, case.params.order);
+    if let Some(first) = open.iter().map(|(demand, _)| rank(demand)).min() {
+        assert!(grants.iter().any(|g| rank(&g.demand) == first), "{first:?} is not granted");
     }
     let mut used = BTreeSet::new();
     for grant in grants {
