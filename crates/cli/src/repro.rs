@@ -118,6 +118,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         complete: true,
         experiments: Vec::new(),
         others: Vec::new(),
+        papers: report::in_words(&papers),
     };
     let mut made: Vec<Option<ExperimentResult>> = vec![None; items.len()];
     for task in &tasks {

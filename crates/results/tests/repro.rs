@@ -9,7 +9,7 @@ use xoff_results::repro::experiment::{Claim, Experiment};
 use xoff_results::repro::library;
 use xoff_results::repro::metrics::Value;
 use xoff_results::repro::read;
-use xoff_results::repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, Results};
+use xoff_results::repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
 use xoff_results::repro::verdict::Verdict;
 use xoff_results::repro::{answer, page};
 
@@ -385,6 +385,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("against = \"theirs\", ", "", 39, "claim[0].measure[0].combine", "compared with"),
         ("id = \"e.c\"", "id = \"f.c\"", 31, "claim[0].id", "no claim of this"),
         ("low = 2", "low = 3", 38, "claim[0].high", "below"),
+        ("low = 2", "low = 2\ndiscussion = \" \"", 39, "claim[0].discussion", "empty"),
     ] {
         let text = text(RATIO);
         assert!(text.contains(from), "{from}");
@@ -399,17 +400,41 @@ fn what_is_wrong_is_named_with_its_place() {
     assert!(error.message().contains("empty"));
 }
 
-#[test]
-fn partial_and_short_results_say_so_everywhere() {
-    let mut results = Results {
+/// Results of this experiment without a run.
+fn unmeasured(e: &Experiment) -> Results {
+    let result = ExperimentResult {
+        paper: e.paper.clone(),
+        id: e.id.clone(),
+        title: String::new(),
+        section: String::new(),
+        kind: e.kind,
+        note: String::new(),
+        runs_of: None,
+        runs: 0,
+        done: 0,
+        lost: 0,
+        failed: Vec::new(),
+        seeds: Vec::new(),
+        chosen: report::chosen(e),
+        claims: evaluate::claims(e, false, &e.grid(false, &[]), &vec![None; 8], 0),
+        plots: Vec::new(),
+        sensitivity: None,
+    };
+    Results {
         format: FORMAT.into(),
         format_version: FORMAT_VERSION,
         xoff_version: "0".into(),
         quick: false,
         complete: true,
-        experiments: Vec::new(),
+        experiments: vec![result],
         others: Vec::new(),
-    };
+        papers: Vec::new(),
+    }
+}
+
+#[test]
+fn partial_and_short_results_say_so_everywhere() {
+    let mut results = unmeasured(&experiment(RATIO));
     for (quick, complete) in [(false, true), (true, true), (false, false)] {
         (results.quick, results.complete) = (quick, complete);
         for text in [answer::sum(&results), page::render(&results)] {
@@ -425,43 +450,30 @@ fn partial_and_short_results_say_so_everywhere() {
 fn choices_in_words_are_named_where_sensitivity_was_asked_for() {
     let words = "[[chosen]]\nwhat = \"the moon\"\nreason = \"r\"\n\n[[chosen]]\nkey = \"transport.mtu\"\nvalue = \"1kB\"\nreason = \"r\"\n\n[[claim]]";
     let e = read::read("e.toml", text(RATIO).replace("[[claim]]", words).as_bytes()).unwrap().experiment;
-    let chosen = report::chosen(&e);
-    assert_eq!(chosen.iter().map(|c| c.in_words).collect::<Vec<_>>(), [true, false]);
-    let mut result = ExperimentResult {
-        paper: e.paper.clone(),
-        id: e.id.clone(),
-        title: String::new(),
-        section: String::new(),
-        kind: e.kind,
-        note: String::new(),
-        runs_of: None,
-        runs: 0,
-        done: 0,
-        lost: 0,
-        failed: Vec::new(),
-        seeds: Vec::new(),
-        chosen,
-        claims: evaluate::claims(&e, false, &e.grid(false, &[]), &vec![None; 8], 0),
-        plots: Vec::new(),
-        sensitivity: None,
-    };
+    let mut results = unmeasured(&e);
+    assert_eq!(results.experiments[0].chosen.iter().map(|c| c.in_words).collect::<Vec<_>>(), [true, false]);
     for (sensitivity, says) in [(None, false), (Some(Vec::new()), true)] {
-        result.sensitivity = sensitivity;
-        let results = Results {
-            format: FORMAT.into(),
-            format_version: FORMAT_VERSION,
-            xoff_version: "0".into(),
-            quick: false,
-            complete: true,
-            experiments: vec![result.clone()],
-            others: Vec::new(),
-        };
-        let answer = answer::experiment(&result, false);
+        results.experiments[0].sensitivity = sensitivity;
+        let answer = answer::experiment(&results.experiments[0], false);
         assert_eq!(answer.contains("not varied, chosen in words: the moon"), says, "{answer}");
         let page = page::render(&results);
         assert_eq!(page.contains("Not varied, since no key stands for them: `the moon`."), says, "{page}");
         assert_eq!(page.contains("No other choice was tried."), says);
     }
+}
+
+/// What is said of a claim and of a paper is beside its verdict.
+#[test]
+fn words_are_on_the_page() {
+    let mut results = unmeasured(&experiment(&format!("{RATIO}\ndiscussion = \"as the moon is full\"")));
+    let words = |text: &str| text.to_string();
+    let paper =
+        PaperResult { name: words("p"), title: words("On tides"), summary: words("Half of it came.\n") };
+    results.papers.push(paper);
+    let page = page::render(&results);
+    assert!(page.contains("\n**`e.c`, undecided.** as the moon is full\n"), "{page}");
+    let summary = "\n## p\n\n*On tides*\n\nHalf of it came.\n\nOf 1 claim: 1 undecided.\n";
+    assert!(page.contains(summary), "{page}");
 }
 
 /// `experiments/results.json` is made by `make repro`. If this fails, run it.

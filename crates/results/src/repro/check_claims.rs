@@ -76,10 +76,15 @@ fn claim_itself(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
         [_] => {}
         [a, b, ..] => return Err(doc.error(&format!("{at}.{b}"), format!("it has `{a}`, too"), help)),
     }
-    for (key, reason) in [("not_simulated", &c.not_simulated), ("analysis", &c.analysis), ("later", &c.later)]
-    {
-        if reason.as_ref().is_some_and(|r| r.trim().is_empty()) {
-            return Err(doc.error(&format!("{at}.{key}"), "the reason is empty", "write it out"));
+    let texts = [
+        ("not_simulated", &c.not_simulated),
+        ("analysis", &c.analysis),
+        ("later", &c.later),
+        ("discussion", &c.discussion),
+    ];
+    for (key, text) in texts {
+        if text.as_ref().is_some_and(|t| t.trim().is_empty()) {
+            return Err(doc.error(&format!("{at}.{key}"), "it is empty", "write it out"));
         }
     }
     if let Some(within) = c.within {

@@ -65,6 +65,8 @@ pub struct Claims {
     pub paper: String,
     /// The paper's title.
     pub title: String,
+    /// What came out of it, on the whole.
+    pub summary: String,
     /// What it says, each with a reason for not being measured.
     #[serde(default)]
     pub claim: Vec<Claim>,
@@ -334,6 +336,10 @@ pub struct Claim {
     /// What is missing to measure it.
     #[serde(default)]
     pub later: Option<String>,
+    /// Of one that does not come out as claimed: where a fault of ours was looked for, what other
+    /// choices change, and the most likely cause.
+    #[serde(default)]
+    pub discussion: Option<String>,
 }
 
 /// What a claim says of its values.

@@ -41,6 +41,11 @@ pub fn render(r: &Results) -> String {
     }
     for paper in papers {
         let _ = writeln!(o, "\n## {paper}");
+        if let Some(words) = r.papers.iter().find(|p| p.name == paper) {
+            let _ = writeln!(o, "\n*{}*\n\n{}", words.title, words.summary.trim());
+        }
+        let claims: Vec<&ClaimResult> = r.claims().filter(|c| c.paper == paper).collect();
+        let _ = writeln!(o, "\nOf {}: {}.", human::counted(claims.len() as u64, "claim"), counts(claims));
         for e in r.experiments.iter().filter(|e| e.paper == paper) {
             experiment(o, e, r.quick);
         }
@@ -110,6 +115,11 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
                     );
                 }
             }
+        }
+    }
+    for c in &e.claims {
+        if let Some(text) = &c.discussion {
+            let _ = writeln!(o, "\n**`{}`, {}.** {}", c.id, c.verdict.name(), text.trim());
         }
     }
     if !e.chosen.is_empty() {

@@ -35,11 +35,26 @@ pub struct Results {
     pub experiments: Vec<ExperimentResult>,
     /// Claims whose experiment has no file.
     pub others: Vec<ClaimResult>,
+    /// Each paper.
+    #[serde(default)]
+    pub papers: Vec<PaperResult>,
+}
+
+/// A paper, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperResult {
+    /// Its short name.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// What came out of it, on the whole.
+    pub summary: String,
 }
 
 impl Results {
     /// These, and those of the experiments of `papers` that are not among them but in `before`, in
-    /// the order of `papers`; `others` are those of `papers`.
+    /// the order of `papers`; `others` and all that is said in words are those of `papers`.
     #[must_use]
     pub fn beside(mut self, mut before: Results, papers: &[Paper]) -> Results {
         self.complete &= before.complete;
@@ -53,12 +68,24 @@ impl Results {
             from.iter().position(same).map(|at| from.remove(at))
         };
         let of = |paper: &Paper| -> Vec<_> {
-            let ids = paper.experiments.iter().map(|item| &item.read.experiment.id);
-            ids.filter_map(|id| take(&paper.name, id)).collect()
+            let experiments = paper.experiments.iter().map(|item| &item.read.experiment);
+            let found = experiments.filter_map(|e| Some((e, take(&paper.name, &e.id)?)));
+            found.map(|(e, result)| result.in_words_of(e)).collect()
         };
         let experiments = papers.iter().flat_map(of).collect();
-        Results { experiments, others: others(papers), ..self }
+        Results { experiments, others: others(papers), papers: in_words(papers), ..self }
     }
+}
+
+/// What is said of papers in words.
+pub fn in_words(papers: &[Paper]) -> Vec<PaperResult> {
+    let claims = papers.iter().filter_map(|paper| paper.claims.as_ref());
+    let words = claims.map(|c| PaperResult {
+        name: c.paper.clone(),
+        title: c.title.clone(),
+        summary: c.summary.clone(),
+    });
+    words.collect()
 }
 
 /// Claims whose experiment has no file.
@@ -108,6 +135,18 @@ pub struct ExperimentResult {
     /// What other choices change; null without `--sensitivity`, empty if none of
     /// them has a key.
     pub sensitivity: Option<Vec<ChangeResult>>,
+}
+
+impl ExperimentResult {
+    /// This result, with what its file says of it in words by now.
+    fn in_words_of(mut self, e: &Experiment) -> Self {
+        self.note.clone_from(&e.note);
+        for claim in &mut self.claims {
+            let now = e.claim.iter().find(|c| c.id == claim.id);
+            claim.discussion = now.and_then(|c| c.discussion.clone());
+        }
+        self
+    }
 }
 
 /// A choice, in words.
@@ -179,6 +218,10 @@ pub struct ClaimResult {
     pub reason: Option<String>,
     /// What was measured.
     pub measures: Vec<MeasureResult>,
+    /// Of one that does not come out as claimed: where a fault of ours was looked for, what other
+    /// choices change, and the most likely cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discussion: Option<String>,
 }
 
 /// A measurement of a claim.
@@ -260,6 +303,7 @@ impl ClaimResult {
             verdict,
             reason,
             measures,
+            discussion: claim.discussion.clone(),
         }
     }
 }
