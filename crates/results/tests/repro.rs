@@ -484,9 +484,17 @@ fn the_stored_results_have_every_experiment_and_claim() {
     let stored: Results = serde_json::from_str(&stored).unwrap();
     assert!(stored.complete && !stored.quick, "make repro was interrupted, or run with --quick");
     let claims: BTreeSet<_> = stored.claims().map(|c| (c.paper.clone(), c.id.clone())).collect();
-    let mut missing = Vec::new();
+    let contradicted: BTreeSet<_> = stored
+        .claims()
+        .filter(|c| c.verdict == Verdict::Contradicted)
+        .map(|c| (c.paper.clone(), c.id.clone()))
+        .collect();
+    let (mut missing, mut silent) = (Vec::new(), Vec::new());
     for paper in library::load(&dir).unwrap() {
         for e in paper.experiments.iter().map(|i| &i.read.experiment) {
+            let unexplained = e.claim.iter().filter(|c| c.discussion.is_none());
+            let unexplained = unexplained.filter(|c| contradicted.contains(&(e.paper.clone(), c.id.clone())));
+            silent.extend(unexplained.map(|c| format!("{}/{}", e.paper, c.id)));
             let Some(found) = stored.experiments.iter().find(|s| s.paper == e.paper && s.id == e.id) else {
                 missing.push(format!("{}/{}", e.paper, e.id));
                 continue;
@@ -501,4 +509,8 @@ fn the_stored_results_have_every_experiment_and_claim() {
         }
     }
     assert!(missing.is_empty(), "experiments/results.json lacks {missing:?}: run `make repro`");
+    assert!(
+        silent.is_empty(),
+        "contradicted, and without a `discussion` in the experiment's file: {silent:?}"
+    );
 }
