@@ -35,7 +35,7 @@ help:
 	@echo 'make format lint docs unit same-bytes read-run    the steps of make test'
 
 run:
-	$(CARGO) run --release --quiet -- run examples/bcube-deadlock.toml
+	$(CARGO) run --locked --profile quick -- run examples/bcube-deadlock.toml
 
 test: format lint docs unit same-bytes read-run
 	@echo 'make test: all checks passed'
