@@ -76,7 +76,10 @@ def check(run):
     assert everything["finished"] == flows.completed_ps.notna().sum()
     assert summary["pauses"]["count"] == len(tables["pauses"])
     assert summary["pauses"]["pause_frames"] == ports.pause_frames.sum()
-    assert summary["counters"]["sent"] == flows.packets_sent.sum()
+    sent, of_flows = summary["counters"]["sent"], flows.packets_sent.sum()
+    # A cell of Zeropod's may carry the end of one flow and the beginning of another.
+    shared = manifest["scenario"]["topology"]["kind"] == "zeropod"
+    assert sent <= of_flows if shared else sent == of_flows
     waits = ["own_ps", "innocent_ps", "named_innocent_ps"]
     waits += ["source_own_ps", "source_innocent_ps", "source_named_innocent_ps"]
     blocking = tables["blocking"]
