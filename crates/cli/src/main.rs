@@ -11,6 +11,7 @@ mod output;
 mod pool;
 mod progress;
 mod queue_map;
+mod report;
 mod repro;
 mod run;
 mod schema;
@@ -62,6 +63,9 @@ enum Verb {
     /// Say where the time of a run's flows went, and which congested port held them up
     #[command(after_help = EXIT_STATUS)]
     Explain(ExplainArgs),
+    /// Write a page of HTML for a run or a grid: charts, tables, and the fabric over time
+    #[command(after_help = EXIT_STATUS)]
+    Report(ReportArgs),
     /// Run a paper's experiments and hold them against what it claims
     #[command(after_help = EXIT_STATUS)]
     Repro(repro::ReproArgs),
@@ -205,6 +209,16 @@ struct ExplainArgs {
 }
 
 #[derive(clap::Args)]
+struct ReportArgs {
+    /// Directory of a run or a grid, such as xoff-runs/NAME
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Where the page goes [default: report.html in that directory]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
 struct SchemesArgs {
     /// List this scheme only, such as pfc, irn or dcqcn
     scheme: Option<String>,
@@ -248,6 +262,7 @@ fn main() -> ExitCode {
         Verb::Topo(args) => topo::topo(&args),
         Verb::Traffic(args) => traffic::traffic(&args),
         Verb::Explain(args) => explain::explain(&args),
+        Verb::Report(args) => report::report(&args),
         Verb::Repro(args) => repro::repro(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Schemes(args) => schemes::schemes(&args),

@@ -15,6 +15,7 @@ use parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::data::DataFile;
+use crate::report;
 use crate::summary::Summary;
 use crate::verdicts::Verdict;
 use xoff_plan::plan::Plan;
@@ -176,9 +177,12 @@ impl Writer {
     }
 }
 
-/// The run's files have these names and no others.
+/// The run's files have these names and no others; its page goes with it.
 fn is_ours(name: &str) -> bool {
-    name == MANIFEST || name == SUMMARY || DataFile::ALL.iter().any(|d| d.name() == name)
+    name == MANIFEST
+        || name == SUMMARY
+        || name == report::FILE
+        || DataFile::ALL.iter().any(|d| d.name() == name)
 }
 
 /// Whether nothing would be lost by putting a run at `target`: nothing is there,
@@ -273,6 +277,18 @@ impl Drop for Partial {
 pub(crate) fn beside(target: &Path, kind: &str) -> PathBuf {
     let name = target.file_name().map_or_else(Default::default, |n| n.to_string_lossy());
     target.with_file_name(format!(".{name}.{kind}-{}", std::process::id()))
+}
+
+/// Lets `write` make a file under another name, and renames it when it is whole.
+pub(crate) fn replace(target: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    let path = beside(target, "partial");
+    let done = write(&path)
+        .and_then(|()| fs::rename(&path, target).map_err(|e| failed(target, "cannot be put in place", &e)));
+    if done.is_err() {
+        // The error is the one to report.
+        let _ = fs::remove_file(&path);
+    }
+    done
 }
 
 /// Creates a file, lets `fill` write it, and makes sure that it has arrived:

@@ -25,6 +25,7 @@ pub mod notes;
 pub mod offered;
 pub mod plb;
 pub mod pyrrha;
+pub mod report;
 pub mod repro;
 pub mod roundabout;
 pub mod size;

@@ -143,6 +143,19 @@ impl Run {
     }
 }
 
+/// Columns of a file of the run at `path`.
+///
+/// # Errors
+/// The file is not there, or damaged.
+pub(crate) fn table(path: &Path, file: DataFile, columns: &[&str]) -> Result<Table, Error> {
+    Table::read(&path.join(file.name()), columns).map_err(|message| damaged(path, message))
+}
+
+/// What is to be said of a run whose files do not fit together.
+pub(crate) fn damaged(path: &Path, message: String) -> Error {
+    error(path, message, "Run the scenario again.")
+}
+
 fn error(path: &Path, message: impl Into<String>, help: impl Into<String>) -> Error {
     Error { path: path.into(), message: message.into(), help: help.into() }
 }
@@ -162,10 +175,9 @@ pub fn read(path: &Path) -> Result<Run, Error> {
             help,
         ));
     }
-    let damaged = |message: String| error(path, message, "Run the scenario again.");
-    let table =
-        |file: DataFile, columns: &[&str]| Table::read(&path.join(file.name()), columns).map_err(damaged);
-    let summary = json(&path.join(SUMMARY)).ok_or_else(|| damaged(format!("is damaged: no {SUMMARY}")))?;
+    let table = |file, columns| table(path, file, columns);
+    let summary =
+        json(&path.join(SUMMARY)).ok_or_else(|| damaged(path, format!("is damaged: no {SUMMARY}")))?;
     let ending = ending(&summary);
     let end_ps = ending.end_ps;
     let mut run = Run {
@@ -180,11 +192,15 @@ pub fn read(path: &Path) -> Result<Run, Error> {
     let (names, peers) = (ports.texts("port"), ports.texts("peer"));
     let pair = |i: usize| Some((names.get(i)?.to_owned(), peers.get(i)?.to_owned()));
     run.peers = (0..ports.rows()).filter_map(pair).collect();
-    index(&mut run).map_err(damaged)?;
+    index(&mut run).map_err(|message| damaged(path, message))?;
     Ok(run)
 }
 
-fn manifest(path: &Path) -> Result<Json, Error> {
+/// The manifest of the run at `path`.
+///
+/// # Errors
+/// There is no run.
+pub(crate) fn manifest(path: &Path) -> Result<Json, Error> {
     let example = "Name a run directory, such as xoff-runs/NAME: what `xoff run NAME.toml` leaves.";
     if !path.exists() {
         return Err(error(path, "is not there", example));
@@ -201,7 +217,8 @@ fn manifest(path: &Path) -> Result<Json, Error> {
         .ok_or_else(|| error(path, "is not a run directory of xoff", example))
 }
 
-fn json(path: &Path) -> Option<Json> {
+/// A file of JSON; `None` if it is not there or damaged.
+pub(crate) fn json(path: &Path) -> Option<Json> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 

@@ -18,7 +18,7 @@ use super::compare::{Entry, Status, complete};
 use super::metrics::{METRICS, Row, column};
 use super::{Axis, Grid, fingerprint, typed};
 use crate::columns::{self, Column};
-use crate::directory::{self as run, Error, Partial, beside, failed, store, unwrapped};
+use crate::directory::{self as run, Error, Partial, failed, replace, store, unwrapped};
 
 /// Value of `format` in `grid.json`.
 pub const FORMAT: &str = "xoff grid";
@@ -380,18 +380,6 @@ fn store_manifest(dir: &Path, grid: &Grid, about: &About, entries: &[Entry]) -> 
         })
         .map(drop)
     })
-}
-
-/// Lets `write` make a file under another name, and renames it when it is whole.
-fn replace(target: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
-    let path = beside(target, "partial");
-    let done = write(&path)
-        .and_then(|()| fs::rename(&path, target).map_err(|e| failed(target, "cannot be put in place", &e)));
-    if done.is_err() {
-        // The error is the one to report.
-        let _ = fs::remove_file(&path);
-    }
-    done
 }
 
 /// Names of the columns of `grid.parquet` beside the axes and metrics.

@@ -126,7 +126,7 @@ fn cell(spread: Option<&Spread>, unit: Unit, interval: Interval, many: bool) -> 
 }
 
 /// A mean, which need not be whole, as people read it.
-fn shown(x: f64, unit: Unit) -> String {
+pub(crate) fn shown(x: f64, unit: Unit) -> String {
     match unit {
         Unit::Ratio => human::ratio(x),
         Unit::Rate => human::rate(x),

@@ -1,0 +1,14 @@
+//! `xoff report`: a page of HTML for a run or a grid.
+
+use std::process::ExitCode;
+
+use xoff_results::report;
+
+use crate::{ReportArgs, output, run};
+
+/// Writes the page, and says where it is.
+pub fn report(args: &ReportArgs) -> miette::Result<ExitCode> {
+    let page = report::write(&args.run, args.out.as_deref()).map_err(run::report)?;
+    output::complain(&format!("written to {}", page.display()));
+    Ok(ExitCode::SUCCESS)
+}

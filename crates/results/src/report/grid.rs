@@ -1,0 +1,249 @@
+//! Everything that the page of a grid shows: its points beside each other.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::{int, text};
+use crate::directory::{Error, SUMMARY};
+use crate::explain::read::{damaged, json};
+use crate::grid::compare::{Entry, Point as Compared, Warning, compare};
+use crate::grid::directory::{FORMAT, MANIFEST};
+use crate::grid::interval::{Interval, Spread};
+use crate::grid::metrics::{METRICS, Row, Unit};
+use crate::grid::table::shown;
+use crate::grid::{Axis, Grid as Plan};
+use crate::human;
+
+/// The page of a grid.
+#[derive(Clone, Debug, Serialize)]
+pub struct Grid {
+    /// Name of its scenario.
+    pub name: String,
+    /// What was compared and what came out, in a few sentences.
+    pub headline: String,
+    /// Whether every run is done.
+    pub complete: bool,
+    /// What was varied.
+    pub axes: Vec<Varied>,
+    /// Seeds of each point; empty if the scenario says it.
+    pub seeds: Vec<u64>,
+    /// What is compared.
+    pub metrics: Vec<Metric>,
+    /// In the order of the axes, the last one fastest.
+    pub points: Vec<Point>,
+    /// Every run.
+    pub runs: Vec<Made>,
+    /// What the runs warn of.
+    pub warnings: Vec<Warning>,
+    /// The scenario of the first run.
+    pub scenario: Json,
+}
+
+/// A key that was varied.
+#[derive(Clone, Debug, Serialize)]
+pub struct Varied {
+    /// The key.
+    pub key: String,
+    /// A short name of it.
+    pub head: String,
+    /// Its values as written.
+    pub values: Vec<String>,
+}
+
+/// A number by which points are compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Metric {
+    /// As in `grid.parquet`.
+    pub name: String,
+    /// `count`, `byte`, `ps`, `ratio` or `bit/s`.
+    pub unit: String,
+}
+
+/// A combination of values.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// Of each axis, which value.
+    pub values: Vec<usize>,
+    /// Runs that are done.
+    pub runs: usize,
+    /// How many of them deadlocked.
+    pub deadlocks: usize,
+    /// Of each metric; null where no run has it.
+    pub metrics: Vec<Option<Value>>,
+}
+
+/// A metric over the seeds of a point.
+#[derive(Clone, Debug, Serialize)]
+pub struct Value {
+    /// Mean.
+    pub mean: f64,
+    /// Least and greatest; null with one seed.
+    pub range: Option<(f64, f64)>,
+    /// The mean as people read it.
+    pub text: String,
+    /// The ends of the range, in the same way.
+    pub ends: Option<(String, String)>,
+}
+
+/// A run of the grid.
+#[derive(Clone, Debug, Serialize)]
+pub struct Made {
+    /// Its name; its directory is `runs/` and this.
+    pub name: String,
+    /// Position of its point.
+    pub point: usize,
+    /// Its seed.
+    pub seed: u64,
+    /// `done`, `lost` (packets of a lossless priority), `failed` or `pending`.
+    pub status: String,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// Reads the directory of a grid.
+///
+/// # Errors
+/// Its files are damaged.
+pub fn read(path: &Path) -> Result<Grid, Error> {
+    let broken = |what: &str| damaged(path, format!("is damaged: {what}"));
+    let manifest = json(&path.join(MANIFEST))
+        .filter(|m| m["format"] == FORMAT)
+        .ok_or_else(|| broken("grid.json is no manifest of a grid"))?;
+    let list = |key: &str| manifest[key].as_array().cloned().unwrap_or_default();
+    let axis = |axis: &Json| Axis {
+        key: text(axis, "/key").into(),
+        values: axis["values"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Json::as_str)
+            .map(Into::into)
+            .collect(),
+        named: axis["named"] == true,
+    };
+    let plan = Plan {
+        axes: list("axes").iter().map(axis).collect(),
+        seeds: list("seeds").iter().filter_map(Json::as_u64).collect(),
+    };
+    let runs = list("runs");
+    if plan.runs() != Some(runs.len()) {
+        return Err(broken("grid.json lists other runs than its axes and seeds make"));
+    }
+    let mut entries = Vec::new();
+    for run in &runs {
+        let summary = path.join(text(run, "/path")).join(SUMMARY);
+        entries.push(match (run["error"].as_str(), json(&summary)) {
+            (Some(error), _) => Entry::failed(error.into()),
+            // Whole runs are there by their names, also if the grid was killed since.
+            (None, Some(summary)) => {
+                Entry::done(Row::read(&summary).map_err(|e| broken(&format!("{}: {e}", text(run, "/name"))))?)
+            }
+            (None, None) => Entry::default(),
+        });
+    }
+    let compared = compare(text(&manifest, "/name"), &plan, &entries, Interval::Range);
+    let points: Vec<Point> = compared.points.iter().enumerate().map(|(i, p)| point(&plan, i, p)).collect();
+    let heads = plan.heads();
+    let varied =
+        |(axis, head): (&Axis, String)| Varied { key: axis.key.clone(), head, values: axis.values.clone() };
+    let axes: Vec<Varied> = plan.axes.iter().zip(heads).map(varied).collect();
+    let made = |(i, (run, entry)): (usize, (&Json, &Entry))| Made {
+        name: text(run, "/name").into(),
+        point: plan.point_of(i),
+        seed: int(run, "/seed"),
+        status: serde_json::to_value(entry.status)
+            .ok()
+            .and_then(|s| s.as_str().map(Into::into))
+            .unwrap_or_default(),
+        error: entry.error.clone(),
+    };
+    Ok(Grid {
+        name: compared.scenario.clone(),
+        headline: headline(&axes, &plan, &points, &entries),
+        complete: compared.complete,
+        axes,
+        seeds: plan.seeds.clone(),
+        metrics: METRICS.iter().map(|m| Metric { name: m.name.into(), unit: unit(m.unit).into() }).collect(),
+        points,
+        runs: runs.iter().zip(&entries).enumerate().map(made).collect(),
+        warnings: compared.warnings,
+        scenario: manifest["scenario"].clone(),
+    })
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "count",
+        Unit::Bytes => "byte",
+        Unit::Time => "ps",
+        Unit::Ratio => "ratio",
+        Unit::Rate => "bit/s",
+    }
+}
+
+fn point(plan: &Plan, index: usize, compared: &Compared) -> Point {
+    let mut left = index;
+    let mut values: Vec<usize> = Vec::new();
+    for axis in plan.axes.iter().rev() {
+        values.push(left % axis.values.len());
+        left /= axis.values.len();
+    }
+    values.reverse();
+    let value = |(spread, unit): (&Spread, Unit)| {
+        let range = spread.low.zip(spread.high);
+        Value {
+            mean: spread.mean,
+            range,
+            text: shown(spread.mean, unit),
+            ends: range.map(|(low, high)| (shown(low, unit), shown(high, unit))),
+        }
+    };
+    let metrics = METRICS
+        .iter()
+        .zip(&compared.spreads)
+        .map(|(metric, spread)| Some(value((spread.as_ref()?, metric.unit))));
+    Point { values, runs: compared.runs, deadlocks: compared.deadlocks, metrics: metrics.collect() }
+}
+
+fn headline(axes: &[Varied], plan: &Plan, points: &[Point], entries: &[Entry]) -> String {
+    let done: usize = points.iter().map(|p| p.runs).sum();
+    let mut text = String::new();
+    if done < entries.len() {
+        text += &format!("INCOMPLETE: {done} of {} are done. ", human::counted(entries.len() as u64, "run"));
+    } else {
+        text += &human::counted(entries.len() as u64, "run");
+        let each =
+            if plan.seeds.len() > 1 { format!(", {} seeds each", plan.seeds.len()) } else { String::new() };
+        text += &format!(" of {}{each}. ", human::counted(points.len() as u64, "point"));
+    }
+    let named = |point: &Point| {
+        let values =
+            axes.iter().zip(&point.values).map(|(axis, &v)| format!("{} {}", axis.head, axis.values[v]));
+        human::listed(&values.collect::<Vec<_>>())
+    };
+    let p99 = crate::grid::metrics::index("slowdown_p99");
+    let mut ranked: Vec<(&Point, &Value)> =
+        points.iter().filter_map(|p| Some((p, p.metrics[p99].as_ref()?))).collect();
+    ranked.sort_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+    if let [best, .., worst] = ranked[..] {
+        text += &format!(
+            "The p99 slowdown is least with {} ({}) and greatest with {} ({}). ",
+            named(best.0),
+            best.1.text,
+            named(worst.0),
+            worst.1.text
+        );
+    }
+    let deadlocks: usize = points.iter().map(|p| p.deadlocks).sum();
+    text += &match deadlocks {
+        0 => "No run deadlocked.".to_string(),
+        n => format!("{n} of {} DEADLOCKED.", human::counted(done as u64, "run")),
+    };
+    let lost = entries.iter().filter(|e| e.row.as_ref().is_some_and(Row::lost_lossless)).count();
+    if lost > 0 {
+        text += &format!(" {} lost packets of a lossless priority.", human::counted(lost as u64, "run"));
+    }
+    text
+}

@@ -1,0 +1,89 @@
+//! `xoff report`: one page of HTML for a run or a grid, from its directory alone.
+//!
+//! This side reads the directory and makes one [`Document`] of it, bounded in size whatever
+//! the run was: time is cut into [`clock::BINS`] bins, and of what there may be too much of, the
+//! worst is kept and the rest counted in `left_out`. The words are those of `xoff run` and
+//! `xoff explain`. What draws it is `viewer/`: its bundle is embedded, so that building this
+//! needs nothing but Rust.
+
+pub mod clock;
+pub mod fabric;
+pub mod flows;
+pub mod grid;
+pub mod html;
+pub mod pauses;
+pub mod rankings;
+pub mod run;
+pub mod sentence;
+pub mod series;
+pub mod stories;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::directory::{Error, replace, store};
+use crate::{explain, grid as grids};
+
+/// The page's file name in the directory that it is about.
+pub const FILE: &str = "report.html";
+
+/// What a page shows.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Document {
+    /// Of a run.
+    Run(Box<run::Run>),
+    /// Of a grid.
+    Grid(Box<grid::Grid>),
+}
+
+/// Reads the directory of a run or a grid.
+///
+/// # Errors
+/// It is neither, or its files are damaged.
+pub fn document(path: &Path) -> Result<Document, Error> {
+    if path.join(grids::directory::MANIFEST).exists() {
+        return Ok(Document::Grid(Box::new(grid::read(path)?)));
+    }
+    let manifest = explain::read::manifest(path)?;
+    Ok(Document::Run(Box::new(run::read(path, &manifest)?)))
+}
+
+/// Writes the page of the run or grid at `path` to `out`, or to [`FILE`] in it; returns the
+/// page's place. It is there whole or not at all.
+///
+/// # Errors
+/// There is neither run nor grid, its files are damaged, or the page cannot be written.
+pub fn write(path: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
+    let page = html::page(&document(path)?);
+    let target = out.map_or_else(|| path.join(FILE), Path::to_path_buf);
+    let refused = |message: &str, help: &str| {
+        Err(Error { path: target.clone(), message: message.into(), help: help.into() })
+    };
+    if target.is_dir() {
+        return refused("is a directory", "Name the page's file, such as --out report.html.");
+    }
+    if target.file_name().is_none() {
+        return refused("names no file", "Name the page's file, such as --out report.html.");
+    }
+    replace(&target, |partial| {
+        store(partial, |mut sink| {
+            std::io::Write::write_all(&mut sink, page.as_bytes())?;
+            Ok(sink)
+        })
+        .map(drop)
+    })?;
+    Ok(target)
+}
+
+/// A text of a JSON object; empty if it has none.
+fn text<'j>(json: &'j Json, pointer: &str) -> &'j str {
+    json.pointer(pointer).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// A whole number of a JSON object; 0 if it has none.
+fn int(json: &Json, pointer: &str) -> u64 {
+    json.pointer(pointer).and_then(Json::as_u64).unwrap_or(0)
+}

@@ -1,0 +1,127 @@
+//! Which ports were paused when, why, and for whose congestion: what the page replays.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::clock::{Clock, levels};
+use super::fabric::Fabric;
+use crate::data::DataFile;
+use crate::directory::Error;
+use crate::explain::read::{damaged, table};
+
+/// Most ports whose pauses are told over time.
+const REPLAYED: usize = 400;
+
+/// Pauses of the run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Pauses {
+    /// All of them.
+    pub count: u64,
+    /// Whether the congested port behind them is known.
+    pub roots_known: bool,
+    /// Ports that were ever paused, whether or not they are in `ports`.
+    pub paused_ports: usize,
+    /// Those that were paused longest, longest first.
+    pub ports: Vec<PortPauses>,
+}
+
+/// Pauses of one port.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortPauses {
+    /// Position of the port.
+    pub port: usize,
+    /// How many.
+    pub count: u64,
+    /// Time in which at least one of its queues was paused, in picoseconds.
+    pub paused_ps: u64,
+    /// By bin, the share of it in which at least one queue was paused: see [`levels`].
+    pub levels: String,
+    /// By stretches of bins that are alike: first bin, how many, the port that asked for the
+    /// pause, and the congested port or -1. Where there are several pauses in a bin, the one
+    /// that lasted longest.
+    pub reasons: Vec<(usize, usize, usize, i64)>,
+}
+
+/// What is known of a port while its pauses are read.
+#[derive(Clone)]
+struct Found {
+    count: u64,
+    paused_ps: u64,
+    until: u64,
+    paused: Vec<u64>,
+    /// By bin: time for each (cause, root).
+    reasons: Vec<BTreeMap<(usize, i64), u64>>,
+}
+
+/// Reads the pauses of a run.
+///
+/// # Errors
+/// Its files are damaged.
+pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Pauses, Error> {
+    let t = table(path, DataFile::Pauses, &["port", "from_ps", "until_ps", "cause", "root", "named_root"])?;
+    let by_name = fabric.by_name();
+    let place = |column: &str, i: usize| t.texts(column).get(i).map(|name| by_name.get(name).copied());
+    let mut found: BTreeMap<usize, Found> = BTreeMap::new();
+    let mut roots_known = false;
+    for i in 0..t.rows() {
+        let (Some(Some(port)), Some(Some(cause))) = (place("port", i), place("cause", i)) else {
+            return Err(damaged(path, "is damaged: pauses.parquet names a port that is not there".into()));
+        };
+        // As `xoff explain` judges: by the port that the frame named, if it named one.
+        let root = place("named_root", i).or_else(|| place("root", i)).flatten();
+        roots_known |= root.is_some();
+        let from = t.ints("from_ps")[i].map_or(0, i64::unsigned_abs);
+        let until = t.ints("until_ps")[i].map_or(clock.end_ps, i64::unsigned_abs);
+        let one = found.entry(port).or_insert_with(|| Found {
+            count: 0,
+            paused_ps: 0,
+            until: 0,
+            paused: vec![0; clock.bins],
+            reasons: vec![BTreeMap::new(); clock.bins],
+        });
+        one.count += 1;
+        let root = root.map_or(-1, |root| root as i64);
+        for (bin, part) in clock.parts(from, until) {
+            *one.reasons[bin].entry((cause, root)).or_default() += part;
+        }
+        // Rows come in the order of beginning, so that this is the union over queues.
+        for (bin, part) in clock.parts(from.max(one.until), until) {
+            one.paused[bin] += part;
+            one.paused_ps += part;
+        }
+        one.until = one.until.max(until);
+    }
+    let paused_ports = found.len();
+    let mut ports: Vec<_> = found.into_iter().collect();
+    ports.sort_by_key(|(_, one)| std::cmp::Reverse(one.paused_ps));
+    ports.truncate(REPLAYED);
+    let told = |(port, one): (usize, Found)| PortPauses {
+        port,
+        count: one.count,
+        paused_ps: one.paused_ps,
+        levels: levels(one.paused.iter().enumerate().map(|(bin, &ps)| (ps, clock.length(bin)))),
+        reasons: stretches(&one.reasons),
+    };
+    Ok(Pauses {
+        count: t.rows() as u64,
+        roots_known,
+        paused_ports,
+        ports: ports.into_iter().map(told).collect(),
+    })
+}
+
+fn stretches(bins: &[BTreeMap<(usize, i64), u64>]) -> Vec<(usize, usize, usize, i64)> {
+    let mut all: Vec<(usize, usize, usize, i64)> = Vec::new();
+    for (bin, reasons) in bins.iter().enumerate() {
+        // Of equally long ones the first.
+        let longest = reasons.iter().max_by_key(|(reason, time)| (**time, std::cmp::Reverse(**reason)));
+        let Some((&(cause, root), _)) = longest else { continue };
+        match all.last_mut() {
+            Some(last) if last.0 + last.1 == bin && (last.2, last.3) == (cause, root) => last.1 += 1,
+            _ => all.push((bin, 1, cause, root)),
+        }
+    }
+    all
+}

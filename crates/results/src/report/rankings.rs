@@ -1,0 +1,226 @@
+//! The worst of the run, in tables whose rows lead to stories.
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::fabric::Fabric;
+use super::flows::Flows;
+use super::pauses::Pauses;
+use super::{int, text};
+use crate::explain::{Overview, Place, Victim};
+use crate::human;
+
+/// Rows of a table.
+const LISTED: usize = 10;
+
+/// A table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ranking {
+    /// What it is of.
+    pub title: String,
+    /// What its numbers are.
+    pub about: String,
+    /// Heads of the columns; the first is that of what is ranked.
+    pub heads: Vec<String>,
+    /// Worst first.
+    pub rows: Vec<Row>,
+}
+
+/// A row, of a flow or of a port.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The flow's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<usize>,
+    /// The port's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// A text for each column.
+    pub cells: Vec<String>,
+}
+
+fn table(title: &str, about: &str, heads: &[&str], rows: Vec<Row>) -> Option<Ranking> {
+    let heads = heads.iter().map(|head| head.to_string()).collect();
+    (!rows.is_empty()).then(|| Ranking { title: title.into(), about: about.into(), heads, rows })
+}
+
+fn flow(id: usize, cells: Vec<String>) -> Row {
+    Row { flow: Some(id), port: None, cells }
+}
+
+fn port(name: &str, cells: Vec<String>) -> Row {
+    Row { flow: None, port: Some(name.into()), cells }
+}
+
+/// A port with where it leads, by their names.
+fn way(port: &str, peer: &str) -> String {
+    format!("{port} -> {}", peer.rsplit_once(':').map_or(peer, |(node, _)| node))
+}
+
+/// The tables of a run: what `xoff explain` found, or what the blocking oracle did; and the
+/// slowest flows, the ports that were paused longest, and the places that lost packets.
+pub fn of_run(
+    fabric: &Fabric,
+    flows: &Flows,
+    pauses: &Pauses,
+    overview: Option<&Overview>,
+    summary: &Json,
+) -> Vec<Ranking> {
+    let (victims, roots) = match overview {
+        Some(overview) => (victims(overview), roots(overview)),
+        None => (blocked_flows(summary), blocking_ports(summary)),
+    };
+    let all = [victims, roots, slowest(fabric, flows), longest(fabric, pauses), lossy(summary)];
+    all.into_iter().flatten().collect()
+}
+
+fn victims(overview: &Overview) -> Option<Ranking> {
+    let row = |victim: &Victim| {
+        let head = &victim.head;
+        let most = victim.most.first().map_or(String::new(), |place| way(&place.port, &place.peer));
+        flow(
+            head.flow,
+            vec![
+                format!("{} {} -> {} ({})", head.flow, head.src, head.dst, head.class),
+                human::bytes(head.size),
+                human::time(head.took_ps),
+                human::time(head.ideal_ps),
+                human::time(victim.innocent_ps),
+                most,
+            ],
+        )
+    };
+    table(
+        "Worst victims",
+        "Flows that waited longest in paused queues for a congested port that is not on their way",
+        &["flow", "size", "took", "ideal", "innocent", "most of it for"],
+        overview.victims.iter().map(row).collect(),
+    )
+}
+
+fn roots(overview: &Overview) -> Option<Ranking> {
+    let places = |places: &[Place]| places.first().map_or(String::new(), |p| way(&p.port, &p.peer));
+    let rows = overview.roots.iter().map(|root| {
+        let cells = vec![
+            way(&root.port, &root.peer),
+            human::time(root.innocent_ps),
+            human::count(root.victims as u64),
+            places(&root.places),
+        ];
+        port(&root.port, cells)
+    });
+    let innocent = table(
+        "Worst roots",
+        "Congested ports that held up flows which do not go through them",
+        &["congested port", "innocent", "flows", "they waited most at"],
+        rows.collect(),
+    );
+    innocent.or_else(|| {
+        let row = |place: &Place| {
+            let cells = vec![
+                way(&place.port, &place.peer),
+                human::time(place.time_ps),
+                human::count(place.flows as u64),
+            ];
+            port(&place.port, cells)
+        };
+        table(
+            "Worst congested ports",
+            "Nobody waited for a port off its way; these held up flows that go through them",
+            &["congested port", "waiting", "flows"],
+            overview.own_roots.iter().map(row).collect(),
+        )
+    })
+}
+
+fn listed<'j>(summary: &'j Json, pointer: &str) -> impl Iterator<Item = &'j Json> {
+    summary.pointer(pointer).and_then(Json::as_array).into_iter().flatten().take(LISTED)
+}
+
+fn blocked_flows(summary: &Json) -> Option<Ranking> {
+    let row = |victim: &Json| {
+        // `flow 165: H5 -> H4 (poisson)`
+        let name = text(victim, "/flow").trim_start_matches("flow ");
+        let (id, rest) = name.split_once(": ")?;
+        let cells = vec![
+            format!("{id} {rest}"),
+            human::time(int(victim, "/innocent_ps")),
+            human::time(int(victim, "/source_innocent_ps")),
+        ];
+        Some(flow(id.parse().ok()?, cells))
+    };
+    table(
+        "Worst victims",
+        "Flows whose packets waited longest, summed over packets, for a congested port that is not on their way",
+        &["flow", "packets", "at its source"],
+        listed(summary, "/blocking/victims").filter_map(row).collect(),
+    )
+}
+
+fn blocking_ports(summary: &Json) -> Option<Ranking> {
+    let row = |root: &Json| {
+        let cells = vec![
+            text(root, "/port").to_string(),
+            human::count(int(root, "/pauses")),
+            human::time(int(root, "/innocent_ps")),
+            human::time(int(root, "/own_ps")),
+        ];
+        port(text(root, "/port"), cells)
+    };
+    table(
+        "Worst roots",
+        "Congested ports that packets waited for, summed over packets: off their way, and on it",
+        &["congested port", "pauses", "innocent", "own"],
+        listed(summary, "/blocking/roots").map(row).collect(),
+    )
+}
+
+fn slowest(fabric: &Fabric, flows: &Flows) -> Option<Ranking> {
+    let mut rows: Vec<_> = flows.rows.iter().filter_map(|row| Some((row, row.slowdown?))).collect();
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.id.cmp(&b.0.id)));
+    let name = |node: usize| fabric.nodes[node].name.as_str();
+    let rows = rows.into_iter().take(LISTED).map(|(row, slowdown)| {
+        let who = format!("{} {} -> {} ({})", row.id, name(row.src), name(row.dst), flows.classes[row.class]);
+        let cells =
+            vec![who, human::bytes(row.size), human::time(row.fct_ps.unwrap_or(0)), human::ratio(slowdown)];
+        flow(row.id, cells)
+    });
+    table(
+        "Slowest flows",
+        "Finished flows by their completion time over the ideal one",
+        &["flow", "size", "took", "slowdown"],
+        rows.collect(),
+    )
+}
+
+fn longest(fabric: &Fabric, pauses: &Pauses) -> Option<Ranking> {
+    let row = |one: &super::pauses::PortPauses| {
+        let cells = vec![fabric.way(one.port), human::time(one.paused_ps), human::count(one.count)];
+        port(&fabric.ports[one.port].name, cells)
+    };
+    table(
+        "Ports paused longest",
+        "Time in which at least one of a port's queues was paused",
+        &["paused port", "time", "pauses"],
+        pauses.ports.iter().take(LISTED).map(row).collect(),
+    )
+}
+
+fn lossy(summary: &Json) -> Option<Ranking> {
+    let row = |place: &Json| {
+        let cells = vec![
+            text(place, "/ingress").to_string(),
+            text(place, "/reason").to_string(),
+            human::count(int(place, "/packets")),
+            human::bytes(int(place, "/bytes")),
+            human::time(int(place, "/first_ps")),
+        ];
+        port(text(place, "/ingress"), cells)
+    };
+    table(
+        "Where packets were lost",
+        "By the ingress port at which they came in",
+        &["ingress port", "reason", "packets", "bytes", "first at"],
+        listed(summary, "/drops/places").map(row).collect(),
+    )
+}

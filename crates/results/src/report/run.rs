@@ -1,0 +1,271 @@
+//! Everything that the page of a run shows.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::clock::Clock;
+use super::fabric::{self, Fabric};
+use super::flows::{self, Flows};
+use super::pauses::{self, Pauses};
+use super::rankings::{self, Ranking};
+use super::series::{self, Series};
+use super::stories::{self, Stories};
+use super::{int, sentence, text};
+use crate::directory::{Error, SUMMARY};
+use crate::explain::read::{self as explain, damaged, json};
+use crate::human;
+
+/// The page of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Name of its scenario.
+    pub name: String,
+    /// What happened, in a few sentences.
+    pub headline: String,
+    /// Whether the run came to its end.
+    pub complete: bool,
+    /// Names and values of what was run, as text.
+    pub facts: Vec<(String, String)>,
+    /// Names and values of what came out, as text.
+    pub figures: Vec<(String, String)>,
+    /// As in `summary.json`.
+    pub verdicts: Json,
+    /// As in `summary.json`.
+    pub notes: Json,
+    /// As in `summary.json`.
+    pub sizes: Json,
+    /// As in `summary.json`.
+    pub classes: Json,
+    /// The time axis.
+    pub clock: Clock,
+    /// Devices, ports, layers.
+    pub fabric: Fabric,
+    /// Flows and distributions.
+    pub flows: Flows,
+    /// Samples.
+    pub series: Series,
+    /// Pauses.
+    pub pauses: Pauses,
+    /// The first deadlock; null if there was none.
+    pub deadlock: Option<Deadlock>,
+    /// The worst of the run.
+    pub rankings: Vec<Ranking>,
+    /// What `xoff explain` says; null if the run has kept no critical paths.
+    pub stories: Option<Stories>,
+    /// What there was too much of, or what the run has not measured.
+    pub left_out: Vec<String>,
+    /// The effective scenario.
+    pub scenario: Json,
+}
+
+/// A deadlock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Deadlock {
+    /// When it closed, in picoseconds.
+    pub closed_ps: u64,
+    /// When the first of its queues went on all the same; null if they stood at the end.
+    pub ended_ps: Option<u64>,
+    /// Its ports: each waits for the next one, the last for the first.
+    pub cycle: Vec<Held>,
+}
+
+/// A port of a deadlock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// Position of the port.
+    pub port: usize,
+    /// What it holds and may not send, in bytes.
+    pub bytes: u64,
+}
+
+/// Reads the directory of a run with this manifest.
+///
+/// # Errors
+/// Its files are damaged.
+pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
+    let summary =
+        json(&path.join(SUMMARY)).ok_or_else(|| damaged(path, format!("is damaged: no {SUMMARY}")))?;
+    let scenario = &manifest["scenario"];
+    let clock = Clock::new(int(&summary, "/simulated_ps"));
+    let fabric = fabric::read(path, text(scenario, "/topology/kind"))?;
+    let pauses = pauses::read(path, &fabric, clock)?;
+    let series = series::read(path, &fabric, clock)?;
+    let deadlock = deadlock(path, &fabric, &summary)?;
+    let explained = match scenario["measure"]["explain"] == true {
+        true => {
+            let asked = asked_first(&fabric, &pauses, deadlock.as_ref());
+            Some(stories::tell(path, &explain::read(path)?, &asked)?)
+        }
+        false => None,
+    };
+    let told: Vec<usize> = explained.iter().flat_map(|(stories, _)| stories.flows.keys().copied()).collect();
+    let flows = flows::read(path, &fabric, &told)?;
+    let rankings = rankings::of_run(&fabric, &flows, &pauses, explained.as_ref().map(|e| &e.1), &summary);
+    let mut run = Run {
+        name: text(manifest, "/name").into(),
+        headline: sentence::of_run(manifest, &summary),
+        complete: summary["complete"] != false,
+        facts: facts(manifest, &summary),
+        figures: figures(&summary),
+        verdicts: summary["verdicts"].clone(),
+        notes: summary["notes"].clone(),
+        sizes: summary["sizes"].clone(),
+        classes: summary["classes"].clone(),
+        clock,
+        fabric,
+        flows,
+        series,
+        pauses,
+        deadlock,
+        rankings,
+        stories: explained.map(|(stories, _)| stories),
+        left_out: Vec::new(),
+        scenario: scenario.clone(),
+    };
+    run.left_out = left_out(&run);
+    Ok(run)
+}
+
+fn deadlock(path: &Path, fabric: &Fabric, summary: &Json) -> Result<Option<Deadlock>, Error> {
+    let found = &summary["deadlock"];
+    if found.is_null() {
+        return Ok(None);
+    }
+    let by_name = fabric.by_name();
+    let held = |held: &Json| {
+        let name = text(held, "/port");
+        let port = by_name.get(name).copied();
+        let port = port.ok_or_else(|| damaged(path, format!("is damaged: there is no port `{name}`")))?;
+        Ok(Held { port, bytes: int(held, "/bytes") })
+    };
+    let cycle: Result<_, Error> = found["cycle"].as_array().into_iter().flatten().map(held).collect();
+    Ok(Some(Deadlock {
+        closed_ps: int(found, "/closed_ps"),
+        ended_ps: found["ended_ps"].as_u64(),
+        cycle: cycle?,
+    }))
+}
+
+/// Ports in the order in which one asks about them: those of a deadlock, congested ones, and
+/// those that were paused longest.
+fn asked_first(fabric: &Fabric, pauses: &Pauses, deadlock: Option<&Deadlock>) -> Vec<String> {
+    let cycle = deadlock.into_iter().flat_map(|deadlock| deadlock.cycle.iter().map(|held| held.port));
+    let roots = pauses.ports.iter().flat_map(|p| p.reasons.iter().filter_map(|r| usize::try_from(r.3).ok()));
+    let paused = pauses.ports.iter().map(|p| p.port);
+    let mut seen = vec![false; fabric.ports.len()];
+    cycle
+        .chain(roots)
+        .chain(paused)
+        .filter(|&port| !std::mem::replace(&mut seen[port], true))
+        .map(|port| fabric.ports[port].name.clone())
+        .collect()
+}
+
+fn facts(manifest: &Json, summary: &Json) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: String| facts.push((name.to_string(), value));
+    fact("network", text(summary, "/network").into());
+    fact("flow control", text(summary, "/flow_control").into());
+    fact("transport", text(summary, "/transport").into());
+    fact("congestion control", text(summary, "/congestion_control").into());
+    fact("seed", int(summary, "/seed").to_string());
+    let stop = match text(summary, "/stop") {
+        "all-done" => "every flow finished",
+        "end-time" => "to the end of the scenario",
+        "interrupted" => "INTERRUPTED",
+        _ => "nothing left to happen",
+    };
+    fact("simulated", format!("{} ({stop})", human::time(int(summary, "/simulated_ps"))));
+    let overrides: Vec<&str> =
+        manifest["overrides"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
+    if !overrides.is_empty() {
+        fact("set", overrides.join(", "));
+    }
+    fact("made by", format!("xoff {}", text(manifest, "/xoff_version")));
+    facts
+}
+
+fn figures(summary: &Json) -> Vec<(String, String)> {
+    let mut figures = Vec::new();
+    let mut figure = |name: &str, value: String| figures.push((name.to_string(), value));
+    let groups = summary["sizes"].as_array();
+    let all = groups.and_then(|groups| groups.last()).unwrap_or(&Json::Null);
+    figure(
+        "flows finished",
+        format!("{} of {}", human::count(int(all, "/finished")), human::count(int(all, "/flows"))),
+    );
+    let slowdown = |name: &str| all["slowdown"][name].as_f64().map_or("-".into(), human::ratio);
+    figure("slowdown, mean", slowdown("mean"));
+    figure("slowdown, p99", slowdown("p99"));
+    figure("goodput", human::rate(all["goodput_bps"].as_f64().unwrap_or(0.0)));
+    let sent = human::counted(int(summary, "/counters/sent"), "data packet");
+    figure("packets lost", format!("{} of {sent} sent", human::count(sentence::lost(summary))));
+    figure("pauses", human::count(int(summary, "/pauses/count")));
+    figure(
+        "deadlock",
+        match summary["deadlock"].is_null() {
+            true => "none".into(),
+            false => format!("at {}", human::time(int(summary, "/deadlock/closed_ps"))),
+        },
+    );
+    if let Some(bytes) = summary["peaks"]["buffer"]["bytes"].as_u64() {
+        let of = summary["peaks"]["buffer"]["of"].as_u64();
+        let of = of.map_or(String::new(), |of| format!(" of {}", human::bytes(of)));
+        figure(
+            "fullest buffer",
+            format!("{}{of}, {}", human::bytes(bytes), text(summary, "/peaks/buffer/place")),
+        );
+    }
+    figures
+}
+
+/// What the page does not show, and why.
+fn left_out(run: &Run) -> Vec<String> {
+    let mut all = Vec::new();
+    let listed = run.flows.rows.len() as u64;
+    if listed < run.flows.began {
+        all.push(format!(
+            "{} of {} are listed: the slowest of each class, and the first that did not finish. The charts are \
+             of all flows.",
+            human::count(listed),
+            human::counted(run.flows.began, "flow")
+        ));
+    }
+    if run.pauses.ports.len() < run.pauses.paused_ports {
+        all.push(format!(
+            "{} of {} paused ports are replayed: those that were paused longest.",
+            human::count(run.pauses.ports.len() as u64),
+            human::count(run.pauses.paused_ports as u64)
+        ));
+    }
+    if run.pauses.count > 0 && !run.pauses.roots_known {
+        all.push(
+            "Congested ports behind pauses are unknown. Run again with --set measure.blocking=true to see them, \
+             and who waited for whom."
+                .into(),
+        );
+    }
+    if run.stories.is_none() {
+        all.push(
+            "Stories of flows and ports are missing. Run again with --set measure.explain=true to read where \
+             the time of each flow went."
+                .into(),
+        );
+    }
+    for (quantity, &count) in &run.series.counts {
+        let shown = run.series.lines.iter().filter(|line| line.quantity == *quantity).count();
+        if shown < count {
+            let quantity = quantity.replace('_', " ");
+            all.push(format!("{shown} of {count} lines of {quantity} are drawn: those that rose highest."));
+        }
+    }
+    if run.series.times_ps.is_empty() {
+        all.push("Nothing was sampled over time: [measure] has no interval.".into());
+    } else if run.series.samples > 1 {
+        let samples = run.series.samples;
+        all.push(format!("A point of a line over time stands for {samples} samples."));
+    }
+    all
+}

@@ -1,0 +1,88 @@
+//! What `xoff explain` says of the run, and of the flows and ports that one asks about first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::directory::Error;
+use crate::explain::{self, Overview, read::Run, text};
+
+/// Most flows of a class, by slowdown and by innocent waiting each, that have a story.
+const FLOWS: usize = 25;
+/// Most ports that have one.
+const PORTS: usize = 120;
+/// Most bytes of the stories of flows, and of those of ports.
+const BYTES: usize = 400_000;
+
+/// Words of `xoff explain`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Stories {
+    /// Of the whole run.
+    pub overview: String,
+    /// By flow.
+    pub flows: BTreeMap<usize, String>,
+    /// By port.
+    pub ports: BTreeMap<String, String>,
+}
+
+/// Explains the run that was read from `path`: all of it, its slowest flows and worst victims,
+/// and the ports in `ports`, those to be told first before others.
+///
+/// # Errors
+/// As `xoff explain` has them.
+pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overview), Error> {
+    let overview = explain::overview(path, run, None)?;
+    let mut stories = Stories { overview: text::overview(&overview), ..Stories::default() };
+    let mut left = BYTES;
+    for id in asked_first(run, &overview) {
+        let story = text::flow(&explain::flow(path, run, id)?);
+        if story.len() > left {
+            break;
+        }
+        left -= story.len();
+        stories.flows.insert(id, story);
+    }
+    let mut left = BYTES;
+    let worst =
+        overview.roots.iter().map(|root| &root.port).chain(overview.own_roots.iter().map(|p| &p.port));
+    for port in worst.chain(ports) {
+        if stories.ports.len() == PORTS || stories.ports.contains_key(port) {
+            continue;
+        }
+        let story = text::port(&explain::port(path, run, port, None)?);
+        if story.len() <= left {
+            left -= story.len();
+            stories.ports.insert(port.clone(), story);
+        }
+    }
+    Ok((stories, overview))
+}
+
+/// Flows in the order in which they are asked about: victims, then of each class the slowest and
+/// those that took longest without an end.
+fn asked_first(run: &Run, overview: &Overview) -> Vec<usize> {
+    let mut order: Vec<usize> = overview.victims.iter().map(|victim| victim.head.flow).collect();
+    let mut by_class: BTreeMap<&str, [Vec<(u64, usize)>; 3]> = BTreeMap::new();
+    for (id, flow) in run.flows.iter().enumerate().filter(|(_, flow)| flow.start_ps.is_some()) {
+        let waited = run.of(flow).iter().filter(|share| share.is_innocent(explain::read::By::Named));
+        let innocent_ps: u64 = waited.map(|share| share.time_ps).sum();
+        let class = by_class.entry(&flow.class).or_default();
+        // In thousandths of the ideal.
+        let slowdown = u128::from(flow.took_ps) * 1000 / u128::from(flow.ideal_ps.max(1));
+        let slowdown = u64::try_from(slowdown).unwrap_or(u64::MAX);
+        class[usize::from(flow.completed_ps.is_none())].push((slowdown, id));
+        if innocent_ps > 0 {
+            class[2].push((innocent_ps, id));
+        }
+    }
+    for lists in by_class.values_mut() {
+        for list in lists {
+            list.sort_by_key(|&(much, id)| (std::cmp::Reverse(much), id));
+            order.extend(list.iter().take(FLOWS).map(|&(_, id)| id));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    order.retain(|id| seen.insert(*id));
+    order
+}
