@@ -1,0 +1,247 @@
+// Charts, each with a title, a legend that needs no colour, and its numbers as a table.
+
+import * as Plot from "@observablehq/plot";
+import { h, more, s, table, type Cell } from "./dom";
+import { time } from "./format";
+
+/** The look of the n-th line: a colour of the style sheet and dashes. */
+const LOOKS = [
+  { colour: "var(--c0)", dash: "none" },
+  { colour: "var(--c1)", dash: "7 3" },
+  { colour: "var(--c2)", dash: "2 2" },
+  { colour: "var(--c3)", dash: "10 3 2 3" },
+  { colour: "var(--c4)", dash: "4 4" },
+  { colour: "var(--c5)", dash: "12 4" },
+  { colour: "var(--c6)", dash: "1 3" },
+  { colour: "var(--c7)", dash: "8 2 2 2 2 2" },
+] as const;
+
+export interface Curve {
+  name: string;
+  /** With `low` and `high`, what a bar through the point spans. */
+  points: { x: number; y: number; low?: number; high?: number }[];
+}
+
+export interface Axis {
+  label: string;
+  format: (value: number) => string;
+  log?: boolean;
+  /** Where the values are names: all of them. */
+  ticks?: number[];
+}
+
+export interface Chart {
+  title: string;
+  about: string;
+  x: Axis;
+  y: Axis;
+  curves: Curve[];
+  /** Steps from point to point instead of straight lines. */
+  steps?: boolean;
+  dots?: boolean;
+  /** Instants to be marked. */
+  rules?: { x: number; name: string }[];
+  /** What the table has; left out, the points of the curves. */
+  table?: { heads: string[]; rows: Cell[][] };
+}
+
+const look = (i: number) => LOOKS[i % LOOKS.length] ?? LOOKS[0];
+
+function swatch(i: number): SVGElement {
+  const { colour, dash } = look(i);
+  return s(
+    "svg",
+    { width: 34, height: 8, "aria-hidden": "true" },
+    s("line", { x1: 0, x2: 34, y1: 4, y2: 4, style: `stroke:${colour}`, "stroke-width": 2.5, "stroke-dasharray": dash }),
+  );
+}
+
+/** Whole powers and halves of them read better than d3's ticks where values are times or bytes. */
+function axis(axis: Axis, size: "x" | "y"): Plot.ScaleOptions {
+  return {
+    label: axis.label,
+    type: axis.log ? "log" : "linear",
+    tickFormat: axis.format as never,
+    ticks: axis.ticks ?? (size === "x" ? 6 : 5),
+    grid: true,
+    ...(axis.log ? {} : { zero: size === "y" }),
+  };
+}
+
+/** At most `most` of the values, evenly spread, the last one among them. */
+export function thinned<T>(values: T[], most: number): T[] {
+  if (values.length <= most) return values;
+  return Array.from({ length: most }, (_, i) => values[Math.round(((i + 1) * values.length) / most) - 1] as T);
+}
+
+export function figure(title: string, about: string, ...children: Node[]): HTMLElement {
+  return h("figure", {}, h("figcaption", {}, h("strong", {}, title), " ", h("span", {}, about)), ...children);
+}
+
+/** Lines over a common axis. */
+export function chart(c: Chart): HTMLElement {
+  const curves = c.curves.filter((curve) => curve.points.length > 0);
+  if (curves.length === 0) return figure(c.title, c.about, h("p", { class: "none" }, "Nothing to be shown."));
+  const marks: Plot.Markish[] = [];
+  for (const rule of c.rules ?? []) {
+    marks.push(
+      Plot.ruleX([rule.x], { stroke: "var(--alarm)", strokeWidth: 1.5, strokeDasharray: "2 3" }),
+      Plot.text([rule], { x: "x", text: "name", frameAnchor: "top", dy: 2, dx: 4, textAnchor: "start", fill: "currentColor" }),
+    );
+  }
+  curves.forEach((curve, i) => {
+    const { colour, dash } = look(i);
+    marks.push(
+      Plot.line(curve.points, {
+        x: "x",
+        y: "y",
+        stroke: colour,
+        strokeWidth: 2,
+        strokeDasharray: dash,
+        ...(c.steps ? { curve: "step-after" as const } : {}),
+      }),
+    );
+    const spans = curve.points.filter((point) => point.low !== undefined);
+    if (spans.length > 0) marks.push(Plot.ruleX(spans, { x: "x", y1: "low", y2: "high", stroke: colour, strokeWidth: 1.5 }));
+    if (c.dots) marks.push(Plot.dot(curve.points, { x: "x", y: "y", stroke: colour, fill: "var(--paper)", r: 3, symbol: SYMBOLS[i % SYMBOLS.length] ?? "circle" }));
+  });
+  const picture = Plot.plot({
+    width: 620,
+    height: 300,
+    marginLeft: 76,
+    marginBottom: 44,
+    marginRight: 24,
+    marginTop: 24,
+    style: { background: "none", fontSize: "12px" },
+    x: axis(c.x, "x"),
+    y: axis(c.y, "y"),
+    marks,
+    ariaLabel: `${c.title}. ${c.about}`,
+  });
+  picture.setAttribute("role", "img");
+  const legend = h("ul", { class: "legend" }, ...curves.map((curve, i) => h("li", {}, swatch(i), " ", curve.name)));
+  const numbers = c.table ?? pointsTable(c, curves);
+  return figure(c.title, c.about, legend, picture, more("The numbers", table(c.title, numbers.heads, numbers.rows)));
+}
+
+const SYMBOLS = ["circle", "square", "triangle", "diamond", "cross", "star", "wye", "asterisk"] as const;
+
+/** The points of the curves as rows; of many, some. */
+function pointsTable(c: Chart, curves: Curve[]): { heads: string[]; rows: Cell[][] } {
+  const xs = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point.x)))].sort((a, b) => a - b);
+  const shared = curves.every((curve) => curve.points.length === xs.length);
+  if (!shared && curves.length > 1 && xs.length > 40) {
+    const rows = curves.flatMap((curve) =>
+      thinned(curve.points, 12).map((point) => [curve.name, c.x.format(point.x), c.y.format(point.y)]),
+    );
+    return { heads: ["line", c.x.label, c.y.label], rows };
+  }
+  const at = curves.map((curve) => new Map(curve.points.map((point) => [point.x, point.y])));
+  const rows = thinned(xs, 40).map((x) => [
+    c.x.format(x),
+    ...at.map((values) => {
+      const y = values.get(x);
+      return y === undefined ? "-" : c.y.format(y);
+    }),
+  ]);
+  return { heads: [c.x.label, ...curves.map((curve) => curve.name)], rows };
+}
+
+export interface Bar {
+  name: string;
+  group: string;
+  share: number;
+  text: string;
+}
+
+/** Shares of a whole as bars, by group. */
+export function bars(title: string, about: string, all: Bar[], numbers: { heads: string[]; rows: Cell[][] }): HTMLElement {
+  if (all.length === 0) return figure(title, about, h("p", { class: "none" }, "Nothing was ever held."));
+  const groups = [...new Set(all.map((bar) => bar.group))];
+  const picture = Plot.plot({
+    width: 620,
+    height: 60 + all.length * 24 + groups.length * 12,
+    marginLeft: 90,
+    marginRight: 24,
+    marginBottom: 40,
+    style: { background: "none", fontSize: "12px" },
+    x: { domain: [0, 1], tickFormat: (x: number) => `${Math.round(x * 100)}%`, label: "most that was held, of what there is", grid: true },
+    y: { label: null, domain: [...new Set(all.map((bar) => bar.name))] },
+    fy: { label: null, domain: groups },
+    marks: [
+      Plot.barX(all, { x: "share", y: "name", fy: "group", fill: "var(--c0)", insetTop: 2, insetBottom: 2 }),
+      Plot.text(all, { x: "share", y: "name", fy: "group", text: "text", dx: 4, textAnchor: "start", fill: "currentColor", filter: (bar: Bar) => bar.share < 0.6 }),
+      Plot.text(all, { x: "share", y: "name", fy: "group", text: "text", dx: -4, textAnchor: "end", fill: "var(--paper)", filter: (bar: Bar) => bar.share >= 0.6 }),
+      Plot.ruleX([0]),
+    ],
+    ariaLabel: `${title}. ${about}`,
+  });
+  picture.setAttribute("role", "img");
+  return figure(title, about, picture, more("The numbers", table(title, numbers.heads, numbers.rows, [1])));
+}
+
+/** Steps of the heat scale: colours of the style sheet (viridis), darker for more on a light
+ *  page and lighter for more on a dark one, so that lightness alone tells them apart. */
+const STEPS = 6;
+
+/** The colour of a share from above 0 to 1. */
+export function heat(share: number): string {
+  return `var(--h${Math.min(STEPS - 1, Math.floor(share * STEPS))})`;
+}
+
+export interface HeatRow {
+  name: string;
+  shares: number[];
+  text: string;
+}
+
+/** Rows over time, coloured by share. */
+export function heatMap(
+  title: string,
+  about: string,
+  rows: HeatRow[],
+  clock: { begin: (bin: number) => number; end: number },
+  rules: { x: number; name: string }[],
+  numbers: { heads: string[]; rows: Cell[][] },
+): HTMLElement {
+  // Neighbours of one colour are one rectangle.
+  const cells: { name: string; from: number; to: number; colour: string }[] = [];
+  for (const row of rows) {
+    row.shares.forEach((share, bin) => {
+      if (share === 0) return;
+      const colour = heat(share);
+      const last = cells[cells.length - 1];
+      if (last && last.name === row.name && last.colour === colour && last.to === clock.begin(bin)) last.to = clock.begin(bin + 1);
+      else cells.push({ name: row.name, from: clock.begin(bin), to: clock.begin(bin + 1), colour });
+    });
+  }
+  const picture = Plot.plot({
+    width: 940,
+    height: 70 + rows.length * 15,
+    marginLeft: 110,
+    marginRight: 24,
+    marginTop: 24,
+    marginBottom: 40,
+    style: { background: "none", fontSize: "11px" },
+    x: { domain: [0, clock.end], tickFormat: ((x: number) => time(x)) as never, label: "time", ticks: 8 },
+    y: { type: "band", domain: rows.map((row) => row.name), label: null, padding: 0.1 },
+    marks: [
+      Plot.barX(cells, { x1: "from", x2: "to", y: "name", fill: "colour", insetLeft: 0, insetRight: -0.3 }),
+      Plot.ruleX(rules, { x: "x", stroke: "var(--alarm)", strokeWidth: 1.5, strokeDasharray: "2 3" }),
+      Plot.text(rules, { x: "x", text: "name", frameAnchor: "top", dy: -14, fill: "currentColor" }),
+      Plot.frame({ stroke: "var(--line)" }),
+    ],
+    color: { type: "identity" },
+    ariaLabel: `${title}. ${about}`,
+  });
+  picture.setAttribute("role", "img");
+  return figure(title, about, heatLegend(), picture, more("The numbers", table(title, numbers.heads, numbers.rows)));
+}
+
+export function heatLegend(): HTMLElement {
+  const item = (_: unknown, i: number) => {
+    const range = `${Math.round((i * 100) / STEPS)}–${Math.round(((i + 1) * 100) / STEPS)}%`;
+    return h("li", {}, h("span", { class: "swatch", style: `background:var(--h${i})` }), ` ${range}`);
+  };
+  return h("ul", { class: "legend", "aria-label": "share of the time paused" }, ...Array.from({ length: STEPS }, item));
+}

@@ -1,0 +1,226 @@
+// What the page is given: crates/results/src/report/ makes it, and documents each part.
+
+export interface Clock {
+  bins: number;
+  end_ps: number;
+}
+
+export interface Mark {
+  place: string;
+  bytes: number;
+  of: number | null;
+}
+
+export interface Layer {
+  name: string;
+  nodes: number;
+  buffer: Mark | null;
+  headroom: Mark | null;
+  queue: Mark | null;
+}
+
+export interface FabricNode {
+  name: string;
+  kind: "host" | "switch" | "relay";
+  layer: number;
+  buffer: number;
+  buffer_peak: number;
+}
+
+export interface Port {
+  name: string;
+  node: number;
+  peer: number;
+  rate_bps: number;
+  delay_ps: number;
+  bytes: number;
+  queue_peak: number;
+  pause_frames: number;
+}
+
+export interface Fabric {
+  topology: string;
+  nodes: FabricNode[];
+  ports: Port[];
+  layers: Layer[];
+}
+
+// First bin, how many, the port that asked, the congested port or -1.
+export type Reason = [number, number, number, number];
+
+export interface PortPauses {
+  port: number;
+  count: number;
+  paused_ps: number;
+  levels: string;
+  reasons: Reason[];
+}
+
+export interface Pauses {
+  count: number;
+  roots_known: boolean;
+  paused_ports: number;
+  ports: PortPauses[];
+}
+
+export interface Cdf {
+  class: string;
+  flows: number;
+  finished: number;
+  fct_ps: number[];
+  slowdown: number[];
+}
+
+export interface SizeGroup {
+  from: number;
+  to: number;
+  flows: number;
+  mean: number;
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+export interface FlowRow {
+  id: number;
+  src: number;
+  dst: number;
+  class: number;
+  size: number;
+  start_ps: number;
+  fct_ps: number | null;
+  slowdown: number | null;
+  delivered: number;
+  dropped: number;
+}
+
+export interface Flows {
+  classes: string[];
+  began: number;
+  rows: FlowRow[];
+  cdfs: Cdf[];
+  by_size: SizeGroup[];
+}
+
+export interface Line {
+  quantity: string;
+  element: string;
+  unit: string;
+  values: (number | null)[];
+}
+
+export interface Filling {
+  most: number;
+  rows: [number, string][];
+}
+
+export interface Series {
+  times_ps: number[];
+  samples: number;
+  lines: Line[];
+  counts: Record<string, number>;
+  nodes: Filling;
+  ports: Filling;
+}
+
+export interface Deadlock {
+  closed_ps: number;
+  ended_ps: number | null;
+  cycle: { port: number; bytes: number }[];
+}
+
+export interface RankingRow {
+  flow?: number;
+  port?: string;
+  cells: string[];
+}
+
+export interface Ranking {
+  title: string;
+  about: string;
+  heads: string[];
+  rows: RankingRow[];
+}
+
+export interface Group {
+  name: string;
+  flows: number;
+  finished: number;
+  slowdown: { mean: number; p50: number; p95: number; p99: number; p999: number } | null;
+  goodput_bps: number;
+  retransmitted: number;
+  dropped: number;
+}
+
+export interface Note {
+  level: string;
+  text: string;
+  details: string[];
+  help: string | null;
+}
+
+export interface Verdict {
+  property: string;
+  state: "held" | "broken" | "not-promised";
+  text: string;
+}
+
+export interface RunDocument {
+  kind: "run";
+  name: string;
+  headline: string;
+  complete: boolean;
+  facts: [string, string][];
+  figures: [string, string][];
+  verdicts: Verdict[];
+  notes: Note[];
+  sizes: Group[];
+  classes: Group[];
+  clock: Clock;
+  fabric: Fabric;
+  flows: Flows;
+  series: Series;
+  pauses: Pauses;
+  deadlock: Deadlock | null;
+  rankings: Ranking[];
+  stories: { overview: string; flows: Record<string, string>; ports: Record<string, string> } | null;
+  left_out: string[];
+  scenario: unknown;
+}
+
+export interface MetricValue {
+  mean: number;
+  range: [number, number] | null;
+  text: string;
+  ends: [string, string] | null;
+}
+
+export interface GridPoint {
+  values: number[];
+  runs: number;
+  deadlocks: number;
+  metrics: (MetricValue | null)[];
+}
+
+export interface GridDocument {
+  kind: "grid";
+  name: string;
+  headline: string;
+  complete: boolean;
+  axes: { key: string; head: string; values: string[] }[];
+  seeds: number[];
+  metrics: { name: string; unit: string }[];
+  points: GridPoint[];
+  runs: { name: string; point: number; seed: number; status: string; error: string | null }[];
+  warnings: { text: string; runs: string[] }[];
+  scenario: unknown;
+}
+
+export type PageDocument = RunDocument | GridDocument;
+
+const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+
+/** The levels of a string of them, each 0 to 1. */
+export function levels(text: string): number[] {
+  return Array.from(text, (letter) => LEVELS.indexOf(letter) / 63);
+}

@@ -1,0 +1,133 @@
+// The page of a grid: its points beside each other.
+
+import { chart } from "./charts";
+import type { GridDocument, GridPoint } from "./document";
+import { h, section, table, type Cell } from "./dom";
+import * as format from "./format";
+import { contents } from "./run";
+import { scenario } from "./stories";
+
+/** Metrics that are drawn at first, in this order. */
+const DRAWN: [string, string][] = [
+  ["slowdown_mean", "Mean slowdown"],
+  ["slowdown_p99", "p99 slowdown"],
+  ["goodput_bps", "Goodput"],
+  ["drops", "Packets lost"],
+  ["pauses", "Pauses"],
+  ["paused_ps", "Paused time of all queues"],
+  ["innocent_ps", "Waiting of innocents"],
+  ["buffer_peak", "Fullest buffer"],
+];
+/** Metrics of the table. */
+const LISTED: [string, string][] = [
+  ["flows", "flows"],
+  ["finished", "done"],
+  ["slowdown_mean", "mean"],
+  ["slowdown_p50", "p50"],
+  ["slowdown_p99", "p99"],
+  ["goodput_bps", "goodput"],
+  ["drops", "lost"],
+  ["pauses", "pauses"],
+  ["innocent_ps", "innocent"],
+  ["buffer_peak", "buffer"],
+];
+
+export function grid(doc: GridDocument): Node[] {
+  const sections = [
+    section("points", "The points", pointTable(doc)),
+    section("measures", "What varies, and with what", ...measures(doc)),
+    section("runs", "The runs", runTable(doc), ...warnings(doc)),
+    section("about", "About this grid", scenario(doc.scenario)),
+  ];
+  return [contents(sections), ...sections];
+}
+
+const metric = (doc: GridDocument, name: string) => doc.metrics.findIndex((one) => one.name === name);
+
+function pointTable(doc: GridDocument): HTMLElement {
+  const seeded = doc.seeds.length > 1;
+  const some = LISTED.filter(([name]) => doc.points.some((point) => point.metrics[metric(doc, name)] != null));
+  const value = (point: GridPoint, name: string): Cell => {
+    const found = point.metrics[metric(doc, name)];
+    if (!found) return "-";
+    if (!found.ends || (found.ends[0] === found.text && found.ends[1] === found.text)) return found.text;
+    return h("span", {}, found.text, h("br"), h("small", {}, `${found.ends[0]} to ${found.ends[1]}`));
+  };
+  const rows = doc.points.map((point, i): Cell[] => [
+    String(i + 1),
+    ...point.values.map((at, axis) => doc.axes[axis]?.values[at] ?? ""),
+    String(point.runs),
+    ...some.map(([name]) => value(point, name)),
+    point.deadlocks === 0 ? "none" : `${point.deadlocks} of ${point.runs}`,
+  ]);
+  const heads = ["point", ...doc.axes.map((axis) => axis.head), "runs", ...some.map(([, head]) => head), "deadlock"];
+  const caption = seeded ? `Mean over ${doc.seeds.length} seeds, with the least and the greatest beneath` : "The points";
+  return table(caption, heads, rows, doc.axes.map((_, i) => i + 1));
+}
+
+/** Charts along one axis, a line for each combination of the others. */
+function measures(doc: GridDocument): HTMLElement[] {
+  // Along the axis that has most numbers, else the longest.
+  const isNumber = (text: string) => text !== "" && Number.isFinite(Number(text));
+  const numeric = doc.axes.map((axis) => axis.values.length > 1 && axis.values.every(isNumber));
+  let along = numeric.lastIndexOf(true);
+  if (along < 0) along = doc.axes.reduce((best, axis, i) => (axis.values.length > (doc.axes[best]?.values.length ?? 0) ? i : best), 0);
+  const place = h("div", { class: "charts" });
+  const choice = h("select", { id: "along" }, ...doc.axes.map((axis, i) => h("option", { value: String(i), ...(i === along ? { selected: "" } : {}) }, axis.key)));
+  const draw = () => place.replaceChildren(...DRAWN.flatMap(([name, title]) => measure(doc, Number(choice.value), name, title)));
+  choice.addEventListener("change", draw);
+  if (doc.axes.length === 0) return [h("p", { class: "none" }, "Nothing was varied but the seed.")];
+  draw();
+  return [h("div", { class: "controls" }, h("label", {}, "Along ", choice)), place];
+}
+
+function measure(doc: GridDocument, along: number, name: string, title: string): HTMLElement[] {
+  const at = metric(doc, name);
+  const axis = doc.axes[along];
+  const has = doc.points.some((point) => (point.metrics[at]?.mean ?? 0) !== 0);
+  if (!axis || !has) return [];
+  const numbers = axis.values.map(Number);
+  const numeric = numbers.every((value, i) => Number.isFinite(value) && axis.values[i] !== "");
+  const x = (point: GridPoint) => (numeric ? (numbers[point.values[along] ?? 0] ?? 0) : (point.values[along] ?? 0));
+  const curves = new Map<string, { x: number; y: number; low?: number; high?: number }[]>();
+  for (const point of doc.points) {
+    const value = point.metrics[at];
+    const others = point.values.flatMap((v, i) => (i === along ? [] : [`${doc.axes[i]?.head ?? ""} ${doc.axes[i]?.values[v] ?? ""}`]));
+    const key = others.join(", ") || title;
+    if (!curves.has(key)) curves.set(key, []);
+    if (value) curves.get(key)?.push({ x: x(point), y: value.mean, ...(value.range ? { low: value.range[0], high: value.range[1] } : {}) });
+  }
+  const shown = format.inUnit(doc.metrics[at]?.unit ?? "count");
+  const about = doc.seeds.length > 1 ? "Mean over the seeds; bars from the least to the greatest." : "";
+  const sorted = [...curves].map(([key, points]) => ({ name: key, points: points.sort((a, b) => a.x - b.x) }));
+  const rows = doc.points.map((point): Cell[] => {
+    const value = point.metrics[at];
+    return [
+      point.values.map((v, i) => `${doc.axes[i]?.head ?? ""} ${doc.axes[i]?.values[v] ?? ""}`).join(", "),
+      value ? value.text : "-",
+      value?.ends ? `${value.ends[0]} to ${value.ends[1]}` : "-",
+    ];
+  });
+  return [
+    chart({
+      title,
+      about,
+      x: numeric ? { label: axis.key, format: (v) => String(v) } : { label: axis.key, format: (v) => axis.values[v] ?? "", ticks: axis.values.map((_, i) => i) },
+      y: { label: title.toLowerCase(), format: shown },
+      curves: sorted,
+      dots: true,
+      table: { heads: ["point", "mean", "least to greatest"], rows },
+    }),
+  ];
+}
+
+function runTable(doc: GridDocument): HTMLElement {
+  const rows = doc.runs.map((run): Cell[] => [`runs/${run.name}`, String(run.point + 1), String(run.seed), run.status, run.error ?? ""]);
+  return table("The runs; xoff report makes a page of each", ["directory", "point", "seed", "status", "error"], rows, [3, 4]);
+}
+
+function warnings(doc: GridDocument): HTMLElement[] {
+  return doc.warnings.map((warning) =>
+    h("div", { class: "note warning" }, h("p", {}, h("strong", {}, "warning: "), warning.text), h("p", {}, `In ${format.counted(warning.runs.length, "run")}: ${warning.runs.slice(0, 6).join(", ")}${warning.runs.length > 6 ? ", …" : ""}`)),
+  );
+}

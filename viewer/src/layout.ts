@@ -1,0 +1,115 @@
+// Where the devices of a fabric are drawn.
+
+import type { Fabric } from "./document";
+
+export interface Place {
+  x: number;
+  y: number;
+}
+
+export interface Layout {
+  width: number;
+  height: number;
+  places: Place[];
+  /** Of each layer, where its name goes; none where devices are not drawn in layers. */
+  names: { text: string; y: number }[];
+  /** Room that a host has. */
+  step: number;
+}
+
+const LEFT = 96;
+const ROW = 118;
+
+/** Positions of the devices of each layer. */
+function byLayer(fabric: Fabric): number[][] {
+  const layers: number[][] = fabric.layers.map(() => []);
+  fabric.nodes.forEach((node, i) => layers[node.layer]?.push(i));
+  return layers;
+}
+
+/** Whether switches of one layer are linked to each other. */
+function meshed(fabric: Fabric): boolean {
+  return fabric.ports.some((port) => {
+    const a = fabric.nodes[port.node];
+    const b = fabric.nodes[fabric.ports[port.peer]?.node ?? -1];
+    return a !== undefined && b !== undefined && a.kind !== "host" && a.layer === b.layer;
+  });
+}
+
+export function layout(fabric: Fabric, topology: unknown): Layout {
+  const shape = topology as { kind?: string; width?: number; height?: number };
+  if (shape.kind === "torus-2d" && shape.width && shape.height) return torus(fabric, shape.width, shape.height);
+  const inRows = ["dci", "line", "dumbbell"].includes(shape.kind ?? "") || fabric.nodes.some((node) => node.kind === "relay");
+  return meshed(fabric) && !inRows ? circle(fabric) : rows(fabric, shape.kind ?? "");
+}
+
+/** Layers above each other, hosts at the bottom; of networks whose hosts relay, hosts between
+ *  the first layer of switches and the others. */
+function rows(fabric: Fabric, kind: string): Layout {
+  const layers = byLayer(fabric);
+  const order = layers.map((_, i) => i);
+  if (["ndc", "rail-only"].includes(kind) && layers.length > 2) order.splice(0, 2, 1, 0);
+  const widest = Math.max(...layers.map((nodes, i) => nodes.length * (fabric.layers[i]?.name === "hosts" ? 1 : 3)), 1);
+  const hosts = layers[0]?.length ?? 1;
+  const step = Math.max(9, Math.min(44, 1300 / Math.max(hosts, widest)));
+  const width = LEFT + Math.max(640, Math.max(hosts * step, widest * step));
+  const places: Place[] = fabric.nodes.map(() => ({ x: 0, y: 0 }));
+  const names = order.map((layer, row) => {
+    const y = (order.length - row - 1) * ROW + 46;
+    const nodes = layers[layer] ?? [];
+    nodes.forEach((node, i) => {
+      places[node] = { x: LEFT + ((i + 0.5) * (width - LEFT)) / nodes.length, y };
+    });
+    return { text: fabric.layers[layer]?.name ?? "", y };
+  });
+  return { width, height: order.length * ROW - 20, places, names, step: (width - LEFT) / Math.max(hosts, 1) };
+}
+
+/** The switch that each host is at. */
+function homes(fabric: Fabric): Map<number, number[]> {
+  const at = new Map<number, number[]>();
+  const seen = new Set<number>();
+  for (const port of fabric.ports) {
+    const peer = fabric.ports[port.peer];
+    if (!peer || fabric.nodes[port.node]?.kind !== "host" || seen.has(port.node)) continue;
+    seen.add(port.node);
+    at.set(peer.node, [...(at.get(peer.node) ?? []), port.node]);
+  }
+  return at;
+}
+
+function circle(fabric: Fabric): Layout {
+  const switches = fabric.nodes.flatMap((node, i) => (node.kind === "host" ? [] : [i]));
+  const at = homes(fabric);
+  const most = Math.max(...[...at.values()].map((hosts) => hosts.length), 1);
+  const radius = Math.max(130, (switches.length * Math.max(most * 16, 60)) / (2 * Math.PI));
+  const middle = radius + 90;
+  const places: Place[] = fabric.nodes.map(() => ({ x: middle, y: middle }));
+  const on = (angle: number, r: number) => ({ x: middle + r * Math.sin(angle), y: middle - r * Math.cos(angle) });
+  const turn = (2 * Math.PI) / Math.max(switches.length, 1);
+  switches.forEach((node, i) => {
+    places[node] = on(i * turn, radius);
+    const hosts = at.get(node) ?? [];
+    hosts.forEach((host, k) => {
+      places[host] = on(i * turn + ((k + 0.5) / hosts.length - 0.5) * turn * 0.8, radius + 58);
+    });
+  });
+  return { width: 2 * middle, height: 2 * middle, places, names: [], step: 24 };
+}
+
+function torus(fabric: Fabric, columns: number, rows: number): Layout {
+  const cell = 108;
+  const switches = fabric.nodes.flatMap((node, i) => (node.kind === "host" ? [] : [i]));
+  const at = homes(fabric);
+  const places: Place[] = fabric.nodes.map(() => ({ x: 0, y: 0 }));
+  switches.forEach((node, i) => {
+    const home = { x: 80 + (i % columns) * cell, y: 70 + Math.floor(i / columns) * cell };
+    places[node] = home;
+    const hosts = at.get(node) ?? [];
+    hosts.forEach((host, k) => {
+      const angle = Math.PI * (0.15 + (0.2 * (k + 0.5)) / hosts.length);
+      places[host] = { x: home.x + 50 * Math.cos(angle), y: home.y + 50 * Math.sin(angle) };
+    });
+  });
+  return { width: 140 + columns * cell, height: 130 + rows * cell, places, names: [], step: 20 };
+}

@@ -1,0 +1,150 @@
+// What is told of a port, a device or a flow when one asks.
+
+import type { RunDocument } from "./document";
+import { h, more } from "./dom";
+import * as format from "./format";
+import type { Replay } from "./replay";
+
+export interface Asked {
+  port?: number;
+  /** The port by its name. */
+  portName?: string;
+  node?: number;
+  flow?: number;
+}
+
+/** Leads to the story of something. */
+export type Link = (asked: Asked, text: string) => HTMLElement;
+
+/** The panel that tells stories, and what makes links to them. */
+export function storyteller(run: RunDocument, replay: Replay): { panel: HTMLElement; link: Link; tell: (asked: Asked, from?: HTMLElement) => void } {
+  const body = h("div", { class: "story-body" });
+  const back = h("button", { type: "button", hidden: "" }, "Back to where you were");
+  const panel = h("aside", { id: "story", tabindex: "-1", "aria-label": "story", "aria-live": "polite" }, body, back);
+  let opener: HTMLElement | undefined;
+  back.addEventListener("click", () => {
+    opener?.scrollIntoView({ block: "center" });
+    opener?.focus();
+    back.hidden = true;
+  });
+  const link: Link = (asked, text) => {
+    const button = h("button", { type: "button", class: "link" }, text);
+    button.addEventListener("click", () => tell(asked, button));
+    return button;
+  };
+  const tell = (asked: Asked, from?: HTMLElement) => {
+    const port = asked.portName === undefined ? asked.port : run.fabric.ports.findIndex((one) => one.name === asked.portName);
+    const told =
+      port !== undefined ? portStory(run, replay, port, link)
+      : asked.node !== undefined ? nodeStory(run, asked.node, link)
+      : flowStory(run, asked.flow ?? 0, link);
+    body.replaceChildren(...told);
+    // Links within the panel lead on; others are to be found again.
+    if (from && !panel.contains(from)) {
+      opener = from;
+      back.hidden = false;
+      panel.focus({ preventScroll: true });
+      panel.scrollIntoView({ block: "nearest" });
+    } else {
+      back.hidden = true;
+    }
+  };
+  const hint = "Click a port, a device, or a row of a table, and its story is told here.";
+  body.append(h("h3", {}, "The whole run"), h("p", {}, hint));
+  if (run.stories) body.append(h("pre", { tabindex: "0" }, run.stories.overview));
+  return { panel, link, tell };
+}
+
+function pairs(rows: [string, string | Node][]): HTMLElement {
+  return h("dl", { class: "pairs" }, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+
+/** Words of `xoff explain`, or how to have them. */
+function words(run: RunDocument, story: string | undefined, what: string): HTMLElement {
+  if (story) return h("pre", { tabindex: "0" }, story);
+  const why = run.stories
+    ? `No more is told of this ${what} here: xoff explain has the story of each.`
+    : "The run has kept no more: with --set measure.explain=true it tells where the time of each flow went.";
+  return h("p", { class: "none" }, why);
+}
+
+function portStory(run: RunDocument, replay: Replay, index: number, link: Link): Node[] {
+  const { nodes, ports } = run.fabric;
+  const port = ports[index];
+  if (!port) return [];
+  const peer = ports[port.peer];
+  const end = run.clock.end_ps;
+  const rows: [string, string | Node][] = [
+    ["leads to", link({ port: port.peer }, peer?.name ?? "")],
+    ["device", link({ node: port.node }, nodes[port.node]?.name ?? "")],
+    ["rate", format.rate(port.rate_bps)],
+    ["sent", `${format.bytes(port.bytes)}, ${format.percent(end > 0 ? (port.bytes * 8) / ((port.rate_bps * end) / 1e12) : 0)} of its rate`],
+    ["longest queue", format.bytes(port.queue_peak)],
+    ["pause frames sent", format.count(port.pause_frames)],
+  ];
+  const paused = run.pauses.ports.find((one) => one.port === index);
+  if (paused) {
+    rows.push(["paused", `${format.counted(paused.count, "time")}, ${format.time(paused.paused_ps)} in all, ${format.percent(paused.paused_ps / end)} of the run`]);
+    const roots = new Map<number, number>();
+    replay.shares(index)?.forEach((share, bin) => {
+      const root = paused.reasons.find(([from, count]) => from <= bin && bin < from + count)?.[3] ?? -1;
+      if (root >= 0) roots.set(root, (roots.get(root) ?? 0) + share);
+    });
+    const most = [...roots].sort((a, b) => b[1] - a[1]).slice(0, 5);
+    if (most.length > 0) rows.push(["most of it for", h("span", {}, ...most.flatMap(([root], i) => [i > 0 ? ", " : "", link({ port: root }, ports[root]?.name ?? "")]))]);
+  } else if (run.pauses.paused_ports === run.pauses.ports.length) {
+    rows.push(["paused", "never"]);
+  }
+  const place = run.deadlock?.cycle.findIndex((held) => held.port === index) ?? -1;
+  if (run.deadlock && place >= 0) {
+    const next = run.deadlock.cycle[(place + 1) % run.deadlock.cycle.length];
+    const held = format.bytes(run.deadlock.cycle[place]?.bytes ?? 0);
+    rows.push(["deadlock", h("span", {}, `number ${place + 1} of ${run.deadlock.cycle.length}: it holds ${held} and waits for `, link({ port: next?.port ?? 0 }, ports[next?.port ?? 0]?.name ?? ""))]);
+  }
+  return [h("h3", {}, `Port ${port.name} -> ${nodes[peer?.node ?? -1]?.name ?? ""}`), pairs(rows), words(run, run.stories?.ports[port.name], "port")];
+}
+
+function nodeStory(run: RunDocument, index: number, link: Link): Node[] {
+  const node = run.fabric.nodes[index];
+  if (!node) return [];
+  const its = run.fabric.ports.flatMap((port, i) => (port.node === index ? [i] : []));
+  const paused = new Map(run.pauses.ports.map((one) => [one.port, one.paused_ps]));
+  const item = (i: number) => {
+    const port = run.fabric.ports[i];
+    const peer = run.fabric.nodes[run.fabric.ports[port?.peer ?? -1]?.node ?? -1]?.name ?? "";
+    const ps = paused.get(i);
+    return h("li", {}, link({ port: i }, `${port?.name ?? ""} -> ${peer}`), ps ? ` paused ${format.time(ps)}` : "");
+  };
+  return [
+    h("h3", {}, `${node.kind === "host" ? "Host" : node.kind === "relay" ? "Relay" : "Switch"} ${node.name}`),
+    pairs([
+      ["memory", format.bytes(node.buffer)],
+      ["most that it held", `${format.bytes(node.buffer_peak)}${node.buffer > 0 ? `, ${format.percent(node.buffer_peak / node.buffer)}` : ""}`],
+    ]),
+    h("h4", {}, "Its ports"),
+    h("ul", { class: "ports" }, ...its.map(item)),
+  ];
+}
+
+function flowStory(run: RunDocument, id: number, link: Link): Node[] {
+  const { nodes } = run.fabric;
+  const flow = run.flows.rows.find((row) => row.id === id);
+  const title = h("h3", {}, `Flow ${id}`);
+  if (!flow) return [title, h("p", {}, "It is not listed here: flows.parquet has every flow.")];
+  const node = (index: number) => link({ node: index }, nodes[index]?.name ?? "");
+  const rows: [string, string | Node][] = [
+    ["way", h("span", {}, node(flow.src), " to ", node(flow.dst))],
+    ["class", run.flows.classes[flow.class] ?? ""],
+    ["size", format.bytes(flow.size)],
+    ["began", format.time(flow.start_ps)],
+    ["took", flow.fct_ps === null ? `unfinished: ${format.bytes(flow.delivered)} arrived` : format.time(flow.fct_ps)],
+  ];
+  if (flow.slowdown !== null) rows.push(["slowdown", `${format.ratio(flow.slowdown)} times its ideal time`]);
+  if (flow.dropped > 0) rows.push(["lost", format.counted(flow.dropped, "packet")]);
+  return [title, pairs(rows), words(run, run.stories?.flows[id], "flow")];
+}
+
+/** The scenario, for those who want it. */
+export function scenario(value: unknown): HTMLElement {
+  return more("The scenario, with all its defaults", h("pre", { tabindex: "0" }, JSON.stringify(value, null, 2)));
+}
