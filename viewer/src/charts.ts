@@ -56,16 +56,41 @@ function swatch(i: number): SVGElement {
   );
 }
 
-/** Whole powers and halves of them read better than d3's ticks where values are times or bytes. */
-function axis(axis: Axis, size: "x" | "y"): Plot.ScaleOptions {
+/** Round values on a logarithmic axis, few enough to be read. */
+function logTicks(values: number[]): number[] {
+  const positive = values.filter((value) => value > 0);
+  const [low, high] = [Math.min(...positive), Math.max(...positive)];
+  if (positive.length === 0) return [];
+  const within = (steps: number[]) => {
+    const found: number[] = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
+      for (const step of steps) {
+        const tick = step * 10 ** power;
+        if (tick >= low * 0.999 && tick <= high * 1.001) found.push(tick);
+      }
+    }
+    return found;
+  };
+  const all = [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]].map(within);
+  return all.find((ticks) => ticks.length <= 8) ?? thinned(within([1]), 7);
+}
+
+/** How an axis is scaled and labelled. */
+function axis(axis: Axis, size: "x" | "y", curves: Curve[]): Plot.ScaleOptions {
+  const ticks = axis.log ? logTicks(curves.flatMap((curve) => curve.points.map((point) => point[size]))) : size === "x" ? 6 : 5;
   return {
     label: axis.label,
     type: axis.log ? "log" : "linear",
-    tickFormat: axis.format as never,
-    ticks: axis.ticks ?? (size === "x" ? 6 : 5),
+    tickFormat: ((value: number) => short(axis.format(value))) as never,
+    ticks: axis.ticks ?? ticks,
     grid: true,
     ...(axis.log ? {} : { zero: size === "y" }),
   };
+}
+
+/** Without zeros that say nothing: 2.00 as 2. */
+function short(text: string): string {
+  return /^\d+\.\d*0$/.test(text) ? text.replace(/\.?0+$/, "") : text;
 }
 
 /** At most `most` of the values, evenly spread, the last one among them. */
@@ -113,8 +138,8 @@ export function chart(c: Chart): HTMLElement {
     marginRight: 24,
     marginTop: 24,
     style: { background: "none", fontSize: "12px" },
-    x: axis(c.x, "x"),
-    y: axis(c.y, "y"),
+    x: axis(c.x, "x", curves),
+    y: axis(c.y, "y", curves),
     marks,
     ariaLabel: `${c.title}. ${c.about}`,
   });
@@ -162,7 +187,7 @@ export function bars(title: string, about: string, all: Bar[], numbers: { heads:
     width: 620,
     height: 60 + all.length * 24 + groups.length * 12,
     marginLeft: 90,
-    marginRight: 24,
+    marginRight: 110,
     marginBottom: 40,
     style: { background: "none", fontSize: "12px" },
     x: { domain: [0, 1], tickFormat: (x: number) => `${Math.round(x * 100)}%`, label: "most that was held, of what there is", grid: true },

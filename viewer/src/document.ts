@@ -170,6 +170,7 @@ export interface RunDocument {
   name: string;
   headline: string;
   complete: boolean;
+  end_ps: number;
   facts: [string, string][];
   figures: [string, string][];
   verdicts: Verdict[];

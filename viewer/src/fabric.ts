@@ -23,7 +23,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
   if (nodes.length > DRAWN) {
     return h("p", {}, `${format.count(nodes.length)} devices are too many to be drawn; tables and charts have them.`);
   }
-  const { width, height, places, names, step } = layout(run.fabric, (run.scenario as { topology?: unknown }).topology ?? {});
+  const { width, height, places, names, step, scale } = layout(run.fabric, (run.scenario as { topology?: unknown }).topology ?? {});
   const at = (node: number): Place => places[node] ?? { x: 0, y: 0 };
   const portName = (port: number) => {
     const it = ports[port];
@@ -42,6 +42,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
   const lines: SVGPathElement[] = [];
   const hits: SVGPathElement[] = [];
   const ends: Place[] = [];
+  const beyond: Place[] = [];
   for (const [a, b] of pairs) {
     const [from, to] = [ports[a]?.node ?? 0, ports[b]?.node ?? 0];
     const key = between(from, to);
@@ -61,15 +62,19 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       lines[port] = s("path", { d, class: "port" });
       hits[port] = s("path", { d, class: "hit", id: `port-${port}`, role: "option", "aria-label": portName(port), "data-port": port });
       hits[port]?.append(s("title", {}, portName(port)));
-      // A sixth of the way, or where the device ends.
-      const reach = Math.min(0.5, 26 / length);
-      ends[port] = { x: near.x + (middle.x - near.x) * reach * 2, y: near.y + (middle.y - near.y) * reach * 2 };
+      const along = (pixels: number) => {
+        const reach = Math.min(0.9, (2 * pixels) / length);
+        return { x: near.x + (middle.x - near.x) * reach, y: near.y + (middle.y - near.y) * reach };
+      };
+      // Beside the device: numbers of a deadlock, and behind them the marks of congested ports.
+      ends[port] = along(26);
+      beyond[port] = along(44);
     }
   }
 
   const boxes = nodes.map((node, i) => {
     const { x, y } = at(i);
-    const group = s("g", { class: `node ${node.kind}`, "data-node": i, transform: `translate(${round(x)} ${round(y)})` });
+    const group = s("g", { class: `node ${node.kind}`, "data-node": i, transform: `translate(${round(x)} ${round(y)})${node.kind === "host" ? "" : ` scale(${round(scale)})`}` });
     const fill = s("rect", { class: "fill" });
     if (node.kind === "host") {
       const r = Math.max(3, Math.min(8, step / 2.6));
@@ -88,12 +93,14 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
   });
 
   const halos = s("g", { class: "cycle" });
+  const numbers = s("g", { class: "cycle" });
   const marks = s("g", { class: "roots" });
   (run.deadlock?.cycle ?? []).forEach(({ port }, i) => {
     const d = lines[port]?.getAttribute("d");
     const end = ends[port];
     if (!d || !end) return;
-    halos.append(s("path", { d }), s("circle", { cx: round(end.x), cy: round(end.y), r: 8 }), s("text", { x: round(end.x), y: round(end.y + 4), "text-anchor": "middle" }, String(i + 1)));
+    halos.append(s("path", { d }));
+    numbers.append(s("circle", { cx: round(end.x), cy: round(end.y), r: 8 }), s("text", { x: round(end.x), y: round(end.y + 4), "text-anchor": "middle" }, String(i + 1)));
   });
 
   const svg = s(
@@ -104,13 +111,15 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       tabindex: 0,
       role: "listbox",
       "aria-label": "The fabric. Arrow keys go from port to port, Enter tells a port's story.",
-      style: `min-width:${Math.min(Math.ceil(width), 760)}px`,
+      // Wide fabrics scroll rather than shrink beyond recognition.
+      style: `min-width:${Math.ceil(width / 2)}px;max-width:${Math.ceil(width * 1.4)}px`,
     },
-    s("g", { class: "names" }, ...names.map(({ text, y }) => s("text", { x: 4, y: y + 4 }, text))),
+    s("g", { class: "names" }, ...names.map(({ text, y }) => s("text", { x: 4, y: y + 4, style: `font-size:${Math.round(12 * scale)}px` }, text))),
     s("g", {}, ...lines),
     halos,
     s("g", {}, ...boxes.map((box) => box.group)),
     marks,
+    numbers,
     s("g", {}, ...hits),
   );
 
@@ -144,14 +153,14 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
     });
     marks.replaceChildren(
       ...[...congested.keys()].flatMap((root) => {
-        const end = ends[root];
+        const end = beyond[root];
         if (!end || (only >= 0 && root !== only)) return [];
         const { x, y } = end;
         return [s("path", { class: "root", d: `M${round(x)} ${round(y - 7)}l7 7l-7 7l-7 -7z` }, s("title", {}, `congested: ${portName(root)}`))];
       }),
     );
     const dead = replay.deadlocked(bin);
-    halos.setAttribute("visibility", dead ? "visible" : "hidden");
+    for (const group of [halos, numbers]) group.setAttribute("visibility", dead ? "visible" : "hidden");
     const [from, to] = [replay.begin(bin), replay.begin(bin + 1)];
     clock.value = format.time(from);
     slider.setAttribute("aria-valuetext", format.time(from));
@@ -248,30 +257,26 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
   if (run.pauses.count > 0) jumps.push(jump("First pause", replay.first()));
   if (run.deadlock) jumps.push(jump("Deadlock", replay.bin(run.deadlock.closed_ps)));
   jumps.push(jump("End", replay.bins - 1));
-  show(run.deadlock ? replay.bin(run.deadlock.closed_ps) : busiest(replay));
+  show(run.deadlock ? replay.bin(run.deadlock.closed_ps) : busiest(replay, run.pauses.count > 0));
 
   return h(
     "div",
     { class: "fabric" },
-    h("div", { class: "controls" }, play, slider, clock, ...jumps),
-    h(
-      "div",
-      { class: "controls" },
-      h("label", {}, "Show ", highlight),
-      h("label", {}, "Port ", bySelect),
-    ),
+    h("div", { class: "controls" }, play, slider, clock),
+    h("div", { class: "controls" }, ...jumps, h("label", {}, "Show ", highlight), h("label", {}, "Port ", bySelect)),
     status,
     h("div", { class: "drawing" }, svg),
     legend(run),
   );
 }
 
-/** The bin in which most is paused. */
-function busiest(replay: Replay): number {
+/** The bin in which most is paused; of a run without pauses, in which most is held. */
+function busiest(replay: Replay, paused: boolean): number {
   let [best, most] = [0, 0];
   for (let bin = 0; bin < replay.bins; bin += 1) {
     let sum = 0;
     for (const { share } of replay.at(bin).values()) sum += share;
+    if (!paused) sum = replay.held(bin);
     if (sum > most) [best, most] = [bin, sum];
   }
   return best;

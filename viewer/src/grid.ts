@@ -57,10 +57,10 @@ function pointTable(doc: GridDocument): HTMLElement {
     String(i + 1),
     ...point.values.map((at, axis) => doc.axes[axis]?.values[at] ?? ""),
     String(point.runs),
-    ...some.map(([name]) => value(point, name)),
     point.deadlocks === 0 ? "none" : `${point.deadlocks} of ${point.runs}`,
+    ...some.map(([name]) => value(point, name)),
   ]);
-  const heads = ["point", ...doc.axes.map((axis) => axis.head), "runs", ...some.map(([, head]) => head), "deadlock"];
+  const heads = ["point", ...doc.axes.map((axis) => axis.head), "runs", "deadlock", ...some.map(([, head]) => head)];
   const caption = seeded ? `Mean over ${doc.seeds.length} seeds, with the least and the greatest beneath` : "The points";
   return table(caption, heads, rows, doc.axes.map((_, i) => i + 1));
 }

@@ -15,6 +15,8 @@ export interface Layout {
   names: { text: string; y: number }[];
   /** Room that a host has. */
   step: number;
+  /** By how much switches and names are drawn larger, as wide fabrics are shown smaller. */
+  scale: number;
 }
 
 const LEFT = 96;
@@ -52,17 +54,20 @@ function rows(fabric: Fabric, kind: string): Layout {
   const widest = Math.max(...layers.map((nodes, i) => nodes.length * (fabric.layers[i]?.name === "hosts" ? 1 : 3)), 1);
   const hosts = layers[0]?.length ?? 1;
   const step = Math.max(9, Math.min(44, 1300 / Math.max(hosts, widest)));
-  const width = LEFT + Math.max(640, Math.max(hosts * step, widest * step));
+  const room = Math.max(640, Math.max(hosts * step, widest * step));
+  const scale = Math.max(1, Math.min(1.7, room / 800));
+  const left = LEFT * scale;
+  const width = left + room;
   const places: Place[] = fabric.nodes.map(() => ({ x: 0, y: 0 }));
   const names = order.map((layer, row) => {
-    const y = (order.length - row - 1) * ROW + 46;
+    const y = ((order.length - row - 1) * ROW + 46) * scale;
     const nodes = layers[layer] ?? [];
     nodes.forEach((node, i) => {
-      places[node] = { x: LEFT + ((i + 0.5) * (width - LEFT)) / nodes.length, y };
+      places[node] = { x: left + ((i + 0.5) * room) / nodes.length, y };
     });
     return { text: fabric.layers[layer]?.name ?? "", y };
   });
-  return { width, height: order.length * ROW - 20, places, names, step: (width - LEFT) / Math.max(hosts, 1) };
+  return { width, height: (order.length * ROW - 20) * scale, places, names, scale, step: room / Math.max(hosts, 1) };
 }
 
 /** The switch that each host is at. */
@@ -94,7 +99,7 @@ function circle(fabric: Fabric): Layout {
       places[host] = on(i * turn + ((k + 0.5) / hosts.length - 0.5) * turn * 0.8, radius + 58);
     });
   });
-  return { width: 2 * middle, height: 2 * middle, places, names: [], step: 24 };
+  return { width: 2 * middle, height: 2 * middle, places, names: [], step: 24, scale: 1 };
 }
 
 function torus(fabric: Fabric, columns: number, rows: number): Layout {
@@ -103,7 +108,7 @@ function torus(fabric: Fabric, columns: number, rows: number): Layout {
   const at = homes(fabric);
   const places: Place[] = fabric.nodes.map(() => ({ x: 0, y: 0 }));
   switches.forEach((node, i) => {
-    const home = { x: 80 + (i % columns) * cell, y: 70 + Math.floor(i / columns) * cell };
+    const home = { x: 70 + (i % columns) * cell, y: 40 + Math.floor(i / columns) * cell };
     places[node] = home;
     const hosts = at.get(node) ?? [];
     hosts.forEach((host, k) => {
@@ -111,5 +116,5 @@ function torus(fabric: Fabric, columns: number, rows: number): Layout {
       places[host] = { x: home.x + 50 * Math.cos(angle), y: home.y + 50 * Math.sin(angle) };
     });
   });
-  return { width: 140 + columns * cell, height: 130 + rows * cell, places, names: [], step: 20 };
+  return { width: 70 + columns * cell, height: 50 + rows * cell, places, names: [], step: 20, scale: 1 };
 }

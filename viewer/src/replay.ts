@@ -67,7 +67,14 @@ export class Replay {
     return this.nodes.get(node)?.[bin];
   }
 
-  /** The same of the queues of a port that was measured. */
+  /** The sum of that over all devices. */
+  held(bin: number): number {
+    let sum = 0;
+    for (const shares of this.nodes.values()) sum += shares[bin] ?? 0;
+    return sum;
+  }
+
+  /** What the queues of a port hold that was measured, as a share of the most that any does. */
   queued(port: number, bin: number): number | undefined {
     return this.queues.get(port)?.[bin];
   }

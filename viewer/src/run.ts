@@ -23,7 +23,7 @@ export function run(doc: RunDocument): Node[] {
     ...(doc.pauses.count > 0 ? [section("pauses", "Pauses", pauseMap(doc, replay, rules, link))] : []),
     ...(doc.rankings.length > 0 ? [section("worst", "The worst", ...doc.rankings.map((ranking) => rankingTable(ranking, link)))] : []),
     section("slowdown", "Slowdown and completion time", h("div", { class: "charts" }, ...slowdowns(doc)), groups(doc)),
-    section("time", "Over time", h("div", { class: "charts" }, ...overTime(doc, rules))),
+    section("over-time", "Over time", h("div", { class: "charts" }, ...overTime(doc, rules))),
     section("buffers", "Buffers", buffers(doc, link)),
     section("flows", "Flows", flowTable(doc, link)),
     section("about", "About this run", pairs(doc.facts), leftOut(doc), scenario(doc.scenario)),
@@ -74,7 +74,7 @@ function pauseMap(doc: RunDocument, replay: Replay, rules: { x: number; name: st
   const numbers: Cell[][] = ports.map((one) => [
     link({ port: one.port }, name(one.port)),
     format.time(one.paused_ps),
-    format.percent(one.paused_ps / doc.clock.end_ps),
+    format.percent(one.paused_ps / doc.end_ps),
     format.count(one.count),
   ]);
   return heatMap(

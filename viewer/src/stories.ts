@@ -51,7 +51,7 @@ export function storyteller(run: RunDocument, replay: Replay): { panel: HTMLElem
   };
   const hint = "Click a port, a device, or a row of a table, and its story is told here.";
   body.append(h("h3", {}, "The whole run"), h("p", {}, hint));
-  if (run.stories) body.append(h("pre", { tabindex: "0" }, run.stories.overview));
+  if (run.stories) body.append(prose(run.stories.overview));
   return { panel, link, tell };
 }
 
@@ -59,9 +59,33 @@ function pairs(rows: [string, string | Node][]): HTMLElement {
   return h("dl", { class: "pairs" }, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
+/** Sentences that were broken for a terminal as paragraphs, and what is aligned as it is. */
+function prose(text: string): HTMLElement {
+  const place = h("div", {});
+  let lines: string[] = [];
+  let aligned = false;
+  const flush = () => {
+    while (lines[0] === "") lines.shift();
+    while (lines[lines.length - 1] === "") lines.pop();
+    if (lines.length > 0) place.append(aligned ? h("pre", { tabindex: "0" }, lines.join("\n")) : h("p", {}, lines.join(" ").replaceAll("->", "→")));
+    lines = [];
+  };
+  const parts = text.trimEnd().split("\n");
+  parts.forEach((line, i) => {
+    // Columns are two blanks apart; a line above some is their title.
+    const columns = (at: number) => /\S {2,}\S|^ {2}/.test(parts[at] ?? "");
+    const next = line === "" ? aligned : columns(i) || (columns(i + 1) && (i === 0 || parts[i - 1] === ""));
+    if (next !== aligned) flush();
+    aligned = next;
+    lines.push(line);
+  });
+  flush();
+  return place;
+}
+
 /** Words of `xoff explain`, or how to have them. */
 function words(run: RunDocument, story: string | undefined, what: string): HTMLElement {
-  if (story) return h("pre", { tabindex: "0" }, story);
+  if (story) return prose(story);
   const why = run.stories
     ? `No more is told of this ${what} here: xoff explain has the story of each.`
     : "The run has kept no more: with --set measure.explain=true it tells where the time of each flow went.";
@@ -73,7 +97,7 @@ function portStory(run: RunDocument, replay: Replay, index: number, link: Link):
   const port = ports[index];
   if (!port) return [];
   const peer = ports[port.peer];
-  const end = run.clock.end_ps;
+  const end = run.end_ps;
   const rows: [string, string | Node][] = [
     ["leads to", link({ port: port.peer }, peer?.name ?? "")],
     ["device", link({ node: port.node }, nodes[port.node]?.name ?? "")],

@@ -11,6 +11,8 @@ use crate::table::{Align, aligned, wrapped};
 const LISTED: usize = 20;
 /// Parts of the time at a port in one line.
 const IN_LINE: usize = 4;
+/// How to ask further, at the end of an overview.
+pub(crate) const FURTHER: &str = "\n--flow ID explains a flow, --port PORT a congested port.\n";
 /// Columns of the longest bar.
 const BAR: u64 = 40;
 
@@ -451,7 +453,7 @@ pub fn overview(answer: &Overview) -> String {
         text += &worst_of(" by the port where the packets stood", &surviving.victims, &surviving.roots);
     }
     if !answer.victims.is_empty() || !answer.own_roots.is_empty() || both.is_some() {
-        text += "\n--flow ID explains a flow, --port PORT a congested port.\n";
+        text += FURTHER;
     }
     text
 }

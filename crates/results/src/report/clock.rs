@@ -1,6 +1,13 @@
-//! The time axis of a page: a run cut into bins of equal length.
+//! The time axis of a page: a run cut into bins of equal length, up to where something happens.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
+
+use crate::data::DataFile;
+use crate::directory::Error;
+use crate::explain::read::table;
 
 /// Bins of a run, from 0 to its end.
 pub const BINS: usize = 200;
@@ -13,14 +20,34 @@ const LEVELS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 pub struct Clock {
     /// Number of bins.
     pub bins: usize,
-    /// End of the last one, in picoseconds: the run's end.
+    /// End of the last one, in picoseconds: the run's end, or earlier if nothing happens until then.
     pub end_ps: u64,
 }
 
 impl Clock {
-    /// Of a run that ended at `end_ps`.
+    /// Up to `end_ps`.
     pub fn new(end_ps: u64) -> Self {
         Self { bins: BINS, end_ps }
+    }
+
+    /// Of the run at `path` that ended at `end_ps`. A run that stands still long before its end,
+    /// after a deadlock or its last flow, is followed a little beyond the last change alone.
+    ///
+    /// # Errors
+    /// Its files are damaged.
+    pub fn of_run(path: &Path, end_ps: u64) -> Result<Self, Error> {
+        let most = |file, columns: &[&str]| {
+            let t = table(path, file, columns)?;
+            let last = columns.iter().flat_map(|name| t.ints(name).iter().flatten()).max();
+            Ok(last.map_or(0, |ps| ps.unsigned_abs()))
+        };
+        let flows = most(DataFile::Flows, &["start_ps", "delivered_ps", "completed_ps"])?;
+        let pauses = most(DataFile::Pauses, &["from_ps", "until_ps"])?;
+        // Without samples nobody knows what unfinished flows did.
+        let samples = last_sample(path)?.unwrap_or(end_ps);
+        let last = flows.max(pauses).max(samples);
+        let followed = last.saturating_add(last / 4);
+        Ok(Self::new(if last > 0 { followed.min(end_ps) } else { end_ps }))
     }
 
     /// Where a bin begins, in picoseconds; of [`BINS`] the run's end.
@@ -50,6 +77,21 @@ impl Clock {
         let bins = if from < until { self.bin(from)..self.bin(until - 1) + 1 } else { 0..0 };
         bins.map(move |bin| (bin, until.min(self.begin(bin + 1)) - from.max(self.begin(bin))))
     }
+}
+
+/// When a sample last differed from the one before of the same thing; `None` without samples.
+fn last_sample(path: &Path) -> Result<Option<u64>, Error> {
+    let t = table(path, DataFile::Series, &["time_ps", "quantity", "element", "value"])?;
+    let mut before: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    let mut last = None;
+    for i in 0..t.rows() {
+        let text = |name: &str| t.texts(name).get(i).unwrap_or_default();
+        let value = t.ints("value")[i].unwrap_or(0);
+        let changed = before.insert((text("quantity"), text("element")), value).unwrap_or(0) != value;
+        let at = t.ints("time_ps")[i].map_or(0, i64::unsigned_abs);
+        last = last.max(Some(if changed { at } else { 0 }));
+    }
+    Ok(last)
 }
 
 /// Values as a letter each: their share of `whole` in 63rds, at least one for what is not 0.

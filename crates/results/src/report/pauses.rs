@@ -55,11 +55,11 @@ struct Found {
     reasons: Vec<BTreeMap<(usize, i64), u64>>,
 }
 
-/// Reads the pauses of a run.
+/// Reads the pauses of a run that ended at `end_ps`.
 ///
 /// # Errors
 /// Its files are damaged.
-pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Pauses, Error> {
+pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<Pauses, Error> {
     let t = table(path, DataFile::Pauses, &["port", "from_ps", "until_ps", "cause", "root", "named_root"])?;
     let by_name = fabric.by_name();
     let place = |column: &str, i: usize| t.texts(column).get(i).map(|name| by_name.get(name).copied());
@@ -73,7 +73,7 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Pauses, Error>
         let root = place("named_root", i).or_else(|| place("root", i)).flatten();
         roots_known |= root.is_some();
         let from = t.ints("from_ps")[i].map_or(0, i64::unsigned_abs);
-        let until = t.ints("until_ps")[i].map_or(clock.end_ps, i64::unsigned_abs);
+        let until = t.ints("until_ps")[i].map_or(end_ps, i64::unsigned_abs);
         let one = found.entry(port).or_insert_with(|| Found {
             count: 0,
             paused_ps: 0,
@@ -87,9 +87,10 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Pauses, Error>
             *one.reasons[bin].entry((cause, root)).or_default() += part;
         }
         // Rows come in the order of beginning, so that this is the union over queues.
-        for (bin, part) in clock.parts(from.max(one.until), until) {
+        let fresh = from.max(one.until);
+        one.paused_ps += until.saturating_sub(fresh);
+        for (bin, part) in clock.parts(fresh, until) {
             one.paused[bin] += part;
-            one.paused_ps += part;
         }
         one.until = one.until.max(until);
     }

@@ -26,6 +26,8 @@ pub struct Run {
     pub headline: String,
     /// Whether the run came to its end.
     pub complete: bool,
+    /// When it ended, in picoseconds of simulated time.
+    pub end_ps: u64,
     /// Names and values of what was run, as text.
     pub facts: Vec<(String, String)>,
     /// Names and values of what came out, as text.
@@ -88,9 +90,10 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let summary =
         json(&path.join(SUMMARY)).ok_or_else(|| damaged(path, format!("is damaged: no {SUMMARY}")))?;
     let scenario = &manifest["scenario"];
-    let clock = Clock::new(int(&summary, "/simulated_ps"));
+    let end_ps = int(&summary, "/simulated_ps");
+    let clock = Clock::of_run(path, end_ps)?;
     let fabric = fabric::read(path, text(scenario, "/topology/kind"))?;
-    let pauses = pauses::read(path, &fabric, clock)?;
+    let pauses = pauses::read(path, &fabric, clock, end_ps)?;
     let series = series::read(path, &fabric, clock)?;
     let deadlock = deadlock(path, &fabric, &summary)?;
     let explained = match scenario["measure"]["explain"] == true {
@@ -107,6 +110,7 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
         name: text(manifest, "/name").into(),
         headline: sentence::of_run(manifest, &summary),
         complete: summary["complete"] != false,
+        end_ps,
         facts: facts(manifest, &summary),
         figures: figures(&summary),
         verdicts: summary["verdicts"].clone(),
@@ -200,7 +204,7 @@ fn figures(summary: &Json) -> Vec<(String, String)> {
     figure("slowdown, mean", slowdown("mean"));
     figure("slowdown, p99", slowdown("p99"));
     figure("goodput", human::rate(all["goodput_bps"].as_f64().unwrap_or(0.0)));
-    let sent = human::counted(int(summary, "/counters/sent"), "data packet");
+    let sent = human::count(int(summary, "/counters/sent"));
     figure("packets lost", format!("{} of {sent} sent", human::count(sentence::lost(summary))));
     figure("pauses", human::count(int(summary, "/pauses/count")));
     figure(
@@ -238,6 +242,13 @@ fn left_out(run: &Run) -> Vec<String> {
             "{} of {} paused ports are replayed: those that were paused longest.",
             human::count(run.pauses.ports.len() as u64),
             human::count(run.pauses.paused_ports as u64)
+        ));
+    }
+    if run.clock.end_ps < run.end_ps {
+        all.push(format!(
+            "The fabric and the map of pauses are shown up to {}: nothing changes from then until the end at {}.",
+            human::time(run.clock.end_ps),
+            human::time(run.end_ps)
         ));
     }
     if run.pauses.count > 0 && !run.pauses.roots_known {
