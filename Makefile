@@ -22,22 +22,23 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test format lint docs unit same-bytes read-run bench repro repro-sweep soak fuzz clean-fuzz
+.PHONY: help run test format lint docs unit same-bytes read-run viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
-	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers'
+	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers, pages'
+	@echo 'make viewer      the script and styles of xoff report, from viewer/ (needs Node.js)'
 	@echo 'make bench       packet-hops per second on one core; the scheduler of Zeropod'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make soak        the properties on SOAK_CASES=$(SOAK_CASES) new random cases each'
 	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
-	@echo 'make format lint docs unit same-bytes read-run    the steps of make test'
+	@echo 'make format lint docs unit same-bytes read-run viewer-test    the steps of make test'
 
 run:
 	$(CARGO) run --locked --profile quick -- run examples/bcube-deadlock.toml
 
-test: format lint docs unit same-bytes read-run
+test: format lint docs unit same-bytes read-run viewer-test
 	@echo 'make test: all checks passed'
 
 # Formatting as rustfmt.toml has it.
@@ -74,6 +75,22 @@ read-run: $(VENV)/ready
 $(VENV)/ready: tests/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# What xoff report embeds. It is committed, so that nothing else needs Node.js.
+viewer: viewer/node_modules/ready
+	cd viewer && npm run --silent check && npm run --silent build
+
+# The committed bundle is what its source gives, byte by byte, and its pages work in a browser.
+viewer-test: viewer/node_modules/ready
+	cd viewer && npm run --silent check && VIEWER_OUT=$(TARGET)/viewer npm run --silent build
+	for file in viewer.js viewer.css NOTICE.txt; do \
+		cmp $(TARGET)/viewer/$$file crates/results/src/report/$$file || { echo 'run: make viewer'; exit 1; }; done
+	$(CARGO) build --locked --quiet --bin xoff
+	cd viewer && XOFF=$(TARGET)/debug/xoff PAGES=$(TARGET)/viewer-pages node --test test/page.test.mjs
+
+viewer/node_modules/ready: viewer/package-lock.json viewer/.npmrc
+	cd viewer && npm ci --ignore-scripts --loglevel=error
 	touch $@
 
 bench:

@@ -117,10 +117,11 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
     s("g", { class: "names" }, ...names.map(({ text, y }) => s("text", { x: 4, y: y + 4, style: `font-size:${Math.round(12 * scale)}px` }, text))),
     s("g", {}, ...lines),
     halos,
+    // Devices stand above the ends of their links, so that each can be clicked.
+    s("g", {}, ...hits),
     s("g", {}, ...boxes.map((box) => box.group)),
     marks,
     numbers,
-    s("g", {}, ...hits),
   );
 
   // Controls.

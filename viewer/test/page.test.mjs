@@ -131,9 +131,14 @@ test("a click on a port, a device or a flow opens its story", async () => {
     assert.match(await page.locator("#story").innerText(), /held up 712 flows whose way did not go on through it/);
     assert.match(await page.locator("#story").innerText(), /number 8 of 8: it holds 235 kB and waits for H3:1/);
     // Where one sees it, not only by its name in the document.
-    const box = await page.locator("#fabric-drawing [data-node]").first().boundingBox();
-    await page.mouse.click(box.x + box.width / 2, box.y + 6);
+    await page.locator("#fabric-drawing .host circle").first().click();
     assert.equal(await page.locator("#story h3").innerText(), "Host H0");
+    const { x, y } = await port.evaluate((path) => {
+      const middle = path.getPointAtLength(path.getTotalLength() * 0.8).matrixTransform(path.getScreenCTM());
+      return { x: middle.x, y: middle.y };
+    });
+    await page.mouse.click(x, y);
+    assert.equal(await page.locator("#story h3").innerText(), "Port S0.0:3 -> H3");
     await page.locator("#worst").getByRole("button", { name: /^27 H0 -> H4/ }).first().click();
     assert.equal(await page.locator("#story h3").innerText(), "Flow 27");
     assert.match(await page.locator("#story").innerText(), /it waited in queues that were paused for/);
