@@ -21,7 +21,7 @@ export function run(doc: RunDocument): Node[] {
     section("what", "What happened", figures(doc.figures), verdicts(doc), ...notes(doc)),
     section("fabric", "The fabric over time", h("div", { class: "beside" }, fabric(doc, replay, (what) => tell(what)), panel)),
     ...(doc.pauses.count > 0 ? [section("pauses", "Pauses", pauseMap(doc, replay, rules, link))] : []),
-    ...(doc.rankings.length > 0 ? [section("worst", "The worst", ...doc.rankings.map((ranking) => rankingTable(ranking, link)))] : []),
+    ...(doc.rankings.length > 0 ? [section("worst", "The worst", h("div", { class: "rankings" }, ...doc.rankings.map((ranking) => rankingTable(ranking, link))))] : []),
     section("slowdown", "Slowdown and completion time", h("div", { class: "charts" }, ...slowdowns(doc)), groups(doc)),
     section("over-time", "Over time", h("div", { class: "charts" }, ...overTime(doc, rules))),
     section("buffers", "Buffers", buffers(doc, link)),
@@ -94,7 +94,7 @@ function rankingTable(ranking: RunDocument["rankings"][number], link: Link): HTM
   });
   // Of text are the first column and those that name a port.
   const left = ranking.heads.flatMap((head, i) => (/most|reason/.test(head) ? [i] : []));
-  return h("div", { class: "ranking" }, h("h3", {}, ranking.title), h("p", {}, ranking.about), table(ranking.title, ranking.heads, cells, left));
+  return h("div", { class: "ranking" }, h("h3", {}, ranking.title), table(ranking.about, ranking.heads, cells, left));
 }
 
 function slowdowns(doc: RunDocument): HTMLElement[] {

@@ -50,7 +50,7 @@ export function storyteller(run: RunDocument, replay: Replay): { panel: HTMLElem
     }
   };
   const hint = "Click a port, a device, or a row of a table, and its story is told here.";
-  body.append(h("h3", {}, "The whole run"), h("p", {}, hint));
+  body.append(h("h3", {}, "The whole run"), h("p", { class: "hint" }, hint));
   if (run.stories) body.append(prose(run.stories.overview));
   return { panel, link, tell };
 }

@@ -101,7 +101,8 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     output::print(&answer)?;
     stored?;
     if let Some(directory) = directory.filter(|_| !args.quiet) {
-        output::complain(&format!("written to {}", directory.path().display()));
+        let at = directory.path().display();
+        output::complain(&format!("written to {at}; xoff report {at} makes a page of it"));
     }
     let any = |status| entries.iter().any(|e| e.status == status);
     Ok(if interrupted.load(Ordering::Relaxed) && any(Status::Pending) {

@@ -80,7 +80,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
             c.events as f64 / c.packet_hops.max(1) as f64,
         ));
         if let Some(path) = written {
-            output::complain(&format!("written to {}", path.display()));
+            output::complain(&format!("written to {0}; xoff report {0} makes a page of it", path.display()));
             if let Some(hint) = hint(plan, &summary, &path) {
                 output::complain(&hint);
             }
