@@ -34,7 +34,24 @@
 //! ```
 //!
 //! Ethernet has no link packets, and its smallest frame would make these eight times
-//! as long; they are counted with the bytes above on every link.
+//! as long; they are counted with the bytes above on every link. In captures they lie in
+//! a frame of the experimental EtherType of [`crate::queue_pause`]:
+//!
+//! ```text
+//! byte  0  destination 01-80-C2-00-00-01
+//!       6  source
+//!      12  EtherType 0x88B5
+//!      14  7: a link packet
+//!      15  its bytes: 8 or 24
+//!      16  the packet
+//!          zeros up to the smallest frame
+//! ```
+
+use crate::SMALLEST_FRAME;
+use crate::queue_pause::{DESTINATION, ETHERTYPE};
+
+/// What byte 14 of a frame says that holds a link packet.
+const KIND: u8 = 7;
 
 /// Bytes of a block, the unit of credit (InfiniBand vol. 1, §7.9.4).
 pub const BLOCK: u32 = 64;
@@ -139,6 +156,33 @@ impl CreditPacket {
         bytes
     }
 
+    /// The packet in an Ethernet frame, without that one's check sequence.
+    pub fn emit_framed(&self, source: [u8; 6]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(SMALLEST_FRAME as usize);
+        bytes.extend(DESTINATION);
+        bytes.extend(source);
+        bytes.extend(ETHERTYPE);
+        let packet = self.emit();
+        bytes.extend([KIND, packet.len() as u8]);
+        bytes.extend(packet);
+        bytes.resize(SMALLEST_FRAME as usize - 4, 0);
+        bytes
+    }
+
+    /// Reads a packet in an Ethernet frame.
+    ///
+    /// # Errors
+    /// [`NotCredit`] says what does not fit.
+    pub fn parse_framed(bytes: &[u8]) -> Result<Self, NotCredit> {
+        if bytes.len() < 16 {
+            return Err(NotCredit::Length);
+        }
+        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14] != KIND {
+            return Err(NotCredit::Other);
+        }
+        Self::parse(bytes.get(16..16 + usize::from(bytes[15])).ok_or(NotCredit::Length)?)
+    }
+
     /// Reads a packet with its delimiters.
     ///
     /// # Errors
@@ -189,6 +233,8 @@ mod tests {
                     let bytes = packet.emit();
                     assert_eq!(bytes.len() as u32, packet.length());
                     assert_eq!(CreditPacket::parse(&bytes), Ok(packet));
+                    let framed = packet.emit_framed([2; 6]);
+                    assert_eq!((framed.len(), CreditPacket::parse_framed(&framed)), (60, Ok(packet)));
                     if form == Form::Narrow {
                         assert_eq!((packet.sent, packet.limit), (sent % 4096, limit % 4096));
                     }
@@ -235,6 +281,13 @@ mod tests {
         for form in [Form::Narrow, Form::Wide] {
             let good = CreditPacket::new(form, 3, 77, 99).emit();
             assert_eq!(CreditPacket::parse(&good[1..]), Err(NotCredit::Length));
+            let framed = CreditPacket::new(form, 3, 77, 99).emit_framed([2; 6]);
+            for (at, why) in [(0, NotCredit::Other), (14, NotCredit::Other), (15, NotCredit::Length)] {
+                let mut bad = framed.clone();
+                bad[at] ^= 1;
+                assert_eq!(CreditPacket::parse_framed(&bad), Err(why), "byte {at}");
+            }
+            assert_eq!(CreditPacket::parse_framed(&framed[..15]), Err(NotCredit::Length));
             for at in 0..good.len() {
                 for bit in 0..8 {
                     let mut bad = good.clone();

@@ -3,13 +3,16 @@
 
 pub mod credit;
 pub mod feedback;
+pub mod ip;
 pub mod itsy;
 pub mod pfc;
 pub mod port_pause;
 pub mod probe;
 pub mod queue_pause;
+pub mod roce;
 pub mod root_pause;
 pub mod roundabout;
+pub mod tcp;
 
 /// Ethernet header (14) and frame check sequence (4), in bytes.
 pub const ETHERNET: u32 = 18;
