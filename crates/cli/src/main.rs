@@ -105,6 +105,15 @@ struct RunArgs {
     /// Threads of the run; the results are the same for any number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
+    /// Capture what crosses these ports, in capture.pcapng: S0.0:3, a node for all of its ports,
+    /// `switches` or `all`
+    #[arg(long, value_name = "PORT,...", value_delimiter = ',', conflicts_with_all = ["no_out", "grid"],
+        help_heading = "Captures")]
+    pcap: Vec<String>,
+    /// Store no more than so many bytes of each packet
+    #[arg(long, value_name = "BYTES", requires = "pcap", help_heading = "Captures",
+        value_parser = clap::value_parser!(u32).range(14..=65_535))]
+    pcap_snaplen: Option<u32>,
     /// Run a grid: this key with each of the values; repeated, every combination
     #[arg(long, value_name = "KEY=A,B,...", value_parser = vary::axis, help_heading = "Grids of runs")]
     vary: Vec<Axis>,

@@ -1,18 +1,23 @@
 //! `xoff run`: simulate, write the run directory, print the answer.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use miette::{IntoDiagnostic, Report, miette};
-use xoff_plan::Loaded;
+use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
+use xoff_plan::{Loaded, names};
+use xoff_results::capture::What;
 use xoff_results::directory::{self, About};
 use xoff_results::human;
 use xoff_results::notes::{Level, Note};
 use xoff_results::summary::{self, Summary};
 use xoff_results::table;
+use xoff_sim::Progress;
 use xoff_sim::outcome::{Outcome, Stop};
+use xoff_sim::tap::{Crossing, Tap};
 
 use crate::load;
 use crate::progress::Meter;
@@ -31,12 +36,17 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let name = load::name(&args.scenario.path);
 
     // A place for the results is found before any time is spent on making them.
-    let writer = if args.no_out {
+    let ports = captured(plan, &args.pcap)?;
+    let mut writer = if args.no_out {
         None
     } else {
         let out = args.out.unwrap_or_else(|| Path::new("xoff-runs").join(&name));
         Some(directory::prepare(&out).map_err(report)?)
     };
+    if let (Some(writer), false) = (&mut writer, ports.is_empty()) {
+        let what = What { ports: ports.clone(), snap: args.pcap_snaplen, version: VERSION.into() };
+        writer.begin_capture(plan, &what).map_err(report)?;
+    }
 
     let threads = xoff_sim::worthwhile_threads(plan, args.threads.into());
     if threads < args.threads.into() && !args.quiet {
@@ -48,10 +58,19 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     }
     let interrupted = interrupt::flag()?;
     let mut meter = Meter::new(plan, args.quiet);
-    let outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
+    // A capture that cannot be written any more ends the run.
+    let goes_on = Cell::new(true);
+    let mut watch = |progress: &Progress| {
         meter.update(progress);
-        !interrupted.load(Ordering::Relaxed)
-    });
+        goes_on.get() && !interrupted.load(Ordering::Relaxed)
+    };
+    let outcome = match &mut writer {
+        Some(writer) if !ports.is_empty() => {
+            let mut sink = |seen: &[Crossing]| goes_on.set(writer.capture(plan, seen));
+            xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut watch)
+        }
+        _ => xoff_sim::run_on(plan, threads, &mut watch),
+    };
     let wall_seconds = meter.finish();
 
     let summary = summarise(&name, &loaded, &outcome);
@@ -93,6 +112,17 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// The ports that are to be captured.
+fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
+    if !names.is_empty() && plan.zeropod.is_some() {
+        return Err(miette!(
+            help = "leave --pcap out, or capture the same traffic on another topology",
+            "--pcap cannot follow the cells of topology.kind = \"zeropod\", which are counted by the epoch"
+        ));
+    }
+    names::ports(&plan.topology, names).map_err(|e| miette!(help = e.help, "--pcap: {}", e.message))
 }
 
 /// How to find out more, where flows waited for congestion off their way.

@@ -8,6 +8,7 @@ pub mod describe;
 pub mod document;
 pub mod error;
 pub mod ideal;
+pub mod names;
 mod parse;
 pub mod plan;
 pub mod scenario;

@@ -1,5 +1,5 @@
-//! The run directory: `manifest.json`, `summary.json` and the data files of
-//! [`DataFile`].
+//! The run directory: `manifest.json`, `summary.json`, the data files of
+//! [`DataFile`], and a capture if there is one.
 //!
 //! It is written under a temporary name beside its place and renamed when whole,
 //! so that whoever finds a run directory finds a complete one. An older run of
@@ -14,12 +14,14 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 use serde::Serialize;
 
+use crate::capture::{CAPTURE, Capture, What};
 use crate::data::DataFile;
 use crate::report;
 use crate::summary::Summary;
 use crate::verdicts::Verdict;
 use xoff_plan::plan::Plan;
 use xoff_sim::outcome::Outcome;
+use xoff_sim::tap::Crossing;
 
 /// Value of `format` in every manifest.
 pub const FORMAT: &str = "xoff run";
@@ -92,10 +94,10 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// A place where a run directory can be written, found good by [`prepare`].
-#[derive(Debug)]
 pub struct Writer {
     /// Where the directory will be.
     target: PathBuf,
+    capture: Option<Capture>,
 }
 
 /// Checks, before anything is simulated, that a run directory can be written at
@@ -122,7 +124,7 @@ pub fn prepare(out: &Path) -> Result<Writer, Error> {
     if !parent.as_os_str().is_empty() {
         fs::create_dir_all(parent).map_err(|e| failed(parent, "cannot be made a directory", &e))?;
     }
-    let writer = Writer { target };
+    let writer = Writer { target, capture: None };
     let probe = Partial::create(&writer.target)?;
     let file = probe.path.join("probe");
     fs::write(&file, b"probe").map_err(|e| failed(&file, "cannot be written", &e))?;
@@ -130,6 +132,21 @@ pub fn prepare(out: &Path) -> Result<Writer, Error> {
 }
 
 impl Writer {
+    /// Begins the capture that the directory will have, beside its place.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub fn begin_capture(&mut self, plan: &Plan, what: &What) -> Result<(), Error> {
+        self.capture = Some(Capture::begin(beside(&self.target, "capture"), plan, what)?);
+        Ok(())
+    }
+
+    /// Captures what has crossed ports. Answers whether to go on: if not, [`Writer::write`] will
+    /// say why.
+    pub fn capture(&mut self, plan: &Plan, crossings: &[Crossing]) -> bool {
+        self.capture.as_mut().is_none_or(|capture| capture.write(plan, crossings))
+    }
+
     /// Writes the run and puts it in its place; returns that place.
     ///
     /// # Errors
@@ -151,6 +168,10 @@ impl Writer {
                 data.write(sink, plan, outcome).map_err(unwrapped)
             })?;
             files.push(FileEntry { name: data.name(), bytes, rows: Some(data.rows(plan, outcome)) });
+        }
+        if let Some(capture) = self.capture {
+            let (bytes, packets) = capture.finish(&partial.path.join(CAPTURE))?;
+            files.push(FileEntry { name: CAPTURE, bytes, rows: Some(packets) });
         }
         let bytes = store_json(&partial.path.join(SUMMARY), summary)?;
         files.push(FileEntry { name: SUMMARY, bytes, rows: None });
@@ -179,10 +200,7 @@ impl Writer {
 
 /// The run's files have these names and no others; its page goes with it.
 fn is_ours(name: &str) -> bool {
-    name == MANIFEST
-        || name == SUMMARY
-        || name == report::FILE
-        || DataFile::ALL.iter().any(|d| d.name() == name)
+    [MANIFEST, SUMMARY, CAPTURE, report::FILE].contains(&name) || DataFile::ALL.iter().any(|d| d.name() == name)
 }
 
 /// Whether nothing would be lost by putting a run at `target`: nothing is there,

@@ -10,6 +10,7 @@ pub mod ate;
 pub mod bifrost;
 pub mod blocking;
 pub mod breakers;
+pub mod capture;
 pub mod columns;
 pub mod data;
 pub mod directory;

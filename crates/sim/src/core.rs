@@ -20,6 +20,7 @@ use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::partition::Partition;
 use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use crate::selective::{self, SelectiveReceiver, SelectiveSender};
+use crate::tap::Taps;
 use crate::telemetry::{Parcel, Telemetry};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
@@ -201,6 +202,8 @@ pub struct Core<'a> {
     pub named: u32,
     /// The head-of-line blocking oracle, if the plan asks for it.
     pub blocking: Option<Box<Oracle>>,
+    /// Ports at which somebody looks at what crosses them.
+    pub taps: Taps,
 }
 
 /// Width of the wheel's buckets: shorter where more happens at once.
@@ -366,6 +369,7 @@ impl<'a> Core<'a> {
             observed: Observed::new(plan, ports.len(), lanes),
             named: NONE,
             blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, lists))),
+            taps: Taps::default(),
             ports,
             plan,
             partition,

@@ -548,6 +548,9 @@ fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
         core.note_control(port, id);
     }
     let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
+    if seen == Wire::Odd {
+        core.tap(port, id, arrival, lost);
+    }
     let (at, what) = match is_control && !lost {
         true if core.is_barrier(id) => (arrival, kind::BARRIER),
         true => (arrival + core.response_time, kind::CONTROL),

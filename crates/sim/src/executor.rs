@@ -26,6 +26,7 @@ use crate::observe::{self, Series};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, ItsyOutcome, Outcome, Stop};
 use crate::packet::Kind;
 use crate::partition::Partition;
+use crate::tap::{self, Handover, Tap, Taps};
 use crate::world::World;
 use crate::{deadlock, deadlock_by_root};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -249,11 +250,20 @@ impl Shared<'_> {
     }
 }
 
-/// Runs a plan on at most `threads` threads, until `watch` answers `false`.
-pub fn run(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+/// Runs a plan on at most `threads` threads, until `watch` answers `false`, with a tap if one is
+/// wanted.
+pub fn run(
+    plan: &Plan,
+    threads: usize,
+    tap: Option<Tap<'_>>,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Outcome {
     let partition = Partition::new(plan, threads);
     let parts = partition.parts;
-    let engines: Vec<_> = (0..parts).map(|part| Engine::new(plan, &partition, part)).collect();
+    let mut engines: Vec<_> = (0..parts).map(|part| Engine::new(plan, &partition, part)).collect();
+    if let Some(tap) = &tap {
+        engines.iter_mut().for_each(|engine| engine.core.begin_taps(Taps::new(plan, tap.ports)));
+    }
     let report = |engine: &Engine| {
         let next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
         Mutex::new(Report { next, ..Report::default() })
@@ -283,12 +293,12 @@ pub fn run(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool
             });
         }
         let _alarm = Alarm(&shared.barrier);
-        Run::new(plan, &partition, &shared).direct(watch)
+        Run::new(plan, &partition, &shared, tap).direct(watch)
     })
 }
 
 /// What the first thread does besides running its part: whatever concerns all parts.
-struct Run<'s, 'a> {
+struct Run<'s, 'a, 't> {
     plan: &'a Plan,
     partition: &'s Partition,
     shared: &'s Shared<'a>,
@@ -301,10 +311,18 @@ struct Run<'s, 'a> {
     /// For the deadlock oracle: what the accounts that are over held at the last look.
     held: deadlock::Snapshot,
     deadlock: Option<Deadlock>,
+    /// What is seen at taps, and when it is handed on next.
+    tap: Option<Handover<'t>>,
+    next_tap: Time,
 }
 
-impl<'s, 'a> Run<'s, 'a> {
-    fn new(plan: &'a Plan, partition: &'s Partition, shared: &'s Shared<'a>) -> Self {
+impl<'s, 'a, 't> Run<'s, 'a, 't> {
+    fn new(
+        plan: &'a Plan,
+        partition: &'s Partition,
+        shared: &'s Shared<'a>,
+        tap: Option<Tap<'t>>,
+    ) -> Self {
         Self {
             plan,
             partition,
@@ -315,6 +333,8 @@ impl<'s, 'a> Run<'s, 'a> {
             moved: (0, 0),
             held: deadlock::Snapshot::new(),
             deadlock: None,
+            next_tap: if tap.is_some() { tap::INTERVAL } else { Time::MAX },
+            tap: tap.map(|tap| Handover::new(tap.sink)),
         }
     }
 
@@ -324,7 +344,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let mut parity = 0;
         let mut quiet = 0;
         let (stop, at) = loop {
-            let halt = self.next_sample.min(self.next_look).min(end);
+            let halt = self.next_sample.min(self.next_look).min(self.next_tap).min(end);
             *lock(&self.shared.halt) = Some(halt);
             self.shared.barrier.wait();
             let deadlocked = self.deadlock.is_some();
@@ -359,6 +379,10 @@ impl<'s, 'a> Run<'s, 'a> {
                 // Nothing will happen any more.
                 Reached::Halt(Time::MAX) if end == Time::MAX => break (Stop::Starved, self.latest()),
                 Reached::Halt(next) => {
+                    if halt == self.next_tap {
+                        self.hand_on(halt);
+                        self.next_tap = (next / tap::INTERVAL).saturating_add(1).saturating_mul(tap::INTERVAL);
+                    }
                     if self.observe(halt, next) {
                         break (Stop::Starved, halt);
                     }
@@ -367,7 +391,18 @@ impl<'s, 'a> Run<'s, 'a> {
         };
         *lock(&self.shared.halt) = None;
         self.shared.barrier.wait();
+        // What is due at the end itself has not come, unless that is the time of the last event.
+        self.hand_on(if matches!(stop, Stop::AllDone | Stop::EndTime) { at } else { at + 1 });
         self.finish(stop, at)
+    }
+
+    /// Hands on what taps have seen before `until`.
+    fn hand_on(&mut self, until: Time) {
+        let Some(tap) = &mut self.tap else { return };
+        for engine in &self.shared.engines {
+            tap.take(&mut lock(engine).core.taps.seen);
+        }
+        tap.hand_on(until);
     }
 
     /// Looks at all parts, which stand still.

@@ -38,12 +38,14 @@ mod partition;
 mod port;
 mod pull;
 mod selective;
+pub mod tap;
 mod tcp;
 mod telemetry;
 mod world;
 mod zeropod;
 
 use outcome::{Counters, Outcome};
+use tap::Tap;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 
@@ -78,8 +80,24 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
 pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     match &plan.zeropod {
         Some(zeropod) => zeropod::run(plan, zeropod, watch),
-        None => executor::run(plan, threads, watch),
+        None => executor::run(plan, threads, None, watch),
     }
+}
+
+/// The same, and what crosses some ports is handed on as time goes by. That changes nothing in the
+/// outcome, and is the same for any number of threads.
+///
+/// # Panics
+/// As [`run_on`] does; and if a port is inside a slow receiver, or the plan has pods of Zeropod,
+/// whose cells are counted by the epoch and not followed one by one.
+pub fn run_tapped(
+    plan: &Plan,
+    threads: usize,
+    tap: Tap<'_>,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Outcome {
+    assert!(plan.zeropod.is_none(), "nothing follows the cells of pods");
+    executor::run(plan, threads, Some(tap), watch)
 }
 
 /// How many of `threads` threads, at least 1, make a run faster: threads wait for

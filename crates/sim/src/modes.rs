@@ -14,7 +14,7 @@ use xoff_schemes::flow_control::{FlowControl, Mode};
 pub struct Modes {
     /// By port and lane.
     lanes: BTreeMap<(u32, u8), Mode>,
-    /// What the ports of these send over.
+    /// What the ports of these, and tapped ones, send over.
     wires: BTreeMap<u32, Wire>,
     /// Queues that are to be emptied, once the flow control has returned.
     to_empty: Vec<(u32, u8)>,
@@ -46,12 +46,20 @@ impl Core<'_> {
         if mode == Mode::Discard {
             modes.to_empty.push((port, lane));
         }
-        let odd = modes.lanes.range((port, 0)..=(port, u8::MAX)).next().is_some();
+        if modes.lanes.range((port, 0)..=(port, u8::MAX)).next().is_some() {
+            self.make_odd(port);
+        } else if !self.taps.see(port, self.ports[port as usize].peer)
+            && let Some(under) = self.modes.wires.remove(&port)
+        {
+            self.ports[port as usize].wire = under;
+        }
+    }
+
+    /// From now on there is more to look up where `port` sends.
+    pub fn make_odd(&mut self, port: u32) {
         let wire = &mut self.ports[port as usize].wire;
-        if odd && *wire != Wire::Odd {
-            modes.wires.insert(port, std::mem::replace(wire, Wire::Odd));
-        } else if !odd && let Some(under) = modes.wires.remove(&port) {
-            *wire = under;
+        if *wire != Wire::Odd {
+            self.modes.wires.insert(port, std::mem::replace(wire, Wire::Odd));
         }
     }
 

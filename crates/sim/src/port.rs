@@ -54,7 +54,8 @@ pub enum Wire {
     Away,
     /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
     Faulty,
-    /// Whatever it is: a queue of the port does not simply obey. See [`crate::modes`].
+    /// Whatever it is: a queue of the port does not simply obey, or it is tapped. See
+    /// [`crate::modes`] and [`crate::tap`].
     Odd,
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Context, MEMORY};
 use crate::error::Error;
+use crate::names;
 use crate::plan::Measure;
 use crate::scenario::PortSet;
 use xoff_kernel::time::Time;
@@ -114,19 +115,5 @@ pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> R
 
 /// The port called `name`, which the scenario names at `path`.
 pub(super) fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
-    let Some((node, index)) = name.rsplit_once(':') else {
-        return Err(cx.doc.error(
-            path,
-            format!("`{name}` is not the name of a port"),
-            "write NODE:INDEX, such as \"S0.0:1\"",
-        ));
-    };
-    let node = &topology.nodes[super::node(cx, topology, path, node)? as usize];
-    // `+1` and `01` are numbers, but no names.
-    let number = index.parse::<usize>().ok().filter(|i| i.to_string() == index);
-    let found = number.and_then(|i| node.ports.get(i));
-    found.copied().ok_or_else(|| {
-        let message = format!("{} has no port `{index}`", node.name);
-        cx.doc.error(path, message, format!("its ports are 0 to {}", node.ports.len().saturating_sub(1)))
-    })
+    names::port(topology, name).map_err(|e| cx.doc.error(path, e.message, e.help))
 }

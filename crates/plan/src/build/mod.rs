@@ -31,8 +31,9 @@ mod zeropod;
 
 use crate::Expected;
 use crate::document::Document;
-use crate::error::{Error, Warning, nearest};
+use crate::error::{Error, Warning};
 use crate::ideal;
+use crate::names::{self, extent};
 use crate::plan::{PacketFormat, Plan, Receiver};
 use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic};
 use routes::Routes;
@@ -362,13 +363,7 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
 
 /// The node called `name`, which the scenario names at `path`.
 fn node(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<NodeId, Error> {
-    topology.find(name).ok_or_else(|| {
-        let help = match nearest(name, topology.nodes.iter().map(|n| n.name.as_str())) {
-            Some(best) => format!("did you mean `{best}`? {}", extent(topology)),
-            None => extent(topology),
-        };
-        cx.doc.error(path, format!("there is no node called `{name}`"), help)
-    })
+    names::node(topology, name).map_err(|e| cx.doc.error(path, e.message, e.help))
 }
 
 /// The host called `name`, which the scenario names at `path`.
@@ -383,19 +378,6 @@ fn host(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
         ));
     }
     Ok(node)
-}
-
-/// Which nodes there are, in a few words.
-fn extent(topology: &Topology) -> String {
-    let of = |kind: NodeKind| {
-        let mut names = topology.nodes.iter().filter(|n| n.kind == kind).map(|n| n.name.as_str());
-        match (names.next(), names.next_back()) {
-            (Some(first), Some(last)) => format!("{first} to {last}"),
-            (Some(only), None) => only.to_string(),
-            _ => "none".to_string(),
-        }
-    };
-    format!("the hosts are {}, the switches {}", of(NodeKind::Host), of(NodeKind::Switch))
 }
 
 /// A slow host, with the inner ports that it will get.

@@ -1,0 +1,103 @@
+//! Nodes and ports by the names that people write.
+
+use crate::error::nearest;
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+
+/// A name that names nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// What is wrong.
+    pub message: String,
+    /// What there is.
+    pub help: String,
+}
+
+/// The node called `name`.
+///
+/// # Errors
+/// There is none.
+pub fn node(topology: &Topology, name: &str) -> Result<NodeId, Unknown> {
+    topology.find(name).ok_or_else(|| Unknown {
+        message: format!("there is no node called `{name}`"),
+        help: match nearest(name, topology.nodes.iter().map(|n| n.name.as_str())) {
+            Some(best) => format!("did you mean `{best}`? {}", extent(topology)),
+            None => extent(topology),
+        },
+    })
+}
+
+/// The port called `name`, such as `S0.0:1`.
+///
+/// # Errors
+/// There is none.
+pub fn port(topology: &Topology, name: &str) -> Result<PortId, Unknown> {
+    let Some((of, index)) = name.rsplit_once(':') else {
+        return Err(Unknown {
+            message: format!("`{name}` is not the name of a port"),
+            help: "write NODE:INDEX, such as \"S0.0:1\"".into(),
+        });
+    };
+    let of = &topology.nodes[node(topology, of)? as usize];
+    // `+1` and `01` are numbers, but no names.
+    let number = index.parse::<usize>().ok().filter(|i| i.to_string() == index);
+    let found = number.and_then(|i| of.ports.get(i));
+    found.copied().ok_or_else(|| Unknown {
+        message: format!("{} has no port `{index}`", of.name),
+        help: format!("its ports are 0 to {}", of.ports.len().saturating_sub(1)),
+    })
+}
+
+/// The ports of links that `names` name, in that order, each once: a port, a node for all of its
+/// ports, `switches` for those of all switches, or `all`.
+///
+/// # Errors
+/// One of them names nothing, or a port inside a slow receiver.
+pub fn ports(topology: &Topology, names: &[String]) -> Result<Vec<PortId>, Unknown> {
+    let inner = |port: PortId| topology.neighbour(port) == topology.ports[port as usize].node;
+    let mut known = vec![false; topology.ports.len()];
+    let mut found = Vec::new();
+    let mut add = |ports: &[PortId]| {
+        for &port in ports.iter().filter(|&&port| !inner(port)) {
+            if !std::mem::replace(&mut known[port as usize], true) {
+                found.push(port);
+            }
+        }
+    };
+    for name in names {
+        // A node of a custom topology may be called anything.
+        let is_node = topology.find(name).is_some();
+        match name.as_str() {
+            "all" if !is_node => topology.nodes.iter().for_each(|n| add(&n.ports)),
+            "switches" if !is_node => {
+                topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch).for_each(|n| add(&n.ports));
+            }
+            name if name.contains(':') && !is_node => {
+                let port = port(topology, name)?;
+                if inner(port) {
+                    let host = &topology.nodes[topology.ports[port as usize].node as usize];
+                    let links = host.ports.iter().filter(|&&p| !inner(p)).count();
+                    return Err(Unknown {
+                        message: format!("{name} is inside the slow receiver {}, at no link", host.name),
+                        help: format!("the ports of its links are 0 to {}", links.saturating_sub(1)),
+                    });
+                }
+                add(&[port]);
+            }
+            name => add(&topology.nodes[node(topology, name)? as usize].ports),
+        }
+    }
+    Ok(found)
+}
+
+/// Which nodes there are, in a few words.
+pub(crate) fn extent(topology: &Topology) -> String {
+    let of = |kind: NodeKind| {
+        let mut names = topology.nodes.iter().filter(|n| n.kind == kind).map(|n| n.name.as_str());
+        match (names.next(), names.next_back()) {
+            (Some(first), Some(last)) => format!("{first} to {last}"),
+            (Some(only), None) => only.to_string(),
+            _ => "none".to_string(),
+        }
+    };
+    format!("the hosts are {}, the switches {}", of(NodeKind::Host), of(NodeKind::Switch))
+}

@@ -1,0 +1,121 @@
+//! What crosses a port as the bytes of an Ethernet frame, without its check sequence.
+
+use xoff_net::topology::PortId;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::ControlFrame;
+use xoff_schemes::transport::TransportKind;
+use xoff_sim::tap::{Carries, Crosser};
+use xoff_wire::ip::{self, Ecn, Headers};
+use xoff_wire::roce::{self, NUMBERS, Operation, Reth, RocePacket};
+use xoff_wire::tcp::{self, Segment};
+
+/// Queue pairs have the numbers of flows, with this bit: 0 and 1 are for management.
+const QUEUE_PAIR: u32 = 1 << 23;
+/// The first of the ephemeral ports, which tell flows apart.
+const EPHEMERAL: u16 = 0xc000;
+/// The TCP port that throws away what it gets (RFC 863): zeros are nobody's protocol.
+const DISCARD: u16 = 9;
+/// Number of the first byte of a TCP flow: 0 was the SYN's.
+const FIRST_BYTE: u32 = 1;
+
+/// The frame that `from` sends.
+pub fn frame(plan: &Plan, from: PortId, what: &Crosser) -> Vec<u8> {
+    match what {
+        Crosser::Control(frame) => control(frame, mac(plan, from)),
+        &Crosser::Packet { flow, lane, carries, marked } => packet(plan, from, (flow, lane, carries, marked)),
+    }
+}
+
+/// The MAC address of a port.
+pub fn mac(plan: &Plan, port: PortId) -> [u8; 6] {
+    let port = &plan.topology.ports[port as usize];
+    ip::mac(port.node, port.index)
+}
+
+fn control(frame: &ControlFrame, source: [u8; 6]) -> Vec<u8> {
+    match frame {
+        ControlFrame::Pfc(frame) => frame.emit(source).into(),
+        ControlFrame::QueuePause(frame) => frame.emit(source).into(),
+        ControlFrame::PortPause(frame) => frame.emit(source).into(),
+        ControlFrame::RootPause(frame) => frame.emit(source).into(),
+        ControlFrame::Feedback(frame) => frame.emit(source).into(),
+        ControlFrame::Credit(packet) => packet.emit_framed(source),
+        ControlFrame::Roundabout(frame) => frame.emit(source),
+        ControlFrame::Itsy(frame) => frame.emit(source).into(),
+        ControlFrame::Probe(frame) => frame.emit(source),
+    }
+}
+
+fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Carries, bool)) -> Vec<u8> {
+    let f = &plan.flows[flow as usize];
+    let is_data = matches!(carries, Carries::Data { .. });
+    let (source, destination) = if is_data { (f.src, f.dst) } else { (f.dst, f.src) };
+    let lane = &plan.lanes[usize::from(lane)];
+    let ecn = match is_data && lane.ecn.is_some() {
+        true if marked => Ecn::Congested,
+        true => Ecn::Capable0,
+        false => Ecn::NotCapable,
+    };
+    let headers = Headers {
+        source_port: mac(plan, from),
+        destination_port: mac(plan, plan.topology.ports[from as usize].peer),
+        source: ip::address(source),
+        destination: ip::address(destination),
+        // The class selector of the priority.
+        dscp: lane.priority << 3,
+        ecn,
+        protocol: roce::PROTOCOL,
+    };
+    let port = EPHEMERAL | flow as u16 & !EPHEMERAL;
+    let mtu = u64::from(plan.packet.mtu);
+    let begins = |psn: u32| u64::from(psn) * mtu;
+    let payload = |psn: u32| (f.size - begins(psn)).min(mtu) as u32;
+    let echo = marked && !is_data;
+    if let TransportKind::Tcp(_) = plan.transport.kind {
+        // Modulo 2^32, as TCP counts.
+        let number = |bytes: u64| FIRST_BYTE.wrapping_add(bytes as u32);
+        let (sequence, acknowledgement, payload) = match carries {
+            Carries::Data { psn } => (number(begins(psn)), FIRST_BYTE, payload(psn)),
+            Carries::Ack { expected } | Carries::Nack { expected, .. } => {
+                (FIRST_BYTE, number(begins(expected).min(f.size)), 0)
+            }
+            Carries::Cnp => unreachable!("TCP has no notifications beside its answers"),
+        };
+        let (source_port, destination_port) = if is_data { (port, DISCARD) } else { (DISCARD, port) };
+        let headers = Headers { protocol: tcp::PROTOCOL, ..headers };
+        return Segment { headers, source_port, destination_port, sequence, acknowledgement, echo, payload }
+            .emit();
+    }
+    let last = plan.packet.packets(f.size) - 1;
+    let complete = |expected: u32| u32::from(u64::from(expected) > last);
+    let reth = || Reth { address: 0, key: flow, length: u32::try_from(f.size).unwrap_or(u32::MAX) };
+    let (operation, psn, payload) = match carries {
+        Carries::Data { psn } => {
+            let operation = match (psn == 0, u64::from(psn) == last) {
+                (true, true) => Operation::WriteOnly(reth()),
+                (true, false) => Operation::WriteFirst(reth()),
+                (false, false) => Operation::WriteMiddle,
+                (false, true) => Operation::WriteLast,
+            };
+            (operation, psn, payload(psn))
+        }
+        // It names the last packet that has come, a NAK the one that is missing.
+        Carries::Ack { expected } => {
+            (Operation::Ack { msn: complete(expected) }, expected.wrapping_sub(1), 0)
+        }
+        Carries::Nack { expected, arrived } => {
+            (Operation::Nak { msn: arrived.unwrap_or(0) % NUMBERS }, expected, 0)
+        }
+        Carries::Cnp => (Operation::Cnp, 0, 0),
+    };
+    RocePacket {
+        headers,
+        source_port: port,
+        operation,
+        queue_pair: QUEUE_PAIR | flow % QUEUE_PAIR,
+        psn: psn % NUMBERS,
+        becn: echo || operation == Operation::Cnp,
+        payload,
+    }
+    .emit()
+}

@@ -1,0 +1,147 @@
+//! Captures: what crosses some ports, as the pcapng file of a run directory.
+//!
+//! The file is written while the run goes on, beside the directory's place, and moved into it when
+//! the directory is written. `docs/CAPTURES.md` says what stands in it.
+
+mod frames;
+mod pcapng;
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::directory::{Error, failed};
+use crate::names;
+use pcapng::{Block, CRC_ERROR, INBOUND, Interface, OUTBOUND};
+use xoff_net::topology::PortId;
+use xoff_plan::plan::Plan;
+use xoff_sim::tap::Crossing;
+use xoff_wire::ip;
+
+/// The file's name.
+pub const CAPTURE: &str = "capture.pcapng";
+
+/// What is captured.
+#[derive(Clone, Debug)]
+pub struct What {
+    /// The ports, each once, in the order of the file's interfaces.
+    pub ports: Vec<PortId>,
+    /// Most bytes of a packet that are stored; `None`: all.
+    pub snap: Option<u32>,
+    /// Version of the program.
+    pub version: String,
+}
+
+/// A capture in the making. Unless it is kept, its file goes with it.
+pub struct Capture {
+    path: PathBuf,
+    sink: Option<BufWriter<File>>,
+    /// By port: its interface.
+    interfaces: Vec<u32>,
+    snap: usize,
+    block: Block,
+    packets: usize,
+    /// Why nothing more is written.
+    failure: Option<io::Error>,
+}
+
+impl Capture {
+    /// Begins a capture of a plan's run in a file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn begin(path: PathBuf, plan: &Plan, what: &What) -> Result<Self, Error> {
+        let file = File::create(&path).map_err(|e| failed(&path, "cannot be written", &e))?;
+        let mut interfaces = vec![u32::MAX; plan.topology.ports.len()];
+        for (interface, &port) in (0..).zip(&what.ports) {
+            interfaces[port as usize] = interface;
+        }
+        let mut capture = Self {
+            path,
+            sink: Some(BufWriter::with_capacity(1 << 16, file)),
+            interfaces,
+            snap: what.snap.map_or(usize::MAX, |snap| snap as usize),
+            block: Block::default(),
+            packets: 0,
+            failure: None,
+        };
+        capture.head(plan, what).map_err(|e| failed(&capture.path, "cannot be written", &e))?;
+        Ok(capture)
+    }
+
+    /// What comes before the packets.
+    fn head(&mut self, plan: &Plan, what: &What) -> io::Result<()> {
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        self.block.section(&format!("xoff {}", what.version), sink)?;
+        for &port in &what.ports {
+            let peer = plan.topology.ports[port as usize].peer;
+            let about = Interface {
+                name: &names::port(plan, port),
+                description: &format!("to {}", names::port(plan, peer)),
+                mac: frames::mac(plan, port),
+                speed: plan.topology.ports[port as usize].rate,
+            };
+            // 0 is no limit.
+            self.block.interface(&about, what.snap.unwrap_or(0), sink)?;
+        }
+        let hosts = plan.topology.hosts().map(|host| (ip::address(host), names::node(plan, host)));
+        self.block.names(hosts, sink)
+    }
+
+    /// Writes what has crossed. Answers whether there is reason to go on: after a failure, of which
+    /// [`Capture::finish`] tells, there is none.
+    pub fn write(&mut self, plan: &Plan, crossings: &[Crossing]) -> bool {
+        for crossing in crossings {
+            if self.failure.is_some() {
+                break;
+            }
+            self.failure = self.write_one(plan, crossing).err();
+        }
+        self.failure.is_none()
+    }
+
+    fn write_one(&mut self, plan: &Plan, crossing: &Crossing) -> io::Result<()> {
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        let port = crossing.port;
+        let from = if crossing.sent { port } else { plan.topology.ports[port as usize].peer };
+        let bytes = frames::frame(plan, from, &crossing.what);
+        let direction = if crossing.sent { OUTBOUND } else { INBOUND };
+        let flags = direction | if crossing.damaged { CRC_ERROR } else { 0 };
+        let stored = &bytes[..bytes.len().min(self.snap)];
+        // Payloads are below 64 KiB.
+        let length = bytes.len() as u32;
+        let about = (self.interfaces[port as usize], crossing.at, flags);
+        self.block.packet(about, stored, length, sink)?;
+        self.packets += 1;
+        Ok(())
+    }
+
+    /// Puts the whole file at `to`; answers its bytes, and its packets.
+    ///
+    /// # Errors
+    /// Something could not be written, now or before.
+    pub(crate) fn finish(mut self, to: &Path) -> Result<(u64, usize), Error> {
+        let mut close = || -> io::Result<u64> {
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+            let mut bytes = 0;
+            if let Some(mut sink) = self.sink.take() {
+                sink.flush()?;
+                sink.get_ref().sync_all()?;
+                bytes = sink.get_ref().metadata()?.len();
+            }
+            fs::rename(&self.path, to)?;
+            Ok(bytes)
+        };
+        let bytes = close().map_err(|e| failed(to, "cannot be written", &e))?;
+        Ok((bytes, self.packets))
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Where it has been moved there is nothing left; else an error is on its way already.
+        let _ = fs::remove_file(&self.path);
+    }
+}
