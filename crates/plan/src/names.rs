@@ -71,7 +71,7 @@ pub fn ports(topology: &Topology, names: &[String]) -> Result<Vec<PortId>, Unkno
             "switches" if !is_node => {
                 topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch).for_each(|n| add(&n.ports));
             }
-            name if name.contains(':') && !is_node => {
+            name if name.contains(':') => {
                 let port = port(topology, name)?;
                 if inner(port) {
                     let host = &topology.nodes[topology.ports[port as usize].node as usize];

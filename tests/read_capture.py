@@ -1,0 +1,375 @@
+"""Captures as tshark reads them, against what their bytes say by docs/CAPTURES.md and
+against the tables of the same runs.
+
+Usage: read_capture.py XOFF DIRECTORY
+"""
+
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import polars
+
+ROOT = Path(__file__).resolve().parent.parent
+LUA = ROOT / "wireshark" / "xoff.lua"
+
+INBOUND, OUTBOUND, CRC_ERROR = 1, 2, 1 << 24
+MAC_CONTROL = bytes.fromhex("0180c2000001")
+
+INCAST, LOSSY = "tests/captures/incast.toml", "tests/captures/lossy.toml"
+BOTTLENECK, RING, LOOP = "examples/tcp-bottleneck.toml", "examples/itsy.toml", "examples/watchdog.toml"
+CUBE, LONG = "examples/bcube-deadlock.toml", "examples/dci-stop.toml"
+
+# Name: scenario, ports, keys, and what there must be some of.
+RUNS = {
+    "pfc": (INCAST, "all", [], ["pause", "resume", "write-only", "padded"]),
+    "dcqcn": (
+        INCAST,
+        "all",
+        ["transport.congestion_control=dcqcn", "dcqcn.cnp_interval=5us"]
+        + ["ecn.k_min=5kB", "ecn.k_max=30kB", "ecn.p_max=0.5"],
+        ["ecn", "ce", "cnp", "pause"],
+    ),
+    "echo": (
+        INCAST,
+        "all",
+        ["transport.congestion_control=dcqcn", "ecn.k_min=5kB", "ecn.k_max=30kB", "ecn.p_max=0.5"],
+        ["ce", "becn"],
+    ),
+    "go-back-n": (LOSSY, "all", [], ["nak", "damaged"]),
+    "irn": (LOSSY, "all", ["transport.kind=irn"], ["nak", "damaged"]),
+    "tcp-newreno": (LOSSY, "all", ["transport.kind=tcp-newreno"], ["segment", "damaged"]),
+    "tcp-dctcp": (
+        BOTTLENECK,
+        "S0.0",
+        ["transport.kind=tcp-dctcp", "traffic.0.size=2MB", "traffic.1.size=2MB"]
+        + ["ecn.k_min=20kB", "ecn.k_max=20kB", "ecn.p_max=1"],
+        ["segment", "ce", "ece"],
+    ),
+    "bfc": (INCAST, "switches", ["flow_control.scheme=bfc"], ["kind 1"]),
+    "per-flow-queue": (INCAST, "switches", ["flow_control.scheme=per-flow-queue"], ["kind 2"]),
+    "pyrrha": (INCAST, "switches", ["flow_control.scheme=pyrrha"], ["root 0", "root 1", "root 3"]),
+    "portfc": (CUBE, "S0.0,H1", ["flow_control.scheme=portfc", "run.duration=200us"], ["kind 3"]),
+    "bifrostx": (
+        LONG,
+        "S2.0",
+        ["flow_control.scheme=bifrostx", "run.duration=200us"],
+        ["kind 5"],
+    ),
+    "cbfc": (INCAST, "H0", ["flow_control.scheme=cbfc"], ["narrow"]),
+    "cbfc-wide": (
+        LONG,
+        "S2.0",
+        ["flow_control.scheme=cbfc", "flow_control.unlimited=true", "run.duration=100us"],
+        ["wide"],
+    ),
+    "loop-breaker": (
+        LOOP,
+        "switches",
+        ["flow_control.scheme=loop-breaker", "flow_control.period=50us", "run.duration=400us"],
+        ["kind 6"],
+    ),
+    "deadlock-breaker": (
+        LOOP,
+        "switches",
+        ["flow_control.scheme=deadlock-breaker", "flow_control.period=50us", "run.duration=400us"],
+        ["kind 6"],
+    ),
+    "roundabout": (
+        RING,
+        "S0,S2",
+        ["flow_control.scheme=roundabout", "run.duration=500us"],
+        [f"roundabout {opcode}" for opcode in range(1, 9)],
+    ),
+    "itsy": (RING, "S0,S2", ["run.duration=500us"], ["itsy"]),
+}
+
+FIELDS = """
+frame.time_epoch frame.interface_name frame.len frame.cap_len frame.packet_flags eth.src eth.dst eth.type
+ip.src ip.dst ip.dsfield.dscp ip.dsfield.ecn ip.checksum.status
+udp.srcport udp.dstport infiniband.bth.opcode infiniband.bth.padcnt infiniband.bth.reserved
+infiniband.bth.destqp infiniband.bth.a infiniband.bth.psn infiniband.reth.r_key infiniband.reth.dmalen
+infiniband.aeth.syndrome.opcode infiniband.aeth.syndrome.error_code infiniband.aeth.msn
+tcp.srcport tcp.dstport tcp.seq_raw tcp.ack_raw tcp.len tcp.flags.ece tcp.checksum.status
+macc.opcode macc.cbfc.enbv macc.cbfc.pause_time.c3
+xoff.kind xoff.pause xoff.priority xoff.queue xoff.flow xoff.port
+xoff.root.word xoff.root.switch xoff.root.port xoff.root.epoch xoff.root.sequence
+xoff.into.switch xoff.into.port xoff.into.epoch
+xoff.feedback.enabled xoff.feedback.whole xoff.feedback.c_max xoff.feedback.c0 xoff.feedback.c3
+xoff.probe.word xoff.probe.count xoff.probe.draw xoff.probe.from xoff.probe.port
+xoff.credit.operand xoff.credit.lane xoff.credit.fctbs xoff.credit.fccl xoff.credit.lpcrc
+xoff.ra.opcode xoff.ra.varlen xoff.ra.priority xoff.ra.hops xoff.ra.sid xoff.ra.qid
+xoff.ra.rand xoff.ra.credit xoff.ra.state xoff.ra.node
+xoff.itsy.priority xoff.itsy.sid xoff.itsy.qid xoff.itsy.number
+_ws.malformed _ws.short
+""".split()
+
+
+def number(data, at, length):
+    """An unsigned number in network order."""
+    return int.from_bytes(data[at : at + length], "big")
+
+
+def options(data):
+    """The options that end a block, by code."""
+    found, at = {}, 0
+    while at < len(data):
+        code, length = struct.unpack_from("<HH", data, at)
+        if code == 0:
+            break
+        found[code] = data[at + 4 : at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
+    return found
+
+
+def read(path):
+    """Names of interfaces, and packets as (interface, ps, flags, bytes, length)."""
+    data, at, interfaces, packets = path.read_bytes(), 0, [], []
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        assert length % 4 == 0 and struct.unpack_from("<I", data, at + length - 4)[0] == length
+        body = data[at + 8 : at + length - 4]
+        if kind == 1:
+            told = options(body[8:])
+            assert told[9] == b"\x0c", "picoseconds"
+            interfaces.append(told[2].decode())
+        elif kind == 6:
+            interface, high, low, stored, original = struct.unpack_from("<5I", body)
+            flags = struct.unpack("<I", options(body[20 + (stored + 3) // 4 * 4 :])[2])[0]
+            packets.append((interface, high << 32 | low, flags, body[20 : 20 + stored], original))
+        else:
+            assert kind in (0x0A0D0D0A, 4), f"{path}: block {kind:#x}"
+        at += length
+    return interfaces, packets
+
+
+def control(b, said, seen):
+    """What a frame of EtherType 0x88B5 says."""
+    kind = b[14]
+    said["xoff.kind"] = kind
+    seen[f"kind {kind}"] += 1
+    if kind in (1, 2):
+        name = "xoff.queue" if kind == 1 else "xoff.flow"
+        said |= {"xoff.pause": b[15], "xoff.priority": b[16], name: number(b, 18, 4)}
+    elif kind == 3:
+        said |= {"xoff.pause": b[15], "xoff.queue": number(b, 16, 2), "xoff.port": number(b, 18, 2)}
+    elif kind == 4:
+        seen[f"root {b[15]}"] += 1
+        said |= {"xoff.root.word": b[15], "xoff.priority": b[16], "xoff.root.sequence": number(b, 26, 2)}
+        for name, at in [("root", 18), ("into", 28)][: 2 if b[15] == 2 else 1]:
+            said[f"xoff.{name}.switch"] = number(b, at, 4)
+            said[f"xoff.{name}.port"] = number(b, at + 4, 2)
+            said[f"xoff.{name}.epoch"] = number(b, at + 6, 2)
+    elif kind == 5:
+        said |= {"xoff.feedback.enabled": f"0x{b[15]:02x}", "xoff.feedback.whole": b[16]}
+        said["xoff.feedback.c_max"] = number(b, 18, 4)
+        for priority in (p for p in (0, 3) if b[15] >> p & 1):
+            said[f"xoff.feedback.c{priority}"] = number(b, 22 + 4 * priority, 4)
+    elif kind == 6:
+        said |= {"xoff.probe.word": b[15], "xoff.priority": b[16], "xoff.probe.count": b[17]}
+        said |= {"xoff.probe.draw": number(b, 18, 4), "xoff.probe.from": number(b, 22, 4)}
+        said["xoff.probe.port"] = ",".join(str(number(b, 26 + 4 * i, 4)) for i in range(b[17]))
+    elif kind == 7:
+        p = b[16 : 16 + b[15]]
+        said["xoff.credit.operand"] = p[1] >> 4
+        if len(p) == 8:
+            seen["narrow"] += 1
+            values = p[3] >> 4, number(p, 1, 2) & 0xFFF, number(p, 3, 2) & 0xFFF, p[5:7]
+        else:
+            seen["wide"] += 1
+            values = p[1] & 15, number(p, 4, 8), number(p, 12, 8), p[20:22]
+        said |= dict(zip(["xoff.credit.lane", "xoff.credit.fctbs", "xoff.credit.fccl"], values))
+        said["xoff.credit.lpcrc"] = f"0x{int.from_bytes(values[3], 'little'):04x}"
+    else:
+        raise AssertionError(f"kind {kind}")
+
+
+def pfc(b, said, seen):
+    """What a PFC frame says, and what lies in its padding."""
+    said |= {"macc.opcode": "0x0101", "macc.cbfc.enbv": f"0x{number(b, 16, 2):04x}"}
+    said["macc.cbfc.pause_time.c3"] = number(b, 24, 2)
+    if b[17]:
+        seen["pause" if number(b, 24, 2) else "resume"] += 1
+    if b[34] == 0x80:
+        seen["itsy"] += 1
+        said |= {"xoff.itsy.priority": b[35], "xoff.itsy.sid": number(b, 36, 4)}
+        said |= {"xoff.itsy.qid": number(b, 40, 2), "xoff.itsy.number": number(b, 42, 2)}
+    elif b[34]:
+        seen[f"roundabout {b[34]}"] += 1
+        said |= {"xoff.ra.opcode": b[34], "xoff.ra.varlen": b[35], "xoff.ra.priority": b[36]}
+        said |= {"xoff.ra.hops": b[37], "xoff.ra.sid": number(b, 38, 4), "xoff.ra.qid": number(b, 42, 2)}
+        last = {6: "credit", 8: "state"}.get(b[34], "rand")
+        said[f"xoff.ra.{last}"] = number(b, 44, 4)
+        said["xoff.ra.node"] = ",".join(str(number(b, 48 + 4 * i, 4)) for i in range(b[35]))
+
+
+def roce(b, said, seen):
+    """What a RoCEv2 packet says."""
+    opcode, psn = b[42], number(b, 51, 3)
+    said |= {"udp.srcport": number(b, 34, 2), "udp.dstport": 4791}
+    said |= {"infiniband.bth.opcode": opcode, "infiniband.bth.padcnt": b[43] >> 4 & 3}
+    said |= {"infiniband.bth.destqp": f"0x{number(b, 47, 3):06x}", "infiniband.bth.psn": psn}
+    said |= {"infiniband.bth.a": b[50] >> 7, "infiniband.bth.reserved": f"{b[46]:02x}"}
+    seen["becn"] += b[46] == 0x40
+    seen["padded"] += b[43] >> 4 & 3 > 0
+    assert len(b) % 4 == 2, "whole words behind the Ethernet header"
+    if opcode in (6, 10):
+        said |= {"infiniband.reth.r_key": number(b, 62, 4), "infiniband.reth.dmalen": number(b, 66, 4)}
+        assert (opcode == 10) == (len(b) - 74 - (b[43] >> 4 & 3) == number(b, 66, 4)), "only: all of it"
+        seen["write-only"] += opcode == 10
+    elif opcode == 17:
+        said |= {"infiniband.aeth.syndrome.opcode": b[54] >> 5, "infiniband.aeth.msn": number(b, 55, 3)}
+        if b[54] == 0x60:
+            said["infiniband.aeth.syndrome.error_code"] = 0
+            seen["nak"] += 1
+        else:
+            assert b[54] == 0x1F
+    elif opcode == 0x81:
+        seen["cnp"] += 1
+    else:
+        assert opcode in (7, 8), opcode
+
+
+def tcp(b, said, seen):
+    """What a TCP segment says."""
+    total = number(b, 16, 2)
+    said |= {"tcp.srcport": number(b, 34, 2), "tcp.dstport": number(b, 36, 2)}
+    said |= {"tcp.seq_raw": number(b, 38, 4), "tcp.ack_raw": number(b, 42, 4), "tcp.len": total - 40}
+    said |= {"tcp.flags.ece": b[47] >> 6 & 1, "tcp.checksum.status": 1}
+    seen["ece"] += b[47] >> 6 & 1
+    seen["segment"] += 1
+
+
+def expected(interfaces, packet, seen):
+    """The fields of a packet, by its bytes."""
+    interface, time, flags, b, length = packet
+    said = {
+        # tshark knows nanoseconds.
+        "frame.time_epoch": f"{time // 10**12}.{time % 10**12 // 1000:09}",
+        "frame.interface_name": interfaces[interface],
+        "frame.len": length,
+        "frame.cap_len": len(b),
+        "frame.packet_flags": f"0x{flags:08x}",
+        "eth.dst": b[:6].hex(":"),
+        "eth.src": b[6:12].hex(":"),
+        "eth.type": f"0x{number(b, 12, 2):04x}",
+    }
+    seen["damaged"] += flags & CRC_ERROR > 0
+    match number(b, 12, 2):
+        case 0x0800:
+            said |= {"ip.src": ".".join(map(str, b[26:30])), "ip.dst": ".".join(map(str, b[30:34]))}
+            said |= {"ip.dsfield.dscp": b[15] >> 2, "ip.dsfield.ecn": b[15] & 3, "ip.checksum.status": 1}
+            seen["ecn"] += b[15] & 3 == 2
+            seen["ce"] += b[15] & 3 == 3
+            (roce if b[23] == 17 else tcp)(b, said, seen)
+        case 0x8808:
+            pfc(b, said, seen)
+        case 0x88B5:
+            control(b, said, seen)
+        case other:
+            raise AssertionError(f"EtherType {other:#x}")
+    if number(b, 12, 2) != 0x0800:
+        assert b[:6] == MAC_CONTROL and len(b) >= 60
+    return {name: str(value) for name, value in said.items()}
+
+
+def tshark(path, fields):
+    """What tshark says of each packet."""
+    command = ["tshark", "-n", "-X", f"lua_script:{LUA}", "-r", path, "-T", "fields", "-E", "occurrence=a"]
+    command += ["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]
+    command += [word for field in fields for word in ("-e", field)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [dict(zip(fields, line.split("\t"), strict=True)) for line in told]
+
+
+def fields_of_dissector():
+    """Every field that the dissector names."""
+    return set(re.findall(r'ProtoField\.\w+\("(xoff\.[\w.]*\w)"', LUA.read_text()))
+
+
+def errors(path):
+    """What tshark takes for an error, or for packets that it cannot read."""
+    command = ["tshark", "-n", "-X", f"lua_script:{LUA}", "-r", path]
+    command += ["-Y", '_ws.expert.severity == "Error" || _ws.malformed || _ws.lua.error']
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return said
+
+
+def compare_tables(path, interfaces, packets):
+    """The counts of the tables are those of the capture."""
+    ports = polars.read_parquet(path.parent / "ports.parquet").rows_by_key("port", named=True, unique=True)
+    sent, data, came = Counter(), Counter(), Counter()
+    pauses = Counter()
+    for interface, _, flags, b, _ in packets:
+        name = interfaces[interface]
+        if flags & 3 == INBOUND:
+            came[name] += 1
+            continue
+        sent[name] += 1
+        kind = number(b, 12, 2)
+        if kind == 0x0800 and (b[23] == 17 and b[42] <= 10 or b[23] == 6 and number(b, 16, 2) > 40):
+            data[name] += 1
+        if kind == 0x8808 and b[17]:
+            pauses[name, number(b, 24, 2) > 0] += 1
+    for name in interfaces:
+        port = ports[name]
+        assert (port["packets"], port["data_packets"]) == (sent[name], data[name]), f"{path}: {name}"
+        if pauses:
+            counts = pauses[name, True], pauses[name, False]
+            assert (port["pause_frames"], port["resume_frames"]) == counts, f"{path}: {name}"
+        assert came[name] <= ports[port["peer"]]["packets"], f"{path}: {name}"
+    flows = polars.read_parquet(path.parent / "flows.parquet")
+    if set(ports) == set(interfaces):
+        hosts = {f"{row['dst']}:0" for row in flows.to_dicts()}
+        marked = sum(
+            interfaces[i] in hosts and flags == INBOUND and b[15] & 3 == 3 and number(b, 12, 2) == 0x0800
+            for i, _, flags, b, _ in packets
+        )
+        assert flows["marked"].sum() == marked, f"{path}: marks"
+
+
+def check(xoff, out, name):
+    """Runs a scenario and compares."""
+    scenario, ports, keys, wanted = RUNS[name]
+    directory = out / name
+    command = [xoff, "run", ROOT / scenario, "--quiet", "--out", directory, "--pcap", ports]
+    done = subprocess.run(command + [w for key in keys for w in ("--set", key)], capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stderr
+    path = directory / "capture.pcapng"
+    interfaces, packets = read(path)
+    seen = Counter()
+    told = tshark(path, FIELDS)
+    assert len(told) == len(packets), f"{name}: {len(told)} of {len(packets)} packets"
+    said_of = set()
+    for i, (packet, fields) in enumerate(zip(packets, told)):
+        said = expected(interfaces, packet, seen)
+        real = {field: value for field, value in fields.items() if value != ""}
+        said = {field: value for field, value in said.items() if value != ""}
+        assert said == real, f"{path}, packet {i + 1}: {set(said.items()) ^ set(real.items())}"
+        said_of |= {field for field in said if field.startswith("xoff.")}
+    assert packets == sorted(packets, key=lambda packet: packet[1]), f"{name}: out of order"
+    assert (complaints := errors(path)) == "", f"{path}: {complaints}"
+    missing = [what for what in wanted if not seen[what]]
+    assert not missing, f"{name}: no {missing} among {seen}"
+    compare_tables(path, interfaces, packets)
+    print(f"tshark agrees: {name}, {len(packets)} packets of {len(interfaces)} ports")
+    return said_of
+
+
+def main():
+    xoff, out = Path(sys.argv[1]), Path(sys.argv[2])
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    seen = set()
+    for name in sys.argv[3:] or RUNS:
+        seen |= check(xoff, out, name)
+    if not sys.argv[3:]:
+        unseen = fields_of_dissector() - seen
+        assert not unseen, f"no capture has {unseen}"
+
+
+main()

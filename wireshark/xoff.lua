@@ -1,0 +1,275 @@
+-- Wireshark dissector of the frames that xoff's schemes have of their own:
+-- EtherType 0x88B5 (IEEE 802 local experimental 1), and what Roundabout and ITSY put into the
+-- padding of PFC frames. docs/CAPTURES.md has the layouts.
+--
+--   tshark -X lua_script:wireshark/xoff.lua -r capture.pcapng -Y xoff
+--
+-- Or copy it into the folder of personal Lua plugins (Help > About Wireshark > Folders).
+
+local xoff = Proto("xoff", "xoff flow control")
+
+local ETHERTYPE = 0x88b5
+local MAC_CONTROL = 0x8808
+local PFC = 0x0101
+
+local kinds = {
+    [1] = "queue pause", [2] = "flow pause", [3] = "port pause (PortFC)", [4] = "root pause (Pyrrha)",
+    [5] = "feedback (BifrostX)", [6] = "probe", [7] = "credit (CBFC)",
+}
+local pauses = { [0] = "resume", [1] = "pause" }
+local root_words = { [0] = "RESUME", [1] = "PAUSE", [2] = "MERGE", [3] = "RELEASE" }
+local probe_words = { [1] = "probe", [2] = "room" }
+local operands = { [0] = "normal", [1] = "initialise", [2] = "wide" }
+local ra_opcodes = {
+    [1] = "probe", [2] = "invalid", [3] = "announcement", [4] = "collect", [5] = "build",
+    [6] = "credit", [7] = "barrier", [8] = "check",
+}
+local RA_CREDIT, RA_CHECK, ITSY_CHECK = 6, 8, 0x80
+
+local f = {
+    kind = ProtoField.uint8("xoff.kind", "Kind", base.DEC, kinds),
+    pause = ProtoField.uint8("xoff.pause", "Word", base.DEC, pauses),
+    priority = ProtoField.uint8("xoff.priority", "Priority"),
+    queue = ProtoField.uint32("xoff.queue", "Queue"),
+    flow = ProtoField.uint32("xoff.flow", "Flow"),
+    port = ProtoField.uint16("xoff.port", "Congested port"),
+    root_word = ProtoField.uint8("xoff.root.word", "Word", base.DEC, root_words),
+    root_switch = ProtoField.uint32("xoff.root.switch", "Root: switch"),
+    root_port = ProtoField.uint16("xoff.root.port", "Root: port"),
+    root_epoch = ProtoField.uint16("xoff.root.epoch", "Root: epoch"),
+    sequence = ProtoField.uint16("xoff.root.sequence", "Sequence number"),
+    into_switch = ProtoField.uint32("xoff.into.switch", "Into: switch"),
+    into_port = ProtoField.uint16("xoff.into.port", "Into: port"),
+    into_epoch = ProtoField.uint16("xoff.into.epoch", "Into: epoch"),
+    enabled = ProtoField.uint8("xoff.feedback.enabled", "Priorities", base.HEX),
+    whole = ProtoField.bool("xoff.feedback.whole", "The whole slot is granted"),
+    c_max = ProtoField.uint32("xoff.feedback.c_max", "c_max (bytes)"),
+    probe_word = ProtoField.uint8("xoff.probe.word", "Word", base.DEC, probe_words),
+    probe_count = ProtoField.uint8("xoff.probe.count", "Ports listed"),
+    probe_draw = ProtoField.uint32("xoff.probe.draw", "Draw"),
+    probe_from = ProtoField.uint32("xoff.probe.from", "Set out from port"),
+    probe_port = ProtoField.uint32("xoff.probe.port", "Port"),
+    operand = ProtoField.uint8("xoff.credit.operand", "Operand", base.DEC, operands),
+    lane = ProtoField.uint8("xoff.credit.lane", "Virtual lane"),
+    fctbs = ProtoField.uint64("xoff.credit.fctbs", "FCTBS (blocks of 64 B)"),
+    fccl = ProtoField.uint64("xoff.credit.fccl", "FCCL (blocks of 64 B)"),
+    lpcrc = ProtoField.uint16("xoff.credit.lpcrc", "LPCRC", base.HEX),
+    ra_opcode = ProtoField.uint8("xoff.ra.opcode", "Opcode", base.DEC, ra_opcodes),
+    ra_count = ProtoField.uint8("xoff.ra.varlen", "Nodes listed (varLen)"),
+    ra_priority = ProtoField.uint8("xoff.ra.priority", "Priority"),
+    ra_hops = ProtoField.uint8("xoff.ra.hops", "Links come over"),
+    ra_sid = ProtoField.uint32("xoff.ra.sid", "Switch (sid)"),
+    ra_qid = ProtoField.uint16("xoff.ra.qid", "Ingress queue (qid)"),
+    ra_rand = ProtoField.uint32("xoff.ra.rand", "rand"),
+    ra_credit = ProtoField.uint32("xoff.ra.credit", "Credit (bytes)"),
+    ra_state = ProtoField.uint32("xoff.ra.state", "State of the check"),
+    ra_node = ProtoField.uint32("xoff.ra.node", "Node"),
+    itsy_priority = ProtoField.uint8("xoff.itsy.priority", "Priority"),
+    itsy_sid = ProtoField.uint32("xoff.itsy.sid", "Switch (sid)"),
+    itsy_qid = ProtoField.uint16("xoff.itsy.qid", "Ingress queue (qid)"),
+    itsy_number = ProtoField.uint16("xoff.itsy.number", "Number"),
+}
+local grants = {}
+for priority = 0, 7 do
+    local name = "c" .. priority
+    grants[priority] = ProtoField.uint32("xoff.feedback." .. name, name .. " (bytes)")
+    f[name] = grants[priority]
+end
+local fields = {}
+for _, field in pairs(f) do
+    fields[#fields + 1] = field
+end
+xoff.fields = fields
+
+local short = ProtoExpert.new("xoff.short", "The frame is shorter than its fields",
+    expert.group.MALFORMED, expert.severity.ERROR)
+local unknown = ProtoExpert.new("xoff.unknown", "Unknown kind", expert.group.UNDECODED, expert.severity.ERROR)
+xoff.experts = { short, unknown }
+
+-- Each kind: how many bytes its fields take, and what adds them. `at(n, length)` is the range
+-- that begins at byte n of the whole frame. What is answered is said in the column of information.
+
+local function queue_pause(at, tree)
+    tree:add(f.pause, at(15, 1))
+    tree:add(f.priority, at(16, 1))
+    local flow = at(14, 1):uint() == 2
+    tree:add(flow and f.flow or f.queue, at(18, 4))
+    return string.format("%s of %s %d, priority %d", pauses[at(15, 1):uint()] or "?",
+        flow and "flow" or "queue", at(18, 4):uint(), at(16, 1):uint())
+end
+
+local function port_pause(at, tree)
+    tree:add(f.pause, at(15, 1))
+    tree:add(f.queue, at(16, 2))
+    tree:add(f.port, at(18, 2))
+    return string.format("%s of port %d, queue %d", pauses[at(15, 1):uint()] or "?",
+        at(18, 2):uint(), at(16, 2):uint())
+end
+
+local function root_pause(at, tree)
+    local word = at(15, 1):uint()
+    tree:add(f.root_word, at(15, 1))
+    tree:add(f.priority, at(16, 1))
+    tree:add(f.root_switch, at(18, 4))
+    tree:add(f.root_port, at(22, 2))
+    tree:add(f.root_epoch, at(24, 2))
+    tree:add(f.sequence, at(26, 2))
+    if word == 2 then
+        tree:add(f.into_switch, at(28, 4))
+        tree:add(f.into_port, at(32, 2))
+        tree:add(f.into_epoch, at(34, 2))
+    end
+    return string.format("%s of root %d:%d, priority %d", root_words[word] or "?",
+        at(18, 4):uint(), at(22, 2):uint(), at(16, 1):uint())
+end
+
+local function feedback(at, tree)
+    local enabled = at(15, 1):uint()
+    tree:add(f.enabled, at(15, 1))
+    tree:add(f.whole, at(16, 1))
+    tree:add(f.c_max, at(18, 4))
+    for priority = 0, 7 do
+        if math.floor(enabled / 2 ^ priority) % 2 == 1 then
+            tree:add(grants[priority], at(22 + 4 * priority, 4))
+        end
+    end
+    if at(16, 1):uint() == 1 then
+        return "the whole slot"
+    end
+    return string.format("%d bytes", at(18, 4):uint())
+end
+
+local function probe(at, tree)
+    local count = at(17, 1):uint()
+    tree:add(f.probe_word, at(15, 1))
+    tree:add(f.priority, at(16, 1))
+    tree:add(f.probe_count, at(17, 1))
+    tree:add(f.probe_draw, at(18, 4))
+    tree:add(f.probe_from, at(22, 4))
+    for i = 0, count - 1 do
+        tree:add(f.probe_port, at(26 + 4 * i, 4))
+    end
+    return string.format("%s %d:%d, priority %d", probe_words[at(15, 1):uint()] or "?",
+        at(18, 4):uint(), at(22, 4):uint(), at(16, 1):uint())
+end
+
+local function credit(at, tree)
+    -- The link packet begins at byte 16, with its start delimiter.
+    local wide = at(15, 1):uint() == 24
+    tree:add(f.operand, at(17, 1), at(17, 1):bitfield(0, 4))
+    local lane, sent, limit, check
+    if wide then
+        lane, sent, limit, check = at(17, 1):bitfield(4, 4), at(20, 8):uint64(), at(28, 8):uint64(), at(36, 2)
+        tree:add(f.lane, at(17, 1), lane)
+        tree:add(f.fctbs, at(20, 8))
+        tree:add(f.fccl, at(28, 8))
+    else
+        lane, check = at(19, 1):bitfield(0, 4), at(21, 2)
+        sent, limit = UInt64(at(17, 2):bitfield(4, 12)), UInt64(at(19, 2):bitfield(4, 12))
+        tree:add(f.lane, at(19, 1), lane)
+        tree:add(f.fctbs, at(17, 2), sent)
+        tree:add(f.fccl, at(19, 2), limit)
+    end
+    tree:add_le(f.lpcrc, check)
+    return string.format("lane %d: sent %s, limit %s", lane, tostring(sent), tostring(limit))
+end
+
+local by_kind = {
+    [1] = { queue_pause, 22 }, [2] = { queue_pause, 22 }, [3] = { port_pause, 20 }, [4] = { root_pause, 36 },
+    [5] = { feedback, 54 }, [6] = { probe, 26 }, [7] = { credit, 40 },
+}
+
+function xoff.dissector(buffer, pinfo, tree)
+    pinfo.cols.protocol = "xoff"
+    local branch = tree:add(xoff, buffer())
+    local kind = buffer:len() > 0 and buffer(0, 1):uint() or 0
+    local known = by_kind[kind]
+    if not known then
+        branch:add_proto_expert_info(unknown)
+        return
+    end
+    local function at(n, length)
+        return buffer(n - 14, length)
+    end
+    branch:add(f.kind, at(14, 1))
+    local need = known[2]
+    if kind == 6 and buffer:len() > 3 then
+        need = 26 + 4 * at(17, 1):uint()
+    end
+    if buffer:reported_len() < need - 14 then
+        branch:add_proto_expert_info(short)
+        return
+    end
+    local told = known[1](at, branch)
+    pinfo.cols.info = kinds[kind] .. ": " .. told
+    branch:append_text(", " .. kinds[kind] .. ": " .. told)
+end
+
+DissectorTable.get("ethertype"):add(ETHERTYPE, xoff)
+
+-- Roundabout's and ITSY's headers lie behind what 802.1Qbb says, in its padding. Wireshark's own
+-- dissector comes first.
+
+local function roundabout(at, branch)
+    local opcode, count = at(34, 1):uint(), at(35, 1):uint()
+    branch:add(f.ra_opcode, at(34, 1))
+    branch:add(f.ra_count, at(35, 1))
+    branch:add(f.ra_priority, at(36, 1))
+    branch:add(f.ra_hops, at(37, 1))
+    branch:add(f.ra_sid, at(38, 4))
+    branch:add(f.ra_qid, at(42, 2))
+    local last = f.ra_rand
+    if opcode == RA_CREDIT then
+        last = f.ra_credit
+    elseif opcode == RA_CHECK then
+        last = f.ra_state
+    end
+    branch:add(last, at(44, 4))
+    for i = 0, count - 1 do
+        branch:add(f.ra_node, at(48 + 4 * i, 4))
+    end
+    return string.format("Roundabout %s of %d:%d, priority %d", ra_opcodes[opcode],
+        at(38, 4):uint(), at(42, 2):uint(), at(36, 1):uint())
+end
+
+local function itsy(at, branch)
+    branch:add(f.itsy_priority, at(35, 1))
+    branch:add(f.itsy_sid, at(36, 4))
+    branch:add(f.itsy_qid, at(40, 2))
+    branch:add(f.itsy_number, at(42, 2))
+    return string.format("ITSY check of %d:%d, priority %d",
+        at(36, 4):uint(), at(40, 2):uint(), at(35, 1):uint())
+end
+
+local ethertypes = DissectorTable.get("ethertype")
+local mac_control = ethertypes:get_dissector(MAC_CONTROL)
+local pfc = Proto("xoff_pfc", "xoff header in a PFC frame")
+
+function pfc.dissector(buffer, pinfo, tree)
+    local plain = mac_control and mac_control:call(buffer, pinfo, tree) or 0
+    if buffer:len() < 46 or buffer(0, 2):uint() ~= PFC then
+        return plain
+    end
+    local function at(n, length)
+        return buffer(n - 14, length)
+    end
+    local kind = at(34, 1):uint()
+    local add, need
+    if ra_opcodes[kind] then
+        add, need = roundabout, 48 + 4 * at(35, 1):uint()
+    elseif kind == ITSY_CHECK then
+        add, need = itsy, 44
+    else
+        return plain
+    end
+    local branch = tree:add(xoff, buffer(20))
+    if buffer:reported_len() < need - 14 then
+        branch:add_proto_expert_info(short)
+        return
+    end
+    local told = add(at, branch)
+    branch:append_text(", " .. told)
+    pinfo.cols.info:append(", " .. told)
+end
+
+ethertypes:set(MAC_CONTROL, pfc)
