@@ -22,23 +22,23 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test format lint docs unit same-bytes read-run viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz
+.PHONY: help run test format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
-	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers, pages'
+	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers, tshark, pages'
 	@echo 'make viewer      the script and styles of xoff report, from viewer/ (needs Node.js)'
 	@echo 'make bench       packet-hops per second on one core; the scheduler of Zeropod'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make soak        the properties on SOAK_CASES=$(SOAK_CASES) new random cases each'
 	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
-	@echo 'make format lint docs unit same-bytes read-run viewer-test    the steps of make test'
+	@echo 'make format lint docs unit same-bytes read-run read-captures viewer-test    the steps of make test'
 
 run:
 	$(CARGO) run --locked --profile quick -- run examples/bcube-deadlock.toml
 
-test: format lint docs unit same-bytes read-run viewer-test
+test: format lint docs unit same-bytes read-run read-captures viewer-test
 	@echo 'make test: all checks passed'
 
 # Formatting as rustfmt.toml has it.
@@ -71,6 +71,11 @@ same-bytes:
 # pandas, Polars and DuckDB read the run directories that same-bytes has left.
 read-run: $(VENV)/ready
 	$(VENV)/bin/python tests/read_run.py $(TARGET)/same-bytes/release/* $(TARGET)/same-bytes/grids/release-1
+
+# tshark reads captures of every scheme, with the dissector in wireshark/.
+read-captures: $(VENV)/ready
+	$(CARGO) build --locked --quiet --release --bin xoff
+	$(VENV)/bin/python tests/read_capture.py $(TARGET)/release/xoff $(TARGET)/captures
 
 $(VENV)/ready: tests/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
