@@ -317,12 +317,7 @@ struct Run<'s, 'a, 't> {
 }
 
 impl<'s, 'a, 't> Run<'s, 'a, 't> {
-    fn new(
-        plan: &'a Plan,
-        partition: &'s Partition,
-        shared: &'s Shared<'a>,
-        tap: Option<Tap<'t>>,
-    ) -> Self {
+    fn new(plan: &'a Plan, partition: &'s Partition, shared: &'s Shared<'a>, tap: Option<Tap<'t>>) -> Self {
         Self {
             plan,
             partition,
@@ -381,7 +376,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                 Reached::Halt(next) => {
                     if halt == self.next_tap {
                         self.hand_on(halt);
-                        self.next_tap = (next / tap::INTERVAL).saturating_add(1).saturating_mul(tap::INTERVAL);
+                        self.next_tap =
+                            (next / tap::INTERVAL).saturating_add(1).saturating_mul(tap::INTERVAL);
                     }
                     if self.observe(halt, next) {
                         break (Stop::Starved, halt);

@@ -3,10 +3,14 @@
 
 mod common;
 
-use common::{plan, run};
+use common::{plan, plan_with, run};
+use std::collections::VecDeque;
 use std::fmt::Write;
 use xoff_kernel::random::Stream;
+use xoff_kernel::time::{Time, serialisation};
+use xoff_plan::plan::Plan;
 use xoff_sim::outcome::Outcome;
+use xoff_sim::tap::{Carries, Crosser, Crossing, Tap};
 
 /// A random scenario: any topology, scheme, transport and congestion control,
 /// with failures, slow receivers, flows that wait for others, equal times and
@@ -143,4 +147,118 @@ fn two_hundred_random_scenarios_are_the_same_on_any_number_of_threads() {
     }
     // What the scenarios are there for has happened.
     assert!(seen[0] > 50 && seen[2] > 10 && seen[3] > 20 && seen[4] > 20 && seen[5] > 20, "{seen:?}");
+}
+
+/// A run with taps: its outcome, and what was seen.
+fn tapped(plan: &Plan, threads: usize, ports: &[u32]) -> (Outcome, Vec<Crossing>) {
+    let mut seen = Vec::new();
+    let mut sink = |crossings: &[Crossing]| seen.extend_from_slice(crossings);
+    let outcome = xoff_sim::run_tapped(plan, threads, Tap { ports, sink: &mut sink }, &mut |_| true);
+    (outcome, seen)
+}
+
+/// The ports of links.
+fn links(plan: &Plan) -> Vec<u32> {
+    let topology = &plan.topology;
+    let inner = |p: u32| topology.neighbour(p) == topology.ports[p as usize].node;
+    (0..topology.ports.len() as u32).filter(|&p| !inner(p)).collect()
+}
+
+fn wire_time(plan: &Plan, crossing: &Crossing) -> Time {
+    let size = match &crossing.what {
+        Crosser::Control(frame) => frame.length(),
+        &Crosser::Packet { flow, carries: Carries::Data { psn }, .. } => {
+            plan.packet.wire_size(plan.flows[flow as usize].size, psn.into())
+        }
+        Crosser::Packet { .. } => plan.packet.ack,
+    };
+    serialisation(size.into(), plan.topology.ports[crossing.port as usize].rate)
+}
+
+/// What taps on every link have seen is what the outcome counts, each packet arrives when it must,
+/// and none overlaps another. Answers how many were sent, and how many of them were lost.
+fn assert_consistent(plan: &Plan, outcome: &Outcome, seen: &[Crossing], text: &str) -> [u64; 2] {
+    let ports = plan.topology.ports.len();
+    let (mut sent, mut data, mut lost) = (vec![0; ports], vec![0; ports], 0);
+    let mut free: Vec<Time> = vec![0; ports];
+    let mut under_way: Vec<VecDeque<&Crossing>> = vec![VecDeque::new(); ports];
+    let mut before = 0;
+    for crossing in seen {
+        assert!(crossing.at >= before, "out of order\n{text}");
+        before = crossing.at;
+        let port = crossing.port as usize;
+        if crossing.sent {
+            sent[port] += 1;
+            let carries = Carries::Data { psn: 0 };
+            data[port] += u64::from(matches!(&crossing.what, Crosser::Packet { carries: c, .. }
+                if std::mem::discriminant(c) == std::mem::discriminant(&carries)));
+            assert!(crossing.at >= free[port], "two packets on one wire\n{text}");
+            free[port] = crossing.at + wire_time(plan, crossing);
+            under_way[port].push_back(crossing);
+            continue;
+        }
+        let link = &plan.topology.ports[port];
+        loop {
+            let from = under_way[link.peer as usize].pop_front();
+            let from = from.unwrap_or_else(|| panic!("nobody sent {crossing:?}\n{text}"));
+            if from.at + wire_time(plan, from) + link.delay == crossing.at {
+                assert_eq!(from.what, crossing.what, "{text}");
+                break;
+            }
+            lost += 1;
+        }
+    }
+    for (port, out) in outcome.ports.iter().enumerate().filter(|(p, _)| links(plan).contains(&(*p as u32))) {
+        assert_eq!((sent[port], data[port]), (out.packets, out.data_packets), "port {port}\n{text}");
+        // What is still under way could not have come.
+        let link = &plan.topology.ports[port];
+        for crossing in &under_way[port] {
+            let due = crossing.at + wire_time(plan, crossing) + link.delay;
+            lost += u64::from(due < outcome.end);
+        }
+    }
+    [sent.iter().sum(), lost]
+}
+
+#[test]
+fn taps_see_everything_and_change_nothing_on_any_number_of_threads() {
+    let mut sums = [0; 2];
+    for seed in 0..60 {
+        let text = scenario(seed);
+        let plan = plan(&text);
+        let one = run(&plan);
+        let all = links(&plan);
+        let (outcome, seen) = tapped(&plan, 1, &all);
+        assert_same(&one, &outcome, &format!("seed {seed}, tapped\n{text}"));
+        let [sent, lost] = assert_consistent(&plan, &one, &seen, &text);
+        let faulty = !plan.faults.down.is_empty() || !plan.faults.losses.is_empty();
+        assert!(lost == 0 || faulty, "{lost} packets lost\n{text}");
+        sums = [sums[0] + sent, sums[1] + lost];
+        // Some of the ports see what all of them see there.
+        let some: Vec<u32> =
+            all.iter().copied().filter(|p| (u64::from(*p) + seed).is_multiple_of(3)).collect();
+        let (outcome, part) = tapped(&plan, 2 + seed as usize % 3, &some);
+        assert_same(&one, &outcome, &format!("seed {seed}, tapped on threads\n{text}"));
+        let there = seen.into_iter().filter(|crossing| some.contains(&crossing.port));
+        assert!(there.eq(part), "seed {seed}\n{text}");
+    }
+    assert!(sums[0] > 1_000_000 && sums[1] > 100, "{sums:?}");
+}
+
+/// A watchdog changes how ports treat packets while they are tapped, and back.
+#[test]
+fn taps_outlast_a_watchdog() {
+    let text = include_str!("../../../examples/watchdog.toml");
+    for action in ["drop", "forward"] {
+        let times = ["detection_time", "restoration_time", "poll"].map(|key| format!("flow_control.{key}"));
+        let mut keys: Vec<(&str, &str)> = times.iter().map(|key| (key.as_str(), "100us")).collect();
+        keys.extend([("flow_control.action", action), ("run.duration", "3ms")]);
+        let plan = plan_with(text, &keys);
+        let one = xoff_sim::run(&plan, &mut |_| true);
+        assert!(one.storms.iter().any(|storm| storm.until.is_some()), "a storm has ended: {:?}", one.storms);
+        let (outcome, seen) = tapped(&plan, 1, &links(&plan));
+        assert!(one == outcome, "taps change nothing");
+        let [_, lost] = assert_consistent(&plan, &one, &seen, action);
+        assert_eq!(lost, 0);
+    }
 }
