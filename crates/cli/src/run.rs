@@ -9,7 +9,7 @@ use miette::{IntoDiagnostic, Report, miette};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_plan::{Loaded, names};
-use xoff_results::capture::What;
+use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About};
 use xoff_results::human;
 use xoff_results::notes::{Level, Note};
@@ -100,6 +100,14 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         ));
         if let Some(path) = written {
             output::complain(&format!("written to {0}; xoff report {0} makes a page of it", path.display()));
+            let captured = path.join(capture::CAPTURE);
+            if let (false, Ok(file)) = (ports.is_empty(), captured.metadata()) {
+                let size = human::bytes(file.len());
+                output::complain(&format!(
+                    "captured {size} at {}",
+                    human::counted(ports.len() as u64, "port")
+                ));
+            }
             if let Some(hint) = hint(plan, &summary, &path) {
                 output::complain(&hint);
             }
@@ -120,6 +128,13 @@ fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
         return Err(miette!(
             help = "leave --pcap out, or capture the same traffic on another topology",
             "--pcap cannot follow the cells of topology.kind = \"zeropod\", which are counted by the epoch"
+        ));
+    }
+    if !names.is_empty() && plan.packet.mtu > capture::LARGEST_PAYLOAD {
+        return Err(miette!(
+            help = format!("write {}B or less", capture::LARGEST_PAYLOAD),
+            "--pcap: a packet of IPv4 has no room for transport.mtu = {}B",
+            plan.packet.mtu
         ));
     }
     names::ports(&plan.topology, names).map_err(|e| miette!(help = e.help, "--pcap: {}", e.message))

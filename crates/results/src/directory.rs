@@ -94,6 +94,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// A place where a run directory can be written, found good by [`prepare`].
+#[derive(Debug)]
 pub struct Writer {
     /// Where the directory will be.
     target: PathBuf,

@@ -16,10 +16,15 @@ use pcapng::{Block, CRC_ERROR, INBOUND, Interface, OUTBOUND};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_sim::tap::Crossing;
-use xoff_wire::ip;
+use xoff_wire::{BTH_AND_ICRC, IPV4, UDP, ip};
 
 /// The file's name.
 pub const CAPTURE: &str = "capture.pcapng";
+
+/// Most payload of a packet that can be captured: IPv4 has 64 KiB for it and its headers, and words
+/// are whole.
+pub const LARGEST_PAYLOAD: u32 = (u16::MAX as u32 - IPV4 - UDP - BTH_AND_ICRC - RETH) / 4 * 4;
+const RETH: u32 = 16;
 
 /// What is captured.
 #[derive(Clone, Debug)]
@@ -33,6 +38,7 @@ pub struct What {
 }
 
 /// A capture in the making. Unless it is kept, its file goes with it.
+#[derive(Debug)]
 pub struct Capture {
     path: PathBuf,
     sink: Option<BufWriter<File>>,

@@ -48,7 +48,7 @@ pub struct Interface<'a> {
 }
 
 /// A block in the making; used again for the next one.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Block(Vec<u8>);
 
 impl Block {

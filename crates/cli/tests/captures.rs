@@ -1,0 +1,236 @@
+//! `--pcap`: the file's blocks read back, its bytes parsed, its counts held against the tables of
+//! the same run, and what is refused. `tests/read_capture.py` lets tshark read others.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+use xoff_wire::pfc::PfcFrame;
+use xoff_wire::roce::{Operation, RocePacket};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// An empty directory for one test.
+fn scratch(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures").join(test);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Runs a scenario of `tests/captures` in `dir`.
+fn xoff(dir: &Path, scenario: &str, args: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_xoff"))
+        .current_dir(dir)
+        .arg("run")
+        .arg(root().join("tests/captures").join(scenario))
+        .args(args.split_whitespace())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+/// Standard error in one line, without the frame that error reports are drawn in.
+fn err(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    let words = text.split_whitespace().filter(|w| !["│", "×", "╰─▶", "|"].contains(w));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A packet of a file.
+struct Captured {
+    interface: usize,
+    time: u64,
+    flags: u32,
+    length: u32,
+    bytes: Vec<u8>,
+}
+
+const INBOUND: u32 = 1;
+
+/// Names of the interfaces, their snap length, and the packets.
+fn read(file: &Path) -> (Vec<String>, u32, Vec<Captured>) {
+    let data = fs::read(file).unwrap();
+    let word = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
+    let half = |at: usize| u16::from_le_bytes([data[at], data[at + 1]]);
+    let option = |mut at: usize, wanted: u16| loop {
+        let (code, length) = (half(at), usize::from(half(at + 2)));
+        assert_ne!(code, 0, "no option {wanted}");
+        if code == wanted {
+            break &data[at + 4..at + 4 + length];
+        }
+        at += 4 + length.next_multiple_of(4);
+    };
+    let (mut names, mut snap, mut packets, mut at) = (Vec::new(), 0, Vec::new(), 0);
+    while at < data.len() {
+        let length = word(at + 4) as usize;
+        assert_eq!(word(at + length - 4) as usize, length, "a block tells its length twice");
+        match word(at) {
+            0x0a0d_0d0a => assert_eq!((at, word(8)), (0, 0x1a2b_3c4d)),
+            1 => {
+                assert_eq!((half(at + 8), option(at + 16, 9)), (1, &[12][..]), "Ethernet, picoseconds");
+                names.push(String::from_utf8(option(at + 16, 2).to_vec()).unwrap());
+                snap = word(at + 12);
+            }
+            4 => assert!(data[at..at + length].windows(3).any(|w| w == b"H0\0"), "hosts have names"),
+            6 => {
+                let stored = word(at + 20) as usize;
+                let behind = at + 28 + stored.next_multiple_of(4);
+                packets.push(Captured {
+                    interface: word(at + 8) as usize,
+                    time: u64::from(word(at + 12)) << 32 | u64::from(word(at + 16)),
+                    flags: u32::from_le_bytes(option(behind, 2).try_into().unwrap()),
+                    length: word(at + 24),
+                    bytes: data[at + 28..at + 28 + stored].to_vec(),
+                });
+            }
+            other => panic!("block {other:#x}"),
+        }
+        at += length;
+    }
+    (names, snap, packets)
+}
+
+/// A column of counts of `ports.parquet`, by the port's name.
+fn column(run: &Path, name: &str) -> BTreeMap<String, u64> {
+    let file = fs::File::open(run.join("ports.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);
+    let at = |row: &parquet::record::Row, name: &str| {
+        row.get_column_iter().position(|(n, _)| n == name).expect("a column")
+    };
+    rows.map(|row| {
+        let port = row.get_string(at(&row, "port")).unwrap().clone();
+        (port, row.get_long(at(&row, name)).unwrap() as u64)
+    })
+    .collect()
+}
+
+#[test]
+fn a_capture_has_what_the_tables_count() {
+    let dir = scratch("counts");
+    let done = xoff(&dir, "incast.toml", "--quiet --out run --pcap all");
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let run = dir.join("run");
+    let (names, snap, packets) = read(&run.join("capture.pcapng"));
+    assert_eq!((names.len(), snap, names[0].as_str()), (20, 0, "H0:0"));
+    assert!(packets.is_sorted_by_key(|p| p.time));
+    let (mut sent, mut data, mut frames, mut resumes) = (vec![0; 20], vec![0; 20], vec![0; 20], vec![0; 20]);
+    let mut payload = 0;
+    for packet in &packets {
+        assert_eq!(packet.length as usize, packet.bytes.len(), "nothing is cut off");
+        let roce = RocePacket::parse(&packet.bytes);
+        let pfc = PfcFrame::parse(&packet.bytes);
+        assert!(roce.is_ok() != pfc.is_ok(), "{roce:?} {pfc:?}");
+        let write = roce.is_ok_and(|r| !matches!(r.operation, Operation::Ack { .. }));
+        if packet.flags == INBOUND {
+            // Hosts have all they were sent.
+            let at_host = names[packet.interface].starts_with('H');
+            payload += roce.map_or(0, |r| if at_host { r.payload } else { 0 });
+            continue;
+        }
+        sent[packet.interface] += 1;
+        data[packet.interface] += u64::from(write);
+        if let Ok(frame) = pfc {
+            let pauses = frame.entries().any(|(_, quanta)| quanta > 0);
+            if pauses { frames[packet.interface] += 1 } else { resumes[packet.interface] += 1 }
+        }
+    }
+    assert_eq!(payload, 6 * 50_001 + 1 + 1_000 + 1_002);
+    assert!(frames.iter().sum::<u64>() > 0 && resumes.iter().sum::<u64>() > 0);
+    for (name, counted) in
+        [("packets", sent), ("data_packets", data), ("pause_frames", frames), ("resume_frames", resumes)]
+    {
+        assert_eq!(
+            names.iter().cloned().zip(counted).collect::<BTreeMap<_, _>>(),
+            column(&run, name),
+            "{name}"
+        );
+    }
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(run.join("manifest.json")).unwrap()).unwrap();
+    let listed =
+        manifest["files"].as_array().unwrap().iter().find(|f| f["name"] == "capture.pcapng").unwrap();
+    assert_eq!(listed["rows"], packets.len());
+    assert_eq!(listed["bytes"], fs::metadata(run.join("capture.pcapng")).unwrap().len());
+}
+
+#[test]
+fn a_capture_changes_nothing_and_threads_do_not_change_it() {
+    let dir = scratch("same");
+    for (out, args) in [("none", ""), ("one", "--pcap S0.0,H3:0"), ("two", "--pcap S0.0,H3:0 --threads 2")] {
+        let done = xoff(&dir, "lossy.toml", &format!("--quiet --out {out} {args}"));
+        assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    }
+    let file = |run: &str, name: &str| fs::read(dir.join(run).join(name)).unwrap();
+    assert!(file("one", "capture.pcapng").len() > 100_000);
+    for name in ["capture.pcapng", "flows.parquet", "ports.parquet", "summary.json"] {
+        assert!(file("one", name) == file("two", name), "{name}");
+        assert!(name == "capture.pcapng" || file("none", name) == file("one", name), "{name}");
+    }
+    // A run without one takes its place, and nothing of it stays.
+    let done = xoff(&dir, "lossy.toml", "--quiet --out one");
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    assert!(!dir.join("one/capture.pcapng").exists());
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 3, "no temporary file is left");
+}
+
+#[test]
+fn a_snap_length_cuts_packets_off_and_keeps_their_lengths() {
+    let dir = scratch("snap");
+    let done = xoff(&dir, "incast.toml", "--out run --pcap H0:0 --pcap-snaplen 64");
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    assert!(err(&done).contains("at 1 port"), "{}", err(&done));
+    let (names, snap, packets) = read(&dir.join("run/capture.pcapng"));
+    assert_eq!((names, snap), (vec!["H0:0".to_string()], 64));
+    assert!(packets.iter().all(|p| p.bytes.len() == p.length.min(64) as usize));
+    assert!(packets.iter().any(|p| p.length > 1_000) && packets.iter().any(|p| p.length < 64));
+}
+
+#[test]
+fn what_cannot_be_captured_is_refused() {
+    let dir = scratch("refused");
+    for (args, status, said) in [
+        ("--pcap S0.9:0", 1, "there is no node called `S0.9` help: did you mean `S0.0`?"),
+        ("--pcap S0.0:9", 1, "S0.0 has no port `9` help: its ports are 0 to 4"),
+        ("--pcap S0.0:0,leaf", 1, "--pcap: there is no node called `leaf` help: the hosts are H0 to H7"),
+        (r#"--pcap H0:1 --set slow_receiver=[{host="H0",rate="9Gbps"}]"#, 1, "inside the slow receiver"),
+        (
+            "--pcap all --set transport.mtu=65535B",
+            1,
+            "no room for transport.mtu = 65535B help: write 65472B or less",
+        ),
+        ("--pcap all --no-out", 2, "cannot be used with"),
+        ("--pcap all --seeds 1..2", 2, "cannot be used with"),
+        ("--pcap-snaplen 100", 2, "--pcap <PORT,...>"),
+        ("--pcap all --pcap-snaplen 13", 2, "13 is not in 14..=65535"),
+    ] {
+        let done = xoff(&dir, "incast.toml", args);
+        assert_eq!(done.status.code(), Some(status), "{args}: {}", err(&done));
+        assert!(err(&done).contains(said), "{args}: {}", err(&done));
+        assert!(done.stdout.is_empty());
+    }
+    let pods = xoff(&dir, "../../examples/zeropod.toml", "--pcap H0");
+    assert_eq!(pods.status.code(), Some(1));
+    assert!(err(&pods).contains("topology.kind = \"zeropod\""), "{}", err(&pods));
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+}
+
+/// A limit on the sizes of files stands in for a full disk.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_ends_the_run_and_leaves_nothing() {
+    let dir = scratch("full");
+    let (program, scenario) = (env!("CARGO_BIN_EXE_xoff"), root().join("tests/captures/incast.toml"));
+    let run = format!("{program} run {} --quiet --out run --pcap all", scenario.display());
+    let script = format!("trap '' XFSZ; ulimit -f 1000; exec {run}");
+    let done = Command::new("sh").current_dir(&dir).args(["-c", &script]).output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", err(&done));
+    assert!(err(&done).contains("capture.pcapng: cannot be written"), "{}", err(&done));
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "nothing is left");
+}
