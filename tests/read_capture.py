@@ -23,6 +23,8 @@ MAC_CONTROL = bytes.fromhex("0180c2000001")
 INCAST, LOSSY = "tests/captures/incast.toml", "tests/captures/lossy.toml"
 BOTTLENECK, RING, LOOP = "examples/tcp-bottleneck.toml", "examples/itsy.toml", "examples/watchdog.toml"
 CUBE, LONG, VICTIMS = "examples/bcube-deadlock.toml", "examples/dci-stop.toml", "examples/incast-victims.toml"
+BIFROST = ["flow_control.slot=5us", "topology.long_link.length=6km", "slow_receiver.0.stall_from=30us"]
+BIFROST += ["host.buffer=100kB", "switch.buffer=4MB", "run.duration=400us"]
 
 # Name: scenario, ports, keys, and what there must be some of.
 RUNS = {
@@ -50,6 +52,10 @@ RUNS = {
         + ["ecn.k_min=20kB", "ecn.k_max=20kB", "ecn.p_max=1"],
         ["segment", "ce", "ece"],
     ),
+    "tagger": (INCAST, "switches", ["flow_control.scheme=tagger"], ["pause"]),
+    "pfc-watchdog": (LOOP, "switches", ["run.duration=400us"], ["pause"]),
+    "bifrost": (LONG, "DCI.1:4", ["flow_control.scheme=bifrost", *BIFROST], ["pause"]),
+    "swing": (LONG, "DCI.0,DCI.1", ["flow_control.scheme=swing", "run.duration=400us"], ["pause"]),
     "bfc": (INCAST, "switches", ["flow_control.scheme=bfc"], ["kind 1"]),
     "per-flow-queue": (INCAST, "switches", ["flow_control.scheme=per-flow-queue"], ["kind 2"]),
     "pyrrha": (
@@ -62,8 +68,7 @@ RUNS = {
     "bifrostx": (
         LONG,
         "DCI.1:4",
-        ["flow_control.scheme=bifrostx", "flow_control.slot=5us", "topology.long_link.length=6km"]
-        + ["slow_receiver.0.stall_from=30us", "host.buffer=100kB", "switch.buffer=4MB", "run.duration=400us"],
+        ["flow_control.scheme=bifrostx", *BIFROST],
         ["whole slot", "part of a slot"],
     ),
     "cbfc": (INCAST, "H0", ["flow_control.scheme=cbfc"], ["narrow"]),
@@ -343,14 +348,19 @@ def compare_tables(path, interfaces, packets):
         assert flows["marked"].sum() == marked, f"{path}: marks"
 
 
-def check(xoff, out, name):
-    """Runs a scenario and compares."""
-    scenario, ports, keys, wanted = RUNS[name]
-    directory = out / name
-    command = [xoff, "run", ROOT / scenario, "--quiet", "--out", directory, "--pcap", ports]
+def capture(xoff, out, name, *more):
+    """Runs a scenario; answers the capture."""
+    scenario, ports, keys, _ = RUNS[name]
+    command = [xoff, "run", ROOT / scenario, "--quiet", "--out", out, "--pcap", ports, *more]
     done = subprocess.run(command + [w for key in keys for w in ("--set", key)], capture_output=True, text=True)
     assert done.returncode in (0, 3), done.stderr
-    path = directory / "capture.pcapng"
+    return out / "capture.pcapng"
+
+
+def check(xoff, out, name):
+    """Runs a scenario and compares."""
+    wanted = RUNS[name][3]
+    path = capture(xoff, out / name, name)
     interfaces, packets = read(path)
     seen = Counter()
     told = tshark(path, FIELDS)
@@ -371,7 +381,18 @@ def check(xoff, out, name):
     return said_of
 
 
+def check_cut(xoff, out, name, length):
+    """A capture with a snap length has the headers of all packets."""
+    path = capture(xoff, out / f"{name}-cut", name, "--pcap-snaplen", str(length))
+    whole, cut = (read(p)[1] for p in (out / name / "capture.pcapng", path))
+    assert [(*p[:3], p[3][:length], p[4]) for p in whole] == cut, f"{path}: packets differ"
+    assert not (complaints := errors(path)), f"{path}: {complaints}"
+    print(f"tshark agrees: {name}, with {length} bytes of each packet")
+
+
 def main():
+    if not shutil.which("tshark"):
+        sys.exit("read_capture.py: there is no tshark here; on Debian: apt-get install tshark")
     xoff, out = Path(sys.argv[1]), Path(sys.argv[2])
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -381,6 +402,9 @@ def main():
     if not sys.argv[3:]:
         unseen = fields_of_dissector() - seen
         assert not unseen, f"no capture has {unseen}"
+        check_cut(xoff, out, "dcqcn", 70)
+        check_cut(xoff, out, "tcp-newreno", 54)
+        check_cut(xoff, out, "roundabout", 176)
 
 
 main()
