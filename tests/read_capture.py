@@ -16,6 +16,7 @@ import polars
 
 ROOT = Path(__file__).resolve().parent.parent
 LUA = ROOT / "wireshark" / "xoff.lua"
+PAGE = ROOT / "docs" / "CAPTURES.md"
 
 INBOUND, OUTBOUND, CRC_ERROR = 1, 2, 1 << 24
 MAC_CONTROL = bytes.fromhex("0180c2000001")
@@ -98,6 +99,13 @@ RUNS = {
     ),
     "itsy": (RING, "S0,S2", ["run.duration=500us"], ["itsy"]),
 }
+
+# Captures that are made again with a snap length.
+CUT = [("dcqcn", 70), ("tcp-newreno", 54), ("roundabout", 176), ("roundabout", 60), ("pyrrha", 34)]
+CUT += [("cbfc", 15), ("itsy", 14)]
+
+# Where the filters of the page find something.
+FILTERED = ["dcqcn", "go-back-n", "pyrrha", "roundabout"]
 
 FIELDS = """
 frame.time_epoch frame.interface_name frame.len frame.cap_len frame.packet_flags eth.src eth.dst eth.type
@@ -382,12 +390,32 @@ def check(xoff, out, name):
 
 
 def check_cut(xoff, out, name, length):
-    """A capture with a snap length has the headers of all packets."""
+    """A capture with a snap length has the beginnings of all packets, and no error."""
     path = capture(xoff, out / f"{name}-cut", name, "--pcap-snaplen", str(length))
     whole, cut = (read(p)[1] for p in (out / name / "capture.pcapng", path))
     assert [(*p[:3], p[3][:length], p[4]) for p in whole] == cut, f"{path}: packets differ"
     assert not (complaints := errors(path)), f"{path}: {complaints}"
     print(f"tshark agrees: {name}, with {length} bytes of each packet")
+
+
+def check_wrong(out):
+    """Frames that are not as they should be are told."""
+    whole = (out / "pyrrha" / "capture.pcapng").read_bytes()
+    path, good = out / "wrong.pcapng", bytes.fromhex("88b504")
+    path.write_bytes(whole.replace(good, bytes.fromhex("88b563")))
+    assert len(errors(path)) == whole.count(good) > 0, f"{path}: unknown kinds"
+    print("tshark agrees: frames of an unknown kind")
+
+
+def check_filters(out):
+    """Each filter of the page finds packets in some capture."""
+    page = PAGE.read_text().split("| filter | shows |")[1].split("\n\n")[0]
+    filters = [f for row in page.splitlines() for f in re.findall("`(.*?)`", row.split("|")[1] if "|" in row else "")]
+    assert len(filters) > 10, filters
+    for wanted in filters:
+        found = (name for name in FILTERED if lines(out / name / "capture.pcapng", "-Y", wanted))
+        assert next(found, None), f"{PAGE}: `{wanted}` finds nothing"
+    print(f"tshark agrees: {len(filters)} filters")
 
 
 def main():
@@ -402,9 +430,10 @@ def main():
     if not sys.argv[3:]:
         unseen = fields_of_dissector() - seen
         assert not unseen, f"no capture has {unseen}"
-        check_cut(xoff, out, "dcqcn", 70)
-        check_cut(xoff, out, "tcp-newreno", 54)
-        check_cut(xoff, out, "roundabout", 176)
+        check_filters(out)
+        check_wrong(out)
+        for name, length in CUT:
+            check_cut(xoff, out, name, length)
 
 
 main()

@@ -11,6 +11,8 @@ local xoff = Proto("xoff", "xoff flow control")
 local ETHERTYPE = 0x88b5
 local MAC_CONTROL = 0x8808
 local PFC = 0x0101
+-- Where the eight times of a PFC frame end, behind its EtherType.
+local QUANTA = 20
 
 local kinds = {
     [1] = "queue pause", [2] = "flow pause", [3] = "port pause (PortFC)", [4] = "root pause (Pyrrha)",
@@ -179,10 +181,24 @@ local by_kind = {
     [5] = { feedback, 54 }, [6] = { probe, 26 }, [7] = { credit, 40 },
 }
 
+-- Whether the first `need` bytes of the frame whose bytes from 14 on are `buffer` are there. If
+-- not, says so: the frame is too short for its fields, or a snap length has cut them off.
+local function is_there(buffer, need, branch)
+    if buffer:reported_len() < need - 14 then
+        branch:add_proto_expert_info(short)
+    elseif buffer:len() < need - 14 then
+        branch:append_text(", cut off by the snap length")
+    end
+    return buffer:len() >= need - 14
+end
+
 function xoff.dissector(buffer, pinfo, tree)
     pinfo.cols.protocol = "xoff"
     local branch = tree:add(xoff, buffer())
-    local kind = buffer:len() > 0 and buffer(0, 1):uint() or 0
+    if not is_there(buffer, 15, branch) then
+        return
+    end
+    local kind = buffer(0, 1):uint()
     local known = by_kind[kind]
     if not known then
         branch:add_proto_expert_info(unknown)
@@ -196,8 +212,8 @@ function xoff.dissector(buffer, pinfo, tree)
     if kind == 6 and buffer:len() > 3 then
         need = 26 + 4 * at(17, 1):uint()
     end
-    if buffer:reported_len() < need - 14 then
-        branch:add_proto_expert_info(short)
+    pinfo.cols.info = kinds[kind]
+    if not is_there(buffer, need, branch) then
         return
     end
     local told = known[1](at, branch)
@@ -246,8 +262,13 @@ local mac_control = ethertypes:get_dissector(MAC_CONTROL)
 local pfc = Proto("xoff_pfc", "xoff header in a PFC frame")
 
 function pfc.dissector(buffer, pinfo, tree)
+    if buffer:len() < QUANTA and buffer:len() < buffer:reported_len() then
+        -- What a dissector of Wireshark's own misses is no error to a script but its end.
+        pinfo.cols.info = "MAC control, cut off by the snap length"
+        return buffer:len()
+    end
     local plain = mac_control and mac_control:call(buffer, pinfo, tree) or 0
-    if buffer:len() < 46 or buffer(0, 2):uint() ~= PFC then
+    if buffer:len() < QUANTA + 2 or buffer(0, 2):uint() ~= PFC then
         return plain
     end
     local function at(n, length)
@@ -263,8 +284,7 @@ function pfc.dissector(buffer, pinfo, tree)
         return plain
     end
     local branch = tree:add(xoff, buffer(20))
-    if buffer:reported_len() < need - 14 then
-        branch:add_proto_expert_info(short)
+    if not is_there(buffer, need, branch) then
         return
     end
     local told = add(at, branch)
