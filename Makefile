@@ -22,7 +22,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz
+.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
@@ -38,8 +38,13 @@ help:
 run:
 	$(CARGO) run --locked --profile quick -- run examples/bcube-deadlock.toml
 
-test: format lint docs unit same-bytes read-run read-captures viewer-test
+test: tools format lint docs unit same-bytes read-run read-captures viewer-test
 	@echo 'make test: all checks passed'
+
+# What is missing is said at once, and not after minutes.
+tools:
+	@for tool in cc cmp $(PYTHON) tshark node npm chromium; do command -v $$tool >/dev/null || \
+		{ echo "make test needs $$tool: .ci/run installs what is missing on Debian" >&2; exit 1; }; done
 
 # Formatting as rustfmt.toml has it.
 format:
