@@ -201,7 +201,8 @@ impl Writer {
 
 /// The run's files have these names and no others; its page goes with it.
 fn is_ours(name: &str) -> bool {
-    [MANIFEST, SUMMARY, CAPTURE, report::FILE].contains(&name) || DataFile::ALL.iter().any(|d| d.name() == name)
+    [MANIFEST, SUMMARY, CAPTURE, report::FILE].contains(&name)
+        || DataFile::ALL.iter().any(|d| d.name() == name)
 }
 
 /// Whether nothing would be lost by putting a run at `target`: nothing is there,
