@@ -250,7 +250,7 @@ const TABLE: [u32; 256] = {
     while i < 256 {
         let (mut rest, mut bit) = (i as u32, 0);
         while bit < 8 {
-            rest = rest >> 1 ^ (rest & 1) * 0xedb8_8320;
+            rest = (rest >> 1) ^ ((rest & 1) * 0xedb8_8320);
             bit += 1;
         }
         table[i] = rest;

@@ -112,7 +112,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         headers,
         source_port: port,
         operation,
-        queue_pair: QUEUE_PAIR | flow % QUEUE_PAIR,
+        queue_pair: QUEUE_PAIR | (flow % QUEUE_PAIR),
         psn: psn % NUMBERS,
         becn: echo || operation == Operation::Cnp,
         payload,
