@@ -95,7 +95,7 @@ impl Capture {
     }
 
     /// Writes what has crossed. Answers whether there is reason to go on: after a failure, of which
-    /// [`Capture::finish`] tells, there is none.
+    /// `finish` tells, there is none.
     pub fn write(&mut self, plan: &Plan, crossings: &[Crossing]) -> bool {
         for crossing in crossings {
             if self.failure.is_some() {

@@ -67,7 +67,7 @@ pub struct Cdf {
     pub flows: u64,
     /// How many of them finished: what the rest is about.
     pub finished: u64,
-    /// Completion times in picoseconds at [`POINTS`] equal steps of rank, by nearest rank: the
+    /// Completion times in picoseconds at equal steps of rank, by nearest rank: the
     /// first is that of one hundredth of the flows, the last the longest.
     pub fct_ps: Vec<u64>,
     /// Slowdowns in the same way.
