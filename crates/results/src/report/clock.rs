@@ -60,15 +60,14 @@ impl Clock {
         self.begin(bin + 1) - self.begin(bin)
     }
 
-    /// The bin of a time; the last one for all that is later.
+    /// The bin of a time, the last one that begins no later; the last of all for what is later.
     pub fn bin(&self, ps: u64) -> usize {
         if self.end_ps == 0 {
             return 0;
         }
-        let near = (u128::from(ps.min(self.end_ps)) * self.bins as u128 / u128::from(self.end_ps)) as usize;
-        let bin = near.min(self.bins - 1);
-        // Beginnings are rounded down.
-        if bin + 1 < self.bins && self.begin(bin + 1) <= ps { bin + 1 } else { bin }
+        // Beginnings are rounded down, and those of several bins may be one.
+        let bin = ((u128::from(ps) + 1) * self.bins as u128 - 1) / u128::from(self.end_ps);
+        bin.min(self.bins as u128 - 1) as usize
     }
 
     /// The bins that `from..until` touches, each with how much of it.
