@@ -22,12 +22,13 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz
+.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz book
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
 	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers, tshark, pages'
 	@echo 'make viewer      the script and styles of xoff report, from viewer/ (needs Node.js)'
+	@echo 'make book        the pages of docs as a book, in $(TARGET)/book'
 	@echo 'make bench       packet-hops per second on one core; the scheduler of Zeropod'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
@@ -102,6 +103,13 @@ viewer-test: viewer/node_modules/ready
 viewer/node_modules/ready: viewer/package-lock.json viewer/.npmrc
 	cd viewer && npm ci --ignore-scripts --loglevel=error
 	touch $@
+
+# With the mdBook that is installed, or else one of its own, which takes minutes to build once.
+book: $(if $(shell command -v mdbook),,$(TARGET)/tools/bin/mdbook)
+	PATH="$$PATH:$(TARGET)/tools/bin" mdbook build --dest-dir $(TARGET)/book
+
+$(TARGET)/tools/bin/mdbook:
+	$(CARGO) install --locked --version 0.5.4 --no-default-features --features search --root $(TARGET)/tools mdbook
 
 bench:
 	$(CARGO) bench --locked -p xoff-sim

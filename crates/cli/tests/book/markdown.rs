@@ -1,0 +1,103 @@
+//! What tests of the documentation share: pages, and what Markdown makes of them.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The text of a page, by its path from the root.
+pub fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Paths from the root of the pages below `docs`, in order, without the table of contents.
+pub fn docs() -> Vec<String> {
+    fn below(folder: &str, into: &mut Vec<String>) {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let entry = entry.unwrap();
+            let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                below(&path, into);
+            } else if path.ends_with(".md") && path != "docs/SUMMARY.md" {
+                into.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    below("docs", &mut found);
+    found.sort();
+    found
+}
+
+/// These and the pages at the root.
+pub fn pages() -> Vec<String> {
+    let mut found = docs();
+    found.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(String::from));
+    found
+}
+
+fn events(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
+    Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter()
+}
+
+/// The line of a place in a text, from 1.
+pub fn line(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+/// Where links and images lead, and the line of each.
+pub fn links(text: &str) -> Vec<(String, usize)> {
+    events(text)
+        .filter_map(|(event, place)| match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                Some((dest_url.to_string(), line(text, place.start)))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// The lines of the headings of the first level.
+pub fn titles(text: &str) -> Vec<usize> {
+    let title = |event: &Event| matches!(event, Event::Start(Tag::Heading { level: HeadingLevel::H1, .. }));
+    events(text).filter(|(event, _)| title(event)).map(|(_, place)| line(text, place.start)).collect()
+}
+
+/// The anchors of a page's headings, as GitHub and mdBook name them.
+pub fn anchors(text: &str) -> Vec<String> {
+    let (mut found, mut heading) = (Vec::<String>::new(), None);
+    let mut plain = Vec::<String>::new();
+    for (event, _) in events(text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(t) | Event::Code(t) => {
+                if let Some(h) = &mut heading {
+                    h.push_str(&t);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let id: String = heading
+                    .take()
+                    .unwrap()
+                    .trim()
+                    .to_lowercase()
+                    .chars()
+                    .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+                    .map(|c| if c == ' ' { '-' } else { c })
+                    .collect();
+                // The second heading of a name is numbered, from 1.
+                let before = plain.iter().filter(|p| **p == id).count();
+                plain.push(id.clone());
+                found.push(if before == 0 { id } else { format!("{id}-{before}") });
+            }
+            _ => {}
+        }
+    }
+    found
+}
