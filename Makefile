@@ -74,9 +74,11 @@ same-bytes:
 	$(CARGO) build --locked --quiet --release --bin xoff
 	tests/same_bytes.sh $(TARGET)
 
-# pandas, Polars and DuckDB read the run directories that same-bytes has left.
+# pandas, Polars and DuckDB read the run directories that same-bytes has left, and do what the
+# blocks of Python and SQL in the documentation say.
 read-run: $(VENV)/ready
 	$(VENV)/bin/python tests/read_run.py $(TARGET)/same-bytes/release/* $(TARGET)/same-bytes/grids/release-1
+	$(VENV)/bin/python tests/snippets.py $(TARGET)/release/xoff $(TARGET)/snippets
 
 # tshark reads captures of every scheme, with the dissector in wireshark/.
 read-captures: $(VENV)/ready

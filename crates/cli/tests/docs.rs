@@ -1,5 +1,4 @@
-//! The documentation says what is the case: keys, columns, files, arrows, and
-//! the result that the README shows.
+//! The documentation says what is the case: keys, columns, files and arrows.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -179,68 +178,6 @@ fn the_arrows_are_those_of_the_manifests() {
         rooms += 1;
     }
     assert_eq!(rooms, fs::read_dir(root().join("crates")).unwrap().count());
-}
-
-/// The fenced blocks of a language.
-fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
-    let begin = format!("```{language}\n");
-    page.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
-}
-
-#[test]
-fn the_readme_shows_what_the_program_prints() {
-    let page = page("README.md");
-    let shown = blocks(&page, "console");
-    assert_eq!(shown.len(), 3);
-    let mut lines = shown[0].lines();
-    let command: Vec<&str> = lines.next().unwrap().strip_prefix("$ xoff ").unwrap().split(' ').collect();
-    let done = Command::new(env!("CARGO_BIN_EXE_xoff"))
-        .current_dir(root())
-        .args(command)
-        .args(["--no-out", "--quiet"])
-        .output()
-        .unwrap();
-    assert!(done.status.success());
-    let answer = String::from_utf8(done.stdout).unwrap();
-    let mut rest = answer.lines();
-    for line in lines.filter(|l| *l != "…") {
-        // In this order, with omissions.
-        assert!(rest.any(|l| l == line), "`{line}` is not printed there:\n{answer}");
-    }
-}
-
-#[test]
-fn the_explanation_in_the_readme_is_what_the_program_prints() {
-    let page = page("README.md");
-    // The second one is of the run that the text before it makes.
-    for (shown, scheme) in blocks(&page, "console")[1..].iter().zip(["pfc", "pyrrha"]) {
-        let (command, lines) = shown.split_once('\n').unwrap();
-        let args = command.strip_prefix("$ xoff explain xoff-runs/victims").unwrap();
-        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("docs-victims-{scheme}"));
-        let xoff = |args: &[&str]| {
-            let done =
-                Command::new(env!("CARGO_BIN_EXE_xoff")).current_dir(root()).args(args).output().unwrap();
-            assert!(done.status.success(), "{args:?}");
-            String::from_utf8(done.stdout).unwrap()
-        };
-        let out = out.to_str().unwrap();
-        let scheme = format!("flow_control.scheme={scheme}");
-        xoff(&["run", "examples/victims.toml", "--quiet", "--out", out, "--set", &scheme]);
-        let explain: Vec<&str> = ["explain", out].into_iter().chain(args.split_whitespace()).collect();
-        let answer = xoff(&explain);
-        let lines = lines.trim_end_matches("…\n");
-        assert!(answer.starts_with(lines), "{lines}\nis not the beginning of\n{answer}");
-    }
-}
-
-#[test]
-fn the_scenario_in_the_readme_is_one() {
-    let page = page("README.md");
-    let scenarios = blocks(&page, "toml");
-    assert_eq!(scenarios.len(), 1);
-    let files = |_: &Path| Err(std::io::Error::other("it names no file"));
-    let loaded = xoff_plan::load("README.md", scenarios[0].as_bytes(), &[], &files).unwrap();
-    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
 
 #[test]

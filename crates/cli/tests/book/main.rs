@@ -1,6 +1,8 @@
-//! The book holds together: each page is in its table of contents, and each link leads somewhere.
+//! The book holds together: each page is in its table of contents, each link leads somewhere,
+//! and every block of code does what the page says.
 
 mod markdown;
+mod snippets;
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -99,5 +99,52 @@ pub fn anchors(text: &str) -> Vec<String> {
             _ => {}
         }
     }
+    found
+}
+
+/// A fenced block of code, and the comment just before it that says how it is tested.
+#[derive(Debug)]
+pub struct Block {
+    /// What stands behind the fence.
+    pub language: String,
+    /// The text between the fences.
+    pub text: String,
+    /// The line of the opening fence.
+    pub line: usize,
+    /// The directives of `<!-- test: … -->`, one a line.
+    pub test: Vec<String>,
+}
+
+/// The blocks of code of a page.
+pub fn blocks(text: &str) -> Vec<Block> {
+    let (mut found, mut test, mut open) = (Vec::new(), Vec::new(), None::<Block>);
+    let mut inside_test = false;
+    for (event, place) in events(text) {
+        match event {
+            Event::Html(html) => {
+                inside_test |= html.starts_with("<!-- test:");
+                let inside = html.trim().trim_start_matches("<!--").trim_end_matches("-->").trim();
+                if inside_test {
+                    let line = inside.strip_prefix("test:").unwrap_or(inside).trim();
+                    test.extend((!line.is_empty()).then(|| line.to_string()));
+                    inside_test = !html.contains("-->");
+                }
+            }
+            Event::Start(Tag::HtmlBlock) | Event::End(TagEnd::HtmlBlock) => {}
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let language = match kind {
+                    CodeBlockKind::Fenced(language) => language.to_string(),
+                    CodeBlockKind::Indented => "indented".into(),
+                };
+                let test = std::mem::take(&mut test);
+                open = Some(Block { language, text: String::new(), line: line(text, place.start), test });
+            }
+            Event::Text(t) if open.is_some() => open.as_mut().unwrap().text.push_str(&t),
+            Event::End(TagEnd::CodeBlock) => found.extend(open.take()),
+            // Whatever stands between a comment and a block parts them.
+            _ => assert!(test.is_empty(), "line {}: a test comment before no block", line(text, place.start)),
+        }
+    }
+    assert!(test.is_empty(), "a test comment before no block: {test:?}");
     found
 }
