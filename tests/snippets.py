@@ -30,7 +30,7 @@ def run(xoff, block):
         subprocess.run([sys.executable, "-W", "error", "-c", block["text"]], check=True, stdout=subprocess.DEVNULL)
     else:
         for statement in duckdb.extract_statements(block["text"]):
-            assert duckdb.sql(statement.query).fetchone(), f"no row: {statement.query}"
+            assert duckdb.execute(statement).fetchone(), f"no row: {statement.query}"
 
 
 def main():
