@@ -5,6 +5,9 @@ mod markdown;
 mod snippets;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use markdown::{anchors, docs, links, page, pages, root, titles};
 
@@ -64,4 +67,18 @@ fn each_page_begins_with_its_only_title() {
         assert!(text.starts_with("# "), "{name}");
         assert_eq!(titles(&text), [1], "{name}: the lines of its titles");
     }
+}
+
+#[test]
+fn the_drawn_circle_is_that_of_the_check() {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book-cycle");
+    let done = Command::new(env!("CARGO_BIN_EXE_xoff"))
+        .args(["check", "--quiet", "examples/bcube-deadlock.toml", "--out"])
+        .arg(&out)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(done.status.success());
+    let drawn = fs::read_to_string(out.join("cycle.svg")).unwrap();
+    assert!(drawn == page("docs/cycle.svg"), "docs/cycle.svg is not {}", out.join("cycle.svg").display());
 }
