@@ -22,13 +22,14 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz book
+.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz book reference
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
 	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers, tshark, pages'
 	@echo 'make viewer      the script and styles of xoff report, from viewer/ (needs Node.js)'
 	@echo 'make book        the pages of docs as a book, in $(TARGET)/book'
+	@echo 'make reference   docs/REFERENCE.md, from the JSON Schema'
 	@echo 'make bench       packet-hops per second on one core; the scheduler of Zeropod'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
@@ -105,6 +106,10 @@ viewer-test: viewer/node_modules/ready
 viewer/node_modules/ready: viewer/package-lock.json viewer/.npmrc
 	cd viewer && npm ci --ignore-scripts --loglevel=error
 	touch $@
+
+# docs/REFERENCE.md from the types that parse a scenario; a test says when it is not current.
+reference:
+	$(CARGO) run --locked --quiet -- schema --markdown >docs/REFERENCE.md
 
 # With the mdBook that is installed, or else one of its own, which takes minutes to build once.
 book: $(if $(shell command -v mdbook),,$(TARGET)/tools/bin/mdbook)

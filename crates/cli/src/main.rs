@@ -78,8 +78,12 @@ enum Verb {
     /// a scenario have too little
     #[command(after_help = EXIT_STATUS)]
     Size(size::SizeArgs),
-    /// Print the JSON Schema of scenario files
-    Schema,
+    /// Print the JSON Schema of scenario files, or its keys as a page
+    Schema {
+        /// Print every table and key in Markdown instead
+        #[arg(long)]
+        markdown: bool,
+    },
 }
 
 #[derive(clap::Args)]
@@ -276,7 +280,7 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::check(&args),
         Verb::Schemes(args) => schemes::schemes(&args),
         Verb::Size(args) => size::size(&args),
-        Verb::Schema => schema::schema(),
+        Verb::Schema { markdown } => schema::schema(markdown),
     };
     done.unwrap_or_else(|report| {
         output::complain(&format!("{report:?}"));

@@ -1,4 +1,4 @@
-//! `xoff schema`: the JSON Schema of scenario files.
+//! `xoff schema`: the JSON Schema of scenario files, and the page of their keys.
 
 use std::process::ExitCode;
 
@@ -6,9 +6,13 @@ use miette::IntoDiagnostic;
 
 use crate::output;
 
-/// Prints the schema.
-pub fn schema() -> miette::Result<ExitCode> {
-    let text = serde_json::to_string_pretty(&xoff_plan::schema::schema()).into_diagnostic()?;
-    output::print(&(text + "\n"))?;
+/// Prints the schema, or the page of its keys in Markdown.
+pub fn schema(markdown: bool) -> miette::Result<ExitCode> {
+    if markdown {
+        output::print(&xoff_plan::reference::reference())?;
+    } else {
+        let text = serde_json::to_string_pretty(&xoff_plan::schema::schema()).into_diagnostic()?;
+        output::print(&(text + "\n"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -97,6 +97,12 @@ fn the_scenario_page_has_every_key_and_no_other() {
 }
 
 #[test]
+fn the_reference_is_that_of_the_schema() {
+    let current = xoff_plan::reference::reference();
+    assert!(page("docs/REFERENCE.md") == current, "make reference writes docs/REFERENCE.md");
+}
+
+#[test]
 fn the_results_page_has_every_column_and_key() {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs-results");
     let done = Command::new(env!("CARGO_BIN_EXE_xoff"))

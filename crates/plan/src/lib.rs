@@ -11,6 +11,7 @@ pub mod ideal;
 pub mod names;
 mod parse;
 pub mod plan;
+pub mod reference;
 pub mod scenario;
 pub mod schema;
 pub mod size;

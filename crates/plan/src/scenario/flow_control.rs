@@ -190,6 +190,7 @@ pub struct SwingKeys {
     pub relay_xon: Option<Bytes>,
     /// What rules at the switch's end of the cable to its relay.
     #[serde(default, skip_serializing_if = "SwitchSide::is_default")]
+    #[schemars(extend("default" = SwitchSide::default()))]
     pub switch_side: SwitchSide,
     /// Delay of the cable between a relay and its switch, which has the rate of the
     /// long link.

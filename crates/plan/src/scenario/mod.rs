@@ -142,6 +142,7 @@ pub struct Routing {
     pub ate: Option<Ate>,
     /// How flows spread over equal paths.
     #[serde(default, skip_serializing_if = "LoadBalancing::is_ecmp")]
+    #[schemars(extend("default" = LoadBalancing::default()))]
     pub load_balancing: LoadBalancing,
     /// The load balancing `drill`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -392,6 +393,7 @@ pub struct Pfc {
     pub priorities: Option<Vec<u8>>,
     /// When hosts that relay pause their neighbours.
     #[serde(default, skip_serializing_if = "Relay::is_accounts")]
+    #[schemars(extend("default" = Relay::default()))]
     pub relay: Relay,
     /// On long links, at both ends. With this table or `gateway`, a device with a long
     /// link shares no buffer: each of its ingresses and priorities has its own.
@@ -467,6 +469,7 @@ pub struct Transport {
     pub ack_priority: Option<u8>,
     /// Who decides which flows send. No scheme: an upper bound that knows all and takes no time.
     #[serde(default, skip_serializing_if = "Arbiter::is_none")]
+    #[schemars(extend("default" = Arbiter::default()))]
     pub arbiter: Arbiter,
 }
 

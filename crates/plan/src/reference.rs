@@ -1,0 +1,339 @@
+//! The reference of scenario files as Markdown, from their JSON Schema: one truth for editors,
+//! for `docs/REFERENCE.md` and for what is parsed.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+use crate::schema::schema;
+
+/// Quantities: their definition in the schema, and how the page calls them.
+const QUANTITIES: [(&str, &str); 5] = [
+    ("Bandwidth", "rate"),
+    ("Span", "time"),
+    ("Length", "length"),
+    ("Bytes", "size"),
+    ("Threshold", "threshold"),
+];
+
+/// Every table and key of a scenario with type, range, default and meaning.
+pub fn reference() -> String {
+    let schema = serde_json::to_value(schema()).expect("a schema is JSON");
+    Page { definitions: &schema["$defs"], text: String::new(), nested: Vec::new() }.write(&schema)
+}
+
+struct Page<'a> {
+    definitions: &'a Value,
+    text: String,
+    /// Definitions of tables within tables, in the order in which the page comes to them.
+    nested: Vec<&'a str>,
+}
+
+impl<'a> Page<'a> {
+    fn write(mut self, schema: &'a Value) -> String {
+        self.text.push_str(
+            "# Scenario reference\n\n\
+             Every table and key of a scenario file, generated from the JSON Schema by \
+             `xoff schema --markdown`. [The scenario file](SCENARIO.md) explains them.\n\n\
+             ## Values\n\n| kind | written as | for example |\n|---|---|---|\n",
+        );
+        for (definition, name) in QUANTITIES {
+            let of = &self.definitions[definition];
+            let examples: Vec<String> = list(&of["examples"]).iter().map(|e| format!("`{e}`")).collect();
+            let _ = writeln!(self.text, "| {name} | {} | {} |", told(of), examples.join(", "));
+        }
+        self.text.push_str("\nNumbers are written without quotes. A key without default may be left out unless it is *required*.\n");
+        let required = list(&schema["required"]);
+        for (key, table) in object(&schema["properties"]) {
+            let (header, definition) = match table["items"]["$ref"].as_str() {
+                Some(of) => (format!("[[{key}]]"), of),
+                None => (format!("[{key}]"), reference_of(table).expect("a table")),
+            };
+            let must = if required.contains(&Value::from(key.as_str())) { " *Required.*" } else { "" };
+            let _ = write!(self.text, "\n## `{header}`\n\n{}{must}\n", told(table));
+            let of = self.resolve(definition);
+            match list(&of["oneOf"]) {
+                [] => self.keys(of, &[]),
+                kinds => self.kinds(key, kinds),
+            }
+        }
+        self.text.push_str("\n## Tables within tables\n");
+        let mut done = 0;
+        while done < self.nested.len() {
+            let name = self.nested[done];
+            let of = &self.definitions[name];
+            let _ = write!(self.text, "\n### {}\n\n{}\n", title(name), told(of));
+            self.keys(of, &[]);
+            done += 1;
+        }
+        self.text
+    }
+
+    fn resolve(&self, reference: &str) -> &'a Value {
+        &self.definitions[definition(reference)]
+    }
+
+    /// A table whose first key chooses the others.
+    fn kinds(&mut self, key: &str, kinds: &'a [Value]) {
+        let mut before: Vec<(String, Map<String, Value>)> = Vec::new();
+        for kind in kinds {
+            let mut all = object(&kind["properties"]).clone();
+            let (tag, name) = all
+                .iter()
+                .find_map(|(key, p)| Some((key.clone(), p["const"].as_str()?.to_string())))
+                .expect("a kind has a name");
+            all.remove(&tag);
+            let mut whole = kind.clone();
+            if let Some(of) = kind["$ref"].as_str() {
+                // Its keys stand in a definition of their own.
+                let of = self.resolve(of);
+                all.extend(object(&of["properties"]).clone());
+                whole["required"] =
+                    list(&kind["required"]).iter().chain(list(&of["required"])).cloned().collect();
+            }
+            whole["properties"] = Value::Object(all.clone());
+            let _ = write!(self.text, "\n### `{key}.{tag} = \"{name}\"`\n\n{}\n", told(kind));
+            // Of another one, all of whose keys it has, they are not repeated.
+            let base = before
+                .iter()
+                .filter(|(_, keys)| keys.len() >= 3 && keys.iter().all(|(k, p)| all.get(k) == Some(p)))
+                .max_by_key(|(_, keys)| keys.len());
+            let skipped: Vec<&str> =
+                base.map_or(Vec::new(), |(_, keys)| keys.keys().map(String::as_str).collect());
+            self.keys(&whole, &skipped);
+            if let Some((base, _)) = base {
+                let heading = format!("{key}.{tag} = \"{base}\"");
+                let also = if skipped.len() < all.len() { "And all" } else { "All" };
+                let _ = writeln!(self.text, "\n{also} keys of [`{base}`](#{}).", anchor(&heading));
+            }
+            before.push((name, all));
+        }
+    }
+
+    /// The table of the keys of an object, but for those that are skipped.
+    fn keys(&mut self, of: &Value, skipped: &[&str]) {
+        let required = list(&of["required"]);
+        let mut rows = String::new();
+        for (key, property) in object(&of["properties"]) {
+            if skipped.contains(&key.as_str()) {
+                continue;
+            }
+            let default = match &property["default"] {
+                Value::Null if required.contains(&Value::from(key.as_str())) => "required".into(),
+                Value::Null => String::new(),
+                value => format!("`{}`", toml(value)),
+            };
+            let (value, meanings) = self.value(property);
+            let _ = writeln!(rows, "| `{key}` | {value} | {default} | {}{meanings} |", told(property));
+        }
+        if !rows.is_empty() {
+            let _ = write!(self.text, "\n| key | value | default | meaning |\n|---|---|---|---|\n{rows}");
+        }
+    }
+
+    /// What a value may be, and what each of its names means.
+    fn value(&mut self, of: &Value) -> (String, String) {
+        if let Some(reference) = of["$ref"].as_str() {
+            return self.named(definition(reference));
+        }
+        if let Some(value) = of.get("const") {
+            return (format!("`{}`", toml(value)), String::new());
+        }
+        let names = list(&of["enum"]);
+        if !names.is_empty() {
+            return (
+                names.iter().map(|n| format!("`{}`", toml(n))).collect::<Vec<_>>().join(", "),
+                String::new(),
+            );
+        }
+        let choices = list(&of["anyOf"]);
+        if !choices.is_empty() {
+            let (mut values, mut meanings) = (Vec::new(), String::new());
+            for choice in choices.iter().filter(|c| c["type"] != "null") {
+                let (value, meaning) = self.value(choice);
+                values.push(value);
+                meanings.push_str(&meaning);
+            }
+            return (values.join(" or "), meanings);
+        }
+        let types = match &of["type"] {
+            Value::Array(types) => types.iter().filter_map(Value::as_str).find(|t| *t != "null"),
+            one => one.as_str(),
+        };
+        match types {
+            Some("array") => {
+                let (value, meanings) = self.value(&of["items"]);
+                match of["maxItems"].as_u64() {
+                    Some(n) => (format!("list of {n}: {value}"), meanings),
+                    None => (format!("list of {value}"), meanings),
+                }
+            }
+            Some("object") => {
+                let (value, meanings) = self.value(&of["additionalProperties"]);
+                (format!("table of names, each with {value}"), meanings)
+            }
+            Some("string") => ("text".into(), String::new()),
+            Some(number) => (range(number, of), String::new()),
+            None => unreachable!("a value without a type: {of}"),
+        }
+    }
+
+    /// A value of a type that has a name.
+    fn named(&mut self, name: &str) -> (String, String) {
+        if let Some((_, quantity)) = QUANTITIES.iter().find(|(definition, _)| *definition == name) {
+            return (format!("[{quantity}](#values)"), String::new());
+        }
+        let (name, of) =
+            self.definitions.as_object().and_then(|d| d.get_key_value(name)).expect("a definition");
+        let names = list(&of["oneOf"]);
+        if !names.is_empty() {
+            let values: Vec<String> = names.iter().map(|n| format!("`{}`", toml(&n["const"]))).collect();
+            let mut meanings = String::new();
+            for (value, name) in values.iter().zip(names) {
+                let _ = write!(meanings, "<br>{value}: {}", told(name));
+            }
+            return (values.join(", "), meanings);
+        }
+        if of.get("properties").is_some() {
+            if !self.nested.contains(&name.as_str()) {
+                self.nested.push(name);
+            }
+            let title = title(name);
+            return (format!("[{}](#{})", title.to_lowercase(), anchor(&title)), String::new());
+        }
+        self.value(of)
+    }
+}
+
+/// A number with its bounds; those of its machine type say nothing.
+fn range(number: &str, of: &Value) -> String {
+    let least = of["minimum"].as_f64().filter(|m| *m != 0.0 || number == "number");
+    let most =
+        of["maximum"].as_f64().filter(|m| ![255.0, 65535.0, 4294967295.0].contains(m) || least.is_some());
+    match (least, most) {
+        (Some(a), Some(b)) => format!("{number}, {a} to {b}"),
+        (Some(a), None) => format!("{number}, at least {a}"),
+        (None, Some(b)) => format!("{number}, up to {b}"),
+        (None, None) => number.into(),
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn object(value: &Value) -> &Map<String, Value> {
+    static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+    value.as_object().unwrap_or(&NONE)
+}
+
+/// The reference of a value that has one, and may be absent.
+fn reference_of(value: &Value) -> Option<&str> {
+    value["$ref"].as_str().or_else(|| list(&value["anyOf"]).iter().find_map(|v| v["$ref"].as_str()))
+}
+
+fn definition(reference: &str) -> &str {
+    reference.rsplit('/').next().unwrap_or(reference)
+}
+
+/// A description in one line of a table.
+fn told(of: &Value) -> String {
+    let text = of["description"].as_str().unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+/// The name of a definition in words: `PyrrhaLegacy` is "Pyrrha legacy".
+fn title(name: &str) -> String {
+    let mut title = String::new();
+    for (i, c) in name.chars().enumerate() {
+        if i > 0 && c.is_uppercase() {
+            title.push(' ');
+            title.extend(c.to_lowercase());
+        } else {
+            title.push(c);
+        }
+    }
+    title
+}
+
+/// A value as TOML has it.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Object(table) => {
+            let keys: Vec<String> = table.iter().map(|(k, v)| format!("{k} = {}", toml(v))).collect();
+            format!("{{ {} }}", keys.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The anchor of a heading, as GitHub and mdBook name it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `check` finds at each key of each table: the table's required keys, name, property.
+    fn keys(value: &Value, check: &mut impl FnMut(&[Value], &str, &Value)) {
+        if let Some(Value::Object(properties)) = value.get("properties") {
+            properties.iter().for_each(|(name, p)| check(list(&value["required"]), name, p));
+        }
+        match value {
+            Value::Object(map) => map.values().for_each(|v| keys(v, check)),
+            Value::Array(values) => values.iter().for_each(|v| keys(v, check)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_schema_has_its_row() {
+        let (page, schema) = (reference(), serde_json::to_value(schema()).unwrap());
+        let mut count = 0;
+        keys(&schema, &mut |_, name, property| {
+            let table = ["items", "$ref"].iter().any(|k| property.get(k).is_some());
+            let row = format!("| `{name}` | ");
+            let shown = if property.get("const").is_some() {
+                page.contains(&format!(".{name} = {}", property["const"]))
+            } else {
+                page.contains(&row) && page.contains(&told(property))
+                    || page.contains(&format!("[{name}]")) && table
+                    || page.contains(&format!("## `[{name}]`"))
+            };
+            assert!(shown, "`{name}`: {property}");
+            count += 1;
+        });
+        assert!(count > 500, "{count} keys");
+        assert!(
+            page.contains("### `flow_control.scheme = \"pfc\"`")
+                && page.contains("(#flow_controlscheme--pfc)")
+        );
+    }
+
+    #[test]
+    fn what_may_be_left_out_says_what_it_is_then() {
+        let schema = serde_json::to_value(schema()).unwrap();
+        keys(&schema, &mut |required, name, property| {
+            let list = property["type"] == "array" || property["$ref"] == "#/$defs/IrnInter";
+            let known = property.get("default").or(property.get("const")).is_some();
+            // What is absent otherwise says so in words.
+            let absent = property.to_string().contains("\"null\"");
+            assert!(known || absent || list || required.contains(&name.into()), "`{name}`: {property}");
+        });
+    }
+
+    #[test]
+    fn values_are_told_with_their_ranges() {
+        let told = |of: Value| range("integer", &of);
+        assert_eq!(told(serde_json::json!({"minimum": 1, "maximum": 7})), "integer, 1 to 7");
+        assert_eq!(told(serde_json::json!({"minimum": 0, "maximum": 255})), "integer");
+        assert_eq!(told(serde_json::json!({"minimum": 2})), "integer, at least 2");
+        assert_eq!(
+            (title("PyrrhaLegacy"), anchor("`a.b = \"c\"`")),
+            ("Pyrrha legacy".into(), "ab--c".into())
+        );
+    }
+}
