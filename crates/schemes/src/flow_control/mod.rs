@@ -22,6 +22,8 @@ pub mod sizing;
 pub mod swing;
 pub mod tagger;
 pub mod watchdog;
+#[cfg(test)]
+mod worked;
 
 use bfc::{Bfc, BfcParams};
 use bifrost::slots::SlotParams;
