@@ -102,6 +102,52 @@ fn the_reference_is_that_of_the_schema() {
     assert!(page("docs/REFERENCE.md") == current, "make reference writes docs/REFERENCE.md");
 }
 
+/// The rows of the tables whose first cell is headed `key`: each key, and its line.
+fn rows(page: &str) -> Vec<(&str, &str)> {
+    let (mut found, mut inside) = (Vec::new(), false);
+    for line in page.lines() {
+        let cell = line.strip_prefix('|').and_then(|l| l.split('|').next());
+        match cell.map(str::trim) {
+            None => inside = false,
+            Some("key") => inside = true,
+            Some(cell) if inside => found.extend(spans(cell).map(|key| (key, line))),
+            Some(_) => {}
+        }
+    }
+    found
+}
+
+/// Two pages tell of the same defaults: what stands as a number or a text in the one that
+/// explains must be what the generated one has, or tells in words.
+#[test]
+fn defaults_are_those_of_the_reference() {
+    let (explained, generated) = (page("docs/SCENARIO.md"), page("docs/REFERENCE.md"));
+    let reference = rows(&generated);
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (key, line) in rows(&explained) {
+        let cell = line.split(" | ").nth(2).unwrap_or("").trim().trim_matches('`');
+        // As it would stand in a scenario, or a number; 0 is told in many ways.
+        let text = cell.strip_prefix('"').and_then(|c| c.split_once('"'));
+        let default = match text {
+            Some((text, rest)) if !rest.contains(" / ") => text,
+            None if cell.parse::<f64>().is_ok_and(|number| number != 0.0) => cell,
+            _ => continue,
+        };
+        let key = key.rsplit('.').next().unwrap();
+        let same = |line: &str| {
+            // Words have a space before the unit, and write bits per second so.
+            let plain = line.replace(' ', "").replace("bit/s", "bps");
+            plain.contains(&default.replace(' ', ""))
+        };
+        if !reference.iter().any(|(k, line)| *k == key && same(line)) {
+            wrong.push(format!("{key}: {default}"));
+        }
+        count += 1;
+    }
+    assert!(count > 80, "only {count} defaults");
+    assert!(wrong.is_empty(), "docs/REFERENCE.md does not have {wrong:?}");
+}
+
 #[test]
 fn the_results_page_has_every_column_and_key() {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs-results");
