@@ -26,8 +26,8 @@ export interface Axis {
   label: string;
   format: (value: number) => string;
   log?: boolean;
-  /** Where the values are names: all of them. */
-  ticks?: number[];
+  /** How many names there are, where values are places in a list of names. */
+  names?: number;
 }
 
 export interface Chart {
@@ -47,8 +47,19 @@ export interface Chart {
 
 const look = (i: number) => LOOKS[i % LOOKS.length] ?? LOOKS[0];
 
-function swatch(i: number): SVGElement {
+/** The n-th line's points. */
+function mark(i: number) {
+  return { stroke: look(i).colour, fill: "var(--paper)", strokeWidth: 2, r: 3, symbol: SYMBOLS[i % SYMBOLS.length] ?? "circle" } as const;
+}
+
+function swatch(i: number, named: boolean): SVGElement {
   const { colour, dash } = look(i);
+  if (named) {
+    const identity = { type: "identity", axis: null } as const;
+    const picture = Plot.plot({ width: 18, height: 14, margin: 0, x: identity, y: identity, marks: [Plot.dot([0], { x: () => 9, y: () => 7, ...mark(i) })] }) as SVGElement;
+    picture.setAttribute("aria-hidden", "true");
+    return picture;
+  }
   return s(
     "svg",
     { width: 34, height: 8, "aria-hidden": "true" },
@@ -82,9 +93,10 @@ function axis(axis: Axis, size: "x" | "y", curves: Curve[]): Plot.ScaleOptions {
     label: axis.label,
     type: axis.log ? "log" : "linear",
     tickFormat: ((value: number) => short(axis.format(value))) as never,
-    ticks: axis.ticks ?? ticks,
+    ticks: axis.names === undefined ? ticks : Array.from({ length: axis.names }, (_, i) => i),
     grid: true,
-    ...(axis.log ? {} : { zero: size === "y" }),
+    ...(axis.names === undefined ? {} : { domain: [-0.5, axis.names - 0.5] }),
+    ...(axis.log ? {} : { zero: size === "y", nice: size === "y" }),
   };
 }
 
@@ -103,7 +115,7 @@ export function figure(title: string, about: string, ...children: Node[]): HTMLE
   return h("figure", {}, h("figcaption", {}, h("strong", {}, title), " ", h("span", {}, about)), ...children);
 }
 
-/** Lines over a common axis. */
+/** Lines over a common axis, or points over names. */
 export function chart(c: Chart): HTMLElement {
   const curves = c.curves.filter((curve) => curve.points.length > 0);
   if (curves.length === 0) return figure(c.title, c.about, h("p", { class: "none" }, "Nothing to be shown."));
@@ -116,19 +128,24 @@ export function chart(c: Chart): HTMLElement {
   }
   curves.forEach((curve, i) => {
     const { colour, dash } = look(i);
-    marks.push(
-      Plot.line(curve.points, {
-        x: "x",
-        y: "y",
-        stroke: colour,
-        strokeWidth: 2,
-        strokeDasharray: dash,
-        ...(c.steps ? { curve: "step-after" as const } : {}),
-      }),
-    );
+    // Nothing lies between names: no line, and points beside each other.
+    const aside = c.x.names === undefined ? 0 : ((i + 0.5) / curves.length - 0.5) * 0.5;
+    const x = (point: Curve["points"][number]) => point.x + aside;
+    if (c.x.names === undefined) {
+      marks.push(
+        Plot.line(curve.points, {
+          x,
+          y: "y",
+          stroke: colour,
+          strokeWidth: 2,
+          strokeDasharray: dash,
+          ...(c.steps ? { curve: "step-after" as const } : {}),
+        }),
+      );
+    }
     const spans = curve.points.filter((point) => point.low !== undefined);
-    if (spans.length > 0) marks.push(Plot.ruleX(spans, { x: "x", y1: "low", y2: "high", stroke: colour, strokeWidth: 1.5 }));
-    if (c.dots) marks.push(Plot.dot(curve.points, { x: "x", y: "y", stroke: colour, fill: "var(--paper)", r: 3, symbol: SYMBOLS[i % SYMBOLS.length] ?? "circle" }));
+    if (spans.length > 0) marks.push(Plot.ruleX(spans, { x, y1: "low", y2: "high", stroke: colour, strokeWidth: 1.5 }));
+    if (c.dots) marks.push(Plot.dot(curve.points, { x, y: "y", ...mark(i) }));
   });
   const picture = Plot.plot({
     width: 620,
@@ -138,13 +155,13 @@ export function chart(c: Chart): HTMLElement {
     marginRight: 24,
     marginTop: 24,
     style: { background: "none", fontSize: "12px" },
-    x: axis(c.x, "x", curves),
+    x: { ...axis(c.x, "x", curves), ...(c.x.names === undefined ? {} : { grid: false }) },
     y: axis(c.y, "y", curves),
     marks,
     ariaLabel: `${c.title}. ${c.about}`,
   });
   picture.setAttribute("role", "img");
-  const legend = h("ul", { class: "legend" }, ...curves.map((curve, i) => h("li", {}, swatch(i), " ", curve.name)));
+  const legend = h("ul", { class: "legend" }, ...curves.map((curve, i) => h("li", {}, swatch(i, c.x.names !== undefined), " ", curve.name)));
   const numbers = c.table ?? pointsTable(c, curves);
   return figure(c.title, c.about, legend, picture, more("The numbers", table(c.title, numbers.heads, numbers.rows)));
 }

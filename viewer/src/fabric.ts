@@ -112,7 +112,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       role: "listbox",
       "aria-label": "The fabric. Arrow keys go from port to port, Enter tells a port's story.",
       // Wide fabrics scroll rather than shrink beyond recognition.
-      style: `min-width:${Math.ceil(width * 0.45)}px;max-width:${Math.ceil(width * 1.4)}px`,
+      style: `min-width:${Math.ceil(width * 0.42)}px;max-width:${Math.ceil(width * 1.4)}px`,
     },
     s("g", { class: "names" }, ...names.map(({ text, y }) => s("text", { x: 4, y: y + 4, style: `font-size:${Math.round(12 * scale)}px` }, text))),
     s("g", {}, ...lines),

@@ -44,6 +44,12 @@ export function grid(doc: GridDocument): Node[] {
 
 const metric = (doc: GridDocument, name: string) => doc.metrics.findIndex((one) => one.name === name);
 
+/** From one end to the other, with the unit once where both have it. */
+function span([low, high]: [string, string]): string {
+  const unit = (text: string) => text.split(" ")[1] ?? "";
+  return `${unit(low) === unit(high) ? (low.split(" ")[0] ?? low) : low} to ${high}`;
+}
+
 function pointTable(doc: GridDocument): HTMLElement {
   const seeded = doc.seeds.length > 1;
   const some = LISTED.filter(([name]) => doc.points.some((point) => point.metrics[metric(doc, name)] != null));
@@ -51,7 +57,7 @@ function pointTable(doc: GridDocument): HTMLElement {
     const found = point.metrics[metric(doc, name)];
     if (!found) return "-";
     if (!found.ends || (found.ends[0] === found.text && found.ends[1] === found.text)) return found.text;
-    return h("span", {}, found.text, h("br"), h("small", {}, `${found.ends[0]} to ${found.ends[1]}`));
+    return h("span", {}, found.text, h("br"), h("small", {}, span(found.ends)));
   };
   const rows = doc.points.map((point, i): Cell[] => [
     String(i + 1),
@@ -105,14 +111,14 @@ function measure(doc: GridDocument, along: number, name: string, title: string):
     return [
       point.values.map((v, i) => `${doc.axes[i]?.head ?? ""} ${doc.axes[i]?.values[v] ?? ""}`).join(", "),
       value ? value.text : "-",
-      value?.ends ? `${value.ends[0]} to ${value.ends[1]}` : "-",
+      value?.ends ? span(value.ends) : "-",
     ];
   });
   return [
     chart({
       title,
       about,
-      x: numeric ? { label: axis.key, format: (v) => String(v) } : { label: axis.key, format: (v) => axis.values[v] ?? "", ticks: axis.values.map((_, i) => i) },
+      x: numeric ? { label: axis.key, format: (v) => String(v) } : { label: axis.key, format: (v) => axis.values[v] ?? "", names: axis.values.length },
       y: { label: title.toLowerCase(), format: shown },
       curves: sorted,
       dots: true,

@@ -118,10 +118,10 @@ pub fn rows(s: &ZeropodSummary) -> Vec<(&'static str, String)> {
     )];
     if s.optimistic > 0 {
         rows.push((
-            "optimistic",
+            "cells",
             format!(
-                "{}: {} arrived, {} met something scheduled, {} each other",
-                human::counted(s.optimistic, "cell"),
+                "{} optimistic: {} arrived, {} met something scheduled, {} each other",
+                human::count(s.optimistic),
                 human::count(s.optimistic_delivered),
                 human::count(s.met_scheduled),
                 human::count(s.met_optimistic)
