@@ -17,6 +17,7 @@ local QUANTA = 20
 local kinds = {
     [1] = "queue pause", [2] = "flow pause", [3] = "port pause (PortFC)", [4] = "root pause (Pyrrha)",
     [5] = "feedback (BifrostX)", [6] = "probe", [7] = "credit (CBFC)",
+    [8] = "RTS (Zeropod)", [9] = "SCHD (Zeropod)", [10] = "cell (Zeropod)",
 }
 local pauses = { [0] = "resume", [1] = "pause" }
 local root_words = { [0] = "RESUME", [1] = "PAUSE", [2] = "MERGE", [3] = "RELEASE" }
@@ -26,6 +27,10 @@ local ra_opcodes = {
     [1] = "probe", [2] = "invalid", [3] = "announcement", [4] = "collect", [5] = "build",
     [6] = "credit", [7] = "barrier", [8] = "check",
 }
+local part_kinds = { [0] = "data", [1] = "acknowledgement" }
+-- Of a target: another pod, not a host.
+local POD = 0x80000000
+local NO_CORE = 0xffffffff
 local RA_CREDIT, RA_CHECK, ITSY_CHECK = 6, 8, 0x80
 
 local f = {
@@ -66,6 +71,37 @@ local f = {
     ra_credit = ProtoField.uint32("xoff.ra.credit", "Credit (bytes)"),
     ra_state = ProtoField.uint32("xoff.ra.state", "State of the check"),
     ra_node = ProtoField.uint32("xoff.ra.node", "Node"),
+    rts_mice_anew = ProtoField.bool("xoff.rts.mice_anew", "The mice are named anew"),
+    rts_accounts = ProtoField.bool("xoff.rts.accounts", "Says what came of an earlier epoch"),
+    rts_sent = ProtoField.bool("xoff.rts.sent", "Sent data in it"),
+    rts_got = ProtoField.bool("xoff.rts.got", "Got data in it"),
+    rts_no_schd = ProtoField.bool("xoff.rts.no_schd", "Heard no SCHD in it"),
+    rts_sender = ProtoField.uint32("xoff.rts.sender", "Sender: node"),
+    rts_epoch = ProtoField.uint32("xoff.rts.epoch", "Epoch"),
+    rts_earlier = ProtoField.uint32("xoff.rts.earlier", "Earlier epoch"),
+    rts_demands = ProtoField.uint16("xoff.rts.demands", "Demands"),
+    rts_mice = ProtoField.uint16("xoff.rts.mice", "Targets of mice"),
+    rts_full = ProtoField.uint16("xoff.rts.full", "Pods without room"),
+    rts_asked = ProtoField.uint32("xoff.rts.asked", "Cells asked for in all"),
+    rts_served = ProtoField.uint32("xoff.rts.served", "Cells served in all"),
+    rts_bytes = ProtoField.uint64("xoff.rts.bytes", "Bytes that wait"),
+    rts_full_pod = ProtoField.uint16("xoff.rts.full_pod", "No more is taken for pod"),
+    target_host = ProtoField.uint32("xoff.target.host", "Target: host (node)"),
+    target_pod = ProtoField.uint32("xoff.target.pod", "Target: pod"),
+    schd_sender = ProtoField.uint32("xoff.schd.sender", "Who may send: node"),
+    schd_epoch = ProtoField.uint32("xoff.schd.epoch", "In epoch"),
+    schd_aggregation = ProtoField.uint32("xoff.schd.aggregation", "By aggregation switch: node"),
+    schd_core = ProtoField.uint32("xoff.schd.core", "By core: node"),
+    schd_cells = ProtoField.uint16("xoff.schd.cells", "Cells"),
+    cell_optimistic = ProtoField.bool("xoff.cell.optimistic", "Sent without a grant"),
+    cell_source = ProtoField.uint32("xoff.cell.source", "Source: node"),
+    cell_destination = ProtoField.uint32("xoff.cell.destination", "Destination: node"),
+    cell_parts = ProtoField.uint16("xoff.cell.parts", "Parts"),
+    cell_part = ProtoField.uint8("xoff.cell.part", "Part", base.DEC, part_kinds),
+    cell_flow = ProtoField.uint32("xoff.cell.flow", "Flow"),
+    cell_first = ProtoField.uint64("xoff.cell.first", "First byte in the flow"),
+    cell_acknowledged = ProtoField.uint64("xoff.cell.acknowledged", "Bytes acknowledged"),
+    cell_bytes = ProtoField.uint32("xoff.cell.bytes", "Bytes"),
     itsy_priority = ProtoField.uint8("xoff.itsy.priority", "Priority"),
     itsy_sid = ProtoField.uint32("xoff.itsy.sid", "Switch (sid)"),
     itsy_qid = ProtoField.uint16("xoff.itsy.qid", "Ingress queue (qid)"),
@@ -176,9 +212,93 @@ local function credit(at, tree)
     return string.format("lane %d: sent %s, limit %s", lane, tostring(sent), tostring(limit))
 end
 
+local function target(range, tree)
+    local number = range:uint()
+    if number >= POD then
+        tree:add(f.target_pod, range, number - POD)
+        return "pod " .. number - POD
+    end
+    tree:add(f.target_host, range)
+    return "node " .. number
+end
+
+-- Where the lists of an RTS begin, and what they take in all.
+local function rts_lists(at)
+    local demands, mice, full = at(28, 2):uint(), at(30, 2):uint(), at(32, 2):uint()
+    return demands, mice, full, 34 + 12 * demands + 16 * mice + 2 * full
+end
+
+local function rts(at, tree)
+    local demands, mice, full = rts_lists(at)
+    local accounts = at(15, 1):bitfield(6, 1) == 1
+    tree:add(f.rts_mice_anew, at(15, 1), at(15, 1):bitfield(7, 1) == 1)
+    tree:add(f.rts_accounts, at(15, 1), accounts)
+    tree:add(f.rts_sender, at(16, 4))
+    tree:add(f.rts_epoch, at(20, 4))
+    if accounts then
+        tree:add(f.rts_earlier, at(24, 4))
+        tree:add(f.rts_sent, at(15, 1), at(15, 1):bitfield(5, 1) == 1)
+        tree:add(f.rts_got, at(15, 1), at(15, 1):bitfield(4, 1) == 1)
+        tree:add(f.rts_no_schd, at(15, 1), at(15, 1):bitfield(3, 1) == 1)
+    end
+    tree:add(f.rts_demands, at(28, 2))
+    tree:add(f.rts_mice, at(30, 2))
+    tree:add(f.rts_full, at(32, 2))
+    local n = 34
+    for _ = 1, demands do
+        target(at(n, 4), tree)
+        tree:add(f.rts_asked, at(n + 4, 4))
+        tree:add(f.rts_served, at(n + 8, 4))
+        n = n + 12
+    end
+    for _ = 1, mice do
+        target(at(n, 4), tree)
+        tree:add(f.rts_served, at(n + 4, 4))
+        tree:add(f.rts_bytes, at(n + 8, 8))
+        n = n + 16
+    end
+    for _ = 1, full do
+        tree:add(f.rts_full_pod, at(n, 2))
+        n = n + 2
+    end
+    return string.format("of node %d, epoch %d: %d demands, mice for %d, %d pods without room",
+        at(16, 4):uint(), at(20, 4):uint(), demands, mice, full)
+end
+
+local function schd(at, tree)
+    tree:add(f.schd_sender, at(16, 4))
+    tree:add(f.schd_epoch, at(20, 4))
+    local whom = target(at(24, 4), tree)
+    tree:add(f.schd_aggregation, at(28, 4))
+    if at(32, 4):uint() ~= NO_CORE then
+        tree:add(f.schd_core, at(32, 4))
+    end
+    tree:add(f.schd_cells, at(36, 2))
+    return string.format("node %d may send %d cells to %s in epoch %d",
+        at(16, 4):uint(), at(36, 2):uint(), whom, at(20, 4):uint())
+end
+
+local function cell(at, tree)
+    local parts = at(24, 2):uint()
+    tree:add(f.cell_optimistic, at(15, 1))
+    tree:add(f.cell_source, at(16, 4))
+    tree:add(f.cell_destination, at(20, 4))
+    tree:add(f.cell_parts, at(24, 2))
+    for n = 26, 26 + 18 * (parts - 1), 18 do
+        tree:add(f.cell_part, at(n, 1))
+        tree:add(f.cell_flow, at(n + 2, 4))
+        local acknowledges = at(n, 1):uint() == 1
+        tree:add(acknowledges and f.cell_acknowledged or f.cell_first, at(n + 6, 8))
+        tree:add(f.cell_bytes, at(n + 14, 4))
+    end
+    return string.format("node %d to node %d, %d parts%s", at(16, 4):uint(), at(20, 4):uint(), parts,
+        at(15, 1):uint() == 1 and ", without a grant" or "")
+end
+
 local by_kind = {
     [1] = { queue_pause, 22 }, [2] = { queue_pause, 22 }, [3] = { port_pause, 20 }, [4] = { root_pause, 36 },
     [5] = { feedback, 54 }, [6] = { probe, 26 }, [7] = { credit, 40 },
+    [8] = { rts, 34 }, [9] = { schd, 38 }, [10] = { cell, 26 },
 }
 
 -- Whether the first `need` bytes of the frame whose bytes from 14 on are `buffer` are there. If
@@ -209,8 +329,15 @@ function xoff.dissector(buffer, pinfo, tree)
     end
     branch:add(f.kind, at(14, 1))
     local need = known[2]
-    if kind == 6 and buffer:len() > 3 then
-        need = 26 + 4 * at(17, 1):uint()
+    -- Lists are as long as they say.
+    if buffer:len() >= need - 14 then
+        if kind == 6 then
+            need = 26 + 4 * at(17, 1):uint()
+        elseif kind == 8 then
+            need = select(4, rts_lists(at))
+        elseif kind == 10 then
+            need = 26 + 18 * at(24, 2):uint()
+        end
     end
     pinfo.cols.info = kinds[kind]
     if not is_there(buffer, need, branch) then

@@ -124,12 +124,6 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
 
 /// The ports that are to be captured.
 fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
-    if !names.is_empty() && plan.zeropod.is_some() {
-        return Err(miette!(
-            help = "leave --pcap out, or capture the same traffic on another topology",
-            "--pcap cannot follow the cells of topology.kind = \"zeropod\", which are counted by the epoch"
-        ));
-    }
     if !names.is_empty() && plan.packet.mtu > capture::LARGEST_PAYLOAD {
         return Err(miette!(
             help = format!("write {}B or less", capture::LARGEST_PAYLOAD),

@@ -79,7 +79,7 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
 /// fault of the simulator, never of a plan.
 pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     match &plan.zeropod {
-        Some(zeropod) => zeropod::run(plan, zeropod, watch),
+        Some(zeropod) => zeropod::run(plan, zeropod, None, watch),
         None => executor::run(plan, threads, None, watch),
     }
 }
@@ -88,16 +88,20 @@ pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> b
 /// outcome, and is the same for any number of threads.
 ///
 /// # Panics
-/// As [`run_on`] does; and if a port is inside a slow receiver, or the plan has pods of Zeropod,
-/// whose cells are counted by the epoch and not followed one by one.
+/// As [`run_on`] does; and if a port is inside a slow receiver.
 pub fn run_tapped(
     plan: &Plan,
     threads: usize,
     tap: Tap<'_>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Outcome {
-    assert!(plan.zeropod.is_none(), "nothing follows the cells of pods");
-    executor::run(plan, threads, Some(tap), watch)
+    match &plan.zeropod {
+        Some(zeropod) => {
+            let Tap { ports, sink } = tap;
+            zeropod::run(plan, zeropod, Some(Tap { ports, sink: &mut *sink }), watch)
+        }
+        None => executor::run(plan, threads, Some(tap), watch),
+    }
 }
 
 /// How many of `threads` threads, at least 1, make a run faster: threads wait for

@@ -10,6 +10,7 @@ use crate::faults;
 use crate::outcome::DropReason;
 use crate::packet::Kind;
 use crate::port::Wire;
+use std::sync::Arc;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
@@ -60,6 +61,8 @@ pub enum Crosser {
     },
     /// Between neighbours.
     Control(Box<ControlFrame>),
+    /// In a pod of Zeropod.
+    Pod(Arc<xoff_wire::zeropod::Frame>),
 }
 
 /// What a packet of a flow carries.

@@ -13,6 +13,7 @@ pub mod roce;
 pub mod root_pause;
 pub mod roundabout;
 pub mod tcp;
+pub mod zeropod;
 
 /// Ethernet header (14) and frame check sequence (4), in bytes.
 pub const ETHERNET: u32 = 18;

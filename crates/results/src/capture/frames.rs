@@ -22,6 +22,8 @@ const FIRST_BYTE: u32 = 1;
 pub fn frame(plan: &Plan, from: PortId, what: &Crosser) -> Vec<u8> {
     match what {
         Crosser::Control(frame) => control(frame, mac(plan, from)),
+        // A slot is as long as a whole cell.
+        Crosser::Pod(frame) => frame.emit(mac(plan, from), cell(plan)),
         &Crosser::Packet { flow, lane, carries, marked } => packet(plan, from, (flow, lane, carries, marked)),
     }
 }
@@ -30,6 +32,11 @@ pub fn frame(plan: &Plan, from: PortId, what: &Crosser) -> Vec<u8> {
 pub fn mac(plan: &Plan, port: PortId) -> [u8; 6] {
     let port = &plan.topology.ports[port as usize];
     ip::mac(port.node, port.index)
+}
+
+/// Bytes of a cell of Zeropod.
+fn cell(plan: &Plan) -> u32 {
+    plan.zeropod.as_ref().map_or(0, |z| z.scheduler.payload + z.header)
 }
 
 fn control(frame: &ControlFrame, source: [u8; 6]) -> Vec<u8> {

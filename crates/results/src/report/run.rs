@@ -268,7 +268,9 @@ fn left_out(run: &Run) -> Vec<String> {
     for (quantity, &count) in &run.series.counts {
         let shown = run.series.lines.iter().filter(|line| line.quantity == *quantity).count();
         if shown < count {
-            all.push(format!("Of the series \"{quantity}\" {shown} of {count} are drawn: those that rose highest."));
+            all.push(format!(
+                "Of the series \"{quantity}\" {shown} of {count} are drawn: those that rose highest."
+            ));
         }
     }
     if run.series.times_ps.is_empty() {

@@ -93,7 +93,7 @@ impl World<'_> {
     }
 
     /// The switch by which a row reaches its scheduler, and its own link there and back.
-    fn way(&self, pod: u16, row: u16) -> (NodeId, Link, Link) {
+    pub(super) fn way(&self, pod: u16, row: u16) -> (NodeId, Link, Link) {
         let z = &self.zeropod.pod;
         let tors = self.all as NodeId;
         match usize::from(row).checked_sub(self.per_pod) {
@@ -133,8 +133,9 @@ impl World<'_> {
         off
     }
 
-    /// Whether the SCHD for a row is lost that leaves in an epoch.
-    pub(super) fn schd_is_lost(&self, pod: u16, row: u16, epoch: u64) -> bool {
+    /// The link by which the SCHD for a row comes that leaves in an epoch, when it begins there, and whether it
+    /// gets so far.
+    pub(super) fn schd_comes(&self, pod: u16, row: u16, epoch: u64) -> (Link, Time, bool) {
         let (switch, _, down) = self.way(pod, row);
         let position = match usize::from(row).checked_sub(self.per_pod) {
             None => row % self.zeropod.pod.hosts_per_rack,
@@ -144,9 +145,15 @@ impl World<'_> {
         let slots = &self.zeropod.slots;
         let begins = self.pods[usize::from(pod)].clock + epoch * self.epoch;
         let at = begins + slots.begins(down) + slots.schd_at(from, u32::from(position));
-        self.links.is_down(pod, down, at, at + slots.control)
-            || self.scheduler_link_is_down(switch, at - self.hop)
-            || !self.works(pod, at.saturating_sub(2 * self.hop))
+        let comes = !self.scheduler_link_is_down(switch, at - self.hop)
+            && self.works(pod, at.saturating_sub(2 * self.hop));
+        (down, at, comes)
+    }
+
+    /// Whether the SCHD for a row is lost that leaves in an epoch.
+    pub(super) fn schd_is_lost(&self, pod: u16, row: u16, epoch: u64) -> bool {
+        let (down, at, comes) = self.schd_comes(pod, row, epoch);
+        !comes || self.links.is_down(pod, down, at, at + self.zeropod.slots.control)
     }
 
     /// So many epochs later everything of an epoch has arrived.

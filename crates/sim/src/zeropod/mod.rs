@@ -43,6 +43,7 @@ mod acks;
 mod cores;
 mod failures;
 mod links;
+mod taps;
 mod unscheduled;
 mod voq;
 
@@ -51,11 +52,13 @@ use crate::outcome::{
     AccountPeak, Counters, DropReason, Drops, FlowOutcome, Outcome, PortOutcome, Quantity, Sample, Stop,
     ZeropodOutcome,
 };
+use crate::tap::{INTERVAL, Tap};
 use acks::Acks;
 use cores::{Core, Part};
 use failures::{Said, Watch, watches};
 use links::Links;
 use std::collections::{BTreeMap, VecDeque};
+use taps::Taps;
 use unscheduled::Unscheduled;
 use voq::{Item, Items, NONE, Piece, Received, Voq};
 use xoff_kernel::random::Stream;
@@ -224,6 +227,9 @@ struct World<'a> {
     /// Whether something may fail.
     watches: bool,
     receivers: Receivers<'a>,
+    /// What is captured, and when it is handed on next.
+    taps: Option<Taps<'a>>,
+    next_tap: Time,
     counters: Counters,
     ports: Vec<PortOutcome>,
     drops: BTreeMap<(u32, DropReason), Drops>,
@@ -234,6 +240,8 @@ struct World<'a> {
     /// Room that is used again and again.
     pieces: Vec<Piece>,
     parts: Vec<Part>,
+    /// Links behind those on which cells of a grant were lost.
+    spared: Vec<Link>,
     room: Vec<(u64, u16)>,
     due: Vec<Rts>,
     work: u64,
@@ -257,12 +265,17 @@ struct Receivers<'a> {
     most_held: u64,
 }
 
-/// Runs a plan of Zeropod to its end, or until `watch` answers `false`.
+/// Runs a plan of Zeropod to its end, or until `watch` answers `false`, with a tap if one is wanted.
 ///
 /// # Panics
 /// If two scheduled cells meet, or cells are not conserved: faults of the simulator, never of a plan.
-pub fn run(plan: &Plan, zeropod: &Zeropod, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-    let mut world = World::new(plan, zeropod);
+pub fn run<'a>(
+    plan: &'a Plan,
+    zeropod: &'a Zeropod,
+    tap: Option<Tap<'a>>,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Outcome {
+    let mut world = World::new(plan, zeropod, tap);
     if zeropod.scheduled {
         for (pod, &clock) in (0..).zip(&zeropod.clocks) {
             for core in 0..zeropod.pod.cores {
@@ -275,7 +288,7 @@ pub fn run(plan: &Plan, zeropod: &Zeropod, watch: &mut dyn FnMut(&Progress) -> b
 }
 
 impl<'a> World<'a> {
-    fn new(plan: &'a Plan, zeropod: &'a Zeropod) -> Self {
+    fn new(plan: &'a Plan, zeropod: &'a Zeropod, tap: Option<Tap<'a>>) -> Self {
         let Zeropod { pod, slots, scheduler: params, .. } = zeropod;
         let pods = usize::from(pod.pods);
         let per_pod = pod.hosts();
@@ -349,6 +362,8 @@ impl<'a> World<'a> {
             acks: zeropod.acks.map(|timeout| Acks::new(timeout, plan.flows.len())),
             watches,
             receivers: Receivers::new(plan, all),
+            next_tap: if tap.is_some() { INTERVAL } else { Time::MAX },
+            taps: tap.map(|tap| Taps::new(plan, tap)),
             counters: Counters::default(),
             ports: vec![PortOutcome::default(); plan.topology.ports.len()],
             drops: BTreeMap::new(),
@@ -357,6 +372,7 @@ impl<'a> World<'a> {
             moved: 0,
             pieces: Vec::new(),
             parts: Vec::new(),
+            spared: Vec::new(),
             room: Vec::new(),
             due: Vec::new(),
             work: 0,
@@ -380,6 +396,9 @@ impl<'a> World<'a> {
                 next_sample += self.plan.measure.interval.unwrap_or(Time::MAX);
             }
             self.now = event.time;
+            if self.now >= self.next_tap {
+                self.hand_on();
+            }
             self.counters.events += 1;
             self.work += 1;
             if self.work - watched >= WATCH {
@@ -584,11 +603,13 @@ impl<'a> World<'a> {
                     let wanted = &world.wanted[index * world.targets + usize::from(target)];
                     (wanted.asked, wanted.served)
                 });
-                if self.rts_is_lost(pod, host, at) {
-                    self.pods[usize::from(pod)].spare.push(rts);
-                    continue;
-                }
-            } else if rts.asks.is_empty() && !rts.names_mice {
+            }
+            if !self.watches && rts.asks.is_empty() && !rts.names_mice {
+                self.pods[usize::from(pod)].spare.push(rts);
+                continue;
+            }
+            self.tap_rts(pod, epoch, at, &rts);
+            if self.watches && self.rts_is_lost(pod, host, at) {
                 self.pods[usize::from(pod)].spare.push(rts);
                 continue;
             }
@@ -707,6 +728,7 @@ impl<'a> World<'a> {
                     self.sent_all(&pieces);
                     self.counters.sent += 1;
                     filled += 1;
+                    self.tap_cells(pod, path, &pieces, 1, |_| sent);
                     if self.is_lost(pod, path, sent, &pieces) {
                         continue;
                     }
@@ -759,6 +781,7 @@ impl<'a> World<'a> {
         let begins = |cell: u32| now + slots.data_at(before + cell, planned.from, planned.to);
         let behind = path.len() as Time * self.hop + slots.data;
         let last = begins(taken - 1);
+        self.tap_cells(pod, path, pieces, taken, begins);
         if !from_core {
             self.counters.sent += u64::from(taken);
             for piece in pieces {
@@ -790,8 +813,9 @@ impl<'a> World<'a> {
         }
         let long = self.zeropod.slots.data;
         let mut at = begins;
-        for &link in path {
+        for (index, &link) in path.iter().enumerate() {
             if self.links.is_down(pod, link, at, at + long) {
+                self.spared.extend(&path[index + 1..]);
                 for piece in pieces {
                     if let Some(flow) = self.receivers.flows.get_mut(piece.item as usize) {
                         flow.dropped += 1;
@@ -856,7 +880,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Cells cross the links of a grant. (One that is lost under way is counted on all of them.)
+    /// Cells cross the links of a grant, but for those that were lost before.
     fn use_links(&mut self, pod: u16, path: &[Link], cells: u32) {
         if cells == 0 {
             return;
@@ -871,6 +895,13 @@ impl<'a> World<'a> {
             port.bytes += bytes;
         }
         self.counters.data_hops += u64::from(cells) * path.len() as u64;
+        for link in self.spared.drain(..) {
+            let port = &mut self.ports[self.links.port(pod, link) as usize];
+            port.packets -= 1;
+            port.data_packets -= 1;
+            port.bytes -= bytes / u64::from(cells);
+            self.counters.data_hops -= 1;
+        }
         self.told.scheduled += u64::from(cells);
     }
 
@@ -963,6 +994,7 @@ impl<'a> World<'a> {
                 });
             }
             self.told.most_in_rts = self.told.most_in_rts.max(rts.asks.len() as u64);
+            self.tap_rts(pod, epoch, self.now, &rts);
             if self.watches && self.rts_is_lost(pod, rts.row, self.now) {
                 self.pods[at].spare.push(rts);
             } else {
@@ -1087,6 +1119,7 @@ impl<'a> World<'a> {
                 // What is on the wire then is known by now, as its grants are older.
                 planned.lost =
                     self.watches && self.schd_is_lost(pod, planned.row, epoch + self.pipeline.schd);
+                self.tap_schd(pod, epoch + self.pipeline.schd, data, planned);
             }
             self.pods[usize::from(pod)].plans[at] = (data, plan);
         }
@@ -1140,6 +1173,10 @@ impl<'a> World<'a> {
             Stop::AllDone | Stop::EndTime => self.end,
             Stop::Interrupted | Stop::Starved => self.now,
         };
+        if let Some(taps) = &mut self.taps {
+            // What is due at the end itself has not come, unless that is the time of the last event.
+            taps.hand_on(if matches!(stop, Stop::AllDone | Stop::EndTime) { end } else { end + 1 });
+        }
         let z = self.zeropod;
         // What is under way, or stands in cores.
         self.counters.in_flight += self.unscheduled.left();

@@ -27,16 +27,16 @@ use xoff_schemes::scheduling::zeropod::Link;
 
 /// A cell on its way.
 #[derive(Clone, Copy)]
-struct Cell {
-    flow: u32,
+pub struct Flying {
+    pub flow: u32,
     /// Which cell of the flow.
-    index: u32,
+    pub index: u32,
     agg: u16,
     /// Links that it has crossed.
     links: u8,
     /// How long it is, in time.
     length: Time,
-    intact: bool,
+    pub intact: bool,
 }
 
 /// A host that sends unscheduled cells.
@@ -64,7 +64,7 @@ pub struct Unscheduled {
     /// By flow: whether it is.
     tries: Vec<bool>,
     sources: Vec<Source>,
-    cells: Vec<Cell>,
+    cells: Vec<Flying>,
     free: Vec<u32>,
     /// By pod and link.
     links: Vec<Occupied>,
@@ -203,7 +203,7 @@ impl World<'_> {
         source.busy = self.now + if self.zeropod.scheduled { slots.data } else { 0 };
         self.wheel.push(Event::new(source.busy, kind::SEND, host, 0));
         let agg = source.paths.below(u64::from(self.zeropod.pod.aggs)) as u16;
-        let cell = Cell { flow, index, agg, links: 1, length: slots.data, intact: true };
+        let cell = Flying { flow, index, agg, links: 1, length: slots.data, intact: true };
         let element = match self.unscheduled.free.pop() {
             Some(element) => {
                 self.unscheduled.cells[element as usize] = cell;
@@ -220,6 +220,7 @@ impl World<'_> {
         self.first_sent(flow, self.now, 1);
         self.moved = self.now;
         self.count_hop(pod, up);
+        self.tap_unscheduled(pod as u16, up, &cell);
         if self.links.is_down(pod as u16, up, self.now, self.now + slots.data) {
             return self.lose(element, up, DropReason::LinkDown);
         }
@@ -266,12 +267,18 @@ impl World<'_> {
         let pod = flow.src as usize / self.per_pod;
         let host = |host: u32| (host as usize % self.per_pod) as u16;
         let rack = |h: u32| self.zeropod.pod.rack_of(host(h));
-        let link = match cell.links {
-            1 => Link::RackUp { rack: rack(flow.src), agg: cell.agg },
-            2 => Link::RackDown { agg: cell.agg, rack: rack(flow.dst) },
-            3 => Link::HostDown { host: host(flow.dst) },
-            _ => return self.end_of(element, Link::HostDown { host: host(flow.dst) }),
+        let path = [
+            Link::HostUp { host: host(flow.src) },
+            Link::RackUp { rack: rack(flow.src), agg: cell.agg },
+            Link::RackDown { agg: cell.agg, rack: rack(flow.dst) },
+            Link::HostDown { host: host(flow.dst) },
+        ];
+        let crossed = path[usize::from(cell.links) - 1];
+        let Some(&link) = path.get(usize::from(cell.links)) else {
+            self.tap_unscheduled_end(pod as u16, crossed, self.now, &cell);
+            return self.end_of(element, crossed);
         };
+        self.tap_unscheduled_end(pod as u16, crossed, self.now + cell.length, &cell);
         if self.links.is_down(pod as u16, link, self.now, self.now + cell.length) {
             return self.lose(element, link, DropReason::LinkDown);
         }
@@ -310,6 +317,7 @@ impl World<'_> {
             self.unscheduled.links[number] = Occupied { until, cell: element };
         }
         self.count_hop(pod, link);
+        self.tap_unscheduled(pod as u16, link, &cell);
         let next = self.now + self.hop + if links == 4 { length } else { 0 };
         self.wheel.push(Event::new(next, kind::CELL, element, 0));
     }

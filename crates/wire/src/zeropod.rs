@@ -1,0 +1,549 @@
+//! What crosses the links of Zeropod's pods: requests (RTS), schedules (SCHD) and cells of data.
+//!
+//! *Zeropod* (§III-A, §IV-A) says what they tell, and gives 40 B to each RTS, each SCHD and the header of
+//! each cell, but no layout. These are Ethernet frames of an experimental EtherType (IEEE 802 local
+//! experimental 1, 0x88B5); as slots tell the way, they need no addresses, and have that of MAC control:
+//!
+//! ```text
+//! byte  0  destination 01-80-C2-00-00-01
+//!       6  source
+//!      12  EtherType 0x88B5
+//!
+//!      14  8: RTS
+//!      15  bits: 1 the mice are named anew; 2 it says what came of an earlier epoch, in which it
+//!          4 sent data, 8 got data, 16 heard no SCHD
+//!      16  sender: number of the node, 32 bits
+//!      20  epoch in which it is sent, 32 bits
+//!      24  the earlier epoch, 32 bits; else 0
+//!      28  how many demands follow, 16 bits
+//!      30  how many mice, 16 bits
+//!      32  how many pods that no more is taken for (backpressure), 16 bits
+//!      34  each demand: target, cells asked for in all, cells served in all (where links may fail; else
+//!          0), 32 bits each
+//!          each of the mice: target, cells served in all, 32 bits each, bytes that wait, 64 bits
+//!          each pod, 16 bits
+//!
+//!      14  9: SCHD
+//!      15  zero
+//!      16  who may send: number of the node, 32 bits
+//!      20  in which epoch, 32 bits
+//!      24  target
+//!      28  aggregation switch on the way: number of the node, 32 bits
+//!      32  core on the way: number of the node, 32 bits; 2^32 − 1 for none
+//!      36  how many cells, 16 bits
+//!
+//!      14  10: cell
+//!      15  1: sent without a grant (§IV-B.3); else 0
+//!      16  source host: number of the node, 32 bits
+//!      20  destination host, 32 bits
+//!      24  how many parts are in it, 16 bits
+//!      26  each part: 0 data of a flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits;
+//!          its first byte in the flow, or how much of the flow is acknowledged, 64 bits; bytes, 32 bits
+//!          the bytes of all parts, as zeros
+//!
+//!          zeros up to the smallest frame; of a cell, up to the whole slot
+//! ```
+//!
+//! A target is the number of a host's node, or 2^31 plus the number of another pod.
+
+use crate::SMALLEST_FRAME;
+use crate::queue_pause::{DESTINATION, ETHERTYPE};
+
+const RTS: u8 = 8;
+const SCHD: u8 = 9;
+const CELL: u8 = 10;
+/// Where lists begin in an RTS, and in a cell.
+const DEMANDS: usize = 34;
+const PARTS: usize = 26;
+/// Bytes of the check sequence, which closes every frame.
+const CHECK: usize = 4;
+const NO_CORE: u32 = u32::MAX;
+const POD: u32 = 1 << 31;
+
+/// Whom data are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A host, by the number of its node.
+    Host(u32),
+    /// Another pod.
+    Pod(u16),
+}
+
+/// A demand of an RTS, in counts that go on for ever, modulo 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Whom it is for.
+    pub target: Target,
+    /// Cells asked for in all.
+    pub asked: u32,
+    /// Cells served in all; 0 where nothing may fail.
+    pub served: u32,
+}
+
+/// Small flows for a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mice {
+    /// Whom they are for.
+    pub target: Target,
+    /// Cells served in all, modulo 2^32.
+    pub served: u32,
+    /// Bytes that wait.
+    pub bytes: u64,
+}
+
+/// What became of an earlier epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// The epoch, modulo 2^32.
+    pub epoch: u32,
+    /// Data were sent in it.
+    pub sent: bool,
+    /// Data came.
+    pub got: bool,
+    /// No SCHD came.
+    pub no_schd: bool,
+}
+
+/// A request to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rts {
+    /// Number of the node that sends it.
+    pub sender: u32,
+    /// The epoch, modulo 2^32.
+    pub epoch: u32,
+    /// Where links may fail.
+    pub account: Option<Account>,
+    /// At most 65,535 of each.
+    pub demands: Vec<Demand>,
+    /// The mice, where they are named anew.
+    pub mice: Option<Vec<Mice>>,
+    /// Pods that a core takes no more for.
+    pub full: Vec<u16>,
+}
+
+/// A grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schd {
+    /// Number of the node that may send.
+    pub sender: u32,
+    /// In which epoch, modulo 2^32.
+    pub epoch: u32,
+    /// Whom the cells are for.
+    pub target: Target,
+    /// Number of the aggregation switch on their way.
+    pub aggregation: u32,
+    /// Number of the core on their way.
+    pub core: Option<u32>,
+    /// How many.
+    pub cells: u16,
+}
+
+/// What is in a part of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// Bytes of the flow from this one on.
+    Data(u64),
+    /// An acknowledgement of so many of its bytes.
+    Ack(u64),
+}
+
+/// A part of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The flow.
+    pub flow: u32,
+    /// What of it.
+    pub holds: Holds,
+    /// Bytes.
+    pub bytes: u32,
+}
+
+/// A cell of data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// It is sent without a grant.
+    pub optimistic: bool,
+    /// Number of the node that it is from …
+    pub source: u32,
+    /// … and of the one that it is for.
+    pub destination: u32,
+    /// At most 65,535.
+    pub parts: Vec<Part>,
+}
+
+/// What crosses a link of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// A request.
+    Rts(Rts),
+    /// A grant.
+    Schd(Schd),
+    /// Data.
+    Cell(Cell),
+}
+
+/// Why bytes are not such a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotZeropod {
+    /// Fewer bytes than the fields take.
+    Short,
+    /// Another destination, EtherType or kind.
+    Other,
+    /// A field has a value that it cannot have.
+    Field,
+}
+
+fn count(entries: usize) -> [u8; 2] {
+    u16::try_from(entries).expect("lists are below 64 Ki").to_be_bytes()
+}
+
+impl Target {
+    fn number(self) -> [u8; 4] {
+        match self {
+            Self::Host(node) => node,
+            Self::Pod(pod) => POD | u32::from(pod),
+        }
+        .to_be_bytes()
+    }
+
+    fn of(number: u32) -> Result<Self, NotZeropod> {
+        match number & POD {
+            0 => Ok(Self::Host(number)),
+            _ => u16::try_from(number & !POD).map(Self::Pod).map_err(|_| NotZeropod::Field),
+        }
+    }
+}
+
+impl Frame {
+    /// The frame without its check sequence. `slot`: bytes of a whole cell on the wire, check sequence included.
+    ///
+    /// # Panics
+    /// If a list is too long.
+    pub fn emit(&self, source: [u8; 6], slot: u32) -> Vec<u8> {
+        let mut bytes = [&DESTINATION[..], &source, &ETHERTYPE].concat();
+        let least = match self {
+            Self::Rts(rts) => {
+                rts.put(&mut bytes);
+                SMALLEST_FRAME
+            }
+            Self::Schd(schd) => {
+                schd.put(&mut bytes);
+                SMALLEST_FRAME
+            }
+            Self::Cell(cell) => {
+                cell.put(&mut bytes);
+                slot.max(SMALLEST_FRAME)
+            }
+        };
+        bytes.resize(bytes.len().max(least as usize - CHECK), 0);
+        bytes
+    }
+
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// [`NotZeropod`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotZeropod> {
+        if bytes.len() < SMALLEST_FRAME as usize - CHECK {
+            return Err(NotZeropod::Short);
+        }
+        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE {
+            return Err(NotZeropod::Other);
+        }
+        let reader = Reader(bytes);
+        match bytes[14] {
+            RTS => reader.rts().map(Self::Rts),
+            SCHD => reader.schd().map(Self::Schd),
+            CELL => reader.cell().map(Self::Cell),
+            _ => Err(NotZeropod::Other),
+        }
+    }
+}
+
+impl Rts {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        let account = self.account.unwrap_or_default();
+        let bits = [self.mice.is_some(), self.account.is_some(), account.sent, account.got, account.no_schd];
+        let bits = bits.iter().rev().fold(0, |bits, &bit| bits << 1 | u8::from(bit));
+        let mice = self.mice.as_deref().unwrap_or_default();
+        bytes.extend([RTS, bits]);
+        for number in [self.sender, self.epoch, account.epoch] {
+            bytes.extend(number.to_be_bytes());
+        }
+        for entries in [self.demands.len(), mice.len(), self.full.len()] {
+            bytes.extend(count(entries));
+        }
+        for demand in &self.demands {
+            bytes.extend(demand.target.number());
+            bytes.extend(demand.asked.to_be_bytes());
+            bytes.extend(demand.served.to_be_bytes());
+        }
+        for mice in mice {
+            bytes.extend(mice.target.number());
+            bytes.extend(mice.served.to_be_bytes());
+            bytes.extend(mice.bytes.to_be_bytes());
+        }
+        self.full.iter().for_each(|pod| bytes.extend(pod.to_be_bytes()));
+    }
+}
+
+impl Schd {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.extend([SCHD, 0]);
+        bytes.extend(self.sender.to_be_bytes());
+        bytes.extend(self.epoch.to_be_bytes());
+        bytes.extend(self.target.number());
+        bytes.extend(self.aggregation.to_be_bytes());
+        bytes.extend(self.core.unwrap_or(NO_CORE).to_be_bytes());
+        bytes.extend(self.cells.to_be_bytes());
+    }
+}
+
+impl Cell {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.extend([CELL, u8::from(self.optimistic)]);
+        bytes.extend(self.source.to_be_bytes());
+        bytes.extend(self.destination.to_be_bytes());
+        bytes.extend(count(self.parts.len()));
+        for part in &self.parts {
+            let (what, at) = match part.holds {
+                Holds::Data(at) => (0, at),
+                Holds::Ack(at) => (1, at),
+            };
+            bytes.extend([what, 0]);
+            bytes.extend(part.flow.to_be_bytes());
+            bytes.extend(at.to_be_bytes());
+            bytes.extend(part.bytes.to_be_bytes());
+        }
+        let held: usize = self.parts.iter().map(|part| part.bytes as usize).sum();
+        bytes.resize(bytes.len() + held, 0);
+    }
+}
+
+/// Fields of a frame.
+struct Reader<'b>(&'b [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], NotZeropod> {
+        self.0.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).ok_or(NotZeropod::Short)
+    }
+
+    fn u16(&self, at: usize) -> Result<u16, NotZeropod> {
+        self.array(at).map(u16::from_be_bytes)
+    }
+
+    fn u32(&self, at: usize) -> Result<u32, NotZeropod> {
+        self.array(at).map(u32::from_be_bytes)
+    }
+
+    fn u64(&self, at: usize) -> Result<u64, NotZeropod> {
+        self.array(at).map(u64::from_be_bytes)
+    }
+
+    fn target(&self, at: usize) -> Result<Target, NotZeropod> {
+        Target::of(self.u32(at)?)
+    }
+
+    fn rts(&self) -> Result<Rts, NotZeropod> {
+        let bits = self.0[15];
+        let bit = |at: u8| bits >> at & 1 == 1;
+        let account = Account { epoch: self.u32(24)?, sent: bit(2), got: bit(3), no_schd: bit(4) };
+        if bits >= 1 << 5 || (!bit(1) && account != Account::default()) {
+            return Err(NotZeropod::Field);
+        }
+        let [demands, mice, full] = [self.u16(28)?, self.u16(30)?, self.u16(32)?].map(usize::from);
+        if mice > 0 && !bit(0) {
+            return Err(NotZeropod::Field);
+        }
+        let demand = |i: usize| {
+            let at = DEMANDS + 12 * i;
+            Ok(Demand { target: self.target(at)?, asked: self.u32(at + 4)?, served: self.u32(at + 8)? })
+        };
+        let small = |i: usize| {
+            let at = DEMANDS + 12 * demands + 16 * i;
+            Ok(Mice { target: self.target(at)?, served: self.u32(at + 4)?, bytes: self.u64(at + 8)? })
+        };
+        let named = (0..mice).map(small).collect::<Result<Vec<_>, _>>()?;
+        Ok(Rts {
+            sender: self.u32(16)?,
+            epoch: self.u32(20)?,
+            account: bit(1).then_some(account),
+            demands: (0..demands).map(demand).collect::<Result<_, _>>()?,
+            mice: bit(0).then_some(named),
+            full: (0..full)
+                .map(|i| self.u16(DEMANDS + 12 * demands + 16 * mice + 2 * i))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn schd(&self) -> Result<Schd, NotZeropod> {
+        if self.0[15] != 0 {
+            return Err(NotZeropod::Field);
+        }
+        Ok(Schd {
+            sender: self.u32(16)?,
+            epoch: self.u32(20)?,
+            target: self.target(24)?,
+            aggregation: self.u32(28)?,
+            core: Some(self.u32(32)?).filter(|&core| core != NO_CORE),
+            cells: self.u16(36)?,
+        })
+    }
+
+    fn cell(&self) -> Result<Cell, NotZeropod> {
+        if self.0[15] > 1 {
+            return Err(NotZeropod::Field);
+        }
+        let parts = usize::from(self.u16(24)?);
+        let part = |i: usize| {
+            let at = PARTS + 18 * i;
+            let of = self.u64(at + 6)?;
+            let holds = match self.array(at)? {
+                [0, 0] => Holds::Data(of),
+                [1, 0] => Holds::Ack(of),
+                _ => return Err(NotZeropod::Field),
+            };
+            Ok(Part { flow: self.u32(at + 2)?, holds, bytes: self.u32(at + 14)? })
+        };
+        let cell = Cell {
+            optimistic: self.0[15] == 1,
+            source: self.u32(16)?,
+            destination: self.u32(20)?,
+            parts: (0..parts).map(part).collect::<Result<_, _>>()?,
+        };
+        let held: u64 = cell.parts.iter().map(|part| u64::from(part.bytes)).sum();
+        match ((PARTS + 18 * parts) as u64 + held) > self.0.len() as u64 {
+            true => Err(NotZeropod::Short),
+            false => Ok(cell),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 9];
+
+    fn target() -> impl Strategy<Value = Target> {
+        prop_oneof![(0..POD).prop_map(Target::Host), any::<u16>().prop_map(Target::Pod)]
+    }
+
+    fn rts() -> impl Strategy<Value = Frame> {
+        let account = (any::<u32>(), any::<bool>(), any::<bool>(), any::<bool>())
+            .prop_map(|(epoch, sent, got, no_schd)| Account { epoch, sent, got, no_schd });
+        let demand = (target(), any::<u32>(), any::<u32>()).prop_map(|(target, asked, served)| Demand {
+            target,
+            asked,
+            served,
+        });
+        let mice = (target(), any::<u32>(), any::<u64>()).prop_map(|(target, served, bytes)| Mice {
+            target,
+            served,
+            bytes,
+        });
+        let lists = (
+            prop::collection::vec(demand, 0..9),
+            prop::option::of(prop::collection::vec(mice, 0..9)),
+            prop::collection::vec(any::<u16>(), 0..9),
+        );
+        (any::<u32>(), any::<u32>(), prop::option::of(account), lists).prop_map(
+            |(sender, epoch, account, (demands, mice, full))| {
+                Frame::Rts(Rts { sender, epoch, account, demands, mice, full })
+            },
+        )
+    }
+
+    fn schd() -> impl Strategy<Value = Frame> {
+        (any::<u32>(), any::<u32>(), target(), any::<u32>(), prop::option::of(0..NO_CORE), any::<u16>())
+            .prop_map(|(sender, epoch, target, aggregation, core, cells)| {
+                Frame::Schd(Schd { sender, epoch, target, aggregation, core, cells })
+            })
+    }
+
+    fn cell() -> impl Strategy<Value = Frame> {
+        let part =
+            (any::<u32>(), any::<bool>(), any::<u64>(), 0..600u32).prop_map(|(flow, ack, at, bytes)| Part {
+                flow,
+                holds: if ack { Holds::Ack(at) } else { Holds::Data(at) },
+                bytes,
+            });
+        (any::<bool>(), any::<u32>(), any::<u32>(), prop::collection::vec(part, 0..5)).prop_map(
+            |(optimistic, source, destination, parts)| {
+                Frame::Cell(Cell { optimistic, source, destination, parts })
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn frames_survive_the_wire(frame in prop_oneof![rts(), schd(), cell()], slot in 0..2000u32) {
+            let bytes = frame.emit(SOURCE, slot);
+            prop_assert!(bytes.len() >= 60 && bytes[6..12] == SOURCE);
+            prop_assert_eq!(Frame::parse(&bytes), Ok(frame));
+        }
+
+        #[test]
+        fn what_is_cut_off_is_refused(frame in prop_oneof![rts(), cell()], keep in 0.0..1.0f64) {
+            let bytes = frame.emit(SOURCE, 0);
+            if bytes.len() > 60 {
+                let keep = (bytes.len() as f64 * keep) as usize;
+                prop_assert_eq!(Frame::parse(&bytes[..keep]), Err(NotZeropod::Short));
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(tail in prop::collection::vec(any::<u8>(), 46..200), kind in 7u8..12) {
+            let mut bytes = [&DESTINATION[..], &SOURCE, &ETHERTYPE, &[kind]].concat();
+            bytes.extend(tail);
+            if let Ok(frame) = Frame::parse(&bytes) {
+                prop_assert_eq!(Frame::parse(&frame.emit(SOURCE, 0)), Ok(frame));
+            }
+        }
+    }
+
+    #[test]
+    fn fields_are_where_the_layout_has_them() {
+        let grant = Schd {
+            sender: 5,
+            epoch: 0x0102_0304,
+            target: Target::Pod(3),
+            aggregation: 70,
+            core: None,
+            cells: 16,
+        };
+        let bytes = Frame::Schd(grant).emit(SOURCE, 552);
+        assert_eq!(bytes.len(), 60);
+        let fields = [9, 0, 0, 0, 0, 5, 1, 2, 3, 4, 0x80, 0, 0, 3, 0, 0, 0, 70, 255, 255, 255, 255, 0, 16];
+        assert_eq!(bytes[14..38], fields);
+        let part = Part { flow: 7, holds: Holds::Data(512), bytes: 100 };
+        let cell = Cell { optimistic: true, source: 1, destination: 2, parts: vec![part] };
+        let bytes = Frame::Cell(cell).emit(SOURCE, 552);
+        assert_eq!(bytes.len(), 548, "a cell fills its slot");
+        assert_eq!(
+            bytes[14..44],
+            [10, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 100]
+        );
+    }
+
+    #[test]
+    fn foreign_bytes_are_refused() {
+        let rts = Rts { sender: 1, epoch: 2, account: None, demands: vec![], mice: None, full: vec![] };
+        let bytes = Frame::Rts(rts).emit(SOURCE, 0);
+        for (at, value, error) in [
+            (0, 0, NotZeropod::Other),
+            (13, 0, NotZeropod::Other),
+            (14, 7, NotZeropod::Other),
+            (15, 4, NotZeropod::Field),
+            (15, 32, NotZeropod::Field),
+            (27, 1, NotZeropod::Field),
+            (31, 1, NotZeropod::Field),
+            (29, 9, NotZeropod::Short),
+        ] {
+            let mut other = bytes.clone();
+            other[at] = value;
+            assert_eq!(Frame::parse(&other), Err(error), "byte {at}");
+        }
+    }
+}
