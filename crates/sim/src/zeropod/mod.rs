@@ -608,7 +608,9 @@ impl<'a> World<'a> {
                 self.pods[usize::from(pod)].spare.push(rts);
                 continue;
             }
-            self.tap_rts(pod, epoch, at, &rts);
+            if self.taps.is_some() {
+                self.tap_rts(pod, epoch, at, &rts);
+            }
             if self.watches && self.rts_is_lost(pod, host, at) {
                 self.pods[usize::from(pod)].spare.push(rts);
                 continue;
@@ -728,7 +730,9 @@ impl<'a> World<'a> {
                     self.sent_all(&pieces);
                     self.counters.sent += 1;
                     filled += 1;
-                    self.tap_cells(pod, path, &pieces, 1, |_| sent);
+                    if self.taps.is_some() {
+                        self.tap_cells(pod, path, &pieces, 1, &|_| sent);
+                    }
                     if self.is_lost(pod, path, sent, &pieces) {
                         continue;
                     }
@@ -781,7 +785,9 @@ impl<'a> World<'a> {
         let begins = |cell: u32| now + slots.data_at(before + cell, planned.from, planned.to);
         let behind = path.len() as Time * self.hop + slots.data;
         let last = begins(taken - 1);
-        self.tap_cells(pod, path, pieces, taken, begins);
+        if self.taps.is_some() {
+            self.tap_cells(pod, path, pieces, taken, &begins);
+        }
         if !from_core {
             self.counters.sent += u64::from(taken);
             for piece in pieces {
@@ -895,7 +901,7 @@ impl<'a> World<'a> {
             port.bytes += bytes;
         }
         self.counters.data_hops += u64::from(cells) * path.len() as u64;
-        for link in self.spared.drain(..) {
+        while let Some(link) = self.spared.pop() {
             let port = &mut self.ports[self.links.port(pod, link) as usize];
             port.packets -= 1;
             port.data_packets -= 1;
@@ -994,7 +1000,9 @@ impl<'a> World<'a> {
                 });
             }
             self.told.most_in_rts = self.told.most_in_rts.max(rts.asks.len() as u64);
-            self.tap_rts(pod, epoch, self.now, &rts);
+            if self.taps.is_some() {
+                self.tap_rts(pod, epoch, self.now, &rts);
+            }
             if self.watches && self.rts_is_lost(pod, rts.row, self.now) {
                 self.pods[at].spare.push(rts);
             } else {
@@ -1119,7 +1127,9 @@ impl<'a> World<'a> {
                 // What is on the wire then is known by now, as its grants are older.
                 planned.lost =
                     self.watches && self.schd_is_lost(pod, planned.row, epoch + self.pipeline.schd);
-                self.tap_schd(pod, epoch + self.pipeline.schd, data, planned);
+                if self.taps.is_some() {
+                    self.tap_schd(pod, epoch + self.pipeline.schd, data, planned);
+                }
             }
             self.pods[usize::from(pod)].plans[at] = (data, plan);
         }

@@ -40,6 +40,7 @@ impl<'s> Taps<'s> {
 
 impl World<'_> {
     /// Hands on what is known to be all.
+    #[cold]
     pub(super) fn hand_on(&mut self) {
         let until = self.now.saturating_sub(self.epoch);
         if let Some(taps) = &mut self.taps {
@@ -116,13 +117,14 @@ impl World<'_> {
     }
 
     /// Cells of a grant cross its links: `pieces` are what is in them, and `begins` says when each is sent.
+    #[cold]
     pub(super) fn tap_cells(
         &mut self,
         pod: u16,
         path: &[Link],
         pieces: &[Piece],
         cells: u32,
-        begins: impl Fn(u32) -> Time,
+        begins: &dyn Fn(u32) -> Time,
     ) {
         if !self.is_tapped(pod, path) {
             return;
@@ -189,6 +191,7 @@ impl World<'_> {
     }
 
     /// An RTS of an epoch crosses its sender's link.
+    #[cold]
     pub(super) fn tap_rts(&mut self, pod: u16, epoch: u64, at: Time, rts: &Rts) {
         let up = self.way(pod, rts.row).1;
         if !self.is_tapped(pod, &[up]) {
@@ -222,6 +225,7 @@ impl World<'_> {
     }
 
     /// The SCHD of a grant leaves in an epoch, if its scheduler is at work and the links before the last are.
+    #[cold]
     pub(super) fn tap_schd(&mut self, pod: u16, epoch: u64, data: u64, planned: &Planned) {
         let (down, at, comes) = self.schd_comes(pod, planned.row, epoch);
         if !comes || !self.is_tapped(pod, &[down]) {

@@ -220,7 +220,9 @@ impl World<'_> {
         self.first_sent(flow, self.now, 1);
         self.moved = self.now;
         self.count_hop(pod, up);
-        self.tap_unscheduled(pod as u16, up, &cell);
+        if self.taps.is_some() {
+            self.tap_unscheduled(pod as u16, up, &cell);
+        }
         if self.links.is_down(pod as u16, up, self.now, self.now + slots.data) {
             return self.lose(element, up, DropReason::LinkDown);
         }
@@ -275,10 +277,14 @@ impl World<'_> {
         ];
         let crossed = path[usize::from(cell.links) - 1];
         let Some(&link) = path.get(usize::from(cell.links)) else {
-            self.tap_unscheduled_end(pod as u16, crossed, self.now, &cell);
+            if self.taps.is_some() {
+                self.tap_unscheduled_end(pod as u16, crossed, self.now, &cell);
+            }
             return self.end_of(element, crossed);
         };
-        self.tap_unscheduled_end(pod as u16, crossed, self.now + cell.length, &cell);
+        if self.taps.is_some() {
+            self.tap_unscheduled_end(pod as u16, crossed, self.now + cell.length, &cell);
+        }
         if self.links.is_down(pod as u16, link, self.now, self.now + cell.length) {
             return self.lose(element, link, DropReason::LinkDown);
         }
@@ -317,7 +323,9 @@ impl World<'_> {
             self.unscheduled.links[number] = Occupied { until, cell: element };
         }
         self.count_hop(pod, link);
-        self.tap_unscheduled(pod as u16, link, &cell);
+        if self.taps.is_some() {
+            self.tap_unscheduled(pod as u16, link, &cell);
+        }
         let next = self.now + self.hop + if links == 4 { length } else { 0 };
         self.wheel.push(Event::new(next, kind::CELL, element, 0));
     }
