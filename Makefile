@@ -33,7 +33,7 @@ help:
 	@echo 'make bench       packet-hops per second on one core; the scheduler of Zeropod'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
-	@echo 'make soak        the properties on SOAK_CASES=$(SOAK_CASES) new random cases each'
+	@echo 'make soak        the properties on new random cases: $(SOAK_CASES) (SOAK_CASES) for each 256 of make test'
 	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make format lint docs unit same-bytes read-run read-captures viewer-test    the steps of make test'
 

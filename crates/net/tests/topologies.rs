@@ -121,7 +121,7 @@ fn radix(t: &Topology, name: &str) -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 12 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rail_only_networks(n in 2u32..6, domains in 2u32..6) {

@@ -189,7 +189,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 2000 / 256))]
         #[test]
         fn the_closed_form_equals_the_recursion(
             data in hops(),

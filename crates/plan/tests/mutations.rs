@@ -63,7 +63,7 @@ fn small(text: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 2000 / 256, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn loading_never_panics(
         seed in 0..SEEDS.len(),

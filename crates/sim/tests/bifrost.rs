@@ -91,7 +91,7 @@ fn bounds(plan: &Plan, outcome: &Outcome) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 60 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Random links, loads in both directions, receivers that stop and go or read slowly,
     /// jitter, one to three priorities. `run` asserts that nothing lossless is dropped.
@@ -160,7 +160,7 @@ fn delivered(outcome: &Outcome) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 40 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// With sources that always send. F counts whole grants, and windows send up to a
     /// margin less; after a time of partial grants the drain may take line rate for a round

@@ -330,7 +330,7 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 60 / 256))]
     #[test]
     fn the_sums_and_roots_are_consistent(
         fabric in fabric(), scheme in scheme(), seed in 0u64..10_000, burst in 1u64..200, size in 1u64..300,

@@ -89,7 +89,7 @@ fn hop(params: &BreakerParams) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 60 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Deadlock Breaker without room to give, so that what stands stays. Of the queues of the
     /// circle the one with the smallest number leads. A poll within a period from the last pause
@@ -284,7 +284,7 @@ fn short_pauses_are_left_alone() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 12 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Hosts that relay, loops that overlap, links that fail: nothing is lost for want of room, and
     /// everything is the same over threads.

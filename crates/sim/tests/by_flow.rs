@@ -82,7 +82,7 @@ fn scheme() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 150 / 256))]
     /// Trees have no cyclic dependency, so that everything completes; with ample
     /// buffers nothing is lost, and a flow's packets stay in order.
     #[test]

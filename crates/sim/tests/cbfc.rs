@@ -322,7 +322,7 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 120 / 256))]
     /// Whatever the fabric, its load and faults: no lossless packet finds no room (`run`
     /// asserts it), no buffer holds more blocks than it has (the scheme asserts it, and the
     /// peaks say so), and two threads leave the same as one.

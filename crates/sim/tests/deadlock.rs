@@ -93,7 +93,7 @@ fn a_stalled_host_is_named_and_is_no_deadlock() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 150 / 256))]
     /// Runs without an end: either every flow completes and the oracle was
     /// silent, or it fired, and then its ports are paused for ever and the run
     /// starves.

@@ -64,7 +64,7 @@ fn chain(links: &[(u64, u64)], transport: &str, size: u64) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 300 / 256))]
     #[test]
     fn a_flow_alone_takes_the_closed_form(
         links in prop::collection::vec((1_000_000_000u64..900_000_000_000, 0u64..3_000_000), 2..7),

@@ -269,7 +269,7 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 400 / 256))]
     /// Whatever fails and comes back: packets are conserved and no lossless packet
     /// is lost for want of room (`run` asserts both), and unless the fabric locks
     /// up, every flow completes in the end.

@@ -165,7 +165,7 @@ fn a_run_that_ends_before_says_what_never_started() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 40 / 256, failure_persistence: None, ..ProptestConfig::default() })]
     /// Whatever the collective and the fabric, each gate opens exactly when its
     /// last delivery is complete and its delay over; and everything completes.
     #[test]

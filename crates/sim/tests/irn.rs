@@ -111,7 +111,7 @@ fn timeouts_for_nothing_are_counted() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 120 / 256))]
     /// Random buffers, windows, packet sizes and acknowledgement rates in a
     /// lossy fabric with several switches.
     #[test]

@@ -171,7 +171,7 @@ fn several_triggers_miss_the_deadlock() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 60 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Of rings that begin at random the first deadlock is found if it has exactly one trigger,
     /// within a turn of a frame from its last pause; with several, or with none (it has drained to

@@ -55,7 +55,7 @@ fn fabric() -> impl Strategy<Value = Fabric> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 200 / 256))]
     /// `run` asserts conservation and that no lossless packet was dropped; the
     /// peaks of every account stay within its headroom.
     #[test]

@@ -211,7 +211,7 @@ fn an_incast_of_64_survives_without_flow_control() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 60 / 256))]
     /// Random buffers, windows, packet sizes, losses and timeouts, with and without PFC, on one
     /// thread and on three.
     #[test]

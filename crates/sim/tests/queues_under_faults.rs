@@ -88,7 +88,7 @@ fn scheme() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 60 / 256))]
     /// Whatever fails, flaps and loses frames: packets are conserved and nothing is
     /// delivered twice (`run` asserts both); when all links are up again, everything
     /// completes, unless the fabric locks up; and threads change nothing at all.

@@ -62,7 +62,7 @@ impl Ring {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 60 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Deadlocks form again and again and are dissolved, with one packet of spare headroom on each link: all
     /// flows end, nothing is lost, and every packet comes in its order. (A look of the oracle may
@@ -79,7 +79,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 40 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Flows that leave a deadlocked loop and enter it again, behind a switch outside (Figure 9), keep
     /// their order as well.

@@ -170,7 +170,7 @@ fn an_incast_is_cut_to_the_limit_of_the_port() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 60 / 256))]
     /// Random limits of queues, thresholds, gains, windows, losses and timeouts, with and without
     /// PFC, on one thread and on three.
     #[test]

@@ -207,7 +207,7 @@ fn assert_same_on_threads(plan: &Plan, one: &Outcome) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 40 / 256))]
     /// Rings that lock up, and hosts that relay, with a watchdog of microseconds: what is lost is
     /// lost by it, every storm comes at a poll, and everything is the same over threads. Dropped,
     /// all flows finish.

@@ -194,7 +194,7 @@ fn pods() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 24 / 256, ..ProptestConfig::default() })]
 
     /// Whatever the pods, what is sent, and how little cores hold back: no two grants meet (the run asserts it),
     /// every byte arrives once, nothing that was granted is lost, and nothing is left waiting.

@@ -139,13 +139,14 @@ fn warn(cx: &mut Context<'_>, keys: &Cbfc, topology: &Topology, buffers: &[u64],
         .max()
         .filter(|&(need, _)| need > grantable);
     if let Some((need, std::cmp::Reverse(id))) = worst {
+        let share = 100.0 * grantable as f64 / need as f64;
+        let digits = if share < 1.0 { 3 } else { 0 };
         let message = format!(
             "12-bit credits grant {room} B at most, and {} with an update every {} needs {} B to be always busy: \
-             it is used by about {:.0}%; write a shorter update, or unlimited = true",
+             it is used by about {share:.digits$}%; write a shorter update, or unlimited = true",
             link(topology, id),
             microseconds(update(keys, &topology.ports[id as usize])),
             need.saturating_mul(u64::from(BLOCK)),
-            100.0 * grantable as f64 / need as f64
         );
         cx.warn("flow_control.update".to_string(), message);
     }

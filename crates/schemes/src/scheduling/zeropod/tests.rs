@@ -242,7 +242,7 @@ fn check(case: &Case, books: &mut Books, grants: &[Grant]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 1_000 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// No two grants share a sender, a receiver or a link; none uses a link that is down, a core
     /// under backpressure, or a core for mice without them; none is of more than was asked for;
