@@ -167,7 +167,7 @@ def options(data):
 
 
 def read(path):
-    """Names of interfaces, and packets as (interface, ps, flags, bytes, length)."""
+    """Names of interfaces, and packets as (interface, ns, flags, bytes, length)."""
     data, at, interfaces, packets = path.read_bytes(), 0, [], []
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
@@ -175,7 +175,7 @@ def read(path):
         body = data[at + 8 : at + length - 4]
         if kind == 1:
             told = options(body[8:])
-            assert told[9] == b"\x0c", "picoseconds"
+            assert told[9] == b"\x09", "nanoseconds"
             interfaces.append(told[2].decode())
         elif kind == 6:
             interface, high, low, stored, original = struct.unpack_from("<5I", body)
@@ -344,8 +344,7 @@ def expected(interfaces, packet, seen):
     """The fields of a packet, by its bytes."""
     interface, time, flags, b, length = packet
     said = {
-        # tshark knows nanoseconds.
-        "frame.time_epoch": f"{time // 10**12}.{time % 10**12 // 1000:09}",
+        "frame.time_epoch": f"{time // 10**9}.{time % 10**9:09}",
         "frame.interface_name": interfaces[interface],
         "frame.len": length,
         "frame.cap_len": len(b),

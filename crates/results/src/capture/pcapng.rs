@@ -16,8 +16,11 @@ const VERSION: [u16; 2] = [1, 0];
 const UNKNOWN: u64 = u64::MAX;
 /// LINKTYPE_ETHERNET.
 const ETHERNET: u16 = 1;
-/// Timestamps count 10^-12 s.
-const PICOSECONDS: u8 = 12;
+/// Timestamps count 10^-9 s. A second of finer ones times 10^9 is more than 64 bits hold, and readers
+/// (Wireshark 4.0, libpcap) multiply so.
+const NANOSECONDS: u8 = 9;
+/// Picoseconds in one.
+const NANOSECOND: u64 = 1000;
 
 /// Codes of options.
 const END: u16 = 0;
@@ -95,7 +98,7 @@ impl Block {
         self.option(IF_DESCRIPTION, about.description.as_bytes());
         self.option(IF_MAC_ADDRESS, &about.mac);
         self.option(IF_SPEED, &about.speed.to_le_bytes());
-        self.option(IF_RESOLUTION, &[PICOSECONDS]);
+        self.option(IF_RESOLUTION, &[NANOSECONDS]);
         self.option(END, &[]);
         self.write(INTERFACE, sink)
     }
@@ -123,6 +126,7 @@ impl Block {
         length: u32,
         sink: &mut impl Write,
     ) -> io::Result<()> {
+        let time = time / NANOSECOND;
         let stored = u32::try_from(bytes.len()).expect("a packet is below 64 KiB");
         for word in [interface, (time >> 32) as u32, time as u32, stored, length] {
             self.0.extend(word.to_le_bytes());

@@ -5,6 +5,7 @@
 //! happened is known an epoch later.
 
 use super::unscheduled::Flying;
+use super::voq::Piece;
 use super::{Planned, Rts, World};
 use crate::tap::{Crosser, Crossing, Handover, INTERVAL, Tap};
 use std::sync::Arc;
@@ -13,8 +14,6 @@ use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::scheduling::zeropod::Link;
 use xoff_wire::zeropod::{Account, Cell, Demand, Frame, Holds, Mice, Part, Schd, Target};
-
-use super::voq::Piece;
 
 /// Taps of a run.
 pub struct Taps<'s> {
