@@ -9,6 +9,8 @@ import { Replay, type Paused } from "./replay";
 
 /** Devices beyond which a drawing shows nothing. */
 const DRAWN = 1500;
+/** Drawings wider than this have the whole width of the page. */
+const WIDE = 1200;
 /** Pictures in a second. */
 const PACE = 16;
 
@@ -262,7 +264,8 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
 
   return h(
     "div",
-    { class: "fabric" },
+    // Of hundreds of hosts none could be told from the next in half a page.
+    { class: width > WIDE ? "fabric wide" : "fabric" },
     h("div", { class: "controls" }, play, slider, clock),
     h("div", { class: "controls" }, ...jumps, h("label", {}, "Show ", highlight), h("label", {}, "Port ", bySelect)),
     status,
