@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::RowAccessor;
+use parquet::record::{Row, RowAccessor};
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::roce::{Operation, RocePacket};
 use xoff_wire::zeropod::{Frame, Holds};
@@ -97,31 +97,22 @@ fn read(file: &Path) -> (Vec<String>, u32, Vec<Captured>) {
     (names, snap, packets)
 }
 
-/// A column of counts of `ports.parquet`, by the port's name.
-fn column(run: &Path, name: &str) -> BTreeMap<String, u64> {
+/// A column of `ports.parquet`, by the port's name.
+fn by_port<T>(run: &Path, name: &str, value: impl Fn(&Row, usize) -> T) -> BTreeMap<String, T> {
     let file = fs::File::open(run.join("ports.parquet")).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
     let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);
-    let at = |row: &parquet::record::Row, name: &str| {
-        row.get_column_iter().position(|(n, _)| n == name).expect("a column")
-    };
-    rows.map(|row| {
-        let port = row.get_string(at(&row, "port")).unwrap().clone();
-        (port, row.get_long(at(&row, name)).unwrap() as u64)
-    })
-    .collect()
+    rows.map(|row| (row.get_string(at(&row, "port")).unwrap().clone(), value(&row, at(&row, name)))).collect()
 }
 
-/// A column of names of `ports.parquet`, by the port's name.
-fn strings(run: &Path, name: &str) -> BTreeMap<String, String> {
-    let file = fs::File::open(run.join("ports.parquet")).unwrap();
-    let reader = SerializedFileReader::new(file).unwrap();
-    let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);
-    let at = |row: &parquet::record::Row, name: &str| {
-        row.get_column_iter().position(|(n, _)| n == name).expect("a column")
-    };
-    let text = |row: &parquet::record::Row, name: &str| row.get_string(at(row, name)).unwrap().clone();
-    rows.map(|row| (text(&row, "port"), text(&row, name))).collect()
+/// Where a row has a column.
+fn at(row: &Row, name: &str) -> usize {
+    row.get_column_iter().position(|(n, _)| n == name).expect("a column")
+}
+
+/// A column of counts.
+fn column(run: &Path, name: &str) -> BTreeMap<String, u64> {
+    by_port(run, name, |row, at| row.get_long(at).unwrap() as u64)
 }
 
 #[test]
@@ -250,7 +241,7 @@ fn cells_of_pods_cross_one_after_the_other() {
     let run = dir.join("run");
     let (names, _, packets) = read(&run.join("capture.pcapng"));
     assert!(packets.is_sorted_by_key(|p| p.time));
-    let peers: BTreeMap<String, String> = strings(&run, "peer");
+    let peers = by_port(&run, "peer", |row, at| row.get_string(at).unwrap().clone());
     let long = |frame: &Frame| if matches!(frame, Frame::Cell(_)) { 44 } else { 3 };
     // What is sent and not come yet, by where it goes; how long each wire is taken; what of flows is there.
     let mut flying: BTreeMap<(String, u64), Vec<Frame>> = BTreeMap::new();
@@ -310,8 +301,8 @@ fn cells_of_pods_cross_one_after_the_other() {
     }
     let flows = SerializedFileReader::new(fs::File::open(run.join("flows.parquet")).unwrap()).unwrap();
     for row in flows.get_row_iter(None).unwrap().map(Result::unwrap) {
-        let at = |name: &str| row.get_column_iter().position(|(n, _)| n == name).expect("a column");
-        let (flow, size) = (row.get_long(at("id")).unwrap() as u32, row.get_long(at("size")).unwrap() as u64);
+        let count = |name: &str| row.get_long(at(&row, name)).unwrap() as u64;
+        let (flow, size) = (count("id") as u32, count("size"));
         let mut parts = arrived.remove(&flow).unwrap_or_default();
         parts.sort_unstable();
         let there =
