@@ -4,6 +4,8 @@
 //! wires are not simply links (`Wire::Odd`), so that nobody else is asked. What a
 //! port will receive is known when its peer begins to send it. The parts of a run keep what they
 //! have seen until they stand still; then all that has happened is put in order and handed on.
+//!
+//! Pods of Zeropod are tapped in a way of their own: `zeropod/taps.rs`.
 
 use crate::core::Core;
 use crate::faults;

@@ -16,8 +16,8 @@ const VERSION: [u16; 2] = [1, 0];
 const UNKNOWN: u64 = u64::MAX;
 /// LINKTYPE_ETHERNET.
 const ETHERNET: u16 = 1;
-/// Timestamps count 10^-9 s. A second of finer ones times 10^9 is more than 64 bits hold, and readers
-/// (Wireshark 4.0, libpcap) multiply so.
+/// Timestamps count 10^-9 s. With picoseconds Wireshark 4.0 shows wrong times from 18 ms on, where what is left
+/// of a second, times 10^9, is more than 64 bits hold.
 const NANOSECONDS: u8 = 9;
 /// Picoseconds in one.
 const NANOSECOND: u64 = 1000;
