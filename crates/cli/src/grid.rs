@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::thread;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
@@ -23,6 +23,7 @@ use crate::grid_progress::GridMeter;
 use crate::load::{self, Source};
 use crate::progress::Goal;
 use crate::run::{self, LOST, VERSION};
+use crate::memory::{self, Phase, Watch};
 use crate::{FAILED, RunArgs, interrupt, output, pool, vary};
 
 /// The scenario of a run, and its overrides before those of the grid.
@@ -224,6 +225,7 @@ impl Work<'_> {
     pub fn make(&self, about: &About, directory: Option<&Directory>, entries: &mut [Entry]) {
         let todo: Vec<usize> = (0..entries.len()).filter(|&i| entries[i].row.is_none()).collect();
         let meter = GridMeter::new(todo.len(), self.jobs, self.quiet);
+        let held: Vec<AtomicI64> = (0..self.jobs).map(|_| AtomicI64::new(0)).collect();
         let made = pool::each(
             self.jobs,
             todo.len(),
@@ -232,7 +234,7 @@ impl Work<'_> {
                 let run = todo[i];
                 // A fault of the simulator in one run leaves the others alone.
                 let made = catch_unwind(AssertUnwindSafe(|| {
-                    self.make_one(worker, run, &about.runs[run], directory, &meter)
+                    self.make_one(worker, run, &about.runs[run], directory, &meter, &held)
                 }));
                 made.unwrap_or_else(|panic| Entry::failed(format!("a fault of xoff: {}", message(&*panic))))
             },
@@ -262,6 +264,7 @@ impl Work<'_> {
         expected: &RunAbout,
         directory: Option<&Directory>,
         meter: &GridMeter,
+        held: &[AtomicI64],
     ) -> Entry {
         let loaded = match self.load(run) {
             Ok((loaded, _, about)) if about == *expected => loaded,
@@ -271,10 +274,15 @@ impl Work<'_> {
         let plan = &loaded.plan;
         let mut meter = meter.begin(worker, self.grid.name(run), Goal::new(plan));
         let threads = xoff_sim::worthwhile_threads(plan, self.threads);
-        let outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
+        let mut budget = Watch::begin(held, worker);
+        let mut outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
             meter.update(progress);
-            !self.stopped()
+            !self.stopped() && budget.goes_on()
         });
+        memory::enter(Phase::Other);
+        if budget.spent() {
+            outcome.stop = Stop::Memory;
+        }
         let wall_seconds = meter.elapsed();
         if outcome.stop == Stop::Interrupted {
             meter.finish(None, wall_seconds, "");
@@ -290,6 +298,13 @@ impl Work<'_> {
             })?;
             Ok(())
         });
+        if outcome.stop == Stop::Memory && stored.is_ok() {
+            meter.finish(None, wall_seconds, ", OUT OF MEMORY");
+            let largest = outcome.memory.first();
+            let what = largest.map_or(String::new(), |u| format!(": {} took {}", u.what, human::bytes(u.bytes)));
+            let at = human::time(outcome.end);
+            return Entry::failed(format!("the memory budget ended it at {at}{what}; allow more with --memory"));
+        }
         let row =
             stored.and_then(|()| Row::read(&serde_json::to_value(&summary).map_err(|e| e.to_string())?));
         let entry = row.map_or_else(Entry::failed, Entry::done);

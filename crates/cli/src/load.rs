@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use miette::{Report, miette};
 use xoff_plan::Loaded;
 
+use crate::memory::{self, Phase};
 use crate::vary;
 
 /// No scenario has more bytes: more is a file of another kind, named by mistake.
@@ -51,7 +52,10 @@ impl Source {
             Ok(contents)
         };
         let name = self.path.display().to_string();
-        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files)?;
+        let before = memory::enter(Phase::Plan);
+        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files);
+        memory::enter(before);
+        let loaded = loaded?;
         if self.strict && !loaded.warnings.is_empty() {
             let warnings: Vec<String> = loaded.warnings.iter().map(|w| w.to_string()).collect();
             return Err(miette!(

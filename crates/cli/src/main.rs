@@ -7,6 +7,7 @@ mod grid;
 mod grid_progress;
 mod interrupt;
 mod load;
+mod memory;
 mod output;
 mod pool;
 mod progress;
@@ -30,16 +31,21 @@ use xoff_results::grid::Axis;
 use xoff_results::grid::interval::Interval;
 
 use vary::Seeds;
+use xoff_net::units::Bytes;
 
-/// Exit status: wrong input, or output that cannot be written.
+#[global_allocator]
+static ALLOCATOR: memory::Counted = memory::Counted;
+
+/// Exit status: wrong input, output that cannot be written, or too little memory.
 const FAILED: u8 = 1;
 
 const EXIT_STATUS: &str = "\
 Exit status:
   0    done (a deadlock is a finding, not a failure)
-  1    wrong input, or output that cannot be written
+  1    wrong input, output that cannot be written, or too little memory for the scenario
   2    wrong usage
   3    the run lost packets in a lossless priority; a link is too small not to (size --scenario)
+  4    the memory budget ended the run; the results up to then are written
   130  interrupted by Ctrl-C or a signal to end; the results up to then are written
 Of a grid: 1 if a run failed, else 3 if one lost packets in a lossless priority.";
 
@@ -49,6 +55,10 @@ Of a grid: 1 if a run failed, else 3 if one lost packets in a lossless priority.
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
+    /// Memory that xoff may use, such as 8GB; a run that needs more ends with the results up to then
+    /// [default: three quarters of what is available]
+    #[arg(long, value_name = "SIZE", global = true)]
+    memory: Option<Bytes>,
 }
 
 #[derive(Subcommand)]
@@ -269,7 +279,10 @@ fn main() -> ExitCode {
     // Paths in errors stay whole, so that they can be copied.
     miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
         .expect("the hook is set once");
-    let done = match Cli::parse().verb {
+    let Cli { verb, memory } = Cli::parse();
+    memory::limit(memory);
+    memory::enter(memory::Phase::Command);
+    let done = match verb {
         Verb::Run(args) if !args.vary.is_empty() || args.seeds.is_some() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),

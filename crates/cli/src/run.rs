@@ -21,6 +21,7 @@ use xoff_sim::tap::{Crossing, Tap};
 
 use crate::load;
 use crate::progress::Meter;
+use crate::memory::{self, Phase, Watch};
 use crate::{RunArgs, interrupt, output};
 
 /// Exit status: packets were lost in a lossless priority.
@@ -60,17 +61,22 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let mut meter = Meter::new(plan, args.quiet);
     // A capture that cannot be written any more ends the run.
     let goes_on = Cell::new(true);
+    let mut budget = Watch::begin(&[], 0);
     let mut watch = |progress: &Progress| {
         meter.update(progress);
-        goes_on.get() && !interrupted.load(Ordering::Relaxed)
+        goes_on.get() && !interrupted.load(Ordering::Relaxed) && budget.goes_on()
     };
-    let outcome = match &mut writer {
+    let mut outcome = match &mut writer {
         Some(writer) if !ports.is_empty() => {
             let mut sink = |seen: &[Crossing]| goes_on.set(writer.capture(plan, seen));
             xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut watch)
         }
         _ => xoff_sim::run_on(plan, threads, &mut watch),
     };
+    memory::enter(Phase::Other);
+    if budget.spent() {
+        outcome.stop = Stop::Memory;
+    }
     let wall_seconds = meter.finish();
 
     let summary = summarise(&name, &loaded, &outcome);
@@ -115,6 +121,8 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     }
     Ok(if outcome.stop == Stop::Interrupted {
         ExitCode::from(interrupt::INTERRUPTED)
+    } else if outcome.stop == Stop::Memory {
+        ExitCode::from(memory::SPENT)
     } else if summary.lost_lossless() {
         ExitCode::from(LOST)
     } else {

@@ -20,6 +20,7 @@ mod faults;
 pub mod grid;
 pub mod human;
 pub mod itsy;
+pub mod livelock;
 pub mod names;
 pub mod network;
 pub mod notes;

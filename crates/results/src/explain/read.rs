@@ -94,7 +94,7 @@ impl Share {
 /// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ending {
-    /// As in `summary.json`: `all-done`, `end-time`, `interrupted` or `starved`.
+    /// As in `summary.json`: a name of [`crate::summary::stop_name`].
     pub stop: String,
     /// When, in picoseconds of simulated time.
     pub end_ps: u64,
