@@ -21,9 +21,9 @@ use xoff_sim::outcome::Stop;
 
 use crate::grid_progress::GridMeter;
 use crate::load::{self, Source};
+use crate::memory::{self, Phase, Watch};
 use crate::progress::Goal;
 use crate::run::{self, LOST, VERSION};
-use crate::memory::{self, Phase, Watch};
 use crate::{FAILED, RunArgs, interrupt, output, pool, vary};
 
 /// The scenario of a run, and its overrides before those of the grid.
@@ -301,9 +301,12 @@ impl Work<'_> {
         if outcome.stop == Stop::Memory && stored.is_ok() {
             meter.finish(None, wall_seconds, ", OUT OF MEMORY");
             let largest = outcome.memory.first();
-            let what = largest.map_or(String::new(), |u| format!(": {} took {}", u.what, human::bytes(u.bytes)));
+            let what =
+                largest.map_or(String::new(), |u| format!(": {} took {}", u.what, human::bytes(u.bytes)));
             let at = human::time(outcome.end);
-            return Entry::failed(format!("the memory budget ended it at {at}{what}; allow more with --memory"));
+            return Entry::failed(format!(
+                "the memory budget ended it at {at}{what}; allow more with --memory"
+            ));
         }
         let row =
             stored.and_then(|()| Row::read(&serde_json::to_value(&summary).map_err(|e| e.to_string())?));

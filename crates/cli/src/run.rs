@@ -20,8 +20,8 @@ use xoff_sim::outcome::{Outcome, Stop};
 use xoff_sim::tap::{Crossing, Tap};
 
 use crate::load;
-use crate::progress::Meter;
 use crate::memory::{self, Phase, Watch};
+use crate::progress::Meter;
 use crate::{RunArgs, interrupt, output};
 
 /// Exit status: packets were lost in a lossless priority.

@@ -144,7 +144,9 @@ fn remedy(plan: &Plan, flows: &[StalledFlow], outcome: &Outcome) -> Option<Strin
     let starved = flows.iter().flat_map(|f| &f.places).find(|b| b.answers > 0 && b.behind.is_some());
     if let Some(lane) = starved.and_then(|b| b.behind) {
         let priority = names::priority(plan, lane);
-        return Some(format!("Let ACKs share the priority of data: --set transport.ack_priority={priority}."));
+        return Some(format!(
+            "Let ACKs share the priority of data: --set transport.ack_priority={priority}."
+        ));
     }
     let room = outcome.drops.iter().filter(|d| d.reason.for_want_of_room()).max_by_key(|d| d.packets)?;
     Some(format!(

@@ -50,8 +50,8 @@ mod voq;
 use crate::Progress;
 use crate::footprint;
 use crate::outcome::{
-    AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome, Quantity, Sample,
-    StalledFlow, Stop, ZeropodOutcome,
+    AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome,
+    Quantity, Sample, StalledFlow, Stop, ZeropodOutcome,
 };
 use crate::tap::{INTERVAL, Tap};
 use acks::Acks;
