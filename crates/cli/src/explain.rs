@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use miette::IntoDiagnostic;
 use serde::Serialize;
 use xoff_results::explain::{self, read, text};
 
@@ -29,7 +28,7 @@ pub fn explain(args: &ExplainArgs) -> miette::Result<ExitCode> {
 
 fn told<A: Serialize>(args: &ExplainArgs, answer: &A, text: fn(&A) -> String) -> miette::Result<String> {
     match args.json {
-        true => Ok(serde_json::to_string_pretty(answer).into_diagnostic()? + "\n"),
+        true => Ok(output::json(answer)?),
         false => Ok(text(answer)),
     }
 }

@@ -94,11 +94,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let stored = directory.as_ref().map_or(Ok(()), |d| d.write(&grid, &about, &entries).map_err(run::report));
     let interval = args.interval.map_or_else(Default::default, Into::into);
     let comparison = compare::compare(&work.name, &grid, &entries, interval);
-    let answer = if args.json {
-        serde_json::to_string_pretty(&comparison).into_diagnostic()? + "\n"
-    } else {
-        table::render(&grid, &comparison)
-    };
+    let answer = if args.json { output::json(&comparison)? } else { table::render(&grid, &comparison) };
     output::print(&answer)?;
     stored?;
     if let Some(directory) = directory.filter(|_| !args.quiet) {

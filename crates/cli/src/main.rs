@@ -3,6 +3,7 @@
 
 mod check;
 mod explain;
+mod file;
 mod grid;
 mod grid_progress;
 mod interrupt;
@@ -114,7 +115,7 @@ struct RunArgs {
     #[arg(long, short)]
     quiet: bool,
     /// The run's seed, short for --set run.seed=N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=vary::LARGEST_SEED))]
     seed: Option<u64>,
     /// Threads of the run; the results are the same for any number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -279,10 +280,10 @@ fn main() -> ExitCode {
     // Paths in errors stay whole, so that they can be copied.
     miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
         .expect("the hook is set once");
-    let Cli { verb, memory } = Cli::parse();
+    let Cli { verb, memory } = Cli::try_parse().unwrap_or_else(|e| output::usage(e));
     memory::limit(memory);
     memory::enter(memory::Phase::Command);
-    let done = match verb {
+    let done = interrupt::ignore_file_limit().and_then(|()| match verb {
         Verb::Run(args) if !args.vary.is_empty() || args.seeds.is_some() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
@@ -294,9 +295,9 @@ fn main() -> ExitCode {
         Verb::Schemes(args) => schemes::schemes(&args),
         Verb::Size(args) => size::size(&args),
         Verb::Schema { markdown } => schema::schema(markdown),
-    };
+    });
     done.unwrap_or_else(|report| {
-        output::complain(&format!("{report:?}"));
+        output::fail(report);
         ExitCode::from(FAILED)
     })
 }

@@ -24,7 +24,7 @@ use xoff_results::repro::{answer, page, sensitivity};
 use crate::grid::Work;
 use crate::load::Source;
 use crate::run::{LOST, VERSION};
-use crate::{FAILED, interrupt, output, pool};
+use crate::{FAILED, file, interrupt, output, pool};
 
 /// The file of an experiment's result, in its directory.
 const RESULT: &str = "result.json";
@@ -161,7 +161,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
 /// Results that were stored before.
 fn stored(path: &Path) -> miette::Result<Results> {
     let said = || path.display().to_string();
-    let text = fs::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
+    let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
     let results: Results = serde_json::from_slice(&text)
         .into_diagnostic()
         .wrap_err_with(|| format!("{} holds no results of `xoff repro`", said()))?;
@@ -385,7 +385,7 @@ fn write(path: &Path, text: &str) -> miette::Result<()> {
 }
 
 fn json(value: &impl serde::Serialize) -> miette::Result<String> {
-    Ok(serde_json::to_string_pretty(value).into_diagnostic()? + "\n")
+    Ok(output::json(value)?)
 }
 
 fn store(path: &Path, value: &impl serde::Serialize) -> miette::Result<()> {

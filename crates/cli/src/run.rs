@@ -89,11 +89,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
             writer.write(&about, plan, &outcome, &summary).map(Some).map_err(report)
         }
     };
-    let answer = if args.json {
-        serde_json::to_string_pretty(&summary).into_diagnostic()? + "\n"
-    } else {
-        table::render(&summary)
-    };
+    let answer = if args.json { output::json(&summary)? } else { table::render(&summary) };
     output::print(&answer)?;
     let written = written?;
 

@@ -352,6 +352,10 @@ pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
             "The disk is full. Nothing half written was left; free some room, or choose \
                                        another disk with --out DIR."
         }
+        io::ErrorKind::FileTooLarge => {
+            "The file would exceed the limit of this shell on the size of files. Raise it with ulimit -f (ulimit -f \
+             shows it), or measure less."
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "Choose a place where you may write with --out DIR."
         }

@@ -145,6 +145,11 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                     headroom_help(plan, d.ingress, size),
                 )
             }
+            // A core has one buffer, and the cells that it asks for fill it.
+            DropReason::BufferFull if let Some(zeropod) = &plan.zeropod => (
+                format!("the core's buffer of {} was full", human::bytes(zeropod.core_buffer)),
+                "Raise zeropod.core_buffer, or lower zeropod.backpressure.".to_string(),
+            ),
             DropReason::BufferFull => {
                 let node = plan.topology.ports[d.ingress as usize].node;
                 let account = d.ingress as usize * plan.lanes.len() + usize::from(d.lane);
