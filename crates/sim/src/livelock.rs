@@ -18,7 +18,7 @@ use crate::packet::Kind;
 use crate::port::lane_mask;
 use crate::world::World;
 use std::collections::BTreeMap;
-use xoff_kernel::time::{MILLISECOND, SECOND, Time, serialisation};
+use xoff_kernel::time::{MILLISECOND, SECOND, Time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::{DELIVER, ENDS, Hits, Plan};
 
@@ -160,12 +160,18 @@ fn before(world: &World, port: u32, lane: u32) -> Option<u8> {
     (0..world.lanes()).find(busy).map(|other| other as u8)
 }
 
+/// The time that `bytes` take at `rate` bits per second; `Time::MAX` if it is beyond.
+pub fn wire_time(bytes: u64, rate: u64) -> Time {
+    let ps = u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(rate);
+    Time::try_from(ps).unwrap_or(Time::MAX)
+}
+
 /// The time that the fullest port takes to send all that waits there.
 fn drain(world: &World) -> Time {
     let lanes = world.plan.lanes.len();
     let of = |(port, p): (u32, &xoff_net::topology::Port)| {
         let bytes = world.queues(port)[..1 + lanes].iter().map(|q| q.bytes).sum();
-        serialisation(bytes, p.rate)
+        wire_time(bytes, p.rate)
     };
     (0..).zip(&world.plan.topology.ports).map(of).max().unwrap_or(0)
 }
@@ -175,11 +181,11 @@ fn waits(plan: &Plan) -> Time {
     let used = || plan.hops.iter().filter(|&&hop| hop < ENDS);
     let port = |&hop: &u32| &plan.topology.ports[hop as usize];
     let largest = u64::from(plan.packet.largest());
-    let hop = used().map(port).map(|p| p.delay + serialisation(largest, p.rate)).max().unwrap_or(0);
+    let hop = used().map(port).map(|p| p.delay.saturating_add(wire_time(largest, p.rate))).max().unwrap_or(0);
     let trip = hop.saturating_mul(2 * longest_route(plan));
     let slowest = used().map(port).map(|p| p.rate).min().unwrap_or(SECOND);
     let pause = match plan.flow_control.pfc() {
-        Some(_) => serialisation(LONGEST_PAUSE / 8, slowest),
+        Some(_) => wire_time(LONGEST_PAUSE / 8, slowest),
         None => 0,
     };
     trip.max(pause).max(plan.flow_control.patience())

@@ -66,7 +66,8 @@ fn what_losses_and_timers_explain_is_no_livelock() {
         assert!(outcome.flows[0].timeouts > 20, "seed {seed}: {}", outcome.flows[0].timeouts);
     }
     // A packet of 1,062 B takes 8.5 s at 1 kbit/s, two hundred times the default timeout.
-    let slow = plan_with(&format!("{PAIR}{FLOW}"), &[("topology.link.rate", "1kbps"), ("switch.buffer", "1MB")]);
+    let slow =
+        plan_with(&format!("{PAIR}{FLOW}"), &[("topology.link.rate", "1kbps"), ("switch.buffer", "1MB")]);
     assert_eq!(run(&slow).stop, Stop::AllDone);
     // A receiver that reads nothing for a second.
     let stall = "[[slow_receiver]]\nhost = \"H1\"\nstall_from = \"0s\"\nstall_until = \"1s\"\n";

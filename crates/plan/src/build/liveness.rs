@@ -91,7 +91,7 @@ fn no_room(cx: &Context<'_>, plan: &Plan, ingress: PortId, lane: u8, size: u64) 
         Some(i) if shared >= size => (
             format!("priority[{i}].alpha"),
             format!(
-                "write an alpha under which a queue holds a packet: it is the share of {} that is free",
+                "write a larger alpha: a queue may hold alpha times the free shared buffer, here {} at most",
                 bytes(shared)
             ),
         ),
@@ -116,12 +116,12 @@ fn no_room(cx: &Context<'_>, plan: &Plan, ingress: PortId, lane: u8, size: u64) 
     cx.doc.error(&path, message, help)
 }
 
-/// Warns of ACKs in a priority that a port serves strictly after data: while data keep the port
-/// busy no ACK leaves, and senders retransmit.
+/// Warns of ACKs in a priority that ports serve strictly after that of their own data, where other
+/// data are served before: while these keep the port busy no ACK leaves, and senders retransmit.
 fn starving_acks(cx: &mut Context<'_>, plan: &Plan) {
     let tier = |lane: u8| plan.lanes[usize::from(lane)].tier;
-    let Some(first) = plan.flows.iter().map(|f| tier(f.lane)).min() else { return };
-    if plan.flows.iter().all(|f| tier(f.ack_lane) <= first) {
+    let behind = |flow: &&Flow| tier(flow.ack_lane) > tier(flow.lane);
+    if !plan.flows.iter().any(|flow| behind(&flow)) {
         return;
     }
     // By port: the lane of data that is served first.
@@ -133,7 +133,7 @@ fn starving_acks(cx: &mut Context<'_>, plan: &Plan) {
                 Some(lane.map_or(flow.lane, |known| std::cmp::min_by_key(known, flow.lane, |&l| tier(l))));
         });
     }
-    for flow in &plan.flows {
+    for flow in plan.flows.iter().filter(behind) {
         let mut found = None;
         plan.divide(flow.ack_path, 0, &mut |port, _| {
             let before = data[port as usize].filter(|&lane| tier(lane) < tier(flow.ack_lane));
@@ -141,18 +141,15 @@ fn starving_acks(cx: &mut Context<'_>, plan: &Plan) {
         });
         let Some((port, lane)) = found else { continue };
         let priority = |lane: u8| plan.lanes[usize::from(lane)].priority;
-        let (key, remedy) = match cx.scenario.transport.ack_priority {
-            Some(_) => ("transport.ack_priority", format!("write {} or more", priority(lane))),
-            None => ("transport", "set transport.ack_priority to the priority that is served first".into()),
-        };
         let message = format!(
             "data can starve ACKs: {} serves data of priority {} before ACKs of priority {}, and a sender \
-             without ACKs retransmits for ever; {remedy}",
+             without ACKs retransmits for ever; write {} or more",
             plan.topology.port_name(port),
             priority(lane),
             priority(flow.ack_lane),
+            priority(lane),
         );
-        cx.warn(key.to_string(), message);
+        cx.warn("transport.ack_priority".to_string(), message);
         return;
     }
 }

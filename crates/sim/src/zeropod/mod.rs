@@ -49,6 +49,7 @@ mod voq;
 
 use crate::Progress;
 use crate::footprint;
+use crate::livelock::wire_time;
 use crate::outcome::{
     AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome,
     Quantity, Sample, StalledFlow, Stop, ZeropodOutcome,
@@ -63,7 +64,7 @@ use taps::Taps;
 use unscheduled::Unscheduled;
 use voq::{Item, Items, NONE, Piece, Received, Voq};
 use xoff_kernel::random::Stream;
-use xoff_kernel::time::{MICROSECOND, MILLISECOND, SECOND, Time, serialisation};
+use xoff_kernel::time::{MICROSECOND, MILLISECOND, SECOND, Time};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{Plan, Zeropod};
 use xoff_schemes::scheduling::zeropod::slots::Pipeline;
@@ -447,7 +448,7 @@ impl<'a> World<'a> {
         let cell = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
         let stored = self.cores.iter().map(|core| core.stored * cell).sum();
         let slowest = self.plan.topology.ports.iter().map(|port| port.rate).min().unwrap_or(SECOND);
-        let waits = (2 * acks.timeout).max(serialisation(stored, slowest));
+        let waits = acks.timeout.saturating_mul(2).max(wire_time(stored, slowest));
         let explained = QUIET.saturating_add(waits.saturating_mul(4));
         self.now > self.receivers.progressed.max(acks.progressed).saturating_add(explained)
             && !self.wheel.any(|event| event.kind() == kind::START)
