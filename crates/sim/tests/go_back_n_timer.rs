@@ -24,7 +24,8 @@ fn run_with(packets: u64, rto: u64, lost: &[u64], flow: &str) -> (u64, u32) {
     );
     for sent in lost {
         let until = sent + PACKET + DELAY - 1_000;
-        text += &format!("[[failure]]\nlink = \"A-X\"\nat = \"{}ps\"\nuntil = \"{until}ps\"\n", until - 10_000);
+        text +=
+            &format!("[[failure]]\nlink = \"A-X\"\nat = \"{}ps\"\nuntil = \"{until}ps\"\n", until - 10_000);
     }
     let plan = plan(&text);
     let outcome = run(&plan);
