@@ -11,6 +11,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Routes};
 use xoff_check::witness::{Budget, Candidate, EVENTS};
 use xoff_check::{Analysis, Progress, Verdict, Witness, text};
+use xoff_results::directory;
 
 use crate::{CheckArgs, file, interrupt, load, output};
 
@@ -213,9 +214,8 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
 
 /// Writes files into a directory, which is made if need be.
 fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
-    fs::create_dir_all(dir)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("{} cannot be made", dir.display()))?;
+    directory::make(dir).map_err(crate::run::report)?;
+    output::sweep(dir);
     // What an earlier check left would contradict this one.
     for old in FILES {
         let path = dir.join(old);
@@ -226,10 +226,7 @@ fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
         }
     }
     for (name, text) in files {
-        let path = dir.join(name);
-        fs::write(&path, text)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+        directory::put(&dir.join(name), text).map_err(crate::run::report)?;
     }
     Ok(())
 }

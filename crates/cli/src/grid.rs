@@ -13,7 +13,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_plan::Loaded;
 use xoff_results::directory;
 use xoff_results::grid::compare::{self, Entry, Status};
-use xoff_results::grid::directory::{self as place, About, Directory, RunAbout};
+use xoff_results::grid::directory::{self as place, About, Directory, Found, RunAbout};
 use xoff_results::grid::metrics::Row;
 use xoff_results::grid::{Grid, fingerprint, table};
 use xoff_results::human;
@@ -130,13 +130,25 @@ impl Work<'_> {
         resume: bool,
         entries: &mut [Entry],
     ) -> miette::Result<Directory> {
+        output::sweep_beside(out);
         if !resume {
             return place::create(out, self.grid, about).map_err(run::report);
         }
         let directory = place::resume(out, self.grid, about).map_err(run::report)?;
-        for (i, entry) in entries.iter_mut().enumerate() {
-            let found = directory.finished(&self.grid.name(i), about, &about.runs[i]).map_err(run::report)?;
-            *entry = found.map_or_else(Entry::default, Entry::done);
+        output::sweep(directory.path());
+        output::sweep(&directory.path().join(place::RUNS));
+        // Every byte of each run is read.
+        let look = |_, i: usize| directory.finished(&self.grid.name(i), about, &about.runs[i]);
+        let found = pool::each(self.jobs, entries.len(), || false, look);
+        for (i, (entry, found)) in entries.iter_mut().zip(found.into_iter().flatten()).enumerate() {
+            *entry = match found.map_err(run::report)? {
+                Found::Whole(entry) => entry,
+                Found::Nothing => Entry::default(),
+                Found::Damaged(why) => {
+                    output::complain(&format!("warning: run {} is made again: {why}", self.grid.name(i)));
+                    Entry::default()
+                }
+            };
         }
         let there = entries.iter().filter(|e| e.row.is_some()).count();
         if !self.quiet {
@@ -285,16 +297,22 @@ impl Work<'_> {
             return Entry::default();
         }
         let summary = run::summarise(&self.name, &loaded, &outcome);
-        let stored = directory.map_or(Ok(()), |d| {
+        let store = |d: &Directory| {
             let about = run::about(&loaded, &self.base(run).1, wall_seconds).map_err(|e| e.to_string())?;
             let write = |writer: directory::Writer| writer.write(&about, plan, &outcome, &summary);
-            directory::prepare(&d.run(&self.grid.name(run))).and_then(write).map_err(|e| {
+            directory::prepare_in_grid(&d.run(&self.grid.name(run))).and_then(write).map_err(|e| {
                 self.broken.store(true, Ordering::Relaxed);
                 e.to_string()
-            })?;
-            Ok(())
+            })
+        };
+        let row = || Row::read(&serde_json::to_value(&summary).map_err(|e| e.to_string())?);
+        let entry = directory.map(store).transpose().and_then(|written| {
+            Ok(match written {
+                Some(written) => Entry::stored(row()?, written.summary_xxh128),
+                None => Entry::done(row()?),
+            })
         });
-        if outcome.stop == Stop::Memory && stored.is_ok() {
+        if outcome.stop == Stop::Memory && entry.is_ok() {
             meter.finish(None, wall_seconds, ", OUT OF MEMORY");
             let largest = outcome.memory.first();
             let what =
@@ -304,9 +322,7 @@ impl Work<'_> {
                 "the memory budget ended it at {at}{what}; allow more with --memory"
             ));
         }
-        let row =
-            stored.and_then(|()| Row::read(&serde_json::to_value(&summary).map_err(|e| e.to_string())?));
-        let entry = row.map_or_else(Entry::failed, Entry::done);
+        let entry = entry.unwrap_or_else(Entry::failed);
         let what = match (&entry.status, summary.deadlock.is_some()) {
             (Status::Failed, _) => ", FAILED",
             (Status::Lost, _) => ", LOST PACKETS",

@@ -1,14 +1,15 @@
 //! Printing that survives a closed pipe: `xoff run … | head` is no failure. Names, paths
 //! and contents of files come from outside: nothing hidden in them reaches the terminal.
 
-use std::io::{self, Write};
-
 use std::error::Error;
 use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
 
 use miette::{Diagnostic, IntoDiagnostic, LabeledSpan, Report, Severity, SourceCode, WrapErr, miette};
 use serde::Serialize;
 use xoff_net::text::{is_hidden, visible, visible_json};
+use xoff_results::temporary;
 
 /// Prints an answer to standard output. Nobody reading it is no error.
 ///
@@ -125,5 +126,19 @@ impl fmt::Display for Cause {
 impl Error for Cause {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.1.as_ref().map(|cause| &**cause as &(dyn Error + 'static))
+    }
+}
+
+/// Removes what killed processes have left in a directory, and names what cannot be removed.
+pub fn sweep(dir: &Path) {
+    for left in temporary::sweep(dir) {
+        complain(&format!("warning: {left}"));
+    }
+}
+
+/// As [`sweep`], of the directory in which a result at `out` is.
+pub fn sweep_beside(out: &Path) {
+    for left in temporary::sweep_beside(out) {
+        complain(&format!("warning: {left}"));
     }
 }

@@ -42,6 +42,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         None
     } else {
         let out = args.out.unwrap_or_else(|| Path::new("xoff-runs").join(&name));
+        output::sweep_beside(&out);
         Some(directory::prepare(&out).map_err(report)?)
     };
     if let (Some(writer), false) = (&mut writer, ports.is_empty()) {
@@ -86,7 +87,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         None => Ok(None),
         Some(writer) => {
             let about = about(&loaded, &overrides, wall_seconds)?;
-            writer.write(&about, plan, &outcome, &summary).map(Some).map_err(report)
+            writer.write(&about, plan, &outcome, &summary).map(|w| Some(w.path)).map_err(report)
         }
     };
     let answer = if args.json { output::json(&summary)? } else { table::render(&summary) };

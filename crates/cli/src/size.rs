@@ -1,7 +1,6 @@
 //! `xoff size`: what memory a link needs under each scheme, and which links of a scenario
 //! have too little.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +8,7 @@ use std::process::ExitCode;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::size::{self, Question, Refusal};
+use xoff_results::directory;
 use xoff_results::size as answer;
 
 use crate::{file, key_value, load, output};
@@ -129,9 +129,8 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         if path.as_os_str() == "-" {
             output::print(&svg)?;
         } else {
-            fs::write(path, svg)
-                .into_diagnostic()
-                .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+            output::sweep_beside(path);
+            directory::put(path, &svg).map_err(crate::run::report)?;
             output::complain(&format!("written to {}", path.display()));
         }
     }

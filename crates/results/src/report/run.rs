@@ -100,7 +100,7 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let explained = match scenario["measure"]["explain"] == true {
         true => {
             let asked = asked_first(&fabric, &pauses, deadlock.as_ref());
-            Some(stories::tell(path, &explain::read(path)?, &asked)?)
+            Some(stories::tell(path, &explain::with(path, manifest)?, &asked)?)
         }
         false => None,
     };
