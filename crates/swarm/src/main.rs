@@ -14,6 +14,9 @@ use xoff_swarm::{generate, scenario::Scenario};
 /// Findings of one kind that are made smaller; the others are only counted.
 const SAVED: usize = 3;
 
+/// A seed that takes longer is named.
+const SLOW: Duration = Duration::from_secs(3);
+
 const USAGE: &str = "\
 swarm seeds FROM COUNT SECONDS DIR   tries COUNT seeds from FROM on, for SECONDS at most (0 is no bound each);
                                      saves what it finds in DIR
@@ -93,7 +96,10 @@ fn seeds(from: u64, count: u64, seconds: u64, dir: &Path) -> ExitCode {
     });
     let goes_on = || seconds == 0 || begun.elapsed().as_secs() < seconds;
     let count = if count == 0 { u64::MAX } else { count };
-    let result = soak::seeds(from, count, threads, &goes_on, &|seed, scenario, verdict| {
+    let result = soak::seeds(from, count, threads, &goes_on, &|seed, scenario, verdict, took| {
+        if took > SLOW {
+            eprintln!("seed {seed}: took {:.1} s", took.as_secs_f64());
+        }
         tally.lock().unwrap_or_else(|e| e.into_inner()).count(seed, verdict.clone());
         let Verdict::Finding(broken) = verdict else { return };
         eprintln!("seed {seed}: {}: {:.300}", broken.invariant, broken.detail);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use crate::invariants::Broken;
@@ -81,7 +81,7 @@ pub fn seeds(
     count: u64,
     threads: usize,
     goes_on: &(dyn Fn() -> bool + Sync),
-    each: &(dyn Fn(u64, &Scenario, &Verdict) + Sync),
+    each: &(dyn Fn(u64, &Scenario, &Verdict, Duration) + Sync),
 ) -> Tally {
     let next = AtomicU64::new(from);
     let tally = Mutex::new(Tally::default());
@@ -93,9 +93,10 @@ pub fn seeds(
                     if seed - from >= count {
                         break;
                     }
+                    let begun = Instant::now();
                     let scenario = generate::scenario(seed);
                     let verdict = trial(&scenario);
-                    each(seed, &scenario, &verdict);
+                    each(seed, &scenario, &verdict, begun.elapsed());
                     tally.lock().unwrap_or_else(|e| e.into_inner()).count(seed, verdict);
                 }
             });

@@ -18,7 +18,6 @@ use xoff_sim::outcome::{Outcome, Stop};
 use xoff_sim::tap::{Crossing, Tap};
 
 use crate::invariants::{self, Broken};
-use crate::scenario::Scenario;
 
 /// Ports whose packets are captured.
 const CAPTURED: usize = 4;
@@ -66,12 +65,12 @@ fn speaks(verb: &str, text: &str) -> Result<(), Broken> {
 ///
 /// # Errors
 /// The first that errs, or that contradicts the run.
-pub fn all(scenario: &Scenario, loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
+pub fn all(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     before(loaded)?;
     check(loaded, outcome)?;
     let place = Place::new();
     answers("run", fs::create_dir_all(&place.0))?;
-    directory(scenario, loaded, outcome, &place.0.join("run"))
+    directory(loaded, outcome, &place.0.join("run"))
 }
 
 /// Verbs that need no run.
@@ -103,7 +102,7 @@ fn check(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
 }
 
 /// A run with a capture writes its directory, and everything reads it.
-fn directory(scenario: &Scenario, loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Broken> {
+fn directory(loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Broken> {
     let plan = &loaded.plan;
     let mut summary = summary::summarise("swarm", plan, outcome);
     summary.add_notes(loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}."))));
@@ -121,7 +120,8 @@ fn directory(scenario: &Scenario, loaded: &Loaded, outcome: &Outcome, path: &Pat
         answers("run --pcap", writer.begin_capture(plan, &what))?;
         let mut written = true;
         let mut sink = |seen: &[Crossing]| written &= writer.capture(plan, seen);
-        let tapped = xoff_sim::run_tapped(plan, 2, Tap { ports: &ports, sink: &mut sink }, &mut |_| true);
+        let threads = crate::trial::affordable(loaded, outcome).first().copied().unwrap_or(1);
+        let tapped = xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut |_| true);
         invariants::same(outcome, &tapped, "with taps")?;
         if !written {
             return Err(Broken::new("run --pcap answers", "the capture cannot be written"));
@@ -134,7 +134,6 @@ fn directory(scenario: &Scenario, loaded: &Loaded, outcome: &Outcome, path: &Pat
         wall_seconds: 0.0,
     };
     answers("run", writer.write(&about, plan, outcome, &summary))?;
-    effective(scenario, loaded)?;
     if plan.measure.explain {
         explained(plan, path)?;
     }
@@ -143,20 +142,6 @@ fn directory(scenario: &Scenario, loaded: &Loaded, outcome: &Outcome, path: &Pat
     let page = answers("report", report::write(path, None))?;
     let html = answers("report", fs::read_to_string(page))?;
     speaks("report", &html)
-}
-
-/// The scenario that a manifest holds, with every default filled in, means the same.
-fn effective(scenario: &Scenario, loaded: &Loaded) -> Result<(), Broken> {
-    let name = "the scenario of a manifest";
-    let text = answers(name, toml::to_string(&loaded.scenario))?;
-    let again = Scenario { table: answers(name, text.parse())?, files: scenario.files.clone() };
-    let again = answers(name, again.load().map_err(|e| e.one_line()))?;
-    let same = again.plan.flows == loaded.plan.flows && again.plan.flow_control == loaded.plan.flow_control
-        && again.plan.accounts == loaded.plan.accounts && again.plan.transport == loaded.plan.transport;
-    match same {
-        true => Ok(()),
-        false => Err(Broken::new("the scenario of a manifest means the same", text)),
-    }
 }
 
 /// `explain`: the run, its slowest flow, and a port.

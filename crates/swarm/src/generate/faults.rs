@@ -10,6 +10,8 @@ use crate::draw::{int, rate, time};
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let pods = place.kind == "zeropod";
     let spared = sketch.arbiter && !sketch.draw.one_in(20);
+    let legacy = sketch.table.get("flow_control").is_some_and(|f| f.get("legacy").is_some());
+    let spared = spared || legacy && !sketch.draw.one_in(20);
     if sketch.draw.one_in(4) && !spared && sketch.balancing != "plb" && !place.links.is_empty() {
         let count = sketch.draw.between(1, 2);
         let tables = (0..count).map(|_| failure(sketch, place)).collect();
@@ -60,7 +62,9 @@ fn loss(sketch: &mut Sketch, place: &Place) -> Table {
     let mut t = Table::new();
     let name = sketch.draw.pick(&place.links).clone();
     t.put("link", if sketch.draw.one_in(4) { sketch.draw.pick(&place.ports).clone() } else { name.clone() });
-    if t["link"].as_str() == Some(&name) && sketch.draw.one_in(3) {
+    // Relays of SWING stand between the ends of a long link.
+    let whole = t["link"].as_str() == Some(&name) && sketch.scheme != "swing";
+    if whole && sketch.draw.one_in(3) {
         // Names of nodes have no hyphen, but for the topologies that are drawn here.
         if let Some((a, b)) = name.split_once('-') {
             t.put("from", if sketch.draw.one_in(2) { a } else { b });

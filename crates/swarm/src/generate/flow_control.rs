@@ -32,14 +32,14 @@ const SCHEMES: [&str; 18] = [
 pub fn choose(sketch: &mut Sketch, place: &Place) {
     let brave = sketch.draw.one_in(20);
     let fits = |scheme: &str| match scheme {
-        "portfc" => place.kind == "ndc" || place.kind == "rail-only",
+        "portfc" => place.relays && place.host_links <= 2 && place.kind != "custom",
         "bifrost" | "bifrostx" => place.delay >= 4 * MICROSECOND,
         "swing" => place.long && !place.relays,
         _ => true,
     };
     let scheme = loop {
         let wanted = match place.kind.as_str() {
-            "ndc" | "rail-only" if sketch.draw.one_in(3) => "portfc",
+            "ndc" | "rail-only" if place.host_links <= 2 && sketch.draw.one_in(3) => "portfc",
             "dci" if sketch.draw.one_in(2) => *sketch.draw.pick(&["bifrost", "bifrostx", "swing"]),
             _ if sketch.draw.one_in(12) => "none",
             _ => *sketch.draw.pick(&SCHEMES),
@@ -67,7 +67,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         "none" => {}
         "bfc" => bfc(sketch, place, &mut t),
         "per-flow-queue" => per_flow_queue(sketch, place, &mut t),
-        "portfc" => portfc(sketch, &mut t),
+        "portfc" => portfc(sketch, place, &mut t),
         "pyrrha" => pyrrha(sketch, place, &mut t),
         "cbfc" => cbfc(sketch, place, &mut t),
         _ => {
@@ -88,8 +88,8 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
 }
 
 /// A threshold: bytes of a few packets to a few hundred, or a multiple of the BDP.
-fn threshold(sketch: &mut Sketch) -> Value {
-    if sketch.draw.one_in(3) {
+fn threshold(sketch: &mut Sketch, place: &Place) -> Value {
+    if place.least_delay > 0 && sketch.draw.one_in(3) {
         return text(format!("{}bdp", sketch.draw.log(1, if sketch.extreme { 200 } else { 20 })));
     }
     let packet = sketch.mtu + 100;
@@ -124,7 +124,7 @@ fn thresholds(sketch: &mut Sketch, t: &mut Table) {
 /// The keys of PFC, which other schemes share.
 fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     if sketch.draw.one_in(3) {
-        if sketch.draw.one_in(4) {
+        if place.least_delay > 0 && sketch.draw.one_in(4) {
             t.put("xoff", text(format!("{}bdp", sketch.draw.between(1, 8))));
             if sketch.draw.one_in(3) {
                 t.put("xon_offset", bytes(1));
@@ -169,7 +169,7 @@ fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         if sketch.draw.one_in(places) && !matches!(sketch.scheme, "swing") {
             let mut link = Table::new();
             match sketch.draw.between(0, 2) {
-                0 => link.put("xoff", threshold(sketch)),
+                0 => link.put("xoff", threshold(sketch, place)),
                 1 => {
                     let xoff = sketch.draw.log(sketch.mtu, 500 * sketch.mtu);
                     link.put("xoff", bytes(xoff));
@@ -228,13 +228,13 @@ fn per_flow_queue(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         t.put("pause_time", time(sketch.draw.log(MICROSECOND, 10 * place.tick)));
     }
     response(sketch, place, t);
-    two(sketch, t, "xoff", "xon");
+    two(sketch, place, t, "xoff", "xon");
 }
 
 /// A threshold and one below it, or neither.
-fn two(sketch: &mut Sketch, t: &mut Table, high: &str, low: &str) {
+fn two(sketch: &mut Sketch, place: &Place, t: &mut Table, high: &str, low: &str) {
     match sketch.draw.between(0, 3) {
-        0 => t.put(high, threshold(sketch)),
+        0 => t.put(high, threshold(sketch, place)),
         1 => {
             let packet = sketch.mtu + 100;
             let xoff = sketch.draw.log(packet, 300 * packet);
@@ -245,10 +245,10 @@ fn two(sketch: &mut Sketch, t: &mut Table, high: &str, low: &str) {
     }
 }
 
-fn portfc(sketch: &mut Sketch, t: &mut Table) {
-    two(sketch, t, "xoff", "xon");
+fn portfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    two(sketch, place, t, "xoff", "xon");
     if sketch.draw.one_in(3) {
-        two(sketch, t, "ddq_xoff", "ddq_xon");
+        two(sketch, place, t, "ddq_xoff", "ddq_xon");
     }
     if sketch.draw.one_in(3) {
         t.put("flags", *sketch.draw.pick(&["two", "one"]));
@@ -271,7 +271,7 @@ fn pyrrha(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     if sketch.draw.one_in(4) {
         t.put("hosts", *sketch.draw.pick(&["obey", "ignore"]));
     }
-    two(sketch, t, "k_pause", "k_resume");
+    two(sketch, place, t, "k_pause", "k_resume");
     if sketch.draw.one_in(5) && !place.switches.is_empty() {
         let mut legacy = Table::new();
         let count = sketch.draw.between(1, place.switches.len() as u64) as usize;
@@ -400,8 +400,12 @@ fn watchdog(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 }
 
 fn roundabout(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if matches!(sketch.balancing, "spray" | "drill") && !sketch.draw.one_in(10) {
+        // What dissolves a deadlock needs to know the ways of packets.
+        t.put("dissolve", false);
+    }
     for key in ["audit", "dissolve"] {
-        if sketch.draw.one_in(4) {
+        if !t.contains_key(key) && sketch.draw.one_in(4) {
             t.put(key, sketch.draw.one_in(2));
         }
     }

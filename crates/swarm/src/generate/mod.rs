@@ -134,27 +134,29 @@ fn rest(sketch: &mut Sketch, place: &Place) {
         priorities::draw(sketch);
     }
     // What has no effect beside a Zeropod is warned of, and accepted.
-    if sketch.draw.one_in(4) {
-        memory(sketch);
+    let far = place.rates.1 / 8 * (place.delay / 1_000) / 1_000_000_000 * 4;
+    if far > 8_000_000 || sketch.draw.one_in(4) {
+        memory(sketch, far);
     }
     traffic::draw(sketch, place);
     faults::draw(sketch, place);
     observe::draw(sketch, place);
 }
 
-/// Buffers of switches and hosts.
-fn memory(sketch: &mut Sketch) {
+/// Buffers of switches and hosts, where the headroom of a link takes `far` bytes.
+fn memory(sketch: &mut Sketch, far: u64) {
     let room = |sketch: &mut Sketch| {
         let packet = sketch.mtu + 100;
-        let low = if sketch.extreme || sketch.draw.one_in(6) { 1 } else { packet * 200 };
-        crate::draw::bytes(sketch.draw.log(low, 1_000_000_000))
+        let tiny = sketch.draw.one_in(if sketch.extreme { 3 } else { 20 });
+        let low = if tiny { packet / 2 } else { packet * 200 + far * 8 };
+        crate::draw::bytes(sketch.draw.log(low.max(1), (100 * low).max(1_000_000_000)))
     };
-    if !sketch.draw.one_in(3) {
+    if far > 0 || !sketch.draw.one_in(3) {
         let mut table = Table::new();
         table.put("buffer", room(sketch));
         sketch.add("switch", table);
     }
-    if sketch.draw.one_in(3) {
+    if far > 0 || sketch.draw.one_in(3) {
         let mut table = Table::new();
         table.put("buffer", room(sketch));
         sketch.add("host", table);

@@ -194,6 +194,7 @@ fn incast(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
         t.put("fan_in", int(1));
     }
     if events > 1 {
+        let mut stop = sketch.draw.log(30 * place.tick, 200 * place.tick);
         if sketch.draw.one_in(2) {
             t.put("period", time(sketch.draw.log(20 * place.tick, 60 * place.tick)));
         } else {
@@ -201,11 +202,12 @@ fn incast(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
             // Small flows come more often than the run can bear.
             t.remove("sizes");
             t.put("size", bytes((share.bytes / 8).max(1)));
+            stop = (share.bytes as f64 * 8e12 / (place.rates.1 as f64 * hosts as f64)) as u64 + 1;
             if sketch.draw.one_in(2) {
                 t.put("load_of", *sketch.draw.pick(&["receiver", "host-links"]));
             }
         }
-        t.put("stop", time(sketch.draw.log(30 * place.tick, 200 * place.tick)));
+        t.put("stop", time(stop));
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Place {
     pub ports: Vec<String>,
     /// Switch, destination host and neighbour of static routes that lead on.
     pub overrides: Vec<[String; 3]>,
-    /// A cycle of three or more switches, if there is one.
+    /// A cycle of three or more switches with hosts, if there is one.
     pub cycle: Option<Vec<String>>,
     /// Rate of the slowest and of the fastest link.
     pub rates: (u64, u64),
@@ -36,6 +36,10 @@ pub struct Place {
     pub long: bool,
     /// The shortest of those, in picoseconds.
     pub shortest_long: u64,
+    /// Most links of a host.
+    pub host_links: usize,
+    /// The shortest delay of a link, in picoseconds.
+    pub least_delay: u64,
     /// Hosts forward packets.
     pub relays: bool,
     /// The time of a largest packet on the slowest link and of three round trips, at least 1 us.
@@ -84,7 +88,7 @@ impl Place {
             hosts: names(NodeKind::Host),
             switches: names(NodeKind::Switch),
             links: links.into_iter().collect(),
-            cycle: cycle(&inner),
+            cycle: cycle(&with_hosts(topology, &inner)),
             inner,
             ports,
             overrides: overrides(topology),
@@ -92,6 +96,8 @@ impl Place {
             delay,
             long: long.clone().count() > 0,
             shortest_long: long.map(|p| p.delay).min().unwrap_or(0),
+            host_links: topology.hosts().map(|h| topology.nodes[h as usize].ports.len()).max().unwrap_or(0),
+            least_delay: topology.ports.iter().map(|p| p.delay).min().unwrap_or(0),
             relays: topology.relay_hosts,
             tick: 0,
         };
@@ -110,6 +116,22 @@ fn overrides(topology: &Topology) -> Vec<[String; 3]> {
         let leads = topology.nodes[via as usize].kind == NodeKind::Switch || via == host;
         if topology.nodes[at as usize].kind == NodeKind::Switch && leads {
             out.push([at, host, via].map(|n| topology.nodes[n as usize].name.clone()));
+        }
+    }
+    out
+}
+
+/// The links between switches that have hosts.
+fn with_hosts(topology: &Topology, inner: &BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {
+    let mut out = inner.clone();
+    for (at, node) in (0..).zip(&topology.nodes) {
+        let host = |&p: &u32| {
+            let far = &topology.nodes[topology.neighbour(p) as usize];
+            // One that is at two switches would send to itself.
+            far.kind == NodeKind::Host && far.ports.len() == 1
+        };
+        if topology.nodes[at].kind == NodeKind::Switch && !node.ports.iter().any(host) {
+            out.retain(|(a, b)| *a != node.name && *b != node.name);
         }
     }
     out

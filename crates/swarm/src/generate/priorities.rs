@@ -26,8 +26,9 @@ pub fn draw(sketch: &mut Sketch) {
 fn one(sketch: &mut Sketch, id: u64) -> Table {
     let mut t = Table::new();
     t.put("id", int(id));
-    let lossy = sketch.scheme == "none" || sketch.draw.one_in(8);
-    if sketch.scheme == "none" || sketch.draw.one_in(4) {
+    let tags = sketch.scheme == "tagger";
+    let lossy = sketch.scheme == "none" || !tags && sketch.draw.one_in(8);
+    if sketch.scheme == "none" || lossy || sketch.draw.one_in(4) && !tags {
         // What no flow control covers is lossy.
         t.put("lossless", !lossy);
     }

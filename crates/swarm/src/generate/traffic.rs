@@ -62,7 +62,9 @@ fn one(sketch: &mut Sketch, place: &Place, share: &Share) -> Table {
     let mut t = Table::new();
     t.put("kind", kind);
     patterns::draw(sketch, place, share, kind, &mut t);
-    if sketch.draw.one_in(2) && !matches!(kind, "flows") {
+    // One that stops so soon begins at once.
+    let stops = kind == "incast" && t.contains_key("load");
+    if sketch.draw.one_in(2) && kind != "flows" && !stops {
         t.put("start", time(sketch.draw.log(1, 20 * place.tick)));
     }
     if sketch.draw.one_in(8) {

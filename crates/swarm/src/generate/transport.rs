@@ -38,7 +38,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     if sketch.draw.one_in(6) {
         t.put("ack", bytes(sketch.draw.between(1, 200)));
     }
-    if sketch.draw.one_in(4) {
+    if sketch.draw.one_in(4) && (!sketch.transport.starts_with("tcp") || sketch.draw.one_in(20)) {
         let most = if sketch.extreme { 1_000 } else { 8 };
         t.put("ack_every", int(sketch.draw.log(1, most)));
     }
@@ -51,7 +51,8 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     if sketch.transport == "go-back-n" && (sketch.draw.one_in(3) || place.tick > SECOND / 2_000) {
         t.put("rto", time(timeout(sketch, place)));
     }
-    if sketch.draw.one_in(4) {
+    // A window below what an ACK is for is refused.
+    if sketch.draw.one_in(4) && (!t.contains_key("ack_every") || sketch.draw.one_in(5)) {
         let mtu = sketch.mtu;
         let window = if sketch.draw.one_in(2) {
             text(format!("{}bdp", sketch.draw.between(1, 4)))

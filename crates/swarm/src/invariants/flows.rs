@@ -11,10 +11,12 @@ use super::{Broken, holds};
 pub fn conserved(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let c = outcome.counters;
     holds(c.sent == c.delivered + c.dropped + c.in_flight, "conservation", || format!("{c:?}"))?;
+    // A cell of a pod without buffers carries the ends of several flows, and counts for each.
+    let shared = loaded.plan.zeropod.is_some();
     let sent: u64 = outcome.flows.iter().map(|f| f.packets_sent).sum();
-    holds(sent == c.sent, "conservation by flow", || format!("{sent} packets of flows, {c:?}"))?;
+    holds(sent == c.sent || shared && sent >= c.sent, "conservation by flow", || format!("{sent} packets of flows, {c:?}"))?;
     let dropped: u64 = outcome.flows.iter().map(|f| f.dropped).sum();
-    holds(dropped == c.dropped, "drops by flow", || format!("{dropped} drops of flows, {c:?}"))?;
+    holds(dropped == c.dropped || shared && dropped >= c.dropped, "drops by flow", || format!("{dropped} drops of flows, {c:?}"))?;
     // Places count ACKs and control frames as well.
     let named: u64 = outcome.drops.iter().map(|d| d.packets).sum();
     holds(named >= c.dropped, "drops have a place", || format!("{named} at places, {c:?}"))?;
