@@ -86,6 +86,11 @@ fn attempt(path: &Path) -> ExitCode {
 fn seeds(from: u64, count: u64, seconds: u64, dir: &Path) -> ExitCode {
     trial::catch_panics();
     let begun = Instant::now();
+    let running = dir.join("running");
+    if let Err(e) = fs::create_dir_all(&running) {
+        eprintln!("{}: {e}", running.display());
+        return ExitCode::FAILURE;
+    }
     let threads = thread::available_parallelism().map_or(1, |n| n.get());
     let tally = Arc::new(Mutex::new(Tally::default()));
     let kinds = Mutex::new(BTreeMap::<String, usize>::new());
@@ -96,7 +101,14 @@ fn seeds(from: u64, count: u64, seconds: u64, dir: &Path) -> ExitCode {
     });
     let goes_on = || seconds == 0 || begun.elapsed().as_secs() < seconds;
     let count = if count == 0 { u64::MAX } else { count };
-    let result = soak::seeds(from, count, threads, &goes_on, &|seed, scenario, verdict, took| {
+    let result = soak::seeds(from, count, threads, &goes_on, &|seed, scenario, done| {
+        // If the process dies, the seeds that it was at are left.
+        let under_way = running.join(seed.to_string());
+        let Some((verdict, took)) = done else {
+            let _ = fs::write(&under_way, scenario.text());
+            return;
+        };
+        let _ = fs::remove_file(&under_way);
         if took > SLOW {
             eprintln!("seed {seed}: took {:.1} s", took.as_secs_f64());
         }

@@ -25,6 +25,8 @@ pub struct Tally {
     pub held: u64,
     /// Runs that were cut short, and held what they could.
     pub cut: u64,
+    /// Scenarios that broke what is known to break.
+    pub known: u64,
     /// Scenarios that were refused, by the key and the message of the error.
     pub refused: BTreeMap<String, u64>,
     /// Of the runs that held everything: how many completed flows, paused, dropped, deadlocked, or
@@ -49,6 +51,7 @@ impl Tally {
                     *sum += u64::from(there);
                 }
             }
+            Verdict::Known(_) => self.known += 1,
             Verdict::Cut(_) => self.cut += 1,
             Verdict::Finding(broken) => self.findings.push((seed, broken)),
         }
@@ -64,10 +67,11 @@ impl Tally {
         let [completed, pauses, dropped, deadlock, shares] = self.seen;
         format!(
             "{} seeds: {} hold ({completed} completed flows, {pauses} paused, {dropped} dropped, {deadlock} deadlocked, \
-             {shares} have critical paths), {} cut short, {} refused, {} findings",
+             {shares} have critical paths), {} cut short, {} known, {} refused, {} findings",
             self.done,
             self.held,
             self.cut,
+            self.known,
             self.refusals(),
             self.findings.len()
         )
@@ -75,13 +79,13 @@ impl Tally {
 }
 
 /// Tries seeds from `from` on, on `threads` threads, until there are `count` of them or `goes_on`
-/// says no; `each` sees every seed with its verdict.
+/// says no; `each` sees every seed when it begins, and again with its verdict and the time it took.
 pub fn seeds(
     from: u64,
     count: u64,
     threads: usize,
     goes_on: &(dyn Fn() -> bool + Sync),
-    each: &(dyn Fn(u64, &Scenario, &Verdict, Duration) + Sync),
+    each: &(dyn Fn(u64, &Scenario, Option<(&Verdict, Duration)>) + Sync),
 ) -> Tally {
     let next = AtomicU64::new(from);
     let tally = Mutex::new(Tally::default());
@@ -95,8 +99,9 @@ pub fn seeds(
                     }
                     let begun = Instant::now();
                     let scenario = generate::scenario(seed);
+                    each(seed, &scenario, None);
                     let verdict = trial(&scenario);
-                    each(seed, &scenario, &verdict, begun.elapsed());
+                    each(seed, &scenario, Some((&verdict, begun.elapsed())));
                     tally.lock().unwrap_or_else(|e| e.into_inner()).count(seed, verdict);
                 }
             });

@@ -9,6 +9,7 @@ use xoff_plan::Loaded;
 use xoff_sim::outcome::{Outcome, Stop};
 
 use crate::invariants::{self, Broken};
+use crate::known;
 use crate::scenario::Scenario;
 use crate::verbs;
 
@@ -25,6 +26,8 @@ pub enum Verdict {
     /// The run has more events than a trial waits for, and goes on: only what holds in the middle
     /// of a run was looked at.
     Cut(Seen),
+    /// Something does not hold that is known not to.
+    Known(Broken),
     /// Something does not hold.
     Finding(Broken),
 }
@@ -90,6 +93,7 @@ fn caught<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Broken> {
 pub fn trial(scenario: &Scenario) -> Verdict {
     match examine(scenario) {
         Ok(verdict) => verdict,
+        Err(broken) if known::is_known(&broken) => Verdict::Known(broken),
         Err(broken) => Verdict::Finding(broken),
     }
 }

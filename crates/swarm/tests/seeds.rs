@@ -19,7 +19,7 @@ const UNUSED: [(&str, &str); 0] = [];
 fn seeds_hold_everything() {
     trial::catch_panics();
     let threads = thread::available_parallelism().map_or(1, |n| n.get());
-    let tally = soak::seeds(0, SEEDS, threads, &|| true, &|_, _, _, _| {});
+    let tally = soak::seeds(0, SEEDS, threads, &|| true, &|_, _, _| {});
     let told: Vec<String> = tally
         .findings
         .iter()

@@ -94,7 +94,7 @@ fn threshold(sketch: &mut Sketch, place: &Place) -> Value {
     }
     let packet = sketch.mtu + 100;
     let low = if sketch.extreme { 1 } else { packet };
-    bytes(sketch.draw.log(low, 300 * packet))
+    bytes(sketch.draw.log(low, 50 * packet))
 }
 
 /// Whether a key is written that seldom is.
@@ -112,7 +112,7 @@ fn response(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 fn thresholds(sketch: &mut Sketch, t: &mut Table) {
     let packet = sketch.mtu + 100;
     let low = if sketch.extreme { 1 } else { packet };
-    let xoff = sketch.draw.log(low, 300 * packet);
+    let xoff = sketch.draw.log(low, 50 * packet);
     t.put("xoff", bytes(xoff));
     if sketch.draw.one_in(3) {
         t.put("xon", bytes(sketch.draw.log(1, xoff)));
@@ -123,7 +123,7 @@ fn thresholds(sketch: &mut Sketch, t: &mut Table) {
 
 /// The keys of PFC, which other schemes share.
 fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
-    if sketch.draw.one_in(3) {
+    if sketch.draw.one_in(2) {
         if place.least_delay > 0 && sketch.draw.one_in(4) {
             t.put("xoff", text(format!("{}bdp", sketch.draw.between(1, 8))));
             if sketch.draw.one_in(3) {

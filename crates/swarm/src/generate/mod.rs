@@ -148,8 +148,8 @@ fn memory(sketch: &mut Sketch, far: u64) {
     let room = |sketch: &mut Sketch| {
         let packet = sketch.mtu + 100;
         let tiny = sketch.draw.one_in(if sketch.extreme { 3 } else { 20 });
-        let low = if tiny { packet / 2 } else { packet * 200 + far * 8 };
-        crate::draw::bytes(sketch.draw.log(low.max(1), (100 * low).max(1_000_000_000)))
+        let low = if tiny { packet / 2 } else { packet * 60 + far * 8 };
+        crate::draw::bytes(sketch.draw.log(low.max(1), (100 * low).max(10_000_000)))
     };
     if far > 0 || !sketch.draw.one_in(3) {
         let mut table = Table::new();

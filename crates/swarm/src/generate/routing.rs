@@ -46,7 +46,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             }
         }
         t.put("overrides", Value::Array(out));
-    } else if by_hash && (place.kind == "rail-only" || place.kind == "ndc") && sketch.draw.one_in(3) && !sketch.arbiter {
+    } else if by_hash && place.relays && place.host_links == 2 && place.kind != "custom" && sketch.draw.one_in(3) && !sketch.arbiter {
         ate(sketch, place, &mut t);
     }
     sketch.add("routing", t);

@@ -7,7 +7,7 @@ use super::{Put, Sketch, patterns, weight};
 use crate::draw::{bytes, int, time};
 
 /// Data packets that a scenario sends, at most about.
-const MOST_PACKETS: u64 = 1_500;
+const MOST_PACKETS: u64 = 3_000;
 
 /// The share of a table in what is sent.
 pub struct Share {
@@ -24,7 +24,7 @@ impl Share {
         if sketch.draw.one_in(8) {
             return sketch.draw.between(1, 3).min(most);
         }
-        sketch.draw.log((most / 1_000).max(1), most)
+        sketch.draw.log((most / 30).max(1), most)
     }
 }
 
@@ -47,7 +47,7 @@ pub fn one_flow(src: &Value, dst: &Value) -> Table {
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let count = *sketch.draw.pick(&[1, 1, 1, 2, 2, 3]);
     // A slow link carries as many packets as a fast one.
-    let packets = sketch.draw.log(4, MOST_PACKETS);
+    let packets = sketch.draw.log(20, MOST_PACKETS);
     let tables = (0..count)
         .map(|_| {
             let share = Share { bytes: packets * sketch.mtu / count, flows: (packets / count).clamp(2, 300) };
@@ -61,14 +61,15 @@ fn one(sketch: &mut Sketch, place: &Place, share: &Share) -> Table {
     let kind = kind(sketch, place);
     let mut t = Table::new();
     t.put("kind", kind);
+    if sketch.draw.one_in(8) {
+        // Names of tables are unique, where there is one.
+        t.put("name", format!("{} {kind}", sketch.draw.pick(&["mice", "elephants", "λ"])));
+    }
     patterns::draw(sketch, place, share, kind, &mut t);
     // One that stops so soon begins at once.
     let stops = kind == "incast" && t.contains_key("load");
     if sketch.draw.one_in(2) && kind != "flows" && !stops {
         t.put("start", time(sketch.draw.log(1, 20 * place.tick)));
-    }
-    if sketch.draw.one_in(8) {
-        t.put("name", *sketch.draw.pick(&["mice", "elephants", "a class", "λ"]));
     }
     priority(sketch, kind, &mut t);
     t
