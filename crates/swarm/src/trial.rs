@@ -1,6 +1,6 @@
 //! The whole program on one scenario, and what it must keep to.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
@@ -65,11 +65,17 @@ impl Seen {
 thread_local! {
     /// Where this thread panicked last, while a trial catches its panics.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// This thread catches its panics.
+    static CATCHES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Catches panics without printing them; what is caught names the place. Once for a process.
 pub fn catch_panics() {
-    panic::set_hook(Box::new(|info| {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !CATCHES.get() {
+            before(info);
+        }
         let place = info.location().map_or_else(|| "an unknown place".into(), |l| format!("{}:{}", l.file(), l.line()));
         PANIC.with_borrow_mut(|p| *p = Some(place));
     }));
@@ -78,7 +84,10 @@ pub fn catch_panics() {
 /// Runs `work`; a panic is a broken invariant whose name has the place of the panic.
 fn caught<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Broken> {
     PANIC.take();
-    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+    CATCHES.set(true);
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    CATCHES.set(false);
+    done.map_err(|payload| {
         let message = match (payload.downcast_ref::<String>(), payload.downcast_ref::<&str>()) {
             (Some(text), _) => text.clone(),
             (_, Some(text)) => (*text).to_string(),

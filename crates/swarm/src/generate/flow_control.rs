@@ -154,8 +154,8 @@ fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         t.put("quanta", int(sketch.draw.log(low, 65_535)));
     }
     let onward = matches!(sketch.scheme, "tagger" | "swing" | "roundabout" | "itsy" | "loop-breaker" | "deadlock-breaker");
-    if place.relays && sketch.draw.one_in(3) || seldom(sketch) && sketch.draw.one_in(5) {
-        let blind = place.relays && !onward && sketch.draw.one_in(2);
+    if place.relays && sketch.draw.one_in(2) || seldom(sketch) && sketch.draw.one_in(5) {
+        let blind = place.relays && (!onward || sketch.draw.one_in(10)) && sketch.draw.one_in(2);
         t.put("relay", if blind { "blind" } else { "accounts" });
     }
     if sketch.draw.one_in(8) {
@@ -164,9 +164,9 @@ fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         t.put("priorities", Value::Array(some.into_iter().map(int).collect()));
     }
     response(sketch, place, t);
-    let places = if place.long { 3 } else { 60 };
+    let places = if place.long { 2 } else { 60 };
     for key in ["long", "gateway"] {
-        if sketch.draw.one_in(places) && !matches!(sketch.scheme, "swing") {
+        if sketch.draw.one_in(places) {
             let mut link = Table::new();
             match sketch.draw.between(0, 2) {
                 0 => link.put("xoff", threshold(sketch, place)),
@@ -192,7 +192,9 @@ fn tagger(sketch: &mut Sketch, t: &mut Table) {
     if sketch.draw.one_in(2) {
         t.put("rule", *sketch.draw.pick(&["bounce", "hop"]));
     }
-    t.remove("priorities");
+    if !sketch.draw.one_in(5) {
+        t.remove("priorities");
+    }
 }
 
 fn bfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
@@ -357,7 +359,6 @@ fn bifrost(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 }
 
 fn swing(sketch: &mut Sketch, t: &mut Table) {
-    t.remove("relay");
     if sketch.draw.one_in(3) {
         t.put("relay_delay", time(sketch.draw.log(1, 3 * MICROSECOND)));
     }
