@@ -13,6 +13,10 @@ HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 60
 MUTANTS ?= 300
 SOAK_CASES ?= 400
+SOAK_SECONDS ?= 600
+SOAK_SEEDS ?= 0
+# Other seeds each time.
+SOAK_FROM ?= $(shell date +%s)000
 PROPTEST_RNG_SEED ?= 1
 
 # Coverage counters for libFuzzer, in flags that a stable compiler takes. With
@@ -23,7 +27,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak fuzz clean-fuzz mutants book reference
+.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak swarm fuzz clean-fuzz mutants book reference
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
@@ -35,6 +39,7 @@ help:
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make soak        the properties on new random cases: $(SOAK_CASES) (SOAK_CASES) for each 256 of make test'
+	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
 	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
 	@echo 'make format lint docs unit same-bytes read-run read-captures viewer-test    the steps of make test'
@@ -68,8 +73,13 @@ docs:
 unit:
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 
-soak:
+soak: swarm
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --locked --workspace --profile soak -- --include-ignored
+
+# Random scenarios of every kind; what breaks an invariant is made smaller, and left in
+# $(TARGET)/swarm/seed-*. SOAK_SECONDS=0 or SOAK_SEEDS=0 is no bound.
+swarm:
+	$(CARGO) run --locked --quiet -p xoff-swarm -- seeds $(SOAK_FROM) $(SOAK_SEEDS) $(SOAK_SECONDS) $(TARGET)/swarm
 
 # Debug and release builds, and repeats, give the same bytes.
 same-bytes:

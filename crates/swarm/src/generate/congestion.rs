@@ -1,0 +1,176 @@
+//! Congestion controls, and the marking that they need.
+
+use toml::{Table, Value};
+
+use super::place::Place;
+use super::{Put, Sketch};
+use crate::draw::{bytes, int, rate, time};
+
+/// The tables; nothing where the transport has a control of its own.
+pub fn draw(sketch: &mut Sketch, place: &Place) {
+    let control = *sketch.draw.pick(&["none", "none", "none", "none", "dcqcn", "timely", "hpcc", "dctcp"]);
+    let alone = sketch.transport.starts_with("tcp") || sketch.arbiter;
+    if alone && !sketch.draw.one_in(30) || control == "none" {
+        if !alone && sketch.draw.one_in(4) {
+            put(sketch, "congestion_control", "none");
+        }
+    } else {
+        put(sketch, "congestion_control", control);
+        let t = match control {
+            "dcqcn" => dcqcn(sketch, place),
+            "timely" => timely(sketch, place),
+            "hpcc" => hpcc(sketch, place),
+            _ => dctcp(sketch, place),
+        };
+        sketch.add(control, t);
+    }
+    if sketch.draw.one_in(8) && !alone {
+        let has = sketch.draw.one_in(2);
+        put(sketch, "variable_window", has);
+    }
+    if sketch.draw.one_in(10) && !alone {
+        put(sketch, "base_rtt", time((place.tick * 2).max(100_000)));
+    }
+    if matches!(control, "dcqcn" | "dctcp") && sketch.draw.one_in(2) || sketch.draw.one_in(8) {
+        let ecn = ecn(sketch, place);
+        sketch.add("ecn", ecn);
+    }
+}
+
+/// Sets a key of `[transport]`.
+fn put(sketch: &mut Sketch, key: &str, value: impl Into<Value>) {
+    let transport = sketch.table.entry("transport").or_insert_with(|| Value::Table(Table::new()));
+    if let Value::Table(table) = transport {
+        table.put(key, value);
+    }
+}
+
+/// Marking of queues.
+pub fn ecn(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    let low = sketch.draw.log(1, 100 * sketch.mtu);
+    t.put("k_min", bytes(low));
+    t.put("k_max", bytes(sketch.draw.log(low, 4 * low)));
+    t.put("p_max", sketch.draw.real(0.0, 1.0));
+    if sketch.draw.one_in(3) {
+        t.put("at", *sketch.draw.pick(&["enqueue", "dequeue"]));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("per", rate(place.rates.1));
+    }
+    t
+}
+
+/// A rate below that of the slowest link.
+fn low(sketch: &mut Sketch, place: &Place) -> Value {
+    rate(sketch.draw.log((place.rates.0 / 10_000).max(1), (place.rates.0 / 2).max(1)))
+}
+
+/// Sets some of the rates; the least one always where the default would be above the links' rate.
+fn rates(sketch: &mut Sketch, place: &Place, t: &mut Table, keys: &[&str]) {
+    for key in keys {
+        if sketch.draw.one_in(3) {
+            t.put(key, low(sketch, place));
+        }
+    }
+    if place.rates.0 <= 1_000_000_000 || sketch.draw.one_in(3) {
+        t.put("minimum_rate", rate((place.rates.0 / sketch.draw.log(2, 1_000)).max(1)));
+    }
+}
+
+fn dcqcn(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    if sketch.draw.one_in(2) {
+        t.put("preset", *sketch.draw.pick(&["field", "paper"]));
+    }
+    rates(sketch, place, &mut t, &["additive_increase", "hyper_increase"]);
+    let timer = |sketch: &mut Sketch| {
+        let least = (place.tick / 20).max(if sketch.extreme { 100_000 } else { 1_000_000 });
+        time(sketch.draw.log(least, 100 * least))
+    };
+    for key in ["alpha_timer", "increase_timer"] {
+        if sketch.draw.one_in(3) || place.tick > 1_000_000_000 {
+            t.put(key, timer(sketch));
+        }
+    }
+    let periodic = sketch.draw.one_in(2);
+    if sketch.draw.one_in(2) || place.tick > 1_000_000_000 {
+        t.put("reaction", if periodic { "periodic" } else { "immediate" });
+        if periodic {
+            t.put("decrease_interval", timer(sketch));
+        }
+    }
+    if sketch.draw.one_in(4) {
+        t.put("byte_counter", bytes(sketch.draw.between(0, 20) * 10 * (sketch.mtu + 300)));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("clamp_target", sketch.draw.one_in(2));
+    }
+    if sketch.draw.one_in(3) {
+        t.put("cnp_interval", if sketch.draw.one_in(3) { time(0) } else { timer(sketch) });
+        t.put("cnp_size", bytes(sketch.draw.between(1, 200)));
+        if sketch.scheme != "portfc" {
+            t.put("cnp_priority", int(sketch.draw.between(0, 7)));
+        }
+    }
+    if sketch.draw.one_in(4) {
+        t.put("fast_recovery", int(sketch.draw.between(0, 10)));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("gain", sketch.draw.real(0.001, 1.0));
+    }
+    t
+}
+
+fn timely(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    rates(sketch, place, &mut t, &["additive_increase", "hyper_increase"]);
+    for key in ["beta", "ewma"] {
+        if sketch.draw.one_in(4) {
+            t.put(key, sketch.draw.real(0.001, 1.0));
+        }
+    }
+    if sketch.draw.one_in(4) {
+        t.put("hyper_after", int(sketch.draw.between(0, 10)));
+    }
+    if sketch.draw.one_in(2) {
+        let low = sketch.draw.log(place.tick, 10 * place.tick);
+        t.put("min_rtt", time((low / 2).max(100_000)));
+        t.put("t_low", time(low));
+        t.put("t_high", time(low * sketch.draw.between(1, 10)));
+    }
+    t
+}
+
+fn hpcc(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    rates(sketch, place, &mut t, &["additive_increase"]);
+    if !sketch.draw.one_in(10) {
+        t.put("hops", int(sketch.draw.between(10, 20)));
+    }
+    if sketch.draw.one_in(3) {
+        t.put("preset", *sketch.draw.pick(&["field", "paper"]));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("eta", sketch.draw.real(0.05, 1.0));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("fast_reaction", sketch.draw.one_in(2));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("max_stage", int(sketch.draw.between(0, 10)));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("telemetry", bytes(sketch.draw.between(0, 200)));
+    }
+    t
+}
+
+fn dctcp(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    rates(sketch, place, &mut t, &["additive_increase"]);
+    if sketch.draw.one_in(2) {
+        t.put("gain", sketch.draw.real(0.001, 1.0));
+    }
+    t
+}

@@ -1,0 +1,98 @@
+//! `[[failure]]`, `[[loss]]` and `[[slow_receiver]]`.
+
+use toml::{Table, Value};
+
+use super::place::Place;
+use super::{Put, Sketch};
+use crate::draw::{int, rate, time};
+
+/// The tables.
+pub fn draw(sketch: &mut Sketch, place: &Place) {
+    let pods = place.kind == "zeropod";
+    let spared = sketch.arbiter && !sketch.draw.one_in(20);
+    let legacy = sketch.table.get("flow_control").is_some_and(|f| f.get("legacy").is_some());
+    let spared = spared || legacy && !sketch.draw.one_in(20);
+    if sketch.draw.one_in(4) && !spared && sketch.balancing != "plb" && !place.links.is_empty() {
+        let count = sketch.draw.between(1, 2);
+        let tables = (0..count).map(|_| failure(sketch, place)).collect();
+        sketch.add_all("failure", tables);
+    }
+    if sketch.draw.one_in(5) && !spared && !pods && !place.links.is_empty() {
+        let count = sketch.draw.between(1, 2);
+        let tables = (0..count).map(|_| loss(sketch, place)).collect();
+        sketch.add_all("loss", tables);
+    }
+    if sketch.draw.one_in(5) && !pods {
+        let count = sketch.draw.between(1, 2) as usize;
+        let tables =
+            sketch.draw.some(&place.hosts, count).iter().map(|host| slow(sketch, place, host)).collect();
+        sketch.add_all("slow_receiver", tables);
+    }
+}
+
+/// A link as `A-B`, or as a port.
+fn link(sketch: &mut Sketch, place: &Place) -> String {
+    match sketch.draw.one_in(4) {
+        true => sketch.draw.pick(&place.ports).clone(),
+        false => sketch.draw.pick(&place.links).clone(),
+    }
+}
+
+fn failure(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    if sketch.draw.one_in(4) && !place.switches.is_empty() {
+        t.put("switch", sketch.draw.pick(&place.switches).as_str());
+    } else {
+        t.put("link", link(sketch, place));
+    }
+    let at = if sketch.draw.one_in(5) { 0 } else { sketch.draw.log(1, 50 * place.tick) };
+    t.put("at", time(at));
+    // A run without end has to end.
+    if !sketch.ends || !sketch.draw.one_in(4) {
+        let length = sketch.draw.log(1, 50 * place.tick);
+        t.put("until", time(at + length));
+        if sketch.draw.one_in(4) {
+            t.put("every", time(length + sketch.draw.log(1, 50 * place.tick)));
+            t.put("times", int(sketch.draw.between(1, 5)));
+        }
+    }
+    t
+}
+
+fn loss(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    let name = sketch.draw.pick(&place.links).clone();
+    t.put("link", if sketch.draw.one_in(4) { sketch.draw.pick(&place.ports).clone() } else { name.clone() });
+    // Relays of SWING stand between the ends of a long link.
+    let whole = t["link"].as_str() == Some(&name) && sketch.scheme != "swing";
+    if whole && sketch.draw.one_in(3) {
+        // Names of nodes have no hyphen, but for the topologies that are drawn here.
+        if let Some((a, b)) = name.split_once('-') {
+            t.put("from", if sketch.draw.one_in(2) { a } else { b });
+        }
+    }
+    match sketch.draw.between(0, 2) {
+        0 => t.put("rate", Value::Float([1e-4, 0.01, 0.1, 0.5][sketch.draw.between(0, 3) as usize])),
+        1 => t.put("ber", Value::Float([1e-9, 1e-7, 1e-5][sketch.draw.between(0, 2) as usize])),
+        _ => t.put("control_frame", int(sketch.draw.log(1, 20))),
+    }
+    if sketch.draw.one_in(2) {
+        t.put("kind", *sketch.draw.pick(&["loss", "corruption"]));
+    }
+    t
+}
+
+fn slow(sketch: &mut Sketch, place: &Place, host: &str) -> Table {
+    let mut t = Table::new();
+    t.put("host", host);
+    let stalls = sketch.draw.one_in(2);
+    if !stalls || sketch.draw.one_in(3) {
+        t.put("rate", rate(sketch.draw.log((place.rates.0 / 20).max(1), place.rates.1)));
+    }
+    if stalls {
+        let from = sketch.draw.log(1, 50 * place.tick);
+        t.put("stall_from", time(from));
+        t.put("stall_until", time(from + sketch.draw.log(1, 100 * place.tick)));
+    }
+    t
+}

@@ -1,0 +1,472 @@
+//! `[flow_control]`: every scheme.
+
+use toml::{Table, Value};
+
+use super::place::Place;
+use super::{Put, Sketch};
+use crate::draw::{MICROSECOND, bytes, int, text, time};
+
+/// Every scheme; PFC comes most often.
+const SCHEMES: [&str; 18] = [
+    "pfc",
+    "pfc",
+    "pfc",
+    "tagger",
+    "bfc",
+    "per-flow-queue",
+    "portfc",
+    "pyrrha",
+    "pyrrha",
+    "bifrost",
+    "bifrostx",
+    "cbfc",
+    "swing",
+    "pfc-watchdog",
+    "roundabout",
+    "deadlock-breaker",
+    "loop-breaker",
+    "itsy",
+];
+
+/// Chooses the scheme; one that the network cannot have is seldom chosen.
+pub fn choose(sketch: &mut Sketch, place: &Place) {
+    let brave = sketch.draw.one_in(20);
+    let fits = |scheme: &str| match scheme {
+        "portfc" => place.relays && place.host_links <= 2 && place.kind != "custom",
+        "bifrost" | "bifrostx" => place.delay >= 4 * MICROSECOND,
+        "swing" => place.long && !place.relays,
+        _ => true,
+    };
+    let scheme = loop {
+        let wanted = match place.kind.as_str() {
+            "ndc" | "rail-only" if place.host_links <= 2 && sketch.draw.one_in(3) => "portfc",
+            "dci" if sketch.draw.one_in(2) => *sketch.draw.pick(&["bifrost", "bifrostx", "swing"]),
+            _ if sketch.draw.one_in(12) => "none",
+            _ => *sketch.draw.pick(&SCHEMES),
+        };
+        if brave || fits(wanted) {
+            break wanted;
+        }
+    };
+    sketch.scheme = scheme;
+    // PortFC's flows wait for each other by lanes that must not overtake its signals.
+    if scheme == "portfc" && sketch.priorities.len() > 1 && !sketch.draw.one_in(10) {
+        sketch.priorities.truncate(1);
+    }
+}
+
+/// The table.
+pub fn draw(sketch: &mut Sketch, place: &Place) {
+    let scheme = sketch.scheme;
+    if scheme == "pfc" && sketch.draw.one_in(4) {
+        return;
+    }
+    let mut t = Table::new();
+    t.put("scheme", scheme);
+    match scheme {
+        "none" => {}
+        "bfc" => bfc(sketch, place, &mut t),
+        "per-flow-queue" => per_flow_queue(sketch, place, &mut t),
+        "portfc" => portfc(sketch, place, &mut t),
+        "pyrrha" => pyrrha(sketch, place, &mut t),
+        "cbfc" => cbfc(sketch, place, &mut t),
+        _ => {
+            pfc(sketch, place, &mut t);
+            match scheme {
+                "tagger" => tagger(sketch, &mut t),
+                "bifrost" | "bifrostx" => bifrost(sketch, place, &mut t),
+                "swing" => swing(sketch, &mut t),
+                "pfc-watchdog" => watchdog(sketch, place, &mut t),
+                "roundabout" => roundabout(sketch, place, &mut t),
+                "loop-breaker" | "deadlock-breaker" => breaker(sketch, place, &mut t),
+                "itsy" => itsy(sketch, &mut t),
+                _ => {}
+            }
+        }
+    }
+    sketch.add("flow_control", t);
+}
+
+/// A threshold: bytes of a few packets to a few hundred, or a multiple of the BDP.
+fn threshold(sketch: &mut Sketch, place: &Place) -> Value {
+    if place.least_delay > 0 && sketch.draw.one_in(3) {
+        return text(format!("{}bdp", sketch.draw.log(1, if sketch.extreme { 200 } else { 20 })));
+    }
+    let packet = sketch.mtu + 100;
+    let low = if sketch.extreme { 1 } else { packet };
+    bytes(sketch.draw.log(low, 50 * packet))
+}
+
+/// Whether a key is written that seldom is.
+fn seldom(sketch: &mut Sketch) -> bool {
+    sketch.draw.one_in(6)
+}
+
+fn response(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if seldom(sketch) {
+        let most = if sketch.extreme { place.tick } else { 3 * MICROSECOND };
+        t.put("response_time", time(sketch.draw.log(1, most)));
+    }
+}
+
+fn thresholds(sketch: &mut Sketch, t: &mut Table) {
+    let packet = sketch.mtu + 100;
+    let low = if sketch.extreme { 1 } else { packet };
+    let xoff = sketch.draw.log(low, 50 * packet);
+    t.put("xoff", bytes(xoff));
+    if sketch.draw.one_in(3) {
+        t.put("xon", bytes(sketch.draw.log(1, xoff)));
+    } else {
+        t.put("xon_offset", bytes(sketch.draw.log(1, (xoff / 2).max(1))));
+    }
+}
+
+/// The keys of PFC, which other schemes share.
+fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if sketch.draw.one_in(2) {
+        if place.least_delay > 0 && sketch.draw.one_in(4) {
+            t.put("xoff", text(format!("{}bdp", sketch.draw.between(1, 8))));
+            if sketch.draw.one_in(3) {
+                t.put("xon_offset", bytes(1));
+            }
+        } else {
+            thresholds(sketch, t);
+        }
+    } else if sketch.draw.one_in(2) {
+        let alpha = if sketch.extreme { [1e-3, 64.0] } else { [0.01, 4.0] };
+        t.put("alpha", sketch.draw.real(alpha[0], alpha[1]));
+        if sketch.draw.one_in(3) {
+            t.put("cap", bytes(sketch.draw.log(sketch.mtu, 500 * sketch.mtu)));
+        }
+        if seldom(sketch) {
+            t.put("xon_offset", bytes(sketch.draw.log(1, 5_000)));
+        }
+    }
+    if seldom(sketch) {
+        t.put("reserve", bytes(sketch.draw.log(1, 20_000)));
+    }
+    if seldom(sketch) {
+        let headroom =
+            if sketch.draw.one_in(2) { text("auto") } else { bytes(sketch.draw.log(1_000, 1_000_000)) };
+        t.put("headroom", headroom);
+    }
+    if seldom(sketch) {
+        let low = if sketch.extreme { 1 } else { 3_000 };
+        t.put("quanta", int(sketch.draw.log(low, 65_535)));
+    }
+    let onward = matches!(
+        sketch.scheme,
+        "tagger" | "swing" | "roundabout" | "itsy" | "loop-breaker" | "deadlock-breaker"
+    );
+    if place.relays && sketch.draw.one_in(2) || seldom(sketch) && sketch.draw.one_in(5) {
+        let blind = place.relays && (!onward || sketch.draw.one_in(10)) && sketch.draw.one_in(2);
+        t.put("relay", if blind { "blind" } else { "accounts" });
+    }
+    if sketch.draw.one_in(8) {
+        let count = sketch.draw.between(1, sketch.priorities.len() as u64) as usize;
+        let some = sketch.draw.some(&sketch.priorities.clone(), count);
+        t.put("priorities", Value::Array(some.into_iter().map(int).collect()));
+    }
+    response(sketch, place, t);
+    let places = if place.long { 2 } else { 60 };
+    for key in ["long", "gateway"] {
+        if sketch.draw.one_in(places) {
+            let mut link = Table::new();
+            match sketch.draw.between(0, 2) {
+                0 => link.put("xoff", threshold(sketch, place)),
+                1 => {
+                    let xoff = sketch.draw.log(sketch.mtu, 500 * sketch.mtu);
+                    link.put("xoff", bytes(xoff));
+                    link.put("xon", bytes(sketch.draw.log(1, xoff)));
+                }
+                _ => link.put(
+                    "headroom",
+                    if sketch.draw.one_in(2) {
+                        text("auto")
+                    } else {
+                        bytes(sketch.draw.log(10_000, 100_000_000))
+                    },
+                ),
+            }
+            t.put(key, link);
+        }
+    }
+}
+
+fn tagger(sketch: &mut Sketch, t: &mut Table) {
+    if sketch.draw.one_in(4) {
+        t.put("lossless", int(sketch.draw.between(1, 4)));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("lossy", int(sketch.draw.between(0, 7)));
+    }
+    if sketch.draw.one_in(2) {
+        t.put("rule", *sketch.draw.pick(&["bounce", "hop"]));
+    }
+    if !sketch.draw.one_in(5) {
+        t.remove("priorities");
+    }
+}
+
+fn bfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if sketch.draw.one_in(3) {
+        t.put("acks", *sketch.draw.pick(&["control", "queues"]));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("hop_rtt", time(sketch.draw.log(1_000, place.tick)));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("keep", int(sketch.draw.between(0, if sketch.extreme { 1_000 } else { 5 })));
+    }
+    if seldom(sketch) {
+        t.put("pause_time", time(sketch.draw.log(MICROSECOND, 10 * place.tick)));
+    }
+    if sketch.draw.one_in(2) {
+        t.put("queues", int(sketch.draw.log(2, if sketch.extreme { 1_024 } else { 40 })));
+    }
+    response(sketch, place, t);
+    if seldom(sketch) {
+        t.put("resume_interval", time(sketch.draw.log(1, place.tick)));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("reuse_kept", sketch.draw.one_in(2));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("virtual_flows", int(sketch.draw.log(1, 16_777_216)));
+    }
+}
+
+fn per_flow_queue(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if seldom(sketch) {
+        t.put("pause_time", time(sketch.draw.log(MICROSECOND, 10 * place.tick)));
+    }
+    response(sketch, place, t);
+    two(sketch, place, t, "xoff", "xon");
+}
+
+/// A threshold and one below it, or neither.
+fn two(sketch: &mut Sketch, place: &Place, t: &mut Table, high: &str, low: &str) {
+    match sketch.draw.between(0, 3) {
+        0 => t.put(high, threshold(sketch, place)),
+        1 => {
+            let packet = sketch.mtu + 100;
+            let xoff = sketch.draw.log(packet, 300 * packet);
+            t.put(high, bytes(xoff));
+            t.put(low, bytes(sketch.draw.log(1, xoff)));
+        }
+        _ => {}
+    }
+}
+
+fn portfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    two(sketch, place, t, "xoff", "xon");
+    if sketch.draw.one_in(3) {
+        two(sketch, place, t, "ddq_xoff", "ddq_xon");
+    }
+    if sketch.draw.one_in(3) {
+        t.put("flags", *sketch.draw.pick(&["two", "one"]));
+    }
+    if sketch.draw.one_in(3) {
+        t.put("relay_queue", *sketch.draw.pick(&["first", "turns", "last"]));
+    }
+    if sketch.draw.one_in(3) {
+        t.put("relay_signals", sketch.draw.one_in(2));
+    }
+    if sketch.draw.one_in(8) {
+        t.put("response_time", time(sketch.draw.log(1, MICROSECOND)));
+    }
+}
+
+fn pyrrha(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if sketch.draw.one_in(3) {
+        t.put("acks", *sketch.draw.pick(&["queues", "control"]));
+    }
+    if sketch.draw.one_in(4) {
+        t.put("hosts", *sketch.draw.pick(&["obey", "ignore"]));
+    }
+    two(sketch, place, t, "k_pause", "k_resume");
+    if sketch.draw.one_in(5) && !place.switches.is_empty() {
+        let mut legacy = Table::new();
+        let count = sketch.draw.between(1, place.switches.len() as u64) as usize;
+        legacy.put("switches", crate::draw::texts(&sketch.draw.some(&place.switches, count)));
+        if sketch.draw.one_in(2) {
+            legacy.put("alpha", sketch.draw.real(0.01, 4.0));
+        }
+        t.put("legacy", legacy);
+    }
+    if sketch.draw.one_in(3) {
+        t.put("merging", *sketch.draw.pick(&["soft", "hard", "off"]));
+    }
+    if sketch.draw.one_in(3) {
+        t.put("organisation", *sketch.draw.pick(&["hiq", "single-tier"]));
+    }
+    if sketch.draw.one_in(3) {
+        t.put("queues", int(sketch.draw.log(1, if sketch.extreme { 1_024 } else { 100 })));
+    }
+    response(sketch, place, t);
+    if sketch.draw.one_in(4) {
+        let all: Vec<String> =
+            ["push", "reclaim-at-once", "hosts-are-no-leaves", "count-by-ingress"].map(String::from).into();
+        let count = sketch.draw.between(1, 4) as usize;
+        t.put("variants", crate::draw::texts(&sketch.draw.some(&all, count)));
+    }
+}
+
+fn cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    let mut keys = vec!["buffer"];
+    if place.long {
+        keys.extend(["gateway_buffer", "long_buffer"]);
+    }
+    for key in keys {
+        if sketch.draw.one_in(3) {
+            let packet = sketch.mtu + 100;
+            t.put(
+                key,
+                if sketch.draw.one_in(3) {
+                    text(format!("{}bdp", sketch.draw.between(2, 8)))
+                } else {
+                    bytes(sketch.draw.log(2 * packet + 64, 200 * packet))
+                },
+            );
+        }
+    }
+    if sketch.draw.one_in(2) {
+        t.put("unlimited", !sketch.draw.one_in(4));
+    }
+    if sketch.draw.one_in(3) {
+        let least = 300_000_000_000_000 / place.rates.0.max(1);
+        t.put("update", time(sketch.draw.log(least.max(1), (8 * least).max(place.tick))));
+    }
+    response(sketch, place, t);
+}
+
+fn bifrost(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    // Links that are long: those that a slot is far below of.
+    let reach = if place.long { place.shortest_long } else { place.delay };
+    let all = !place.long || sketch.draw.one_in(10);
+    if all || sketch.draw.one_in(4) {
+        t.put("links", if all { "all" } else { "long" });
+    }
+    let slot = sketch.draw.log((reach / 40).max(1_000), (reach / 4).max(1_000));
+    if slot < 10 * MICROSECOND || reach < 40 * MICROSECOND || sketch.draw.one_in(2) {
+        t.put("slot", time(slot));
+        t.put("processing", time(sketch.draw.log(1, (slot / 4).max(1))));
+        if sketch.draw.one_in(3) {
+            t.put("jitter", time(sketch.draw.log(1, (slot / 4).max(1))));
+        }
+    }
+    if sketch.draw.one_in(3) {
+        t.put("buffer", text(format!("{}bdp", sketch.draw.between(1, 12))));
+        t.put("undersized", true);
+    }
+    if sketch.draw.one_in(3) {
+        t.put("history", *sketch.draw.pick(&["grants", "recurrence"]));
+    }
+    if sketch.draw.one_in(if sketch.scheme == "bifrostx" { 2 } else { 15 }) {
+        t.put("leftover", *sketch.draw.pick(&["pooled", "reserved"]));
+    }
+    if sketch.draw.one_in(6) {
+        t.put("margin", time(sketch.draw.log(1, slot)));
+    }
+    if sketch.draw.one_in(3) {
+        t.put("repair_every", int(sketch.draw.log(1, if sketch.extreme { 1_000 } else { 10 })));
+    }
+    if sketch.draw.one_in(6) {
+        t.put("spare", bytes(sketch.draw.log(1, 100_000)));
+    }
+}
+
+fn swing(sketch: &mut Sketch, t: &mut Table) {
+    if sketch.draw.one_in(3) {
+        t.put("relay_delay", time(sketch.draw.log(1, 3 * MICROSECOND)));
+    }
+    if sketch.draw.one_in(3) {
+        t.put("switch_side", *sketch.draw.pick(&["relay", "pfc"]));
+    }
+    match sketch.draw.between(0, 3) {
+        0 => {
+            let buffer = sketch.draw.log(1_000_000, 100_000_000);
+            t.put("relay_buffer", bytes(buffer));
+            if sketch.draw.one_in(2) {
+                t.put("relay_limit", bytes(sketch.draw.log(100_000, buffer)));
+            }
+        }
+        1 => {
+            let xoff = sketch.draw.log(10_000, 400_000);
+            t.put("relay_xoff", bytes(xoff));
+            if sketch.draw.one_in(2) {
+                t.put("relay_xon", bytes(sketch.draw.log(1_000, xoff)));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn watchdog(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if sketch.draw.one_in(2) {
+        t.put("action", *sketch.draw.pick(&["drop", "forward", "alert"]));
+    }
+    if !sketch.draw.one_in(4) {
+        let least = (place.tick / 4).max(20 * MICROSECOND);
+        let [detection, restoration] = [0; 2].map(|_| sketch.draw.log(least, 100 * least));
+        t.put("detection_time", time(detection));
+        t.put("restoration_time", time(restoration));
+        if sketch.draw.one_in(2) {
+            let most = detection.min(restoration);
+            t.put("poll", time(sketch.draw.log((most / 10).max(1), most)));
+        }
+    }
+}
+
+fn roundabout(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if matches!(sketch.balancing, "spray" | "drill") && !sketch.draw.one_in(10) {
+        // What dissolves a deadlock needs to know the ways of packets.
+        t.put("dissolve", false);
+    }
+    for key in ["audit", "dissolve"] {
+        if !t.contains_key(key) && sketch.draw.one_in(4) {
+            t.put(key, sketch.draw.one_in(2));
+        }
+    }
+    if seldom(sketch) {
+        t.put("patience", time(sketch.draw.log(10 * place.tick, 1_000 * place.tick)));
+    }
+    if sketch.draw.one_in(4) {
+        let packet = sketch.mtu + 100;
+        let spare =
+            if sketch.draw.one_in(2) { text("2bdp") } else { bytes(sketch.draw.log(packet, 50 * packet)) };
+        t.put("spare", spare);
+    }
+}
+
+fn breaker(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    if sketch.draw.one_in(2) {
+        let least = (place.tick / 4).max(20 * MICROSECOND);
+        t.put("period", time(sketch.draw.log(least, 50 * least)));
+        t.put("latency", time(sketch.draw.log(1, least)));
+    }
+    if sketch.scheme == "deadlock-breaker" {
+        room(sketch, t);
+    }
+}
+
+/// More room for the queues of a deadlock.
+fn room(sketch: &mut Sketch, t: &mut Table) {
+    if sketch.draw.one_in(2) {
+        let packet = sketch.mtu + 100;
+        t.put(
+            "room",
+            if sketch.draw.one_in(2) { text("3bdp") } else { bytes(sketch.draw.log(packet, 50 * packet)) },
+        );
+    }
+}
+
+fn itsy(sketch: &mut Sketch, t: &mut Table) {
+    let lossless = sketch.draw.one_in(2);
+    if lossless || sketch.draw.one_in(2) {
+        t.put("resolution", if lossless { "lossless" } else { "lossy" });
+    }
+    if lossless {
+        room(sketch, t);
+    }
+}

@@ -1,0 +1,70 @@
+//! `[[priority]]`.
+
+use toml::Table;
+
+use super::{Put, Sketch, weight};
+use crate::draw::{Draw, bytes, int};
+
+/// The tables.
+pub fn draw(sketch: &mut Sketch) {
+    if !sketch.draw.one_in(3) {
+        return;
+    }
+    let mut ids = sketch.priorities.clone();
+    ids.truncate(4);
+    if sketch.draw.one_in(8) {
+        // Without effect, unless ACKs use it.
+        let other = sketch.draw.between(0, 7);
+        if !ids.contains(&other) {
+            ids.push(other);
+        }
+    }
+    let tables = ids.into_iter().map(|id| one(sketch, id)).collect();
+    sketch.add_all("priority", tables);
+}
+
+fn one(sketch: &mut Sketch, id: u64) -> Table {
+    let mut t = Table::new();
+    t.put("id", int(id));
+    let tags = sketch.scheme == "tagger";
+    let lossy = sketch.scheme == "none" || !tags && sketch.draw.one_in(8);
+    if sketch.scheme == "none" || lossy || sketch.draw.one_in(4) && !tags {
+        // What no flow control covers is lossy.
+        t.put("lossless", !lossy);
+    }
+    if lossy {
+        limit(&mut sketch.draw, sketch.extreme, &mut t);
+    }
+    if sketch.scheme != "portfc" {
+        if sketch.draw.one_in(3) {
+            t.put("tier", int(sketch.draw.between(0, 3)));
+        }
+        if sketch.draw.one_in(2) {
+            t.put("weight", weight(&mut sketch.draw));
+        }
+    }
+    if sketch.draw.one_in(6) {
+        let mut ecn = Table::new();
+        let low = sketch.draw.log(1, 50 * sketch.mtu);
+        ecn.put("k_min", bytes(low));
+        ecn.put("k_max", bytes(2 * low));
+        ecn.put("p_max", sketch.draw.real(0.0, 1.0));
+        if sketch.draw.one_in(3) {
+            ecn.put("at", *sketch.draw.pick(&["enqueue", "dequeue"]));
+        }
+        if sketch.draw.one_in(3) {
+            ecn.put("per", "100Gbps");
+        }
+        t.put("ecn", ecn);
+    }
+    t
+}
+
+/// What bounds a lossy queue.
+fn limit(draw: &mut Draw, extreme: bool, t: &mut Table) {
+    match draw.between(0, 2) {
+        0 => t.put("egress_limit", bytes(draw.log(if extreme { 1 } else { 10_000 }, 10_000_000))),
+        1 => t.put("alpha", if extreme { toml::Value::Float(0.000_015_3) } else { draw.real(0.01, 8.0) }),
+        _ => {}
+    }
+}

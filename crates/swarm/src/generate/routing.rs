@@ -1,0 +1,112 @@
+//! `[routing]`.
+
+use toml::{Table, Value};
+
+use super::place::Place;
+use super::{Put, Sketch};
+use crate::draw::{int, time};
+
+/// The table.
+pub fn draw(sketch: &mut Sketch, place: &Place) {
+    let mut t = Table::new();
+    if sketch.draw.one_in(4) {
+        t.put("hash", *sketch.draw.pick(&["mix64", "crc32", "xor", "toeplitz"]));
+    }
+    if sketch.draw.one_in(5) {
+        t.put("seed", int(sketch.draw.between(0, 1 << 40)));
+    }
+    if sketch.draw.one_in(10) {
+        t.put("reconvergence", time(sketch.draw.log(1, 10 * place.tick)));
+    }
+    if sketch.draw.one_in(4) {
+        let kind = match place.kind.as_str() {
+            "ndc" => *sketch.draw.pick(&["bcube", "shortest-path"]),
+            "torus-2d" => *sketch.draw.pick(&["dimension-order", "shortest-path"]),
+            _ => "shortest-path",
+        };
+        t.put("kind", kind);
+    } else if place.kind == "torus-2d" && sketch.draw.one_in(2) {
+        t.put("kind", "dimension-order");
+    }
+    spread(sketch, &mut t);
+    let by_hash = !t.contains_key("load_balancing") || sketch.balancing == "ecmp";
+    if by_hash && sketch.draw.one_in(10) && !place.overrides.is_empty() {
+        let count = sketch.draw.between(1, 3) as usize;
+        let some = sketch.draw.some(&place.overrides, count);
+        let mut seen = Vec::new();
+        let mut out = Vec::new();
+        for [at, to, via] in some {
+            if !seen.contains(&(at.clone(), to.clone())) {
+                let mut entry = Table::new();
+                entry.put("at", at.as_str());
+                entry.put("to", to.as_str());
+                entry.put("via", via);
+                out.push(Value::Table(entry));
+                seen.push((at, to));
+            }
+        }
+        t.put("overrides", Value::Array(out));
+    } else if by_hash
+        && place.relays
+        && place.host_links == 2
+        && place.kind != "custom"
+        && sketch.draw.one_in(3)
+        && !sketch.arbiter
+    {
+        ate(sketch, place, &mut t);
+    }
+    sketch.add("routing", t);
+}
+
+/// How flows spread over equal paths.
+fn spread(sketch: &mut Sketch, t: &mut Table) {
+    if matches!(sketch.scheme, "tagger" | "portfc") || !sketch.draw.one_in(3) {
+        return;
+    }
+    let name = *sketch.draw.pick(&["ecmp", "spray", "drill", "drill", "plb"]);
+    let refused = name == "plb" && sketch.arbiter
+        || sketch.scheme == "loop-breaker" && matches!(name, "spray" | "drill");
+    if refused || t.get("kind").is_some_and(|k| k.as_str() == Some("bcube")) {
+        return;
+    }
+    sketch.balancing = name;
+    t.put("load_balancing", name);
+    if matches!(name, "spray" | "drill" | "plb") && sketch.table["topology"]["kind"].as_str() == Some("ndc") {
+        t.put("kind", "shortest-path");
+    }
+    match name {
+        "drill" if sketch.draw.one_in(2) => {
+            let mut drill = Table::new();
+            drill.put("d", int(sketch.draw.between(1, 16)));
+            drill.put("m", int(sketch.draw.between(0, 16)));
+            t.put("drill", drill);
+        }
+        "plb" if sketch.draw.one_in(2) => {
+            let mut plb = Table::new();
+            let idle = sketch.draw.between(1, 4);
+            plb.put("idle_rounds", int(idle));
+            plb.put("forced_rounds", int(idle + sketch.draw.between(0, 10)));
+            plb.put("labels", int(sketch.draw.log(2, 256)));
+            plb.put("threshold", sketch.draw.real(0.01, 1.0));
+            t.put("plb", plb);
+        }
+        _ => {}
+    }
+}
+
+fn ate(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    let mut ate = Table::new();
+    if sketch.draw.one_in(2) {
+        ate.put("least", sketch.draw.real(0.0, 1.0));
+    }
+    if sketch.draw.one_in(2) {
+        ate.put("p", sketch.draw.real(0.01, 1.0));
+    }
+    if sketch.draw.one_in(2) {
+        ate.put("update", *sketch.draw.pick(&["both-ways", "to-capacity", "one-sided"]));
+    }
+    if sketch.draw.one_in(2) {
+        ate.put("window", time(sketch.draw.log(place.tick, 100 * place.tick)));
+    }
+    t.put("ate", ate);
+}

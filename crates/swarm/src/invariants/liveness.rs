@@ -1,0 +1,60 @@
+//! A run ends, and says why.
+
+use xoff_plan::Loaded;
+use xoff_sim::outcome::{Outcome, Stop};
+
+use super::{Broken, holds};
+
+/// The reason of the end fits what became of the flows.
+pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
+    let plan = &loaded.plan;
+    let done = outcome.flows.iter().all(|f| f.completed.is_some());
+    let said = |what: &str| {
+        let left = outcome.flows.iter().filter(|f| f.completed.is_none()).count();
+        let counters = outcome.counters;
+        Err(Broken::new(
+            what,
+            format!("{:?} at {} ps, {left} flows left, {counters:?}", outcome.stop, outcome.end),
+        ))
+    };
+    match outcome.stop {
+        Stop::AllDone if !done => said("all done means all flows"),
+        Stop::EndTime if plan.end.is_none() => said("an end time where there is none"),
+        Stop::Starved if done => said("starved flows are unfinished"),
+        Stop::Starved => match starved_for_a_reason(loaded, outcome) {
+            true => Ok(()),
+            false => said("starved for a reason"),
+        },
+        _ => holds(plan.end.is_none_or(|end| outcome.end <= end), "no run ends after its end", || {
+            format!("{} of {:?}", outcome.end, plan.end)
+        }),
+    }
+}
+
+/// Whether something explains that nothing happens any more: a deadlock or a queue that waits,
+/// packets that nobody repeats, or faults.
+fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
+    let plan = &loaded.plan;
+    let faulty = !plan.faults.down.is_empty() || !plan.faults.losses.is_empty();
+    // Where routes end on their way no ideal is known.
+    let cut_off =
+        plan.flows.iter().zip(&outcome.flows).any(|(f, seen)| seen.completed.is_none() && f.ideal == 0);
+    let pods = plan.zeropod.as_ref().is_some_and(|z| z.acks.is_none());
+    let lost = outcome.drops.iter().any(|d| d.packets > 0);
+    outcome.deadlock.is_some() || !outcome.waiting.is_empty() || faulty || cut_off || pods && lost
+}
+
+/// A run that was cut short twice has got on in between.
+///
+/// # Errors
+/// It may never end.
+pub fn headway(loaded: &Loaded, one: &Outcome, more: &Outcome) -> Result<(), Broken> {
+    let done = |o: &Outcome| {
+        let bytes: u64 = o.flows.iter().map(|f| f.delivered_bytes).sum();
+        (bytes, o.flows.iter().filter(|f| f.completed.is_some()).count())
+    };
+    let ends = loaded.plan.end.is_some() || more.stop != Stop::Interrupted;
+    holds(ends || done(one) < done(more) || crate::known::may_never_end(loaded), "liveness", || {
+        format!("no byte more from {} to {} ps: {:?}", one.end, more.end, more.counters)
+    })
+}

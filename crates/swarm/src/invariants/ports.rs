@@ -1,0 +1,76 @@
+//! Ports and buffers: line rate, memory, lossless priorities.
+
+use xoff_kernel::time::serialisation;
+use xoff_plan::Loaded;
+use xoff_plan::size::links;
+use xoff_sim::outcome::{Outcome, Quantity};
+
+use super::{Broken, holds};
+
+/// Nothing is dropped for want of room in a lossless priority whose links have what they need.
+pub fn lossless(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
+    let plan = &loaded.plan;
+    let Ok(report) = links::links(plan) else { return Ok(()) };
+    // Routes and credits that change in the middle of a run are not in that sum.
+    let calm = plan.faults.down.is_empty() && plan.faults.losses.is_empty();
+    if !report.too_small.is_empty() || !calm {
+        return Ok(());
+    }
+    let lost = outcome.drops.iter().find(|d| d.lossless && d.reason.for_want_of_room());
+    holds(lost.is_none(), "lossless", || format!("{lost:?}"))
+}
+
+/// No port sends faster than its line rate, and no buffer holds more than it has.
+pub fn bounded(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
+    let plan = &loaded.plan;
+    for (id, (port, seen)) in plan.topology.ports.iter().zip(&outcome.ports).enumerate() {
+        if seen.bytes == 0 {
+            continue;
+        }
+        // A packet counts when it begins.
+        let before = seen.bytes.saturating_sub(longest(loaded));
+        let busy = serialisation(before, port.rate);
+        holds(busy <= outcome.end, "line rate", || {
+            format!("port {id}: {busy} ps of {}: {seen:?}", outcome.end)
+        })?;
+        holds(seen.data_packets <= seen.packets, "data packets are packets", || {
+            format!("port {id}: {seen:?}")
+        })?;
+    }
+    for (node, &peak) in outcome.buffer_peaks.iter().enumerate() {
+        let Some(buffer) = plan.buffers.get(node) else { break };
+        let pools: u64 =
+            plan.buffers[plan.topology.nodes.len().min(plan.buffers.len())..].iter().map(|b| b.total).sum();
+        holds(peak <= buffer.total.saturating_add(pools), "buffers hold no more than they have", || {
+            format!("{}: {peak} of {buffer:?}", plan.topology.nodes[node].name)
+        })?;
+    }
+    samples(loaded, outcome)
+}
+
+/// The longest packet or control frame, with room for the frames that list routes.
+fn longest(loaded: &Loaded) -> u64 {
+    let packet = &loaded.plan.packet;
+    u64::from(packet.largest().max(packet.mtu + packet.header)) + 10_000
+}
+
+/// Samples of throughput stay below line rate.
+fn samples(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
+    let plan = &loaded.plan;
+    let Some(interval) = plan.measure.interval else {
+        return holds(outcome.series.is_empty(), "no samples unless asked for", String::new);
+    };
+    for sample in &outcome.series {
+        holds(sample.at <= outcome.end, "samples are within the run", || format!("{sample:?}"))?;
+        if let Quantity::Throughput(port) = sample.what {
+            let rate = plan.topology.ports[port as usize].rate;
+            // A packet counts whole in the interval in which it begins.
+            let slack = u128::from(longest(loaded)) * 8 * 1_000_000_000_000 / u128::from(interval);
+            let most = u128::from(rate) + slack;
+            holds(u128::from(sample.value) <= most, "samples of throughput", || {
+                format!("{sample:?} at {rate} bit/s")
+            })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! The swarm: random scenarios of every kind, the whole program on each, and everything that must
+//! hold of any of them.
+//!
+//! [`generate::scenario`] makes the scenario of a seed, [`trial::trial`] runs it, [`soak`] runs
+//! many, and [`shrink::shrink`] makes one smaller that breaks something. No other crate depends on
+//! this one.
+
+pub mod coverage;
+mod draw;
+pub mod generate;
+pub mod invariants;
+mod known;
+pub mod scenario;
+pub mod shrink;
+pub mod soak;
+pub mod trial;
+mod verbs;

@@ -1,0 +1,169 @@
+//! Every verb of the program on a scenario and its result: none errs, and what they say agrees.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{env, fs, process};
+
+use serde_json::Value;
+use xoff_check::certificate::Routes;
+use xoff_plan::Loaded;
+use xoff_plan::size::links;
+use xoff_results::capture::{self, What};
+use xoff_results::directory::{self, About};
+use xoff_results::explain::{self, read, text};
+use xoff_results::notes::{Level, Note};
+use xoff_results::{network, offered, report, size, summary, table};
+use xoff_sim::outcome::{Outcome, Stop};
+use xoff_sim::tap::{Crossing, Tap};
+
+use crate::invariants::{self, Broken};
+
+/// Ports whose packets are captured.
+const CAPTURED: usize = 4;
+
+/// A directory of its own, removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // Memory rather than a disk, where there is such a place: results are synced.
+        let memory = Path::new("/dev/shm");
+        let root = if memory.is_dir() { memory.to_path_buf() } else { env::temp_dir() };
+        Self(root.join(format!("xoff-swarm-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed))))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What could not be removed is no fault of the program that is tested.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a verb answers, or the finding that it erred.
+fn answers<T, E: Display>(verb: &str, result: Result<T, E>) -> Result<T, Broken> {
+    result.map_err(|e| Broken::new(format!("{verb} answers"), e.to_string()))
+}
+
+/// JSON that a verb prints can be read again.
+fn parses(verb: &str, value: &impl serde::Serialize) -> Result<Value, Broken> {
+    let text = answers(verb, serde_json::to_string_pretty(value))?;
+    answers(verb, serde_json::from_str(&text))
+}
+
+/// Whether an answer says anything.
+fn speaks(verb: &str, text: &str) -> Result<(), Broken> {
+    match text.trim().is_empty() {
+        true => Err(Broken::new(format!("{verb} answers"), "with nothing")),
+        false => Ok(()),
+    }
+}
+
+/// Every verb.
+///
+/// # Errors
+/// The first that errs, or that contradicts the run.
+pub fn all(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
+    before(loaded)?;
+    check(loaded, outcome)?;
+    let place = Place::new();
+    answers("run", fs::create_dir_all(&place.0))?;
+    directory(loaded, outcome, &place.0.join("run"))
+}
+
+/// Verbs that need no run.
+fn before(loaded: &Loaded) -> Result<(), Broken> {
+    speaks("topo", &xoff_plan::describe::describe(loaded))?;
+    parses("topo --json", &network::network(&loaded.plan))?;
+    let offered = offered::offered("swarm", loaded);
+    speaks("traffic", &offered::render(&offered))?;
+    parses("traffic --json", &offered)?;
+    if let Ok(report) = links::links(&loaded.plan) {
+        speaks("size --scenario", &size::links::render("swarm", &report))?;
+        parses("size --scenario --json", &report)?;
+    }
+    Ok(())
+}
+
+/// `check` answers, and does not call safe what deadlocked.
+fn check(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
+    let checked = xoff_check::check(loaded, "swarm", Routes::Scenario, &mut |_| true);
+    // What it cannot check it says: that is an answer.
+    let Ok(Some(analysis)) = checked else { return Ok(()) };
+    speaks("check", &xoff_check::text::render(&analysis.report))?;
+    parses("check --json", &analysis.report)?;
+    let safe = matches!(analysis.report.verdict, xoff_check::Verdict::Safe { .. });
+    match (&outcome.deadlock, safe) {
+        (Some(deadlock), true) => {
+            Err(Broken::new("check calls nothing safe that deadlocks", format!("{deadlock:?}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A run with a capture writes its directory, and everything reads it.
+fn directory(loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Broken> {
+    let plan = &loaded.plan;
+    let mut summary = summary::summarise("swarm", plan, outcome);
+    summary.add_notes(loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}."))));
+    speaks("run", &table::render(&summary))?;
+    let json = parses("run --json", &summary)?;
+    if json["complete"].as_bool() != Some(outcome.stop != Stop::Interrupted) {
+        return Err(Broken::new(
+            "the summary says whether the run is complete",
+            json["complete"].to_string(),
+        ));
+    }
+    let mut writer = answers("run", directory::prepare(path))?;
+    if plan.packet.mtu <= capture::LARGEST_PAYLOAD {
+        let links = |p: &u32| plan.topology.neighbour(*p) != plan.topology.ports[*p as usize].node;
+        let ports: Vec<u32> = (0..plan.topology.ports.len() as u32).filter(links).take(CAPTURED).collect();
+        let snap = plan.seed.is_multiple_of(2).then_some(64);
+        let what = What { ports: ports.clone(), snap, version: "swarm".into() };
+        answers("run --pcap", writer.begin_capture(plan, &what))?;
+        let mut written = true;
+        let mut sink = |seen: &[Crossing]| written &= writer.capture(plan, seen);
+        let threads = crate::trial::affordable(loaded, outcome).first().copied().unwrap_or(1);
+        let tapped =
+            xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut |_| true);
+        invariants::same(outcome, &tapped, "with taps")?;
+        if !written {
+            return Err(Broken::new("run --pcap answers", "the capture cannot be written"));
+        }
+    }
+    let about = About {
+        scenario: answers("run", serde_json::to_value(&loaded.scenario))?,
+        overrides: Vec::new(),
+        version: "swarm".into(),
+        wall_seconds: 0.0,
+    };
+    answers("run", writer.write(&about, plan, outcome, &summary))?;
+    if plan.measure.explain {
+        explained(plan, path)?;
+    }
+    let document = answers("report", report::document(path))?;
+    parses("report", &document)?;
+    let page = answers("report", report::write(path, None))?;
+    let html = answers("report", fs::read_to_string(page))?;
+    speaks("report", &html)
+}
+
+/// `explain`: the run, its slowest flow, and a port.
+fn explained(plan: &xoff_plan::plan::Plan, path: &Path) -> Result<(), Broken> {
+    let run = answers("explain", read::read(path))?;
+    let overview = answers("explain", explain::overview(path, &run, None))?;
+    speaks("explain", &text::overview(&overview))?;
+    parses("explain --json", &overview)?;
+    for id in [0, plan.flows.len().saturating_sub(1)] {
+        let answer = answers("explain --flow", explain::flow(path, &run, id))?;
+        speaks("explain --flow", &text::flow(&answer))?;
+        parses("explain --flow --json", &answer)?;
+    }
+    let port = plan.topology.port_name(plan.topology.ports.len() as u32 / 2);
+    let answer = answers("explain --port", explain::port(path, &run, &port, None))?;
+    speaks("explain --port", &text::port(&answer))?;
+    parses("explain --port --json", &answer)?;
+    Ok(())
+}
