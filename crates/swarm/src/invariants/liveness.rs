@@ -25,6 +25,10 @@ pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
             true => Ok(()),
             false => said("starved for a reason"),
         },
+        Stop::Livelock if plan.end.is_some() => said("a livelock ends runs without a duration only"),
+        Stop::Livelock if outcome.livelock.is_none() || outcome.deadlock.is_some() => {
+            said("a livelock names its flows, and is no deadlock")
+        }
         _ => holds(plan.end.is_none_or(|end| outcome.end <= end), "no run ends after its end", || {
             format!("{} of {:?}", outcome.end, plan.end)
         }),
@@ -54,7 +58,7 @@ pub fn headway(loaded: &Loaded, one: &Outcome, more: &Outcome) -> Result<(), Bro
         (bytes, o.flows.iter().filter(|f| f.completed.is_some()).count())
     };
     let ends = loaded.plan.end.is_some() || more.stop != Stop::Interrupted;
-    holds(ends || done(one) < done(more) || crate::known::may_never_end(loaded), "liveness", || {
+    holds(ends || done(one) < done(more), "liveness", || {
         format!("no byte more from {} to {} ps: {:?}", one.end, more.end, more.counters)
     })
 }
