@@ -49,7 +49,7 @@ impl Temporary {
             let path = target.with_file_name(name(target));
             match fs::create_dir(&path) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
-                made => made.map_err(|e| failed(&path, "cannot be made a directory", &e))?,
+                made => made.map_err(|e| failed(target, "cannot be written", &e))?,
             }
             match claim(&path) {
                 Ok(Some(lock)) => return Ok(Self { path, target: target.into(), _lock: lock, keep: false }),
