@@ -20,7 +20,7 @@ pub fn explain(args: &ExplainArgs) -> miette::Result<ExitCode> {
 /// What is to be printed.
 fn answer(args: &ExplainArgs, run: &read::Run) -> miette::Result<String> {
     let path = &args.run;
-    let answer = if let Some(id) = args.flow {
+    if let Some(id) = args.flow {
         let answer = explain::flow(path, run, id).map_err(report)?;
         told(args, &answer, text::flow)
     } else if let Some(port) = &args.port {
@@ -29,8 +29,7 @@ fn answer(args: &ExplainArgs, run: &read::Run) -> miette::Result<String> {
     } else {
         let answer = explain::overview(path, run, args.class.as_deref()).map_err(report)?;
         told(args, &answer, text::overview)
-    };
-    answer
+    }
 }
 
 fn told<A: Serialize>(args: &ExplainArgs, answer: &A, text: fn(&A) -> String) -> miette::Result<String> {

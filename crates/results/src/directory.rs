@@ -160,7 +160,7 @@ fn prepare_to_replace(out: &Path, older: Older) -> Result<Writer, Error> {
     temporary::make_directories(parent)?;
     let writer = Writer { target, older, temporary: None, capture: None };
     let probe = writer.begin()?;
-    let file = probe.new().join("probe");
+    let file = probe.place().join("probe");
     fs::write(&file, b"probe").map_err(|e| failed(&file, "cannot be written", &e))?;
     Ok(writer)
 }
@@ -169,7 +169,7 @@ impl Writer {
     /// Makes a directory under a temporary name.
     fn begin(&self) -> Result<Temporary, Error> {
         let temporary = Temporary::beside(&self.target)?;
-        let new = temporary.new();
+        let new = temporary.place();
         fs::create_dir(&new).map_err(|e| failed(&new, "cannot be made a directory", &e))?;
         Ok(temporary)
     }
@@ -180,7 +180,7 @@ impl Writer {
     /// Its file cannot be written.
     pub fn begin_capture(&mut self, plan: &Plan, what: &What) -> Result<(), Error> {
         let temporary = self.temporary.insert(self.begin()?);
-        self.capture = Some(Capture::begin(temporary.new().join(CAPTURE), plan, what)?);
+        self.capture = Some(Capture::begin(temporary.place().join(CAPTURE), plan, what)?);
         Ok(())
     }
 
@@ -209,7 +209,7 @@ impl Writer {
             Some(temporary) => temporary,
             None => self.begin()?,
         };
-        let new = temporary.new();
+        let new = temporary.place();
         let mut files = Vec::new();
         for data in DataFile::ALL {
             let stored =

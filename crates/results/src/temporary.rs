@@ -49,7 +49,7 @@ impl Temporary {
             let path = target.with_file_name(name(target));
             match fs::create_dir(&path) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
-                made => made.map_err(|e| failed(&path, "cannot be made a directory", &e))?,
+                made => made.map_err(|e| failed(target, "cannot be written", &e))?,
             }
             match claim(&path) {
                 Ok(Some(lock)) => return Ok(Self { path, target: target.into(), _lock: lock, keep: false }),
@@ -65,7 +65,7 @@ impl Temporary {
     }
 
     /// Where the result is to be made.
-    pub(crate) fn new(&self) -> PathBuf {
+    pub(crate) fn place(&self) -> PathBuf {
         self.path.join(NEW)
     }
 
@@ -74,7 +74,7 @@ impl Temporary {
     /// # Errors
     /// The file system refuses.
     pub(crate) fn put_file(self) -> Result<(), Error> {
-        fs::rename(self.new(), &self.target)
+        fs::rename(self.place(), &self.target)
             .map_err(|e| failed(&self.target, "cannot be put in place", &e))?;
         sync_parent(&self.target)
     }
@@ -84,8 +84,8 @@ impl Temporary {
     /// # Errors
     /// Something else is there, or the file system refuses.
     pub(crate) fn put_new_directory(self) -> Result<(), Error> {
-        sync(&self.new())?;
-        fs::rename(self.new(), &self.target)
+        sync(&self.place())?;
+        fs::rename(self.place(), &self.target)
             .map_err(|e| failed(&self.target, "cannot be put in place", &e))?;
         sync_parent(&self.target)
     }
@@ -101,7 +101,7 @@ impl Temporary {
         mut self,
         replaceable: impl Fn(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (new, target) = (self.new(), self.target.clone());
+        let (new, target) = (self.place(), self.target.clone());
         sync(&new)?;
         let refused = |e: &io::Error| failed(&target, "cannot be put in place", e);
         match fs::rename(&new, &target) {
@@ -127,7 +127,7 @@ impl Temporary {
         fs::create_dir(&older).map_err(|e| failed(&older, "cannot be made a directory", &e))?;
         let older = older.join(target.file_name().unwrap_or_default());
         fs::rename(target, &older).map_err(|e| failed(target, "cannot be moved aside", &e))?;
-        let Err(e) = fs::rename(self.new(), target) else { return Ok(()) };
+        let Err(e) = fs::rename(self.place(), target) else { return Ok(()) };
         let mut error = failed(target, "cannot be put in place", &e);
         if let Err(e) = fs::rename(&older, target) {
             self.keep = true;
@@ -270,7 +270,7 @@ fn put_back(path: &Path) -> io::Result<()> {
 /// Those of `write`, or the file system refuses.
 pub(crate) fn replace<T>(target: &Path, write: impl FnOnce(&Path) -> Result<T, Error>) -> Result<T, Error> {
     let temporary = Temporary::beside(target)?;
-    let written = write(&temporary.new())?;
+    let written = write(&temporary.place())?;
     temporary.put_file()?;
     Ok(written)
 }

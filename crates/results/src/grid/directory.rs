@@ -141,7 +141,7 @@ pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
     }
     make_directories(target.parent().unwrap_or(Path::new("")))?;
     let temporary = Temporary::beside(&target)?;
-    let new = temporary.new();
+    let new = temporary.place();
     for path in [new.clone(), new.join(RUNS)] {
         fs::create_dir(&path).map_err(|e| failed(&path, "cannot be made a directory", &e))?;
     }

@@ -174,8 +174,9 @@ fn entry(path: &Path, run: &Json) -> Result<Entry, Error> {
     }
     let at = path.join(text(run, "/path"));
     let listed = &run["summary_xxh128"];
-    // Whole runs are there by their names, also if the grid was killed before it listed them.
-    if listed.is_null() && !at.exists() {
+    // Whole runs are there by their names, also if the grid was killed before it listed them. One
+    // that was removed makes the grid incomplete, and the page says so.
+    if !at.exists() {
         return Ok(Entry::default());
     }
     let manifest = integrity::summary(&at).map_err(|e| Error { help: RESUME.into(), ..e })?;
