@@ -40,6 +40,7 @@ use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_schemes::flow_control::roundabout::Detection;
 use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
 use xoff_schemes::flow_control::watchdog::Storm;
+use xoff_schemes::transport::TransportKind;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
 /// time ends at the first one after its last flow.
@@ -457,9 +458,15 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             return Some(Stop::Starved);
         }
         self.livelock.look(&world, at);
-        let ends = self.livelock.found() && self.plan.end.is_none();
-        // Senders that repeat what a deadlock holds are no livelock.
-        ends.then_some(if self.deadlock.is_some() { Stop::Starved } else { Stop::Livelock })
+        if self.plan.end.is_some() || !self.livelock.found() {
+            return None;
+        }
+        // Senders that retransmit behind a deadlock are no livelock: the rule above ends the run, but
+        // for TCP, whose `rto` is the longest that backoff may ever reach.
+        match self.deadlock {
+            None => Some(Stop::Livelock),
+            Some(_) => matches!(self.plan.transport.kind, TransportKind::Tcp(_)).then_some(Stop::Starved),
+        }
     }
 
     fn finish(mut self, stop: Stop, at: Time) -> Outcome {

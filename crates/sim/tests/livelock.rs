@@ -101,3 +101,19 @@ fn acknowledgements_that_a_core_of_zeropod_drops_are_counted() {
         assert!(outcome.counters.dropped > 0);
     }
 }
+
+#[test]
+fn tcp_behind_a_deadlock_ends_long_before_its_longest_timeout() {
+    // Four flows around a ring of four switches fill 10 kB of credit each; TCP backs off to 60 s.
+    let text = "[topology]\nkind = \"ring\"\nswitches = 4\nhosts_per_switch = 1\n\
+                link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                [flow_control]\nscheme = \"cbfc\"\nbuffer = \"10kB\"\nupdate = \"1us\"\n\
+                [transport]\nkind = \"tcp-newreno\"\n\
+                [tcp-newreno]\nmin_rto = \"100us\"\ninitial_rto = \"100us\"\n\
+                [[traffic]]\nkind = \"loop\"\nswitches = [\"S0\", \"S1\", \"S2\", \"S3\"]\nhops = 3\n\
+                size = \"100kB\"\nflows = 2\n";
+    let outcome = run(&plan(text));
+    assert_eq!((outcome.stop, outcome.livelock), (Stop::Starved, None));
+    assert!(outcome.deadlock.is_some());
+    assert!(outcome.end < 1_000_000_000_000, "{} ps", outcome.end);
+}

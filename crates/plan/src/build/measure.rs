@@ -81,11 +81,11 @@ pub(super) fn flows(cx: &mut Context<'_>, measure: &mut Measure, flows: usize) -
         let path = format!("measure.flows[{i}]");
         if id >= flows as u64 {
             let message = format!("there is no flow {id}");
-            return Err(cx.doc.error(
-                &path,
-                message,
-                format!("the flows of this run are 0 to {}", flows.max(1) - 1),
-            ));
+            let help = match flows {
+                0 => "this run has no flows".to_string(),
+                n => format!("the flows of this run are 0 to {}", n - 1),
+            };
+            return Err(cx.doc.error(&path, message, help));
         }
         if ids[..i].contains(&id) {
             return Err(cx.doc.error(&path, format!("flow {id} is listed twice"), "remove one of the two"));
