@@ -110,7 +110,7 @@ fn tcp_behind_a_deadlock_ends_long_before_its_longest_timeout() {
                 [flow_control]\nscheme = \"cbfc\"\nbuffer = \"10kB\"\nupdate = \"1us\"\n\
                 [transport]\nkind = \"tcp-newreno\"\n\
                 [tcp-newreno]\nmin_rto = \"100us\"\ninitial_rto = \"100us\"\n\
-                [[traffic]]\nkind = \"loop\"\nswitches = [\"S0\", \"S1\", \"S2\", \"S3\"]\nhops = 3\n\
+                [[traffic]]\nkind = \"loop\"\nswitches = [\"S0.0\", \"S0.1\", \"S0.2\", \"S0.3\"]\nhops = 3\n\
                 size = \"100kB\"\nflows = 2\n";
     let outcome = run(&plan(text));
     assert_eq!((outcome.stop, outcome.livelock), (Stop::Starved, None));
