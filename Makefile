@@ -11,6 +11,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV := $(TARGET)/python
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 60
+MUTANTS ?= 300
 SOAK_CASES ?= 400
 SOAK_SECONDS ?= 600
 SOAK_SEEDS ?= 0
@@ -26,7 +27,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak swarm fuzz clean-fuzz book reference
+.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak swarm fuzz clean-fuzz mutants book reference
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
@@ -40,6 +41,7 @@ help:
 	@echo 'make soak        the properties on new random cases: $(SOAK_CASES) (SOAK_CASES) for each 256 of make test'
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
 	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
 	@echo 'make format lint docs unit same-bytes read-run read-captures viewer-test    the steps of make test'
 
 run:
@@ -72,7 +74,7 @@ unit:
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 
 soak: swarm
-	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --locked --workspace -- --include-ignored
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --locked --workspace --profile soak -- --include-ignored
 
 # Random scenarios of every kind; what breaks an invariant is made smaller, and left in
 # $(TARGET)/swarm/seed-*. SOAK_SECONDS=0 or SOAK_SEEDS=0 is no bound.
@@ -156,3 +158,10 @@ fuzz:
 
 clean-fuzz:
 	rm -rf $(TARGET)/fuzz
+
+# Survivors must be argued in tests/mutants.toml. With RESUME=--resume only what is not caught yet is tried.
+mutants: $(TARGET)/tools/bin/cargo-mutants
+	$(PYTHON) tests/mutants.py $< $(TARGET)/mutants-run --mutants $(MUTANTS) $(RESUME)
+
+$(TARGET)/tools/bin/cargo-mutants:
+	$(CARGO) install --locked --version 27.1.0 --root $(TARGET)/tools cargo-mutants

@@ -101,6 +101,11 @@ pub enum Verdict {
         cycle: CycleReport,
         /// What was tried, in words.
         tried: Vec<String>,
+        /// How many of these runs ended before their time, as [`witness::EVENTS`] are the
+        /// most of a search: they might have deadlocked later.
+        cut: usize,
+        /// Events of all these runs.
+        events: u64,
     },
 }
 
@@ -398,8 +403,8 @@ pub fn check(
         report.notes.push(why);
     }
     let candidates = witness::candidates(loaded, &edges, failed)?;
-    report.verdict =
-        Verdict::CycleWithoutWitness { cycle: cycle_report(plan, &cycle, &edges), tried: Vec::new() };
+    let cycle = cycle_report(plan, &cycle, &edges);
+    report.verdict = Verdict::CycleWithoutWitness { cycle, tried: Vec::new(), cut: 0, events: 0 };
     Ok(Some(Analysis { report, certificate: None, candidates, pictures }))
 }
 

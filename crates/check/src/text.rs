@@ -3,6 +3,7 @@
 use crate::blocking;
 use crate::certificate::{Entry, Routes};
 use crate::routes::Kind;
+use crate::witness::EVENTS;
 use crate::{CycleReport, EdgeReport, Report, Verdict};
 use std::fmt::Write;
 
@@ -60,7 +61,7 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                 witness.ports.join(" -> ")
             )?;
         }
-        Verdict::CycleWithoutWitness { cycle, tried } => {
+        Verdict::CycleWithoutWitness { cycle, tried, cut, .. } => {
             let queues = counted(cycle.edges.len() as u64, "queue");
             if report.pause_stops == "root" {
                 writeln!(
@@ -93,6 +94,15 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                 )?;
                 for what in tried {
                     writeln!(out, "  - {what}")?;
+                }
+                if *cut > 0 {
+                    writeln!(
+                        out,
+                        "The search was cut: {cut} of {} ended before its time, because a search has at most {} \
+                         million events. A longer run may still deadlock.",
+                        counted(tried.len() as u64, "run"),
+                        EVENTS / 1_000_000
+                    )?;
                 }
             }
         }

@@ -15,6 +15,35 @@ use xoff_schemes::flow_control::FlowControlParams;
 /// Most flows of a candidate.
 const FLOWS: usize = 400;
 
+/// Most events of all runs of candidates together, but for those that a run handles before
+/// it looks up: some 100,000 each. A count, so that the answer depends on no clock.
+pub const EVENTS: u64 = 50_000_000;
+
+/// What candidates may still run for, in events: each a quarter of what is left, as the
+/// gentler ones more often succeed, and the last four equal shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    left: u64,
+    runs: u64,
+}
+
+impl Budget {
+    /// So many events for so many candidates.
+    pub fn new(events: u64, candidates: usize) -> Self {
+        Self { left: events, runs: candidates as u64 }
+    }
+
+    /// Events of the next run.
+    pub fn share(&self) -> u64 {
+        self.left / self.runs.clamp(1, 4)
+    }
+
+    /// A run has taken so many; what it has left over is for those that follow.
+    pub fn spend(&mut self, events: u64) {
+        *self = Self { left: self.left.saturating_sub(events), runs: self.runs.saturating_sub(1) };
+    }
+}
+
 /// A scenario to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {

@@ -1,6 +1,7 @@
 //! `xoff check`: can it deadlock? The proof, or a scenario in which it does.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -8,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Routes};
-use xoff_check::witness::Candidate;
+use xoff_check::witness::{Budget, Candidate, EVENTS};
 use xoff_check::{Analysis, Progress, Verdict, Witness, text};
+use xoff_results::directory;
 
-use crate::{CheckArgs, interrupt, load, output};
+use crate::{CheckArgs, file, interrupt, load, output};
 
 /// Distance of lines about the progress.
 const LINES: Duration = Duration::from_secs(3);
@@ -52,19 +54,19 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     };
     let mut witness: Option<Candidate> = None;
-    if let Verdict::CycleWithoutWitness { cycle, tried } = &mut report.verdict {
-        for candidate in candidates {
-            let Some(found) = attempt(&candidate, &mut say)? else {
-                if interrupted.load(Ordering::Relaxed) {
-                    output::complain("interrupted: a cycle was found, and its run was cut short");
-                    return Ok(ExitCode::from(interrupt::INTERRUPTED));
-                }
-                tried.push(candidate.about);
-                continue;
-            };
-            report.verdict = Verdict::CanDeadlock { cycle: cycle.clone(), witness: found };
-            witness = Some(candidate);
-            break;
+    if let Verdict::CycleWithoutWitness { cycle, .. } = &report.verdict {
+        match search(candidates, EVENTS, &mut say)? {
+            Search::Interrupted => {
+                output::complain("interrupted: a cycle was found, and its run was cut short");
+                return Ok(ExitCode::from(interrupt::INTERRUPTED));
+            }
+            Search::Found(found, candidate) => {
+                report.verdict = Verdict::CanDeadlock { cycle: cycle.clone(), witness: found };
+                witness = Some(candidate);
+            }
+            Search::Nothing { tried, cut, events } => {
+                report.verdict = Verdict::CycleWithoutWitness { cycle: cycle.clone(), tried, cut, events };
+            }
         }
     }
     let files = [
@@ -77,11 +79,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     if let Some(dir) = &args.out {
         write(dir, &files)?;
     }
-    let answer = if args.json {
-        serde_json::to_string_pretty(&report).into_diagnostic()? + "\n"
-    } else {
-        text::render(&report)
-    };
+    let answer = if args.json { output::json(&report)? } else { text::render(&report) };
     output::print(&answer)?;
     for warning in &loaded.warnings {
         output::complain(&format!("warning: {warning}"));
@@ -97,30 +95,85 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a candidate; `None` if it does not deadlock.
+/// What came of running candidates.
+enum Search {
+    /// This one deadlocked.
+    Found(Witness, Candidate),
+    /// None did.
+    Nothing {
+        /// What was run, in words.
+        tried: Vec<String>,
+        /// How many of these runs were cut.
+        cut: usize,
+        /// Events of all of them.
+        events: u64,
+    },
+    /// Someone has pressed Ctrl-C.
+    Interrupted,
+}
+
+/// Runs candidates, the gentlest first, until one deadlocks. All of them together have
+/// `events`.
+fn search(
+    candidates: Vec<Candidate>,
+    events: u64,
+    say: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
+) -> miette::Result<Search> {
+    let mut budget = Budget::new(events, candidates.len());
+    let (mut tried, mut cut, mut all) = (Vec::new(), 0, 0);
+    for candidate in candidates {
+        let run = attempt(&candidate, budget.share(), say)?;
+        if let Some(found) = run.found {
+            return Ok(Search::Found(found, candidate));
+        }
+        if run.interrupted {
+            return Ok(Search::Interrupted);
+        }
+        budget.spend(run.events);
+        all += run.events;
+        cut += usize::from(run.cut);
+        tried.push(candidate.about);
+    }
+    Ok(Search::Nothing { tried, cut, events: all })
+}
+
+/// What came of running one candidate.
+struct Attempt {
+    found: Option<Witness>,
+    events: u64,
+    /// It came to its last event before its time was over.
+    cut: bool,
+    interrupted: bool,
+}
+
+/// Runs a candidate for `most` events, or some more until the run looks up.
 fn attempt(
     candidate: &Candidate,
+    most: u64,
     say: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
-) -> miette::Result<Option<Witness>> {
+) -> miette::Result<Attempt> {
     let files = |path: &Path| Err(std::io::Error::other(format!("{} is not there", path.display())));
     let loaded = xoff_plan::load("witness.toml", candidate.text.as_bytes(), &[], &files)
         .wrap_err("a generated scenario is wrong, which is a fault of this program")?;
     let plan = &loaded.plan;
+    let (mut cut, mut interrupted) = (false, false);
     let outcome = xoff_sim::run(plan, &mut |progress| {
-        let go_on = say(&|| format!("running {}: {} us", candidate.about, progress.now / 1_000_000));
-        go_on && !progress.deadlocked
+        interrupted = !say(&|| format!("running {}: {} us", candidate.about, progress.now / 1_000_000));
+        cut = progress.counters.events >= most;
+        !(interrupted || cut || progress.deadlocked)
     });
-    Ok(outcome.deadlock.map(|deadlock| Witness {
+    let found = outcome.deadlock.map(|deadlock| Witness {
         about: candidate.about.clone(),
         closed_ps: deadlock.closed,
         ports: deadlock.cycle.iter().map(|held| plan.topology.port_name(held.port)).collect(),
-    }))
+    });
+    Ok(Attempt { found, events: outcome.counters.events, cut, interrupted })
 }
 
 /// Checks a certificate, and nothing else.
 fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
     let text =
-        fs::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", path.display()))?;
+        file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", path.display()))?;
     let refused = |e: String| miette!("{} proves nothing for this scenario: {e}", path.display());
     let certificate = Certificate::parse(&text).map_err(refused)?;
     let mut router = xoff_check::router(loaded);
@@ -138,7 +191,11 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     for name in FILES {
         let path = dir.join(name);
-        let Ok(text) = fs::read(&path) else { continue };
+        let text = match file::read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            // Not to be read is not to be from a check.
+            text => text.unwrap_or_default(),
+        };
         if same(&path, scenario) {
             let help = "name another directory for what is found";
             return Err(miette!(help = help, "{} is the scenario, and would be replaced", path.display()));
@@ -157,9 +214,8 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
 
 /// Writes files into a directory, which is made if need be.
 fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
-    fs::create_dir_all(dir)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("{} cannot be made", dir.display()))?;
+    directory::make(dir).map_err(crate::run::report)?;
+    output::sweep(dir);
     // What an earlier check left would contradict this one.
     for old in FILES {
         let path = dir.join(old);
@@ -170,10 +226,37 @@ fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
         }
     }
     for (name, text) in files {
-        let path = dir.join(name);
-        fs::write(&path, text)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+        directory::put(&dir.join(name), text).map_err(crate::run::report)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cycle of routes whose candidate never deadlocks: what waits has room for all.
+    fn candidate(number: u32) -> Candidate {
+        let text = "[topology]\nkind = \"ring\"\nswitches = 4\nhosts_per_switch = 2\n\
+            link = { rate = \"100Gbps\", delay = \"1us\" }\n[run]\nduration = \"200ms\"\n\
+            [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"2GB\"\n";
+        Candidate { about: format!("number {number}"), text: text.to_string() }
+    }
+
+    #[test]
+    fn a_search_ends_after_a_count_of_events_and_says_so() {
+        let most = 600_000;
+        let mut runs = Vec::new();
+        for _ in 0..2 {
+            let found = search((0..3).map(candidate).collect(), most, &mut |_| true).unwrap();
+            let Search::Nothing { tried, cut, events } = found else {
+                panic!("a flow alone never deadlocks")
+            };
+            assert_eq!((tried.len(), cut), (3, 3));
+            // A run looks up every 65,536 events, and a little later where nothing halts it.
+            assert!((most..most + 3 * 100_000).contains(&events), "{events}");
+            runs.push(events);
+        }
+        assert_eq!(runs[0], runs[1], "the same work each time");
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use miette::IntoDiagnostic;
 use serde::Serialize;
 use xoff_results::explain::{self, read, text};
+use xoff_results::integrity::guarded;
 
 use crate::run::report;
 use crate::{ExplainArgs, output};
@@ -13,23 +13,29 @@ use crate::{ExplainArgs, output};
 pub fn explain(args: &ExplainArgs) -> miette::Result<ExitCode> {
     let path = &args.run;
     let run = read::read(path).map_err(report)?;
+    output::print(&guarded(path, || Ok(answer(args, &run))).map_err(report)??)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is to be printed.
+fn answer(args: &ExplainArgs, run: &read::Run) -> miette::Result<String> {
+    let path = &args.run;
     let answer = if let Some(id) = args.flow {
-        let answer = explain::flow(path, &run, id).map_err(report)?;
+        let answer = explain::flow(path, run, id).map_err(report)?;
         told(args, &answer, text::flow)
     } else if let Some(port) = &args.port {
-        let answer = explain::port(path, &run, port, args.class.as_deref()).map_err(report)?;
+        let answer = explain::port(path, run, port, args.class.as_deref()).map_err(report)?;
         told(args, &answer, text::port)
     } else {
-        let answer = explain::overview(path, &run, args.class.as_deref()).map_err(report)?;
+        let answer = explain::overview(path, run, args.class.as_deref()).map_err(report)?;
         told(args, &answer, text::overview)
     };
-    output::print(&answer?)?;
-    Ok(ExitCode::SUCCESS)
+    answer
 }
 
 fn told<A: Serialize>(args: &ExplainArgs, answer: &A, text: fn(&A) -> String) -> miette::Result<String> {
     match args.json {
-        true => Ok(serde_json::to_string_pretty(answer).into_diagnostic()? + "\n"),
+        true => Ok(output::json(answer)?),
         false => Ok(text(answer)),
     }
 }

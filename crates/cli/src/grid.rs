@@ -6,14 +6,14 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::thread;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_plan::Loaded;
 use xoff_results::directory;
 use xoff_results::grid::compare::{self, Entry, Status};
-use xoff_results::grid::directory::{self as place, About, Directory, RunAbout};
+use xoff_results::grid::directory::{self as place, About, Directory, Found, RunAbout};
 use xoff_results::grid::metrics::Row;
 use xoff_results::grid::{Grid, fingerprint, table};
 use xoff_results::human;
@@ -21,6 +21,7 @@ use xoff_sim::outcome::Stop;
 
 use crate::grid_progress::GridMeter;
 use crate::load::{self, Source};
+use crate::memory::{self, Phase, Watch};
 use crate::progress::Goal;
 use crate::run::{self, LOST, VERSION};
 use crate::{FAILED, RunArgs, interrupt, output, pool, vary};
@@ -93,11 +94,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let stored = directory.as_ref().map_or(Ok(()), |d| d.write(&grid, &about, &entries).map_err(run::report));
     let interval = args.interval.map_or_else(Default::default, Into::into);
     let comparison = compare::compare(&work.name, &grid, &entries, interval);
-    let answer = if args.json {
-        serde_json::to_string_pretty(&comparison).into_diagnostic()? + "\n"
-    } else {
-        table::render(&grid, &comparison)
-    };
+    let answer = if args.json { output::json(&comparison)? } else { table::render(&grid, &comparison) };
     output::print(&answer)?;
     stored?;
     if let Some(directory) = directory.filter(|_| !args.quiet) {
@@ -133,13 +130,25 @@ impl Work<'_> {
         resume: bool,
         entries: &mut [Entry],
     ) -> miette::Result<Directory> {
+        output::sweep_beside(out);
         if !resume {
             return place::create(out, self.grid, about).map_err(run::report);
         }
         let directory = place::resume(out, self.grid, about).map_err(run::report)?;
-        for (i, entry) in entries.iter_mut().enumerate() {
-            let found = directory.finished(&self.grid.name(i), about, &about.runs[i]).map_err(run::report)?;
-            *entry = found.map_or_else(Entry::default, Entry::done);
+        output::sweep(directory.path());
+        output::sweep(&directory.path().join(place::RUNS));
+        // Every byte of each run is read.
+        let look = |_, i: usize| directory.finished(&self.grid.name(i), about, &about.runs[i]);
+        let found = pool::each(self.jobs, entries.len(), || false, look);
+        for (i, (entry, found)) in entries.iter_mut().zip(found.into_iter().flatten()).enumerate() {
+            *entry = match found.map_err(run::report)? {
+                Found::Whole(entry) => entry,
+                Found::Nothing => Entry::default(),
+                Found::Damaged(why) => {
+                    output::complain(&format!("warning: run {} is made again: {why}", self.grid.name(i)));
+                    Entry::default()
+                }
+            };
         }
         let there = entries.iter().filter(|e| e.row.is_some()).count();
         if !self.quiet {
@@ -224,6 +233,7 @@ impl Work<'_> {
     pub fn make(&self, about: &About, directory: Option<&Directory>, entries: &mut [Entry]) {
         let todo: Vec<usize> = (0..entries.len()).filter(|&i| entries[i].row.is_none()).collect();
         let meter = GridMeter::new(todo.len(), self.jobs, self.quiet);
+        let held: Vec<AtomicI64> = (0..self.jobs).map(|_| AtomicI64::new(0)).collect();
         let made = pool::each(
             self.jobs,
             todo.len(),
@@ -232,7 +242,7 @@ impl Work<'_> {
                 let run = todo[i];
                 // A fault of the simulator in one run leaves the others alone.
                 let made = catch_unwind(AssertUnwindSafe(|| {
-                    self.make_one(worker, run, &about.runs[run], directory, &meter)
+                    self.make_one(worker, run, &about.runs[run], directory, &meter, &held)
                 }));
                 made.unwrap_or_else(|panic| Entry::failed(format!("a fault of xoff: {}", message(&*panic))))
             },
@@ -262,6 +272,7 @@ impl Work<'_> {
         expected: &RunAbout,
         directory: Option<&Directory>,
         meter: &GridMeter,
+        held: &[AtomicI64],
     ) -> Entry {
         let loaded = match self.load(run) {
             Ok((loaded, _, about)) if about == *expected => loaded,
@@ -271,28 +282,47 @@ impl Work<'_> {
         let plan = &loaded.plan;
         let mut meter = meter.begin(worker, self.grid.name(run), Goal::new(plan));
         let threads = xoff_sim::worthwhile_threads(plan, self.threads);
-        let outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
+        let mut budget = Watch::begin(held, worker);
+        let mut outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
             meter.update(progress);
-            !self.stopped()
+            !self.stopped() && budget.goes_on()
         });
+        memory::enter(Phase::Other);
+        if budget.spent() {
+            outcome.stop = Stop::Memory;
+        }
         let wall_seconds = meter.elapsed();
         if outcome.stop == Stop::Interrupted {
             meter.finish(None, wall_seconds, "");
             return Entry::default();
         }
         let summary = run::summarise(&self.name, &loaded, &outcome);
-        let stored = directory.map_or(Ok(()), |d| {
+        let store = |d: &Directory| {
             let about = run::about(&loaded, &self.base(run).1, wall_seconds).map_err(|e| e.to_string())?;
             let write = |writer: directory::Writer| writer.write(&about, plan, &outcome, &summary);
-            directory::prepare(&d.run(&self.grid.name(run))).and_then(write).map_err(|e| {
+            directory::prepare_in_grid(&d.run(&self.grid.name(run))).and_then(write).map_err(|e| {
                 self.broken.store(true, Ordering::Relaxed);
                 e.to_string()
-            })?;
-            Ok(())
+            })
+        };
+        let row = || Row::read(&serde_json::to_value(&summary).map_err(|e| e.to_string())?);
+        let entry = directory.map(store).transpose().and_then(|written| {
+            Ok(match written {
+                Some(written) => Entry::stored(row()?, written.summary_xxh128),
+                None => Entry::done(row()?),
+            })
         });
-        let row =
-            stored.and_then(|()| Row::read(&serde_json::to_value(&summary).map_err(|e| e.to_string())?));
-        let entry = row.map_or_else(Entry::failed, Entry::done);
+        if outcome.stop == Stop::Memory && entry.is_ok() {
+            meter.finish(None, wall_seconds, ", OUT OF MEMORY");
+            let largest = outcome.memory.first();
+            let what =
+                largest.map_or(String::new(), |u| format!(": {} took {}", u.what, human::bytes(u.bytes)));
+            let at = human::time(outcome.end);
+            return Entry::failed(format!(
+                "the memory budget ended it at {at}{what}; allow more with --memory"
+            ));
+        }
+        let entry = entry.unwrap_or_else(Entry::failed);
         let what = match (&entry.status, summary.deadlock.is_some()) {
             (Status::Failed, _) => ", FAILED",
             (Status::Lost, _) => ", LOST PACKETS",

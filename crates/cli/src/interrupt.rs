@@ -29,6 +29,27 @@ pub fn flag() -> miette::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// Lets a write beyond `ulimit -f` fail with an error: the signal that comes first
+/// would end the program without a word.
+///
+/// # Errors
+/// The system refuses.
+#[cfg(unix)]
+pub fn ignore_file_limit() -> miette::Result<()> {
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    // SAFETY: the signal is ignored, so nothing runs in its context.
+    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }
+        .into_diagnostic()
+        .wrap_err("the signal of the limit on files cannot be ignored")?;
+    Ok(())
+}
+
+/// There is no such signal here.
+#[cfg(not(unix))]
+pub fn ignore_file_limit() -> miette::Result<()> {
+    Ok(())
+}
+
 /// Lets `install` set handlers, and then ignores SIGHUP again if it was ignored.
 #[cfg(unix)]
 fn keeping_nohup(install: impl FnOnce() -> miette::Result<()>) -> miette::Result<()> {

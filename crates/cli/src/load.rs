@@ -2,16 +2,15 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use miette::{Report, miette};
 use xoff_plan::Loaded;
 
+use crate::file::{self, LARGEST};
+use crate::memory::{self, Phase};
 use crate::vary;
-
-/// No scenario has more bytes: more is a file of another kind, named by mistake.
-const LARGEST: u64 = 64 << 20;
 
 /// The text of a scenario, read once.
 pub struct Source {
@@ -26,7 +25,7 @@ pub struct Source {
 impl Source {
     /// Reads a scenario's file.
     pub fn read(path: &Path, strict: bool) -> miette::Result<Self> {
-        let text = read(path).map_err(|e| unreadable(path, &e))?;
+        let text = file::read(path).map_err(|e| unreadable(path, &e))?;
         Ok(Self { path: path.into(), text, table: "", strict })
     }
 
@@ -46,12 +45,15 @@ impl Source {
         let base = self.path.parent().unwrap_or(Path::new(""));
         let seen = RefCell::new(seen);
         let files = |path: &Path| {
-            let contents = read(&base.join(path))?;
+            let contents = file::read(&base.join(path))?;
             (*seen.borrow_mut())(path, &contents);
             Ok(contents)
         };
         let name = self.path.display().to_string();
-        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files)?;
+        let before = memory::enter(Phase::Plan);
+        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files);
+        memory::enter(before);
+        let loaded = loaded?;
         if self.strict && !loaded.warnings.is_empty() {
             let warnings: Vec<String> = loaded.warnings.iter().map(|w| w.to_string()).collect();
             return Err(miette!(
@@ -79,18 +81,6 @@ pub fn load(path: &Path, overrides: &[(String, String)], strict: bool) -> miette
 /// The scenario's name: its file's, without the ending.
 pub fn name(path: &Path) -> String {
     path.file_stem().map_or_else(|| "scenario".into(), |s| s.to_string_lossy().into_owned())
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if path.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    let mut text = Vec::new();
-    fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > LARGEST {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(text)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Report {
@@ -127,6 +117,10 @@ fn unreadable(path: &Path, error: &io::Error) -> Report {
             help = "a scenario is a short text; large lists of flows belong into a CSV file that it names",
             "{shown} is larger than {} MiB",
             LARGEST >> 20
+        ),
+        io::ErrorKind::InvalidInput => miette!(
+            help = "name a regular file, or a pipe that a program writes, such as <(command)",
+            "{shown} cannot be read: {error}"
         ),
         _ => miette!("{shown} cannot be read: {error}"),
     }

@@ -3,10 +3,12 @@
 
 mod check;
 mod explain;
+mod file;
 mod grid;
 mod grid_progress;
 mod interrupt;
 mod load;
+mod memory;
 mod output;
 mod pool;
 mod progress;
@@ -30,16 +32,21 @@ use xoff_results::grid::Axis;
 use xoff_results::grid::interval::Interval;
 
 use vary::Seeds;
+use xoff_net::units::Bytes;
 
-/// Exit status: wrong input, or output that cannot be written.
+#[global_allocator]
+static ALLOCATOR: memory::Counted = memory::Counted;
+
+/// Exit status: wrong input, output that cannot be written, or too little memory.
 const FAILED: u8 = 1;
 
 const EXIT_STATUS: &str = "\
 Exit status:
   0    done (a deadlock is a finding, not a failure)
-  1    wrong input, or output that cannot be written
+  1    wrong input, output that cannot be written, or too little memory for the scenario
   2    wrong usage
   3    the run lost packets in a lossless priority; a link is too small not to (size --scenario)
+  4    the memory budget ended the run; the results up to then are written
   130  interrupted by Ctrl-C or a signal to end; the results up to then are written
 Of a grid: 1 if a run failed, else 3 if one lost packets in a lossless priority.";
 
@@ -49,6 +56,10 @@ Of a grid: 1 if a run failed, else 3 if one lost packets in a lossless priority.
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
+    /// Memory that xoff may use, such as 8GB; a run that needs more ends with the results up to then
+    /// [default: three quarters of what is available]
+    #[arg(long, value_name = "SIZE", global = true)]
+    memory: Option<Bytes>,
 }
 
 #[derive(Subcommand)]
@@ -104,7 +115,7 @@ struct RunArgs {
     #[arg(long, short)]
     quiet: bool,
     /// The run's seed, short for --set run.seed=N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=vary::LARGEST_SEED))]
     seed: Option<u64>,
     /// Threads of the run; the results are the same for any number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -269,7 +280,10 @@ fn main() -> ExitCode {
     // Paths in errors stay whole, so that they can be copied.
     miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
         .expect("the hook is set once");
-    let done = match Cli::parse().verb {
+    let Cli { verb, memory } = Cli::try_parse().unwrap_or_else(|e| output::usage(e));
+    memory::limit(memory);
+    memory::enter(memory::Phase::Command);
+    let done = interrupt::ignore_file_limit().and_then(|()| match verb {
         Verb::Run(args) if !args.vary.is_empty() || args.seeds.is_some() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
@@ -281,9 +295,9 @@ fn main() -> ExitCode {
         Verb::Schemes(args) => schemes::schemes(&args),
         Verb::Size(args) => size::size(&args),
         Verb::Schema { markdown } => schema::schema(markdown),
-    };
+    });
     done.unwrap_or_else(|report| {
-        output::complain(&format!("{report:?}"));
+        output::fail(report);
         ExitCode::from(FAILED)
     })
 }

@@ -1,8 +1,15 @@
-//! Printing that survives a closed pipe: `xoff run … | head` is no failure.
+//! Printing that survives a closed pipe: `xoff run … | head` is no failure. Names, paths
+//! and contents of files come from outside: nothing hidden in them reaches the terminal.
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 
-use miette::{IntoDiagnostic, WrapErr};
+use miette::{Diagnostic, IntoDiagnostic, LabeledSpan, Report, Severity, SourceCode, WrapErr, miette};
+use serde::Serialize;
+use xoff_net::text::{is_hidden, visible, visible_json};
+use xoff_results::temporary;
 
 /// Prints an answer to standard output. Nobody reading it is no error.
 ///
@@ -10,7 +17,11 @@ use miette::{IntoDiagnostic, WrapErr};
 /// Standard output cannot be written for another reason, such as a full disk.
 pub fn print(text: &str) -> miette::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(visible(text).as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() == io::ErrorKind::FileTooLarge => Err(miette!(
+            help = "raise the limit of this shell on the size of files with ulimit -f, or print to a pipe",
+            "the answer cannot be printed: {e}"
+        )),
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
             Err(e).into_diagnostic().wrap_err("the answer cannot be printed")
         }
@@ -20,5 +31,114 @@ pub fn print(text: &str) -> miette::Result<()> {
 
 /// Prints a line to standard error; if that is closed there is nowhere to say so.
 pub fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", visible(text.trim_end()));
+}
+
+/// A value as JSON with a line end, for [`print`].
+///
+/// # Errors
+/// A part of the value has no form in JSON.
+pub fn json(value: &impl Serialize) -> miette::Result<String> {
+    let text = serde_json::to_string_pretty(value).into_diagnostic()? + "\n";
+    Ok(visible_json(&text).into_owned())
+}
+
+/// Prints an error to standard error, in colours where the terminal has them.
+pub fn fail(report: Report) {
+    let text = format!("{:?}", Report::new(Shown::new(report)));
+    // The colours are miette's own: what is foreign was made visible before.
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+}
+
+/// Ends the program as clap does, with what it says about the arguments.
+pub fn usage(error: clap::Error) -> ! {
+    if std::env::args().any(|arg| arg.contains(is_hidden)) {
+        let text = error.render().to_string();
+        match error.use_stderr() {
+            true => complain(&text),
+            // Help and version have nothing of the arguments but the program's name.
+            false => drop(print(&text)),
+        }
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+/// An error whose words are made visible. Its source code is so already.
+#[derive(Debug)]
+struct Shown {
+    message: String,
+    help: Option<String>,
+    cause: Option<Box<Cause>>,
+    inner: Report,
+}
+
+/// What an error came from, in words.
+#[derive(Debug)]
+struct Cause(String, Option<Box<Cause>>);
+
+impl Shown {
+    fn new(inner: Report) -> Self {
+        let causes: Vec<String> =
+            inner.chain().skip(1).map(|e| visible(&e.to_string()).into_owned()).collect();
+        let cause = causes.into_iter().rev().fold(None, |next, text| Some(Box::new(Cause(text, next))));
+        let help = inner.help().map(|help| visible(&help.to_string()).into_owned());
+        Self { message: visible(&inner.to_string()).into_owned(), help, cause, inner }
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Shown {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as &(dyn Error + 'static))
+    }
+}
+
+impl Diagnostic for Shown {
+    fn severity(&self) -> Option<Severity> {
+        self.inner.severity()
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.inner.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.inner.labels()
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.1.as_ref().map(|cause| &**cause as &(dyn Error + 'static))
+    }
+}
+
+/// Removes what killed processes have left in a directory, and names what cannot be removed.
+pub fn sweep(dir: &Path) {
+    for left in temporary::sweep(dir) {
+        complain(&format!("warning: {left}"));
+    }
+}
+
+/// As [`sweep`], of the directory in which a result at `out` is.
+pub fn sweep_beside(out: &Path) {
+    for left in temporary::sweep_beside(out) {
+        complain(&format!("warning: {left}"));
+    }
 }

@@ -8,6 +8,7 @@ use crate::{ReportArgs, output, run};
 
 /// Writes the page, and says where it is.
 pub fn report(args: &ReportArgs) -> miette::Result<ExitCode> {
+    output::sweep_beside(args.out.as_deref().unwrap_or(&args.run.join(report::FILE)));
     let page = report::write(&args.run, args.out.as_deref()).map_err(run::report)?;
     output::complain(&format!("written to {}", page.display()));
     Ok(ExitCode::SUCCESS)

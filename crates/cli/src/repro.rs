@@ -1,7 +1,6 @@
 //! `xoff repro`: run a paper's experiments, measure, and hold that against what
 //! the paper claims.
 
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
+use xoff_results::directory;
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
@@ -24,7 +24,7 @@ use xoff_results::repro::{answer, page, sensitivity};
 use crate::grid::Work;
 use crate::load::Source;
 use crate::run::{LOST, VERSION};
-use crate::{FAILED, interrupt, output, pool};
+use crate::{FAILED, file, interrupt, output, pool};
 
 /// The file of an experiment's result, in its directory.
 const RESULT: &str = "result.json";
@@ -137,9 +137,8 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     if let Some(before) = before {
         results = results.beside(before, &library::load(&args.experiments)?);
     }
-    fs::create_dir_all(&out)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("{} cannot be made", out.display()))?;
+    directory::make(&out).map_err(crate::run::report)?;
+    output::sweep(&out);
     store(&out.join(RESULTS), &results)?;
     write(&out.join(PAGE), &page::render(&results))?;
     let text = if args.json { json(&results)? } else { answer::sum(&results) };
@@ -161,7 +160,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
 /// Results that were stored before.
 fn stored(path: &Path) -> miette::Result<Results> {
     let said = || path.display().to_string();
-    let text = fs::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
+    let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
     let results: Results = serde_json::from_slice(&text)
         .into_diagnostic()
         .wrap_err_with(|| format!("{} holds no results of `xoff repro`", said()))?;
@@ -273,9 +272,8 @@ impl Context<'_> {
         changed: Option<&Made>,
     ) -> miette::Result<ExperimentResult> {
         let place = self.out.join(&e.paper).join(&e.id);
-        fs::create_dir_all(&place)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("{} cannot be made", place.display()))?;
+        directory::make(&place).map_err(crate::run::report)?;
+        output::sweep(&place);
         let Made { grid, entries, .. } = made;
         let measured = self.measured(e, made)?;
         let claims = evaluate::claims(e, self.args.quick, grid, &measured, 0);
@@ -381,11 +379,11 @@ fn changes(e: &Experiment, path: &Path) -> miette::Result<Vec<Change>> {
 }
 
 fn write(path: &Path, text: &str) -> miette::Result<()> {
-    fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("{} cannot be written", path.display()))
+    directory::put(path, text).map_err(crate::run::report)
 }
 
 fn json(value: &impl serde::Serialize) -> miette::Result<String> {
-    Ok(serde_json::to_string_pretty(value).into_diagnostic()? + "\n")
+    Ok(output::json(value)?)
 }
 
 fn store(path: &Path, value: &impl serde::Serialize) -> miette::Result<()> {

@@ -20,6 +20,7 @@ use xoff_sim::outcome::{Outcome, Stop};
 use xoff_sim::tap::{Crossing, Tap};
 
 use crate::load;
+use crate::memory::{self, Phase, Watch};
 use crate::progress::Meter;
 use crate::{RunArgs, interrupt, output};
 
@@ -41,6 +42,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         None
     } else {
         let out = args.out.unwrap_or_else(|| Path::new("xoff-runs").join(&name));
+        output::sweep_beside(&out);
         Some(directory::prepare(&out).map_err(report)?)
     };
     if let (Some(writer), false) = (&mut writer, ports.is_empty()) {
@@ -60,17 +62,22 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let mut meter = Meter::new(plan, args.quiet);
     // A capture that cannot be written any more ends the run.
     let goes_on = Cell::new(true);
+    let mut budget = Watch::begin(&[], 0);
     let mut watch = |progress: &Progress| {
         meter.update(progress);
-        goes_on.get() && !interrupted.load(Ordering::Relaxed)
+        goes_on.get() && !interrupted.load(Ordering::Relaxed) && budget.goes_on()
     };
-    let outcome = match &mut writer {
+    let mut outcome = match &mut writer {
         Some(writer) if !ports.is_empty() => {
             let mut sink = |seen: &[Crossing]| goes_on.set(writer.capture(plan, seen));
             xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut watch)
         }
         _ => xoff_sim::run_on(plan, threads, &mut watch),
     };
+    memory::enter(Phase::Other);
+    if budget.spent() {
+        outcome.stop = Stop::Memory;
+    }
     let wall_seconds = meter.finish();
 
     let summary = summarise(&name, &loaded, &outcome);
@@ -80,14 +87,10 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         None => Ok(None),
         Some(writer) => {
             let about = about(&loaded, &overrides, wall_seconds)?;
-            writer.write(&about, plan, &outcome, &summary).map(Some).map_err(report)
+            writer.write(&about, plan, &outcome, &summary).map(|w| Some(w.path)).map_err(report)
         }
     };
-    let answer = if args.json {
-        serde_json::to_string_pretty(&summary).into_diagnostic()? + "\n"
-    } else {
-        table::render(&summary)
-    };
+    let answer = if args.json { output::json(&summary)? } else { table::render(&summary) };
     output::print(&answer)?;
     let written = written?;
 
@@ -115,6 +118,8 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     }
     Ok(if outcome.stop == Stop::Interrupted {
         ExitCode::from(interrupt::INTERRUPTED)
+    } else if outcome.stop == Stop::Memory {
+        ExitCode::from(memory::SPENT)
     } else if summary.lost_lossless() {
         ExitCode::from(LOST)
     } else {

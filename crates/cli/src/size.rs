@@ -1,16 +1,17 @@
 //! `xoff size`: what memory a link needs under each scheme, and which links of a scenario
 //! have too little.
 
-use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::size::{self, Question, Refusal};
+use xoff_results::directory;
 use xoff_results::size as answer;
 
-use crate::{key_value, load, output};
+use crate::{file, key_value, load, output};
 
 /// Exit status: a link of the scenario is too small.
 const TOO_SMALL: u8 = 3;
@@ -115,7 +116,8 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         let svg = match &args.points {
             None => answer::curve::curve(&question).svg(),
             Some(points) => {
-                let table = fs::read_to_string(points)
+                let table = file::read(points)
+                    .and_then(|text| String::from_utf8(text).map_err(io::Error::other))
                     .into_diagnostic()
                     .wrap_err_with(|| format!("{} cannot be read", points.display()))?;
                 let help = "write a row of names, distance_km, scheme and measured_B among them, and one for each point";
@@ -127,9 +129,8 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         if path.as_os_str() == "-" {
             output::print(&svg)?;
         } else {
-            fs::write(path, svg)
-                .into_diagnostic()
-                .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+            output::sweep_beside(path);
+            directory::put(path, &svg).map_err(crate::run::report)?;
             output::complain(&format!("written to {}", path.display()));
         }
     }
@@ -137,7 +138,7 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         output::print(&match args.json {
             true => {
                 let value = answer::json(&question, distance, args.buffer);
-                serde_json::to_string_pretty(&value).into_diagnostic()? + "\n"
+                output::json(&value)?
             }
             false => answer::render(&question, distance, args.buffer),
         })?;
@@ -166,7 +167,7 @@ fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
         )
     })?;
     output::print(&match args.json {
-        true => serde_json::to_string_pretty(&report).into_diagnostic()? + "\n",
+        true => output::json(&report)?,
         false => answer::links::render(&load::name(path), &report),
     })?;
     for warning in &loaded.warnings {

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use miette::IntoDiagnostic;
-
 use crate::{TopoArgs, load, output};
 
 /// Describes a scenario's network, as text or as JSON.
@@ -11,7 +9,7 @@ pub fn topo(args: &TopoArgs) -> miette::Result<ExitCode> {
     let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let text = if args.json {
         let network = xoff_results::network::network(&loaded.plan);
-        serde_json::to_string_pretty(&network).into_diagnostic()? + "\n"
+        output::json(&network)?
     } else {
         xoff_plan::describe::describe(&loaded)
     };

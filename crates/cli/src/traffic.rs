@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use miette::IntoDiagnostic;
 use xoff_results::offered;
 
 use crate::{TrafficArgs, load, output};
@@ -11,11 +10,7 @@ use crate::{TrafficArgs, load, output};
 pub fn traffic(args: &TrafficArgs) -> miette::Result<ExitCode> {
     let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let offered = offered::offered(&load::name(&args.scenario.path), &loaded);
-    let text = if args.json {
-        serde_json::to_string_pretty(&offered).into_diagnostic()? + "\n"
-    } else {
-        offered::render(&offered)
-    };
+    let text = if args.json { output::json(&offered)? } else { offered::render(&offered) };
     output::print(&text)?;
     for warning in &loaded.warnings {
         output::complain(&format!("warning: {warning}"));

@@ -6,6 +6,9 @@ use xoff_results::grid::{Axis, Grid};
 /// Most runs of a grid.
 pub const LARGEST: usize = 100_000;
 
+/// Largest seed: files of results have whole numbers of 64 bits with a sign.
+pub const LARGEST_SEED: u64 = i64::MAX as u64;
+
 /// Seeds, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds(pub Vec<u64>);
@@ -74,7 +77,12 @@ fn split(text: &str) -> Result<Vec<String>, String> {
 /// Reads `1..5` (both included), `1,3,9` or a mixture.
 pub fn seeds(text: &str) -> Result<Seeds, String> {
     let number = |text: &str| {
-        text.trim().parse::<u64>().map_err(|_| format!("`{}` is no seed: write 1..5 or 1,3,9", text.trim()))
+        let seed = text.trim().parse::<u64>();
+        let seed = seed.map_err(|_| format!("`{}` is no seed: write 1..5 or 1,3,9", text.trim()))?;
+        if seed > LARGEST_SEED {
+            return Err(format!("seed {seed} is too large: write whole numbers from 0 to {LARGEST_SEED}"));
+        }
+        Ok(seed)
     };
     let mut all = Vec::new();
     for part in text.split(',') {
@@ -205,13 +213,16 @@ mod tests {
             ("1.5", "no seed"),
             ("5..1", "5..1 is empty"),
             ("1..3,2", "seed 2 is there twice"),
-            ("0..18446744073709551615", "more than 100000 seeds"),
+            ("0..18446744073709551615", "write whole numbers from 0 to 9223372036854775807"),
+            ("1,9223372036854775808", "seed 9223372036854775808 is too large"),
+            ("0..9223372036854775807", "more than 100000 seeds"),
             ("1..99999,200000..200001", "more than 100000 seeds"),
         ] {
             let error = seeds(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
         assert_eq!(seeds("1..100000").unwrap().0.len(), LARGEST);
+        assert_eq!(seeds("9223372036854775807").unwrap().0, [LARGEST_SEED]);
     }
 
     #[test]

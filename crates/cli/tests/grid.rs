@@ -216,8 +216,16 @@ fn a_killed_grid_goes_on_and_ends_as_if_it_had_never_been_killed() {
     assert!(!dir.join("g/runs/2_size=1GB").exists(), "killed in the middle of it");
     assert_eq!(statuses(&dir.join("g")), ["pending"; 3]);
     // What a kill in the middle of writing leaves.
-    fs::create_dir(dir.join("g/runs/.2_size=1GB.partial-4711")).unwrap();
-    fs::write(dir.join("g/.grid.json.partial-4711"), "{").unwrap();
+    for left in ["g/runs/.2_size=1GB.xoff-0123456789abcdef", "g/.grid.json.xoff-0123456789abcdef"] {
+        fs::create_dir_all(dir.join(left)).unwrap();
+        fs::write(dir.join(left).join("xoff-temporary"), "").unwrap();
+        fs::write(dir.join(left).join("new"), "{").unwrap();
+    }
+    // What looks like it and is not: it must survive.
+    for theirs in ["g/.notes.old-2024", "g/runs/.notes.xoff-0123456789abcdef"] {
+        fs::create_dir_all(dir.join(theirs)).unwrap();
+        fs::write(dir.join(theirs).join("thesis.txt"), "years of work").unwrap();
+    }
     let before = fs::read(first.join("manifest.json")).unwrap();
 
     let resumed = [&args[..], &["--resume".to_string()]].concat();
@@ -226,6 +234,10 @@ fn a_killed_grid_goes_on_and_ends_as_if_it_had_never_been_killed() {
     assert!(err(&done).contains("1 of 3 runs are there already"), "{}", err(&done));
     assert!(err(&done).contains("[2/2] 3_size=20kB"), "{}", err(&done));
     assert_eq!(fs::read(first.join("manifest.json")).unwrap(), before, "not made again");
+    for theirs in ["g/.notes.old-2024", "g/runs/.notes.xoff-0123456789abcdef"] {
+        assert!(dir.join(theirs).join("thesis.txt").exists(), "{theirs} is not xoff's");
+        fs::remove_dir_all(dir.join(theirs)).unwrap();
+    }
 
     let whole: Vec<String> = args.iter().map(|a| if a == "g" { "whole".into() } else { a.clone() }).collect();
     let straight = start(&dir, &whole).wait_with_output().unwrap();

@@ -252,6 +252,12 @@ pub struct Wheel {
 }
 
 impl Wheel {
+    /// Bytes that its events take, those of empty buckets included.
+    pub fn footprint(&self) -> u64 {
+        let events = self.current.capacity() + self.dealt.capacity() + self.beyond.capacity();
+        (events * size_of::<Event>() + self.lists.chunks.capacity() * size_of::<Chunk>()) as u64
+    }
+
     /// An empty queue at time 0, with near buckets of 2^`tick_bits` ps (at most
     /// 2^20). The width changes the speed and nothing else: best are some ten
     /// events in a bucket.

@@ -6,7 +6,7 @@ pub mod builders;
 pub mod error;
 pub mod routing;
 pub mod sizes;
-mod text;
+pub mod text;
 pub mod topology;
 pub mod traffic;
 pub mod units;

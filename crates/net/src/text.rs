@@ -1,4 +1,61 @@
-//! Reading files of lines.
+//! Reading files of lines, and showing foreign text.
+
+use std::borrow::Cow;
+
+/// Whether a character acts on a terminal or on the text around it instead of being
+/// seen: controls (C0, DEL, C1), marks of the direction of writing, characters without
+/// width, and separators of lines and paragraphs.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Text for a terminal: hidden characters become visible escapes such as `\u{1b}`. Line
+/// ends and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let escaped = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if escaped(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The same of JSON, whose strings have escapes of their own: `\u001b`.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    let escaped = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !json.contains(escaped) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if escaped(c) {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
 
 /// The lines of a file with their numbers, from 1, trimmed; empty lines and
 /// those that begin with `#` are skipped.
@@ -19,4 +76,27 @@ pub(crate) fn shown(text: &str) -> String {
 pub(crate) fn count(n: u64, what: &str) -> String {
     let plural = if what.ends_with("ch") { "es" } else { "s" };
     format!("{n} {what}{}", if n == 1 { "" } else { plural })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_become_visible() {
+        for c in [
+            '\u{1b}', '\u{7f}', '\u{9b}', '\u{61c}', '\u{200b}', '\u{200e}', '\u{2028}', '\u{202e}',
+            '\u{2066}',
+        ] {
+            let text = format!("a{c}b\n\tü");
+            assert_eq!(visible(&text), format!("a\\u{{{:x}}}b\n\tü", u32::from(c)));
+            let json = serde_json::to_string(&text).unwrap();
+            let shown = visible_json(&json);
+            assert!(!shown.contains(is_hidden), "{shown}");
+            assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
+        }
+        assert_eq!(visible("a\rb"), "a\\rb");
+        assert!(matches!(visible("plain\n\tü"), Cow::Borrowed(_)));
+        assert_eq!(visible_json("\u{e0041}"), "\\udb40\\udc41");
+    }
 }

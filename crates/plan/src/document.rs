@@ -310,6 +310,38 @@ impl<'t> Document<'t> {
             .map_err(|e| self.interpret(path, &e, narrower))
     }
 
+    /// Refuses whole numbers that files of results cannot hold: those of TOML and Parquet
+    /// have 64 bits with a sign.
+    ///
+    /// # Errors
+    /// The first such number, with its place.
+    pub fn check_integers(&self) -> Result<(), Error> {
+        self.check_integers_below(&self.root, "")
+    }
+
+    fn check_integers_below(&self, value: &Value<'_>, path: &str) -> Result<(), Error> {
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                for (k, v) in table {
+                    let mut below = path.to_string();
+                    join(&mut below, k.get_ref());
+                    self.check_integers_below(v, &below)?;
+                }
+            }
+            DeValue::Array(array) => {
+                for (i, entry) in array.iter().enumerate() {
+                    self.check_integers_below(entry, &format!("{path}[{i}]"))?;
+                }
+            }
+            DeValue::Integer(n) if i64::from_str_radix(n.as_str(), n.radix()).is_err() => {
+                let help = format!("write a whole number from 0 to {}", i64::MAX);
+                return Err(self.error(path, format!("{n} is too large"), help));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Refuses a list where a table of keys belongs, and more than two ends of a
     /// range: the deserialiser would take the entries in the order of the keys,
     /// and leave out what is too many.

@@ -6,6 +6,7 @@ use miette::{
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use xoff_net::text::is_hidden;
 
 /// Most characters of an error's text: more is foreign text that was quoted whole.
 const LONGEST_TEXT: usize = 600;
@@ -34,6 +35,49 @@ struct Content {
 struct Source {
     name: String,
     text: String,
+    /// The text and the fault's place as they are shown, if hidden characters of the text
+    /// are escaped there.
+    shown: Option<(String, Range<usize>)>,
+    /// The fault's column in bytes, from 0.
+    column: usize,
+}
+
+impl Source {
+    fn new(name: &str, text: &str, span: Option<&Range<usize>>) -> Self {
+        let start = span.map_or(0, |s| s.start);
+        let column = start - text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |i| i + 1);
+        let shown = span.and_then(|span| escaped(text, span));
+        Self { name: printable(name).into_owned(), text: text.to_string(), shown, column }
+    }
+}
+
+/// A text with its hidden characters escaped, and where `span` of it is then; `None` if it
+/// has none. Line ends stay, so that lines keep their numbers.
+fn escaped(text: &str, span: &Range<usize>) -> Option<(String, Range<usize>)> {
+    let stays = |at: usize, c: char| match c {
+        '\n' | '\t' => true,
+        '\r' => text[at + 1..].starts_with('\n'),
+        _ => !is_hidden(c),
+    };
+    if text.char_indices().all(|(at, c)| stays(at, c)) {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut place = [None; 2];
+    for (at, c) in text.char_indices() {
+        for (bound, place) in [span.start, span.end].into_iter().zip(&mut place) {
+            if at >= bound && place.is_none() {
+                *place = Some(out.len());
+            }
+        }
+        if stays(at, c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_default());
+        }
+    }
+    let [start, end] = place.map(|place| place.unwrap_or(out.len()));
+    Some((out, start..end))
 }
 
 impl SourceCode for Source {
@@ -43,18 +87,24 @@ impl SourceCode for Source {
         before: usize,
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let whole = self.text.read_span(span, before, after)?;
+        let text = self.shown.as_ref().map_or(&self.text, |(text, _)| text);
+        let whole = text.read_span(span, before, after)?;
         let long = whole.data().split(|&b| b == b'\n').any(|line| line.len() > LONGEST_LINE);
-        let (data, shown, column) = if long {
-            let cut = around(&self.text, span.offset(), span.len());
-            let line_start = self.text[..cut.start].rfind('\n').map_or(0, |i| i + 1);
-            (self.text[cut.clone()].as_bytes(), cut.clone(), cut.start - line_start)
+        let (data, shown, mut column) = if long {
+            let cut = around(text, span.offset(), span.len());
+            let line_start = text[..cut.start].rfind('\n').map_or(0, |i| i + 1);
+            (text[cut.clone()].as_bytes(), cut.clone(), cut.start - line_start)
         } else {
             let at = whole.span();
             (whole.data(), at.offset()..at.offset() + at.len(), whole.column())
         };
+        // Escapes are longer than what they stand for; the column is that of the file.
+        if self.shown.as_ref().is_some_and(|(_, fault)| !long && before == 0 && fault.start == span.offset())
+        {
+            column = self.column;
+        }
         // Lines are counted here, so that a cut keeps the number of its line.
-        let line = self.text[..shown.start].matches('\n').count();
+        let line = text[..shown.start].matches('\n').count();
         let shown = SourceSpan::from(shown);
         let contents = MietteSpanContents::new_named(self.name.clone(), data, shown, line, column, 1);
         Ok(Box::new(contents))
@@ -71,14 +121,10 @@ fn around(text: &str, start: usize, len: usize) -> Range<usize> {
     text.floor_char_boundary(from)..text.ceil_char_boundary(to)
 }
 
-/// Text that may quote foreign text, made fit for a terminal: control characters
-/// and those that change the direction of writing are escaped, and what is too
-/// long loses its middle.
+/// Text that may quote foreign text, made fit for a terminal: hidden characters are
+/// escaped, line ends among them, and what is too long loses its middle.
 fn printable(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let harmful = is_hidden;
     let mut out = Cow::Borrowed(text);
     if text.contains(harmful) {
         let escaped = |c: char| if harmful(c) { c.escape_default().to_string() } else { c.to_string() };
@@ -107,7 +153,7 @@ impl Error {
             message: printable(&message.into()).into_owned(),
             help: None,
             key: None,
-            source: Source { name: printable(name).into_owned(), text: text.to_string() },
+            source: Source::new(name, text, span.as_ref()),
             span,
         }))
     }
@@ -198,6 +244,7 @@ impl Diagnostic for Error {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let span = self.0.span.clone()?;
+        let span = self.0.source.shown.as_ref().map_or(span, |(_, shown)| shown.clone());
         let label = LabeledSpan::new_with_span(None, SourceSpan::from(span));
         Some(Box::new(std::iter::once(label)))
     }
@@ -271,6 +318,25 @@ mod tests {
         assert_eq!((e.file(), e.remedy()), ("a\\nb", Some("\\u{7}")));
         let long = Error::new("a", "", None, "9".repeat(5_000));
         assert!(long.message().len() < 610, "{}", long.message().len());
+    }
+
+    #[test]
+    fn hidden_characters_of_a_file_are_shown_and_the_fault_is_marked_where_it_is() {
+        let text = "a = 1\r\nn = \"\u{1b}[31m\u{202e}\" # \u{200b}\u{7f}\nb = 2";
+        let start = text.find("[31m").unwrap();
+        let e = Error::new("a.toml", text, Some(start..start + 4), "wrong");
+        let printer = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
+        let mut shown = String::new();
+        printer.render_report(&mut shown, &e).unwrap();
+        let foreign = |c: char| is_hidden(c) && c != '\n' && c != '\r';
+        assert!(!shown.contains(foreign), "{shown:?}");
+        assert!(shown.contains(r#"n = "\u{1b}[31m\u{202e}" # \u{200b}\u{7f}"#), "{shown}");
+        // The column of the file, and a mark below what it means.
+        assert!(shown.contains("a.toml:2:7"), "{shown}");
+        assert_eq!(e.position(), Some((2, 7)));
+        let line = |what: &str| shown.lines().find(|l| l.contains(what)).unwrap().to_string();
+        let column = |line: &str, what: &str| line[..line.find(what).unwrap()].chars().count();
+        assert_eq!(column(&line("n = "), "[31m"), column(&line("^^^^"), "^^^^"), "{shown}");
     }
 
     #[test]

@@ -219,6 +219,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
     if matches!(scenario.topology, TopologySpec::Zeropod(_)) {
         scenario.forget_queues();
     }
+    doc.check_integers()?;
     Ok(scenario)
 }
 

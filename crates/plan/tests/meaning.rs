@@ -863,3 +863,29 @@ fn what_cannot_have_an_effect_under_pyrrha_is_named() {
     );
     assert_eq!(warned("[flow_control.legacy]\nswitches = [\"S0.0\"]\n"), Vec::<String>::new());
 }
+
+#[test]
+fn acks_behind_their_own_data_are_warned_of() {
+    let both = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+    let keys =
+        |text: &str| -> Vec<String> { loaded(&[LINE, text]).warnings.into_iter().map(|w| w.key).collect() };
+    assert_eq!(keys(&format!("{both}[transport]\nack_priority = 0\n")), ["transport.ack_priority"]);
+    for fine in ["", "[transport]\nack_priority = 6\n"] {
+        assert_eq!(keys(&format!("{both}{fine}")), [""; 0], "{fine}");
+    }
+    // One tier serves both by turns.
+    let tier = "[[priority]]\nid = 0\ntier = 4\nlossless = true\n";
+    assert_eq!(keys(&format!("{both}[transport]\nack_priority = 0\n{tier}")), [""; 0]);
+}
+
+/// Accounts charge whole blocks under CBFC, and the room that lossy priorities share is at least a
+/// packet's charge.
+#[test]
+fn lossy_packets_fit_beside_the_buffers_of_cbfc() {
+    let text = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[flow_control]\nscheme = \"cbfc\"\n\
+                [transport]\nack_priority = 5\n[[priority]]\nid = 3\nlossless = false\n";
+    let plan = plan(&[LINE, text]);
+    let charge = u64::from(plan.packet.largest()).next_multiple_of(plan.flow_control.cell().into());
+    assert!(charge > plan.packet.largest().into(), "blocks of 64 B make a difference");
+    assert!(plan.buffers.iter().all(|b| b.shared >= charge), "{:?}", plan.buffers);
+}

@@ -3,8 +3,9 @@
 //!
 //! It is written under a temporary name beside its place and renamed when whole,
 //! so that whoever finds a run directory finds a complete one. An older run of
-//! the same name is moved aside first and deleted last; anything else in its
-//! place is left alone and reported. Only `manifest.json` holds wall time.
+//! the same name is exchanged with it and deleted last; anything else in its
+//! place is left alone and reported. Only `manifest.json` holds wall time. It
+//! lists the checksum of every other file, and has one of itself.
 
 use std::fmt;
 use std::fs;
@@ -15,9 +16,11 @@ use parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::capture::{CAPTURE, Capture, What};
+use crate::checksum::{self, Stored, Summing};
 use crate::data::DataFile;
 use crate::report;
 use crate::summary::Summary;
+use crate::temporary::{self, Temporary};
 use crate::verdicts::Verdict;
 use xoff_plan::plan::Plan;
 use xoff_sim::outcome::Outcome;
@@ -26,7 +29,7 @@ use xoff_sim::tap::Crossing;
 /// Value of `format` in every manifest.
 pub const FORMAT: &str = "xoff run";
 /// Version of the directory's layout; grows when a file or column changes its meaning.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
 /// The summary's file name.
@@ -72,6 +75,13 @@ struct FileEntry {
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<usize>,
+    xxh128: String,
+}
+
+impl FileEntry {
+    fn new(name: &'static str, stored: Stored, rows: Option<usize>) -> Self {
+        Self { name, bytes: stored.bytes, rows, xxh128: stored.checksum }
+    }
 }
 
 /// Why a run directory cannot be written.
@@ -98,7 +108,20 @@ impl std::error::Error for Error {}
 pub struct Writer {
     /// Where the directory will be.
     target: PathBuf,
+    /// What may be replaced there.
+    older: Older,
+    /// Where it is made, once something of it is written.
+    temporary: Option<Temporary>,
     capture: Option<Capture>,
+}
+
+/// What a new run may replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Older {
+    /// A directory that is known for a run by its manifest, or by all of its data files.
+    Run,
+    /// A directory in which nothing else than files of a run is: in a grid the place is xoff's.
+    Remains,
 }
 
 /// Checks, before anything is simulated, that a run directory can be written at
@@ -108,6 +131,18 @@ pub struct Writer {
 /// # Errors
 /// Nothing can be written there, or something else than a run is in the way.
 pub fn prepare(out: &Path) -> Result<Writer, Error> {
+    prepare_to_replace(out, Older::Run)
+}
+
+/// As [`prepare`], for a run of a grid: what is left of a damaged run is replaced as well.
+///
+/// # Errors
+/// As of [`prepare`].
+pub fn prepare_in_grid(out: &Path) -> Result<Writer, Error> {
+    prepare_to_replace(out, Older::Remains)
+}
+
+fn prepare_to_replace(out: &Path, older: Older) -> Result<Writer, Error> {
     // A link to an older run is followed, so that the link survives; so are `.` and `..`.
     let target = if fs::symlink_metadata(out).is_ok() {
         fs::canonicalize(out).map_err(|e| failed(out, "cannot be resolved", &e))?
@@ -121,24 +156,31 @@ pub fn prepare(out: &Path) -> Result<Writer, Error> {
             help: "Choose a new directory with --out DIR.".into(),
         });
     };
-    replaceable(&target)?;
-    if !parent.as_os_str().is_empty() {
-        fs::create_dir_all(parent).map_err(|e| failed(parent, "cannot be made a directory", &e))?;
-    }
-    let writer = Writer { target, capture: None };
-    let probe = Partial::create(&writer.target)?;
-    let file = probe.path.join("probe");
+    replaceable(&target, older)?;
+    temporary::make_directories(parent)?;
+    let writer = Writer { target, older, temporary: None, capture: None };
+    let probe = writer.begin()?;
+    let file = probe.new().join("probe");
     fs::write(&file, b"probe").map_err(|e| failed(&file, "cannot be written", &e))?;
     Ok(writer)
 }
 
 impl Writer {
-    /// Begins the capture that the directory will have, beside its place.
+    /// Makes a directory under a temporary name.
+    fn begin(&self) -> Result<Temporary, Error> {
+        let temporary = Temporary::beside(&self.target)?;
+        let new = temporary.new();
+        fs::create_dir(&new).map_err(|e| failed(&new, "cannot be made a directory", &e))?;
+        Ok(temporary)
+    }
+
+    /// Begins the capture that the directory will have.
     ///
     /// # Errors
     /// Its file cannot be written.
     pub fn begin_capture(&mut self, plan: &Plan, what: &What) -> Result<(), Error> {
-        self.capture = Some(Capture::begin(beside(&self.target, "capture"), plan, what)?);
+        let temporary = self.temporary.insert(self.begin()?);
+        self.capture = Some(Capture::begin(temporary.new().join(CAPTURE), plan, what)?);
         Ok(())
     }
 
@@ -148,34 +190,39 @@ impl Writer {
         self.capture.as_mut().is_none_or(|capture| capture.write(plan, crossings))
     }
 
-    /// Writes the run and puts it in its place; returns that place.
+    /// Writes the run and puts it in its place.
     ///
     /// # Errors
     /// Anything that the file system refuses, such as a full disk. Nothing half
     /// written is left then, and an older run in that place stays.
     pub fn write(
-        self,
+        mut self,
         about: &About,
         plan: &Plan,
         outcome: &Outcome,
         summary: &Summary,
-    ) -> Result<PathBuf, Error> {
+    ) -> Result<Written, Error> {
+        let (target, older) = (self.target.clone(), self.older);
         // Whatever came into being since `prepare` is not overwritten either.
-        replaceable(&self.target)?;
-        let mut partial = Partial::create(&self.target)?;
+        replaceable(&target, older)?;
+        let temporary = match self.temporary.take() {
+            Some(temporary) => temporary,
+            None => self.begin()?,
+        };
+        let new = temporary.new();
         let mut files = Vec::new();
         for data in DataFile::ALL {
-            let bytes = store(&partial.path.join(data.name()), |sink| {
-                data.write(sink, plan, outcome).map_err(unwrapped)
-            })?;
-            files.push(FileEntry { name: data.name(), bytes, rows: Some(data.rows(plan, outcome)) });
+            let stored =
+                store(&new.join(data.name()), |sink| data.write(sink, plan, outcome).map_err(unwrapped))?;
+            files.push(FileEntry::new(data.name(), stored, Some(data.rows(plan, outcome))));
         }
-        if let Some(capture) = self.capture {
-            let (bytes, packets) = capture.finish(&partial.path.join(CAPTURE))?;
-            files.push(FileEntry { name: CAPTURE, bytes, rows: Some(packets) });
+        if let Some(capture) = self.capture.take() {
+            let (stored, packets) = capture.finish()?;
+            files.push(FileEntry::new(CAPTURE, stored, Some(packets)));
         }
-        let bytes = store_json(&partial.path.join(SUMMARY), summary)?;
-        files.push(FileEntry { name: SUMMARY, bytes, rows: None });
+        let stored = store_text(&new.join(SUMMARY), || Ok(serde_json::to_string_pretty(summary)? + "\n"))?;
+        let summary_xxh128 = stored.checksum.clone();
+        files.push(FileEntry::new(SUMMARY, stored, None));
         let manifest = Manifest {
             format: FORMAT,
             format_version: FORMAT_VERSION,
@@ -193,10 +240,19 @@ impl Writer {
             scenario: &about.scenario,
             files,
         };
-        store_json(&partial.path.join(MANIFEST), &manifest)?;
-        partial.rename(&self.target)?;
-        Ok(self.target)
+        store_text(&new.join(MANIFEST), || Ok(checksum::sealed(&manifest)?))?;
+        temporary.put_directory(|found| replaceable(found, older))?;
+        Ok(Written { path: target, summary_xxh128 })
     }
+}
+
+/// A run directory in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The place.
+    pub path: PathBuf,
+    /// Checksum of its `summary.json`.
+    pub summary_xxh128: String,
 }
 
 /// The run's files have these names and no others; its page goes with it.
@@ -207,7 +263,7 @@ fn is_ours(name: &str) -> bool {
 
 /// Whether nothing would be lost by putting a run at `target`: nothing is there,
 /// or an empty directory, or a run directory with nothing else in it.
-fn replaceable(target: &Path) -> Result<(), Error> {
+fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
     let metadata = match fs::symlink_metadata(target) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         // A file where a parent directory should be: `create_dir_all` says it better.
@@ -228,17 +284,21 @@ fn replaceable(target: &Path) -> Result<(), Error> {
     if names.is_empty() {
         return Ok(());
     }
+    let foreign = names.iter().find(|n| !is_ours(n));
     let manifest = fs::read(target.join(MANIFEST)).ok();
     let is_run = manifest
         .and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok())
         .is_some_and(|m| m["format"] == FORMAT);
-    if !is_run {
+    // A run whose manifest is damaged is known by its other files.
+    let was_run = DataFile::ALL.iter().all(|data| names.iter().any(|name| name == data.name()));
+    let remains = foreign.is_none() && (was_run || older == Older::Remains);
+    if !is_run && !remains {
         return refuse(
             "exists and is not a run directory of xoff".into(),
             "It is left as it is. Choose another place with --out DIR, or remove it yourself.",
         );
     }
-    if let Some(foreign) = names.iter().find(|n| !is_ours(n)) {
+    if let Some(foreign) = foreign {
         return refuse(
             format!("is an older run, but holds `{foreign}` too, which replacing the run would delete"),
             "Move that elsewhere, or choose another place with --out DIR.",
@@ -247,84 +307,22 @@ fn replaceable(target: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A directory under a temporary name, removed unless it is renamed.
-pub(crate) struct Partial {
-    pub(crate) path: PathBuf,
-    armed: bool,
-}
-
-impl Partial {
-    pub(crate) fn create(target: &Path) -> Result<Self, Error> {
-        let path = beside(target, "partial");
-        fs::create_dir(&path).map_err(|e| failed(&path, "cannot be made a directory", &e))?;
-        Ok(Self { path, armed: true })
-    }
-
-    /// Puts the directory at `target`. An older run there is moved aside before
-    /// and removed after; if the second move fails, the first is undone.
-    pub(crate) fn rename(&mut self, target: &Path) -> Result<(), Error> {
-        let old = beside(target, "old");
-        let replaces = target.is_dir();
-        if replaces {
-            fs::rename(target, &old).map_err(|e| failed(target, "cannot be moved aside", &e))?;
-        }
-        if let Err(e) = fs::rename(&self.path, target) {
-            let mut error = failed(target, "cannot be put in place", &e);
-            if replaces && let Err(e) = fs::rename(&old, target) {
-                error.help = format!("The older run is now {} ({e}).", old.display());
-            }
-            return Err(error);
-        }
-        self.armed = false;
-        if replaces {
-            fs::remove_dir_all(&old).map_err(|e| failed(&old, "(the older run) cannot be removed", &e))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if self.armed {
-            // The error that led here is the one to report.
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-/// `dir/name` becomes `dir/.name.kind-PID`: on the same file system, hidden, and
-/// not another process's.
-pub(crate) fn beside(target: &Path, kind: &str) -> PathBuf {
-    let name = target.file_name().map_or_else(Default::default, |n| n.to_string_lossy());
-    target.with_file_name(format!(".{name}.{kind}-{}", std::process::id()))
-}
-
-/// Lets `write` make a file under another name, and renames it when it is whole.
-pub(crate) fn replace(target: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
-    let path = beside(target, "partial");
-    let done = write(&path)
-        .and_then(|()| fs::rename(&path, target).map_err(|e| failed(target, "cannot be put in place", &e)));
-    if done.is_err() {
-        // The error is the one to report.
-        let _ = fs::remove_file(&path);
-    }
-    done
-}
-
 /// Creates a file, lets `fill` write it, and makes sure that it has arrived:
-/// some file systems report a full disk no sooner. Returns its size.
-pub(crate) fn store(
-    path: &Path,
-    fill: impl FnOnce(BufWriter<fs::File>) -> io::Result<BufWriter<fs::File>>,
-) -> Result<u64, Error> {
-    let written = || -> io::Result<u64> {
-        let file = fill(BufWriter::new(fs::File::create(path)?))?
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        Ok(file.metadata()?.len())
-    };
+/// some file systems report a full disk no sooner. Returns what is in it.
+pub(crate) fn store(path: &Path, fill: impl FnOnce(Sink) -> io::Result<Sink>) -> Result<Stored, Error> {
+    let written =
+        || -> io::Result<Stored> { arrived(fill(BufWriter::new(Summing::new(fs::File::create(path)?)))?) };
     written().map_err(|e| failed(path, "cannot be written", &e))
+}
+
+/// Where a file is written to, and summed up on the way.
+pub(crate) type Sink = BufWriter<Summing<fs::File>>;
+
+/// Makes sure that what was written has arrived on the disk; returns what it was.
+pub(crate) fn arrived(sink: Sink) -> io::Result<Stored> {
+    let (file, stored) = sink.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
+    file.sync_all()?;
+    Ok(stored)
 }
 
 /// The file system's own error, where the Parquet writer wrapped one.
@@ -338,12 +336,38 @@ pub(crate) fn unwrapped(error: ParquetError) -> io::Error {
     }
 }
 
-fn store_json(path: &Path, value: &impl Serialize) -> Result<u64, Error> {
+/// Creates a file with a text, and makes sure that it has arrived.
+pub(crate) fn store_text(path: &Path, text: impl FnOnce() -> io::Result<String>) -> Result<Stored, Error> {
     store(path, |mut sink| {
-        serde_json::to_writer_pretty(&mut sink, value)?;
-        sink.write_all(b"\n")?;
+        sink.write_all(text()?.as_bytes())?;
         Ok(sink)
     })
+}
+
+/// Makes a directory and those above it that are missing.
+///
+/// # Errors
+/// The file system refuses.
+pub fn make(path: &Path) -> Result<(), Error> {
+    temporary::make_directories(path)
+}
+
+/// Puts a text in a file, whole or not at all. What is no regular file, such as a pipe, is
+/// written to as it is; a link is followed.
+///
+/// # Errors
+/// It cannot be written.
+pub fn put(path: &Path, text: &str) -> Result<(), Error> {
+    let target = match fs::metadata(path) {
+        Ok(found) if found.is_file() => {
+            fs::canonicalize(path).map_err(|e| failed(path, "cannot be resolved", &e))?
+        }
+        Ok(found) if !found.is_dir() => {
+            return fs::write(path, text).map_err(|e| failed(path, "cannot be written", &e));
+        }
+        _ => path.to_path_buf(),
+    };
+    temporary::replace(&target, |path| store_text(path, || Ok(text.to_string())).map(drop))
 }
 
 pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
@@ -351,6 +375,10 @@ pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
         io::ErrorKind::StorageFull => {
             "The disk is full. Nothing half written was left; free some room, or choose \
                                        another disk with --out DIR."
+        }
+        io::ErrorKind::FileTooLarge => {
+            "The file would exceed the limit of this shell on the size of files. Raise it with ulimit -f (ulimit -f \
+             shows it), or measure less."
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "Choose a place where you may write with --out DIR."

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::{breakers, effects, faults, itsy, stuck, watchdog, zeropod};
+use crate::{breakers, effects, faults, itsy, livelock, stuck, watchdog, zeropod};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
@@ -27,6 +27,9 @@ pub enum Level {
 
 /// Most places of lossless drops that are reported one by one.
 const LISTED_LOSSES: usize = 8;
+
+/// Uses of memory that are listed where the memory budget ended a run.
+const LARGEST: usize = 4;
 
 /// One remark about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -65,6 +68,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     expired(plan, outcome, &mut notes);
     faults::notes(plan, outcome, &mut notes);
     stuck::notes(plan, outcome, &mut notes);
+    livelock::notes(plan, outcome, &mut notes);
     watchdog::notes(plan, outcome, &mut notes);
     breakers::notes(plan, outcome, &mut notes);
     itsy::notes(plan, outcome, &mut notes);
@@ -82,20 +86,24 @@ pub fn breaks_losslessness(drops: &Drops) -> bool {
 }
 
 fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    if outcome.stop != Stop::Interrupted {
-        return;
-    }
+    let why = match outcome.stop {
+        Stop::Interrupted => "The run was interrupted",
+        Stop::Memory => "The memory budget ended the run",
+        _ => return,
+    };
     let planned = match plan.end {
         Some(end) => format!(" of {}", human::time(end)),
         None => String::new(),
     };
-    notes.push(Note::new(
-        Level::Warning,
-        format!(
-            "The run was interrupted at {}{planned}. Every figure covers the time until then.",
-            human::time(outcome.end)
-        ),
-    ));
+    let text =
+        format!("{why} at {}{planned}. Every figure covers the time until then.", human::time(outcome.end));
+    let mut note = Note::new(Level::Warning, text);
+    if outcome.stop == Stop::Memory {
+        let largest = outcome.memory.iter().take(LARGEST);
+        note.details.extend(largest.map(|u| format!("{} took {}", u.what, human::bytes(u.bytes))));
+        note = note.help("Give it more with --memory, or make the run smaller: a shorter run.duration, a longer measure.interval.");
+    }
+    notes.push(note);
 }
 
 /// Queues that nothing will let go again, where no frame is repeated.
@@ -137,6 +145,11 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                     headroom_help(plan, d.ingress, size),
                 )
             }
+            // A core has one buffer, and the cells that it asks for fill it.
+            DropReason::BufferFull if let Some(zeropod) = &plan.zeropod => (
+                format!("the core's buffer of {} was full", human::bytes(zeropod.core_buffer)),
+                "Raise zeropod.core_buffer, or lower zeropod.backpressure.".to_string(),
+            ),
             DropReason::BufferFull => {
                 let node = plan.topology.ports[d.ingress as usize].node;
                 let account = d.ingress as usize * plan.lanes.len() + usize::from(d.lane);

@@ -234,6 +234,9 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             match outcome.stop {
                 Stop::Interrupted if other == 1 => "was cut short by the interruption",
                 Stop::Interrupted => "were cut short by the interruption",
+                Stop::Memory if other == 1 => "was cut short by the memory budget",
+                Stop::Memory => "were cut short by the memory budget",
+                Stop::Livelock => "made no progress: livelock",
                 Stop::Starved => "waited for something that will never happen",
                 _ => "had too little time",
             }

@@ -11,6 +11,7 @@ use crate::bifrost::{self, BifrostSummary};
 use crate::blocking::{self, BlockingSummary};
 use crate::breakers::{self, BreakerSummary};
 use crate::itsy::{self, ItsySummary};
+use crate::livelock::{self, LivelockSummary};
 use crate::names;
 use crate::notes::{self, Note};
 use crate::plb::{self, PlbSummary};
@@ -43,9 +44,9 @@ pub struct Summary {
     pub seed: u64,
     /// Simulated time in picoseconds.
     pub simulated_ps: Time,
-    /// Why it ended: `all-done`, `end-time`, `interrupted` or `starved`.
+    /// Why it ended: a name of [`stop_name`].
     pub stop: &'static str,
-    /// Whether it ran to its end (`false` after Ctrl-C).
+    /// Whether it ran to its end (`false` after Ctrl-C, or where the memory budget was used up).
     pub complete: bool,
     /// Flow-size buckets, then all flows.
     pub sizes: Vec<Group>,
@@ -77,6 +78,8 @@ pub struct Summary {
     pub zeropod: Option<ZeropodSummary>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
+    /// Flows that made no progress while packets moved.
+    pub livelock: Option<LivelockSummary>,
     /// Who waited for whom at the end.
     pub waiting: Vec<WaitSummary>,
     /// High-water marks.
@@ -282,6 +285,20 @@ pub fn stop_name(stop: Stop) -> &'static str {
         Stop::EndTime => "end-time",
         Stop::Interrupted => "interrupted",
         Stop::Starved => "starved",
+        Stop::Livelock => "livelock",
+        Stop::Memory => "memory",
+    }
+}
+
+/// A stop reason in words, by its name in files.
+pub fn stop_words(stop: &str) -> &'static str {
+    match stop {
+        "all-done" => "every flow finished",
+        "end-time" => "to the end of the scenario",
+        "interrupted" => "INTERRUPTED",
+        "livelock" => "LIVELOCK",
+        "memory" => "OUT OF MEMORY BUDGET",
+        _ => "nothing left to happen",
     }
 }
 
@@ -305,7 +322,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         seed: plan.seed,
         simulated_ps: outcome.end,
         stop: stop_name(outcome.stop),
-        complete: outcome.stop != Stop::Interrupted,
+        complete: !outcome.stop.cut_short(),
         sizes: statistics::by_size(plan, outcome),
         classes: statistics::by_class(plan, outcome),
         verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses, blocking.as_ref()),
@@ -322,6 +339,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         itsy: itsy::summarise(plan, outcome),
         zeropod: zeropod::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
+        livelock: livelock::summarise(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
         counters: CounterSummary {

@@ -11,7 +11,7 @@ use crate::plb;
 use crate::pyrrha;
 use crate::roundabout;
 use crate::statistics::Group;
-use crate::summary::{Peak, Summary};
+use crate::summary::{Peak, Summary, stop_words};
 use crate::verdicts::State;
 use crate::watchdog;
 use crate::zeropod;
@@ -91,12 +91,7 @@ pub fn render(summary: &Summary) -> String {
 }
 
 fn header(s: &Summary) -> String {
-    let stop = match s.stop {
-        "all-done" => "every flow finished",
-        "end-time" => "to the end of the scenario",
-        "interrupted" => "INTERRUPTED",
-        _ => "nothing left to happen",
-    };
+    let stop = stop_words(s.stop);
     let protocols = format!("flow control {}, transport {}, seed {}", s.flow_control, s.transport, s.seed);
     let amount = format!(
         "{} simulated ({stop}), {} packet-hops, {} of data",

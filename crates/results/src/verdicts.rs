@@ -114,10 +114,19 @@ pub fn verdicts(
     let completion = (
         match outcome.stop {
             _ if all == done => State::Held,
-            Stop::EndTime | Stop::Interrupted => State::NotPromised,
-            Stop::AllDone | Stop::Starved => State::Broken,
+            _ if outcome.livelock.is_some() => State::Broken,
+            Stop::EndTime | Stop::Interrupted | Stop::Memory => State::NotPromised,
+            Stop::AllDone | Stop::Starved | Stop::Livelock => State::Broken,
         },
-        format!("{} of {} finished", human::count(done), human::counted(all, "flow")),
+        format!(
+            "{}{} of {} finished",
+            outcome
+                .livelock
+                .as_ref()
+                .map_or(String::new(), |l| format!("livelock since {}: ", human::time(l.since))),
+            human::count(done),
+            human::counted(all, "flow")
+        ),
     );
     [
         ("losslessness", lossless),

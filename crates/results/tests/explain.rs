@@ -49,7 +49,7 @@ fn left_until(
         wall_seconds: 0.0,
     };
     let summary = summarise("line", &loaded.plan, &outcome);
-    directory::prepare(&out).unwrap().write(&about, &loaded.plan, &outcome, &summary).unwrap()
+    directory::prepare(&out).unwrap().write(&about, &loaded.plan, &outcome, &summary).unwrap().path
 }
 
 #[test]

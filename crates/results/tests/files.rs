@@ -28,7 +28,7 @@ fn about(wall_seconds: f64) -> About {
 fn write(out: &Path, plan: &Plan, outcome: &Outcome, wall_seconds: f64) {
     let writer = prepare(out).unwrap();
     let at = writer.write(&about(wall_seconds), plan, outcome, &summarise("ring", plan, outcome)).unwrap();
-    assert_eq!(fs::canonicalize(at).unwrap(), fs::canonicalize(out).unwrap());
+    assert_eq!(fs::canonicalize(at.path).unwrap(), fs::canonicalize(out).unwrap());
 }
 
 fn names(dir: &Path) -> BTreeSet<String> {

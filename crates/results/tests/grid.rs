@@ -8,7 +8,7 @@ use common::{deadlocked, healthy, plan, scratch};
 use serde_json::{Value, json};
 use xoff_results::directory;
 use xoff_results::grid::compare::{Entry, Status, compare};
-use xoff_results::grid::directory::{About, MANIFEST, RunAbout, TABLE, create, resume};
+use xoff_results::grid::directory::{About, Found, MANIFEST, RunAbout, TABLE, create, resume};
 use xoff_results::grid::interval::Interval;
 use xoff_results::grid::metrics::{METRICS, Number, Row, index};
 use xoff_results::grid::{Axis, Grid, fingerprint, table};
@@ -212,19 +212,20 @@ fn a_run_counts_as_done_only_if_it_is_whole_and_its_own() {
             version: "0.1.0".into(),
             wall_seconds: 1.0,
         };
-        directory::prepare(&made.run(&name)).unwrap().write(&about, &plan, &outcome, &s).unwrap();
+        directory::prepare_in_grid(&made.run(&name)).unwrap().write(&about, &plan, &outcome, &s).unwrap();
     };
-    assert_eq!(made.finished(&name, &mine, &mine.runs[0]).unwrap(), None);
+    let found = || made.finished(&name, &mine, &mine.runs[0]).unwrap();
+    assert_eq!(found(), Found::Nothing);
     write();
-    let row = made.finished(&name, &mine, &mine.runs[0]).unwrap().unwrap();
-    assert_eq!(row, Row::read(&summary(false)).unwrap());
+    let Found::Whole(entry) = found() else { panic!("the run is whole") };
+    assert_eq!(entry.row, Some(Row::read(&summary(false)).unwrap()));
     for file in ["flows.parquet", "summary.json", "manifest.json"] {
         let path = made.run(&name).join(file);
         fs::write(&path, &fs::read(&path).unwrap()[1..]).unwrap();
-        assert_eq!(made.finished(&name, &mine, &mine.runs[0]).unwrap(), None, "{file}");
+        assert!(matches!(found(), Found::Damaged(why) if why.contains(file)), "{file}");
         fs::remove_file(&path).unwrap();
-        assert_eq!(made.finished(&name, &mine, &mine.runs[0]).unwrap(), None, "{file}");
-        fs::remove_dir_all(made.run(&name)).unwrap();
+        assert!(matches!(found(), Found::Damaged(why) if why.contains(file)), "{file}");
+        // What is left of the run is replaced, whatever is missing.
         write();
     }
     mine.runs[0].files = vec![("sizes.cdf".into(), 7)];

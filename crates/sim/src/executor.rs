@@ -28,7 +28,7 @@ use crate::packet::Kind;
 use crate::partition::Partition;
 use crate::tap::{self, Handover, Tap, Taps};
 use crate::world::World;
-use crate::{deadlock, deadlock_by_root};
+use crate::{deadlock, deadlock_by_root, footprint, livelock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
@@ -311,6 +311,7 @@ struct Run<'s, 'a, 't> {
     /// For the deadlock oracle: what the accounts that are over held at the last look.
     held: deadlock::Snapshot,
     deadlock: Option<Deadlock>,
+    livelock: livelock::Oracle,
     /// What is seen at taps, and when it is handed on next.
     tap: Option<Handover<'t>>,
     next_tap: Time,
@@ -328,6 +329,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             moved: (0, 0),
             held: deadlock::Snapshot::new(),
             deadlock: None,
+            livelock: livelock::Oracle::new(plan),
             next_tap: if tap.is_some() { tap::INTERVAL } else { Time::MAX },
             tap: tap.map(|tap| Handover::new(tap.sink)),
         }
@@ -379,8 +381,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                         self.next_tap =
                             (next / tap::INTERVAL).saturating_add(1).saturating_mul(tap::INTERVAL);
                     }
-                    if self.observe(halt, next) {
-                        break (Stop::Starved, halt);
+                    if let Some(stop) = self.observe(halt, next) {
+                        break (stop, halt);
                     }
                 }
             }
@@ -425,8 +427,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
     }
 
     /// Samples and oracles that are due at `at`, before the next event at `next`.
-    /// Answers whether nothing will ever move again.
-    fn observe(&mut self, at: Time, next: Time) -> bool {
+    /// Returns why the run ends here, if nothing will ever move again or no flow will ever progress.
+    fn observe(&mut self, at: Time, next: Time) -> Option<Stop> {
         let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
         let world = world(self.plan, self.partition, &guards);
         if at == self.next_sample {
@@ -434,7 +436,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             self.next_sample += self.plan.measure.interval.unwrap_or(Time::MAX);
         }
         if at < self.next_look {
-            return false;
+            return None;
         }
         // Until the next event there is nothing new to see.
         self.next_look = (next / LOOK).saturating_add(1).saturating_mul(LOOK);
@@ -448,11 +450,16 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         };
         if progress != self.moved.0 {
             self.moved = (progress, at);
-            return false;
-        }
-        self.plan.end.is_none()
+        } else if self.plan.end.is_none()
             && at - self.moved.1 > QUIET + 4 * self.plan.transport.rto + self.plan.flow_control.patience()
             && !world.cores.iter().any(|core| core.wheel.any(pending))
+        {
+            return Some(Stop::Starved);
+        }
+        self.livelock.look(&world, at);
+        let ends = self.livelock.found() && self.plan.end.is_none();
+        // Senders that repeat what a deadlock holds are no livelock.
+        ends.then_some(if self.deadlock.is_some() { Stop::Starved } else { Stop::Livelock })
     }
 
     fn finish(mut self, stop: Stop, at: Time) -> Outcome {
@@ -468,6 +475,12 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             self.deadlock = deadlock::look(&world, at, &everything);
         }
         let waiting = deadlock::waiting(&world, at, &everything);
+        let livelocked = self.livelock.found() && self.deadlock.is_none();
+        let livelock = livelocked.then(|| self.livelock.livelock(&world));
+        let memory = match stop.cut_short() {
+            true => footprint::footprint(&world, &self.series.samples),
+            false => Vec::new(),
+        };
         let ports = observe::port_outcomes(&world);
         let ate = observe::ate_outcome(&world, at);
         let roots = deadlock_by_root::roots(&world);
@@ -569,6 +582,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             drops: drops.into_values().collect(),
             deadlock: self.deadlock,
             waiting,
+            livelock,
+            memory,
             blocking,
             paths: plan.measure.explain.then(|| critical::shares(plan, paths)),
             ate,

@@ -655,13 +655,21 @@ impl ByFlow {
             by_flow.places.extend(own);
             let mut seen: BTreeSet<u32> = BTreeSet::new();
             while let Some(at) = next.pop() {
-                let entry = plan.hops[at as usize];
-                if let Some(choices) = plan.choices_at(entry) {
-                    next.extend(choices.options(entry));
-                } else if entry < ENDS && seen.insert(at) {
-                    by_flow.places.push(Place { flow, port: entry, own: false });
-                    next.extend(moves.get(&at).into_iter().flatten());
-                    next.push(at + 1);
+                if !seen.insert(at) {
+                    continue;
+                }
+                // A new position is at the port of the old one, which has a leaf already,
+                // or is where the queue pair stands and no packet waits.
+                next.extend(moves.get(&at).into_iter().flatten());
+                let entry = plan.hops[at as usize + 1];
+                let following = at + 1;
+                let onward = match plan.choices_at(entry) {
+                    Some(choices) => choices.options(entry),
+                    None => std::slice::from_ref(&following),
+                };
+                for &position in onward.iter().filter(|&&p| plan.hops[p as usize] < ENDS) {
+                    by_flow.places.push(Place { flow, port: plan.hops[position as usize], own: false });
+                    next.push(position);
                 }
             }
         }
@@ -678,10 +686,14 @@ impl ByFlow {
         }
     }
 
-    /// Packets of `flow` may wait at `start` and go on from there.
+    /// Packets of `flow` may go over to `start`. That position is at the port of the
+    /// old one, which has a leaf already, or is where the queue pair stands and no
+    /// packet waits.
     fn go_on(&mut self, plan: &Plan, flow: u32, start: u32) {
         debug_assert!([NONE, flow].contains(&self.leaf_at[start as usize]), "flows share no positions");
-        self.walk(plan, flow, start);
+        if std::mem::replace(&mut self.leaf_at[start as usize], flow) == NONE {
+            self.walk(plan, flow, start + 1);
+        }
     }
 
     /// Packets of `flow` may wait at `at` and behind.

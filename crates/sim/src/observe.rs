@@ -3,6 +3,7 @@
 use crate::outcome::{
     AteOutcome, Counters, DropReason, Drops, FlowOutcome, Pause, PlbOutcome, PortOutcome, Quantity, Sample,
 };
+use crate::port::Port;
 use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
@@ -133,9 +134,9 @@ impl Observed {
 pub struct Series {
     /// Samples, in the order of time.
     pub samples: Vec<Sample>,
-    /// At the last sample: bytes by class, bytes by measured port.
+    /// At the last sample: bytes by class; what left by measured port, see [`on_wire`].
     last_classes: Vec<u64>,
-    last_ports: Vec<u64>,
+    last_ports: Vec<u128>,
     /// Bytes in order, by measured flow.
     last_flows: Vec<u64>,
     /// Bytes into both domains, by host that chooses the first hop of its flows.
@@ -174,11 +175,12 @@ impl Series {
         for (&port, last) in plan.measure.ports.iter().zip(&mut self.last_ports) {
             let p = world.port(port);
             let lanes = plan.lanes.len();
-            note(Quantity::Throughput(port), rate(p.bytes - *last));
+            let sent = on_wire(p, plan.topology.ports[port as usize].rate, now).max(*last);
+            note(Quantity::Throughput(port), ((sent - *last) / u128::from(span)) as u64);
             note(Quantity::Queue(port), world.queues(port)[..1 + lanes].iter().map(|q| q.bytes).sum());
             let paused = (0..lanes as u8).filter(|&lane| world.standing(port, lane).is_some());
             note(Quantity::PausedLanes(port), paused.count() as u64);
-            *last = p.bytes;
+            *last = sent;
         }
         for (&flow, last) in plan.measure.flows.iter().zip(&mut self.last_flows) {
             let home = world.home(plan.flows[flow as usize].src);
@@ -212,6 +214,16 @@ impl Series {
         }
         self.last_at = now;
     }
+}
+
+/// What has left a port of `rate` up to `now`, in bits times picoseconds per second: all
+/// of the packets before, and of the one on the wire that part whose time is over. The
+/// product is exact where bytes would have to be rounded, so the difference of two never
+/// exceeds the rate; a serialisation time is rounded up, by less than a picosecond.
+fn on_wire(port: &Port, rate: u64, now: Time) -> u128 {
+    let begun = u128::from(port.bytes) * 8 * u128::from(SECOND);
+    let ahead = u128::from(port.free_at.saturating_sub(now)) * u128::from(rate);
+    begun.saturating_sub(ahead)
 }
 
 /// What sources chose, if they do.

@@ -36,6 +36,11 @@ pub struct Outcome {
     pub deadlock: Option<Deadlock>,
     /// Who waited for whom at the end, if flows were left that could not move.
     pub waiting: Vec<Wait>,
+    /// The flows that made no progress any more while packets moved, if there are any and no deadlock
+    /// explains them.
+    pub livelock: Option<Livelock>,
+    /// What the run kept in memory at its end, the largest first, if it was cut short; else empty.
+    pub memory: Vec<MemoryUse>,
     /// Who was held up by whose congestion, if the plan asks for it.
     pub blocking: Option<Blocking>,
     /// Where the time of flows went along their critical paths, if the plan asks for
@@ -193,6 +198,66 @@ pub enum Stop {
     Interrupted,
     /// Nothing will ever happen again, yet flows are unfinished.
     Starved,
+    /// Packets moved, and no flow progressed for longer than any timer, queue or pause explains: see
+    /// [`Outcome::livelock`].
+    Livelock,
+    /// The memory budget was used up: the outcome is valid up to `end`.
+    Memory,
+}
+
+impl Stop {
+    /// Whether the run was cut short, so that the outcome covers only a part of it.
+    pub fn cut_short(self) -> bool {
+        matches!(self, Self::Interrupted | Self::Memory)
+    }
+}
+
+/// What something in a run takes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Its purpose, in the plural.
+    pub what: &'static str,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A livelock: packets move, and no flow progresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Livelock {
+    /// When the last packet was delivered in order or acknowledged, at most 2.5 ms late.
+    pub since: Time,
+    /// The flows that had started and not completed, by number.
+    pub flows: Vec<StalledFlow>,
+}
+
+/// A flow in a livelock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StalledFlow {
+    /// The flow.
+    pub flow: u32,
+    /// Data packets of the flow.
+    pub packets: u64,
+    /// Data packets that the receiver has in order.
+    pub delivered: u64,
+    /// Data packets that the sender knows to be delivered in order.
+    pub acknowledged: u64,
+    /// The queues that its packets wait in at the end, by port and lane.
+    pub places: Vec<Backlog>,
+}
+
+/// Packets of a flow in an egress queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// The egress port.
+    pub port: PortId,
+    /// The lane.
+    pub lane: u8,
+    /// Data packets.
+    pub data: u64,
+    /// ACKs, NACKs and congestion notifications.
+    pub answers: u64,
+    /// A lane that the port serves strictly before this one, if packets of it were ready.
+    pub behind: Option<u8>,
 }
 
 /// What became of a flow.

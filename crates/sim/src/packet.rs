@@ -165,6 +165,11 @@ impl Arena {
         self.free = id;
     }
 
+    /// Bytes that the slots take.
+    pub fn footprint(&self) -> u64 {
+        crate::footprint::of(&self.slots)
+    }
+
     /// Every slot, the free ones included, to be changed.
     pub fn slots_mut(&mut self) -> &mut [Packet] {
         &mut self.slots

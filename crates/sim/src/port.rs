@@ -254,6 +254,22 @@ mod tests {
         assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
     }
 
+    /// Queues of three lanes, 1,000 B a turn. Queue 1 sends 300 B and is empty when its turn comes
+    /// again: the 700 B that it had left are gone, so its 1,500 B need two turns.
+    #[test]
+    fn an_idle_queue_loses_its_deficit() {
+        let discipline = Discipline::new(&[(0, 1_000); 3], RelayOrder::Turns);
+        let mut rounds = discipline.rounds(1);
+        let mut select = |eligible, first| {
+            let sizes = [0, first, 1_000, 1_000];
+            discipline.select(eligible, 0, &mut rounds, |q| sizes[q as usize])
+        };
+        assert_eq!(select(0b1110, 300), 1);
+        assert_eq!([select(0b1100, 0), select(0b1100, 0)], [2, 3]);
+        let served: Vec<u32> = (0..6).map(|_| select(0b1110, 1_500)).collect();
+        assert_eq!(served, [2, 3, 1, 2, 3, 1]);
+    }
+
     #[test]
     fn control_comes_first_and_a_single_queue_needs_no_round() {
         let discipline = Discipline::new(&[(0, 1_000)], RelayOrder::Turns);

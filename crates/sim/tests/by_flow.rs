@@ -296,3 +296,42 @@ fn a_small_buffer_loses_packets() {
         assert_eq!(outcome.stop, Stop::AllDone, "go-back-N repeats them");
     }
 }
+
+/// One frame that stops a queue is one pause, whoever spreads packets over paths and
+/// whether or not routes change meanwhile: no pause of a queue begins while one stands.
+#[test]
+fn a_pause_of_a_queue_is_recorded_once() {
+    let failure = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"20us\"\nuntil = \"60us\"\n";
+    for (balancing, failure) in [
+        ("ecmp", ""),
+        ("ecmp", failure),
+        ("spray", ""),
+        ("spray", failure),
+        ("drill", ""),
+        ("drill", failure),
+        ("plb", ""),
+    ] {
+        for scheme in ["per-flow-queue", "bfc"] {
+            let text = format!(
+                "{FABRIC}[flow_control]\nscheme = \"{scheme}\"\n[routing]\nload_balancing = \"{balancing}\"\n\
+                 [transport]\nrto = \"1s\"\n{failure}\
+                 [[traffic]]\nkind = \"incast\"\nfan_in = 6\nto = \"H11\"\nsize = \"300kB\"\n"
+            );
+            let plan = plan(&text);
+            let outcome = run(&plan);
+            let mut pauses: Vec<_> = outcome.pauses.iter().collect();
+            pauses.sort_by_key(|p| (p.port, p.lane, p.queue, p.from));
+            assert!(pauses.len() > 6, "{scheme} {balancing}: {} pauses", pauses.len());
+            for pair in pauses.windows(2) {
+                let same = |p: &xoff_sim::outcome::Pause| (p.port, p.lane, p.queue);
+                let apart = pair[0].until.is_some_and(|until| until <= pair[1].from);
+                assert!(same(pair[0]) != same(pair[1]) || apart, "{scheme} {balancing}: {pair:?}");
+            }
+            let frames: u64 = outcome.ports.iter().map(|p| p.pause_frames).sum();
+            let resumes: u64 = outcome.ports.iter().map(|p| p.resume_frames).sum();
+            let ended = pauses.iter().filter(|p| p.until.is_some()).count() as u64;
+            assert!(frames >= pauses.len() as u64, "{scheme} {balancing}: {frames}");
+            assert!(!failure.is_empty() || resumes >= ended, "{scheme} {balancing}: {resumes} {ended}");
+        }
+    }
+}

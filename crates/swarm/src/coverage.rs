@@ -53,7 +53,8 @@ impl Keys {
     fn variants<'s>(&self, parts: &[&'s Value]) -> Vec<(&'s str, &'s str, &'s Value)> {
         let all = parts.iter().flat_map(|p| p["oneOf"].as_array().into_iter().flatten());
         all.filter_map(|variant| {
-            let (key, tag) = variant["properties"].as_object()?.iter().find(|(_, p)| p["const"].is_string())?;
+            let (key, tag) =
+                variant["properties"].as_object()?.iter().find(|(_, p)| p["const"].is_string())?;
             Some((key.as_str(), tag["const"].as_str()?, variant))
         })
         .collect()

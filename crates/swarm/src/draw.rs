@@ -60,7 +60,10 @@ impl Draw {
 
 /// The largest unit in which `n` is a whole number of at least 1.
 fn quantity(n: u64, units: &[(u64, &str)]) -> Value {
-    let (unit, name) = units.iter().find(|(unit, _)| n >= *unit && n.is_multiple_of(*unit)).unwrap_or(&units[units.len() - 1]);
+    let (unit, name) = units
+        .iter()
+        .find(|(unit, _)| n >= *unit && n.is_multiple_of(*unit))
+        .unwrap_or(&units[units.len() - 1]);
     Value::String(format!("{}{name}", n / unit))
 }
 

@@ -9,7 +9,6 @@ pub mod coverage;
 mod draw;
 pub mod generate;
 pub mod invariants;
-mod known;
 pub mod scenario;
 pub mod shrink;
 pub mod soak;

@@ -69,7 +69,11 @@ fn attempt(path: &Path) -> ExitCode {
         }
     };
     let mut files = BTreeMap::new();
-    for entry in fs::read_dir(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         if let (Ok(text), Some(name)) = (fs::read_to_string(entry.path()), entry.file_name().to_str()) {
             files.insert(name.to_string(), text);
         }

@@ -111,12 +111,21 @@ fn smaller(scenario: &Scenario, path: &Path) -> Option<Scenario> {
             let digits = text.chars().take_while(char::is_ascii_digit).count();
             let (number, unit) = text.split_at(digits);
             let n: u64 = number.parse().ok()?;
-            let units = ["B", "kB", "MB", "GB", "ps", "ns", "us", "ms", "s", "bps", "kbps", "Mbps", "Gbps", "m", "km", "bdp"];
+            let units = [
+                "B", "kB", "MB", "GB", "ps", "ns", "us", "ms", "s", "bps", "kbps", "Mbps", "Gbps", "m", "km",
+                "bdp",
+            ];
             if !units.contains(&unit) {
                 return None;
             }
             let simpler = round(n);
-            let next = if simpler != n { simpler } else if n > 1 { n / 2 } else { return None };
+            let next = if simpler != n {
+                simpler
+            } else if n > 1 {
+                n / 2
+            } else {
+                return None;
+            };
             Value::String(format!("{next}{unit}"))
         }
         _ => return None,

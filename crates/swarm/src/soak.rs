@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
+use crate::generate;
 use crate::invariants::Broken;
 use crate::scenario::Scenario;
 use crate::shrink::shrink;
 use crate::trial::{Seen, Verdict, trial};
-use crate::generate;
 
 /// Scenarios that are tried to make a finding smaller.
 const TRIALS: usize = 400;
@@ -25,8 +25,6 @@ pub struct Tally {
     pub held: u64,
     /// Runs that were cut short, and held what they could.
     pub cut: u64,
-    /// Scenarios that broke what is known to break.
-    pub known: u64,
     /// Scenarios that were refused, by the key and the message of the error.
     pub refused: BTreeMap<String, u64>,
     /// Of the runs that held everything: how many completed flows, paused, dropped, deadlocked, or
@@ -51,7 +49,6 @@ impl Tally {
                     *sum += u64::from(there);
                 }
             }
-            Verdict::Known(_) => self.known += 1,
             Verdict::Cut(_) => self.cut += 1,
             Verdict::Finding(broken) => self.findings.push((seed, broken)),
         }
@@ -67,11 +64,10 @@ impl Tally {
         let [completed, pauses, dropped, deadlock, shares] = self.seen;
         format!(
             "{} seeds: {} hold ({completed} completed flows, {pauses} paused, {dropped} dropped, {deadlock} deadlocked, \
-             {shares} have critical paths), {} cut short, {} known, {} refused, {} findings",
+             {shares} have critical paths), {} cut short, {} refused, {} findings",
             self.done,
             self.held,
             self.cut,
-            self.known,
             self.refusals(),
             self.findings.len()
         )

@@ -9,13 +9,13 @@ use xoff_plan::Loaded;
 use xoff_sim::outcome::{Outcome, Stop};
 
 use crate::invariants::{self, Broken};
-use crate::known;
 use crate::scenario::Scenario;
 use crate::verbs;
 
 /// Events of a run, at most.
 const MOST_EVENTS: u64 = 2_000_000;
-/// Calls of a run's watch, at most: one in 65,536 events, or fewer where there are samples.
+/// Calls of a run's watch, at most: one in 65,536 events, or fewer where there are samples, which
+/// take memory.
 const MOST_CALLS: u64 = 200;
 
 /// What became of a scenario.
@@ -28,8 +28,6 @@ pub enum Verdict {
     /// The run has more events than a trial waits for, and goes on: only what holds in the middle
     /// of a run was looked at.
     Cut(Seen),
-    /// Something does not hold that is known not to.
-    Known(Broken),
     /// Something does not hold.
     Finding(Broken),
 }
@@ -78,7 +76,9 @@ pub fn catch_panics() {
         if !CATCHES.get() {
             before(info);
         }
-        let place = info.location().map_or_else(|| "an unknown place".into(), |l| format!("{}:{}", l.file(), l.line()));
+        let place = info
+            .location()
+            .map_or_else(|| "an unknown place".into(), |l| format!("{}:{}", l.file(), l.line()));
         PANIC.with_borrow_mut(|p| *p = Some(place));
     }));
 }
@@ -104,7 +104,6 @@ fn caught<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Broken> {
 pub fn trial(scenario: &Scenario) -> Verdict {
     match examine(scenario) {
         Ok(verdict) => verdict,
-        Err(broken) if known::is_known(scenario.load().ok().as_ref(), &broken) => Verdict::Known(broken),
         Err(broken) => Verdict::Finding(broken),
     }
 }
@@ -113,7 +112,10 @@ fn examine(scenario: &Scenario) -> Result<Verdict, Broken> {
     let loaded = match caught("load", || scenario.load())? {
         Ok(loaded) => loaded,
         Err(error) => {
-            let line = caught("the error", || (error.one_line(), format!("{:?}", miette::Report::new(error.clone()))))?.0;
+            let line = caught("the error", || {
+                (error.one_line(), format!("{:?}", miette::Report::new(error.clone())))
+            })?
+            .0;
             return Ok(Verdict::Refused(line));
         }
     };
@@ -121,9 +123,15 @@ fn examine(scenario: &Scenario) -> Result<Verdict, Broken> {
     invariants::partial(&loaded, &one)?;
     let seen = Seen::of(&one);
     if one.stop == Stop::Interrupted {
-        // A run that makes headway is long; one that does not may never end.
-        let more = caught("run", || run(&loaded, 1, 2))?;
-        invariants::headway(&loaded, &one, &more)?;
+        // A run that makes headway is long; one that does not may never end. Long timers explain many
+        // events without headway, and more samples yet: those are not waited for.
+        let headway = |times| {
+            let more = caught("run", || run(&loaded, 1, times))?;
+            invariants::headway(&loaded, &one, &more)
+        };
+        if one.counters.events >= MOST_EVENTS {
+            headway(2).or_else(|_| headway(20))?;
+        }
         return Ok(Verdict::Cut(seen));
     }
     invariants::whole(&loaded, &one)?;
@@ -148,7 +156,7 @@ pub fn affordable(loaded: &Loaded, outcome: &Outcome) -> &'static [usize] {
     if windows <= most { &[2, 5] } else { &[] }
 }
 
-/// A run of at most `times` of what a trial waits for.
+/// A run of at most `times` what a trial waits for.
 fn run(loaded: &Loaded, threads: usize, times: u64) -> Outcome {
     let mut calls = 0;
     xoff_sim::run_on(&loaded.plan, threads, &mut |progress| {

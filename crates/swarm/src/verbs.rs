@@ -96,7 +96,9 @@ fn check(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     parses("check --json", &analysis.report)?;
     let safe = matches!(analysis.report.verdict, xoff_check::Verdict::Safe { .. });
     match (&outcome.deadlock, safe) {
-        (Some(deadlock), true) => Err(Broken::new("check calls nothing safe that deadlocks", format!("{deadlock:?}"))),
+        (Some(deadlock), true) => {
+            Err(Broken::new("check calls nothing safe that deadlocks", format!("{deadlock:?}")))
+        }
         _ => Ok(()),
     }
 }
@@ -109,7 +111,10 @@ fn directory(loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Brok
     speaks("run", &table::render(&summary))?;
     let json = parses("run --json", &summary)?;
     if json["complete"].as_bool() != Some(outcome.stop != Stop::Interrupted) {
-        return Err(Broken::new("the summary says whether the run is complete", json["complete"].to_string()));
+        return Err(Broken::new(
+            "the summary says whether the run is complete",
+            json["complete"].to_string(),
+        ));
     }
     let mut writer = answers("run", directory::prepare(path))?;
     if plan.packet.mtu <= capture::LARGEST_PAYLOAD {
@@ -121,7 +126,8 @@ fn directory(loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Brok
         let mut written = true;
         let mut sink = |seen: &[Crossing]| written &= writer.capture(plan, seen);
         let threads = crate::trial::affordable(loaded, outcome).first().copied().unwrap_or(1);
-        let tapped = xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut |_| true);
+        let tapped =
+            xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut |_| true);
         invariants::same(outcome, &tapped, "with taps")?;
         if !written {
             return Err(Broken::new("run --pcap answers", "the capture cannot be written"));

@@ -14,7 +14,10 @@ const DRAWN: u64 = 16_000;
 
 /// Keys and choices that no scenario of the swarm uses, and why.
 const UNUSED: [(&str, &str); 6] = [
-    ("flow_control[deadlock-breaker].relay = blind", "refused: blind hosts have no queue that a probe could follow"),
+    (
+        "flow_control[deadlock-breaker].relay = blind",
+        "refused: blind hosts have no queue that a probe could follow",
+    ),
     ("flow_control[itsy].relay = blind", "refused likewise"),
     ("flow_control[loop-breaker].relay = blind", "refused likewise"),
     ("flow_control[roundabout].relay = blind", "refused likewise"),

@@ -14,6 +14,9 @@ use xoff_schemes::flow_control::bifrost::tokens::Leftover;
 use xoff_schemes::flow_control::sizing::bifrost::{self as sizing, MOST_QUANTA, SLOTS_PER_DELAY};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
 
+/// Slots in a round trip: a port keeps the grant of each, in 8 bytes.
+const MOST_SLOTS: u64 = 1 << 20;
+
 /// Refuses values out of range.
 pub(super) fn check(cx: &mut Context<'_>, keys: &BifrostKeys) -> Result<(), Error> {
     for (key, value) in [("slot", keys.slot), ("processing", keys.processing), ("jitter", keys.jitter)] {
@@ -122,6 +125,17 @@ fn slots(
             false => ("flow_control.slot", "choose a shorter slot"),
         };
         return Err(cx.doc.error(key, message, help).with_key(key));
+    }
+    let history = params.round_trip / params.slot;
+    if history > MOST_SLOTS {
+        let message = format!(
+            "a round trip of {} on {} has {history} slots of {}, and a port keeps the grant of each",
+            Span(params.round_trip),
+            name(),
+            keys.slot
+        );
+        let help = format!("choose a faster link or a longer slot: the maximum is {MOST_SLOTS} slots");
+        return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
     }
     let least = params.least_buffer();
     let Some(given) = keys.buffer else { return Ok(SlotParams { buffer: least, ..params }) };

@@ -217,8 +217,8 @@ fn total(
             cx.scenario.switch.buffer.map_or_else(|| default_switch(topology, node), |b| b.0),
         ),
     };
-    // What lossy priorities share.
-    let rest = if lossy { u64::from(packet.largest()) } else { 0 };
+    // Lossy priorities share room for one packet at least, charged in whole blocks.
+    let rest = if lossy { u64::from(packet.largest()).next_multiple_of(u64::from(BLOCK)) } else { 0 };
     let need = taken.saturating_add(rest);
     let total = given.max(need);
     if total > LARGEST {

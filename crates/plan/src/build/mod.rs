@@ -13,6 +13,7 @@ mod files;
 mod flow_control;
 mod itsy;
 mod lanes;
+mod liveness;
 mod measure;
 mod memory;
 mod offered;
@@ -219,6 +220,7 @@ pub(crate) fn plan(
         arbiter: transport::arbiter(&cx)?,
         zeropod,
     };
+    liveness::check(&mut cx, &plan)?;
     Ok(Built {
         plan,
         saturation: offers.saturation,

@@ -1,16 +1,17 @@
 //! Captures: what crosses some ports, as the pcapng file of a run directory.
 //!
-//! The file is written while the run goes on, beside the directory's place, and moved into it when
-//! the directory is written. `docs/CAPTURES.md` says what stands in it.
+//! The file is written while the run goes on, into the directory that is put in its place at the
+//! end. `docs/CAPTURES.md` says what stands in it.
 
 mod frames;
 mod pcapng;
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
 
-use crate::directory::{Error, failed};
+use crate::checksum::{Stored, Summing};
+use crate::directory::{Error, Sink, arrived, failed};
 use crate::names;
 use pcapng::{Block, CRC_ERROR, INBOUND, Interface, OUTBOUND};
 use xoff_net::topology::PortId;
@@ -37,11 +38,11 @@ pub struct What {
     pub version: String,
 }
 
-/// A capture in the making. Unless it is kept, its file goes with it.
+/// A capture in the making.
 #[derive(Debug)]
 pub struct Capture {
     path: PathBuf,
-    sink: Option<BufWriter<File>>,
+    sink: Sink,
     /// By port: its interface.
     interfaces: Vec<u32>,
     snap: usize,
@@ -64,7 +65,7 @@ impl Capture {
         }
         let mut capture = Self {
             path,
-            sink: Some(BufWriter::with_capacity(1 << 16, file)),
+            sink: BufWriter::with_capacity(1 << 16, Summing::new(file)),
             interfaces,
             snap: what.snap.map_or(usize::MAX, |snap| snap as usize),
             block: Block::default(),
@@ -77,7 +78,7 @@ impl Capture {
 
     /// What comes before the packets.
     fn head(&mut self, plan: &Plan, what: &What) -> io::Result<()> {
-        let Some(sink) = &mut self.sink else { return Ok(()) };
+        let sink = &mut self.sink;
         self.block.section(&format!("xoff {}", what.version), sink)?;
         for &port in &what.ports {
             let peer = plan.topology.ports[port as usize].peer;
@@ -107,7 +108,7 @@ impl Capture {
     }
 
     fn write_one(&mut self, plan: &Plan, crossing: &Crossing) -> io::Result<()> {
-        let Some(sink) = &mut self.sink else { return Ok(()) };
+        let sink = &mut self.sink;
         let port = crossing.port;
         let from = if crossing.sent { port } else { plan.topology.ports[port as usize].peer };
         let bytes = frames::frame(plan, from, &crossing.what);
@@ -122,32 +123,13 @@ impl Capture {
         Ok(())
     }
 
-    /// Puts the whole file at `to`; answers its bytes, and its packets.
+    /// Ends the file; returns what is in it, and its packets.
     ///
     /// # Errors
     /// Something could not be written, now or before.
-    pub(crate) fn finish(mut self, to: &Path) -> Result<(u64, usize), Error> {
-        let mut close = || -> io::Result<u64> {
-            if let Some(failure) = self.failure.take() {
-                return Err(failure);
-            }
-            let mut bytes = 0;
-            if let Some(mut sink) = self.sink.take() {
-                sink.flush()?;
-                sink.get_ref().sync_all()?;
-                bytes = sink.get_ref().metadata()?.len();
-            }
-            fs::rename(&self.path, to)?;
-            Ok(bytes)
-        };
-        let bytes = close().map_err(|e| failed(to, "cannot be written", &e))?;
-        Ok((bytes, self.packets))
-    }
-}
-
-impl Drop for Capture {
-    fn drop(&mut self) {
-        // Where it has been moved there is nothing left; else an error is on its way already.
-        let _ = fs::remove_file(&self.path);
+    pub(crate) fn finish(self) -> Result<(Stored, usize), Error> {
+        let arrived = self.failure.map_or_else(|| arrived(self.sink), Err);
+        let stored = arrived.map_err(|e| failed(&self.path, "cannot be written", &e))?;
+        Ok((stored, self.packets))
     }
 }

@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::data::DataFile;
-use crate::directory::{Error, FORMAT, MANIFEST, SUMMARY};
+use crate::directory::{Error, MANIFEST, SUMMARY};
 use crate::grid;
+use crate::integrity;
 use crate::repro::tables::Table;
 
 /// A flow of a run.
@@ -94,7 +95,7 @@ impl Share {
 /// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ending {
-    /// As in `summary.json`: `all-done`, `end-time`, `interrupted` or `starved`.
+    /// As in `summary.json`: a name of [`crate::summary::stop_name`].
     pub stop: String,
     /// When, in picoseconds of simulated time.
     pub end_ps: u64,
@@ -167,6 +168,11 @@ fn error(path: &Path, message: impl Into<String>, help: impl Into<String>) -> Er
 /// flow must add up to its time.
 pub fn read(path: &Path) -> Result<Run, Error> {
     let manifest = manifest(path)?;
+    integrity::guarded(path, || with(path, &manifest))
+}
+
+/// As [`read`], of a run with this manifest, whose files have been compared with it.
+pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
     if manifest["scenario"]["measure"]["explain"] != true {
         let help = "Run the scenario again with --set measure.explain=true.";
         return Err(error(
@@ -196,10 +202,10 @@ pub fn read(path: &Path) -> Result<Run, Error> {
     Ok(run)
 }
 
-/// The manifest of the run at `path`.
+/// The manifest of the run at `path`, whose files are as they were written.
 ///
 /// # Errors
-/// There is no run.
+/// There is no run, or it is damaged.
 pub(crate) fn manifest(path: &Path) -> Result<Json, Error> {
     let example = "Name a run directory, such as xoff-runs/NAME: what `xoff run NAME.toml` leaves.";
     if !path.exists() {
@@ -212,9 +218,11 @@ pub(crate) fn manifest(path: &Path) -> Result<Json, Error> {
         let help = format!("Name one of its runs, a directory in {}.", path.join("runs").display());
         return Err(error(path, "is a grid of runs", help));
     }
-    json(&path.join(MANIFEST))
-        .filter(|m| m["format"] == FORMAT)
-        .ok_or_else(|| error(path, "is not a run directory of xoff", example))
+    if !path.join(MANIFEST).exists() {
+        let message = format!("is not a run directory of xoff: it has no {MANIFEST}");
+        return Err(error(path, message, example));
+    }
+    integrity::run(path)
 }
 
 /// A file of JSON; `None` if it is not there or damaged.

@@ -62,13 +62,14 @@ fn ending(run: &Ending) -> String {
             ),
         );
     }
-    if run.stop == "interrupted" {
-        text += &wrapped(
-            "",
-            "",
-            &format!("The run was interrupted at {}: all of this is until then.", human::time(run.end_ps)),
-        );
-    }
+    let end = human::time(run.end_ps);
+    let ended = match run.stop.as_str() {
+        "interrupted" => format!("The run was interrupted at {end}: all of this is until then."),
+        "memory" => format!("The memory budget ended the run at {end}: all of this is until then."),
+        "livelock" => format!("Livelock: packets moved, but no flow made progress. The run ended at {end}."),
+        _ => return text,
+    };
+    text += &wrapped("", "", &ended);
     text
 }
 

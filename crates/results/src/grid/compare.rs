@@ -31,18 +31,25 @@ pub struct Entry {
     pub row: Option<Row>,
     /// Why it failed.
     pub error: Option<String>,
+    /// The checksum of its `summary.json`, once it is stored.
+    pub summary: Option<String>,
 }
 
 impl Entry {
     /// A run that is done.
     pub fn done(row: Row) -> Self {
         let status = if row.lost_lossless() { Status::Lost } else { Status::Done };
-        Self { status, row: Some(row), error: None }
+        Self { status, row: Some(row), ..Self::default() }
+    }
+
+    /// A run that is done and whose `summary.json` has this checksum.
+    pub fn stored(row: Row, summary: String) -> Self {
+        Self { summary: Some(summary), ..Self::done(row) }
     }
 
     /// A run that could not be made or stored.
     pub fn failed(error: String) -> Self {
-        Self { status: Status::Failed, row: None, error: Some(error) }
+        Self { status: Status::Failed, error: Some(error), ..Self::default() }
     }
 }
 

@@ -8,7 +8,6 @@
 //! were made at a time.
 
 use std::fs::{self, File, TryLockError};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -17,13 +16,16 @@ use serde_json::{Map, Value};
 use super::compare::{Entry, Status, complete};
 use super::metrics::{METRICS, Row, column};
 use super::{Axis, Grid, fingerprint, typed};
+use crate::checksum::{self, Stored};
 use crate::columns::{self, Column};
-use crate::directory::{self as run, Error, Partial, failed, replace, store, unwrapped};
+use crate::directory::{self as run, Error, failed, store, store_text, unwrapped};
+use crate::integrity;
+use crate::temporary::{Temporary, make_directories, replace, sync};
 
 /// Value of `format` in `grid.json`.
 pub const FORMAT: &str = "xoff grid";
 /// Version of the directory's layout; grows when a file or column changes its meaning.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// The manifest's file name.
 pub const MANIFEST: &str = "grid.json";
 /// The file name of the table of runs.
@@ -71,7 +73,17 @@ struct Manifest<'a> {
     axes: &'a [Axis],
     seeds: &'a [u64],
     runs: Vec<RunEntry<'a>>,
+    files: Vec<FileEntry>,
     scenario: &'a Value,
+}
+
+/// A file of the grid itself, as `grid.json` lists it.
+#[derive(Serialize)]
+struct FileEntry {
+    name: &'static str,
+    bytes: u64,
+    rows: usize,
+    xxh128: String,
 }
 
 /// A run, as `grid.json` lists it.
@@ -86,6 +98,9 @@ struct RunEntry<'a> {
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+    /// Checksum of its `summary.json`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary_xxh128: Option<&'a str>,
 }
 
 /// A grid's directory, which nobody else writes.
@@ -124,22 +139,22 @@ pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
     } else if target.exists() {
         return occupied("is a file, not a directory", "Choose another place with --out DIR.");
     }
-    let parent = target.parent().unwrap_or(Path::new(""));
-    if !parent.as_os_str().is_empty() {
-        fs::create_dir_all(parent).map_err(|e| failed(parent, "cannot be made a directory", &e))?;
+    make_directories(target.parent().unwrap_or(Path::new("")))?;
+    let temporary = Temporary::beside(&target)?;
+    let new = temporary.new();
+    for path in [new.clone(), new.join(RUNS)] {
+        fs::create_dir(&path).map_err(|e| failed(&path, "cannot be made a directory", &e))?;
     }
-    let mut partial = Partial::create(&target)?;
-    let runs = partial.path.join(RUNS);
-    fs::create_dir(&runs).map_err(|e| failed(&runs, "cannot be made a directory", &e))?;
     let nothing = vec![Entry::default(); about.runs.len()];
-    store_manifest(&partial.path, grid, about, &nothing)?;
-    partial.rename(&target)?;
+    let text = || Ok(checksum::sealed(&manifest(grid, about, &nothing, Vec::new()))?);
+    store_text(&new.join(MANIFEST), text)?;
+    sync(&new.join(RUNS))?;
+    temporary.put_new_directory()?;
     let lock = lock(&target)?;
     Ok(Directory { path: target, _lock: lock })
 }
 
-/// Opens the directory of a grid that was begun before, and removes what a
-/// killed process has left half written.
+/// Opens the directory of a grid that was begun before.
 ///
 /// # Errors
 /// There is no grid, or another one: of another scenario, with other overrides,
@@ -157,30 +172,33 @@ pub fn resume(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
             "Leave out --resume to begin it, or name the grid's directory with --out DIR.",
         );
     }
-    let text = fs::read(&file).map_err(|e| failed(&file, "cannot be read", &e))?;
-    let before: Value = match serde_json::from_slice(&text) {
-        Ok(value) => value,
-        Err(e) => return refuse(format!("its {MANIFEST} is damaged: {e}"), OTHER),
-    };
+    let before = read_manifest(
+        &target,
+        "Remove the grid, or choose another place with --out DIR; leave out --resume.",
+    )?;
     if let Some(difference) = difference(&before, grid, about) {
         return refuse(format!("belongs to another grid: {difference}"), OTHER);
     }
     let lock = lock(&target)?;
-    let directory = Directory { path: target, _lock: lock };
-    directory.sweep()?;
-    Ok(directory)
+    Ok(Directory { path: target, _lock: lock })
 }
 
 const OTHER: &str = "It is left as it is. Give the arguments with which it was begun, or choose another place \
                      with --out DIR and leave out --resume.";
 
+/// The `grid.json` of the grid at `path`, if it is as it was written.
+///
+/// # Errors
+/// It is damaged, or of another format.
+pub(crate) fn read_manifest(path: &Path, help: &str) -> Result<Value, Error> {
+    integrity::manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, help)
+}
+
 /// In what a grid on disk differs from the one that is asked for, in words.
 fn difference(before: &Value, grid: &Grid, about: &About) -> Option<String> {
-    if before["format"] != FORMAT || before["format_version"] != FORMAT_VERSION {
-        return Some(format!("its {MANIFEST} has another format"));
-    }
     let nothing = vec![Entry::default(); about.runs.len()];
-    let now = serde_json::to_value(manifest(grid, about, &nothing)).expect("plain data becomes JSON");
+    let now =
+        serde_json::to_value(manifest(grid, about, &nothing, Vec::new())).expect("plain data becomes JSON");
     for (key, what) in [
         ("xoff_version", "version of xoff"),
         ("name", "scenario"),
@@ -236,19 +254,27 @@ impl Directory {
         self.path.join(RUNS).join(name)
     }
 
-    /// The numbers of a run that is done; `None` if it is not there, or not whole.
+    /// What of a run is there.
     ///
     /// # Errors
     /// It is whole, and made from another scenario or by another version.
-    pub fn finished(&self, name: &str, about: &About, run: &RunAbout) -> Result<Option<Row>, Error> {
+    pub fn finished(&self, name: &str, about: &About, run: &RunAbout) -> Result<Found, Error> {
         let at = self.run(name);
-        let Some((manifest, summary)) = whole(&at) else { return Ok(None) };
+        if fs::symlink_metadata(&at).is_err() {
+            return Ok(Found::Nothing);
+        }
+        let manifest = match integrity::run(&at) {
+            Ok(manifest) => manifest,
+            Err(error) => return Ok(Found::Damaged(error.to_string())),
+        };
         let differs = if manifest["xoff_version"] != about.version.as_str() {
             format!("was made by xoff {}, this is {}", brief(&manifest["xoff_version"]), about.version)
         } else if fingerprint::of_run(&manifest["scenario"], &run.files) != run.fingerprint {
             "was made from another scenario".to_string()
+        } else if manifest["complete"] != true {
+            return Ok(Found::Damaged(format!("{} was interrupted", at.display())));
         } else {
-            return Ok(Row::read(&summary).ok());
+            return Ok(stored_entry(&at, &manifest).map_or_else(Found::Damaged, Found::Whole));
         };
         let help = "Remove that run, or choose another place with --out DIR and leave out --resume.";
         Err(Error { path: at, message: differs, help: help.into() })
@@ -259,34 +285,49 @@ impl Directory {
     /// # Errors
     /// What the file system refuses. The older files are left then.
     pub fn write(&self, grid: &Grid, about: &About, entries: &[Entry]) -> Result<(), Error> {
-        replace(&self.path.join(TABLE), |path| {
-            store(path, |sink| table(sink, grid, entries).map_err(unwrapped)).map(drop)
-        })?;
-        store_manifest(&self.path, grid, about, entries)
-    }
-
-    /// Removes what a killed process has left under temporary names: only
-    /// those that are made here, and nobody else writes while the lock is held.
-    fn sweep(&self) -> Result<(), Error> {
-        for place in [self.path.clone(), self.path.join(RUNS)] {
-            let entries = match fs::read_dir(&place) {
-                Ok(entries) => entries,
-                Err(e) => return Err(failed(&place, "cannot be read", &e)),
-            };
-            for entry in entries {
-                let path = entry.map_err(|e| failed(&place, "cannot be read", &e))?.path();
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
-                let ours = ["partial-", "old-"].iter().any(|k| kind.starts_with(k));
-                if !name.starts_with('.') || !ours {
-                    continue;
-                }
-                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                removed.map_err(|e| failed(&path, "(left by a killed run) cannot be removed", &e))?;
-            }
+        let store_manifest = |files| {
+            let manifest = manifest(grid, about, entries, files);
+            let text = || Ok(checksum::sealed(&manifest)?);
+            replace(&self.path.join(MANIFEST), |path| store_text(path, text)).map(drop)
+        };
+        // An older `grid.json` lists the older table, which would look damaged if this process
+        // were killed between the two.
+        if self.path.join(TABLE).exists() {
+            store_manifest(Vec::new())?;
         }
+        let Stored { bytes, checksum } = replace(&self.path.join(TABLE), |path| {
+            store(path, |sink| table(sink, grid, entries).map_err(unwrapped))
+        })?;
+        let rows = entries.iter().filter(|e| e.row.is_some()).count();
+        store_manifest(vec![FileEntry { name: TABLE, bytes, rows, xxh128: checksum }])?;
         Ok(())
     }
+}
+
+/// What of a run of a grid is there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// No directory.
+    Nothing,
+    /// A run that is not as it was written; why.
+    Damaged(String),
+    /// All of it.
+    Whole(Entry),
+}
+
+/// The entry of the run at `at` by its summary, which has been compared with this manifest.
+///
+/// # Errors
+/// Its summary is not one.
+pub(crate) fn stored_entry(at: &Path, manifest: &Value) -> Result<Entry, String> {
+    let path = at.join(run::SUMMARY);
+    let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let summary: Value =
+        serde_json::from_slice(&fs::read(&path).map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
+    let row = Row::read(&summary).map_err(|e| wrong(&e))?;
+    let listed = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == run::SUMMARY);
+    let checksum = listed.and_then(|f| f["xxh128"].as_str()).ok_or_else(|| wrong(&"is not listed"))?;
+    Ok(Entry::stored(row, checksum.into()))
 }
 
 impl Drop for Directory {
@@ -313,34 +354,44 @@ fn resolved(out: &Path) -> Result<PathBuf, Error> {
 /// Makes sure that nobody else writes the grid, where the file system can tell.
 fn lock(target: &Path) -> Result<Option<File>, Error> {
     let path = target.join(LOCK);
-    let file = File::create(&path).map_err(|e| failed(&path, "cannot be written", &e))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(Error {
-            path: target.into(),
-            message: "is being written by another process".into(),
-            help: "Wait until it is done, or choose another place with --out DIR.".into(),
-        }),
-        Err(TryLockError::Error(_)) => Ok(None),
+    loop {
+        let file = File::create(&path).map_err(|e| failed(&path, "cannot be written", &e))?;
+        match file.try_lock() {
+            // The one that it was locked by may have removed it meanwhile.
+            Ok(()) if !is_at(&file, &path) => {}
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error {
+                    path: target.into(),
+                    message: "is being written by another process".into(),
+                    help: "Wait until it is done, or choose another place with --out DIR.".into(),
+                });
+            }
+            Err(TryLockError::Error(_)) => return Ok(None),
+        }
     }
 }
 
-/// Manifest and summary of a run that is done and whose files are all there.
-fn whole(at: &Path) -> Option<(Value, Value)> {
-    let read = |name: &str| serde_json::from_slice::<Value>(&fs::read(at.join(name)).ok()?).ok();
-    let manifest = read(run::MANIFEST)?;
-    let there = |file: &Value| {
-        let size = file["name"].as_str().and_then(|name| fs::metadata(at.join(name)).ok()).map(|m| m.len());
-        size.is_some() && size == file["bytes"].as_u64()
-    };
-    let done = manifest["format"] == run::FORMAT
-        && manifest["format_version"] == run::FORMAT_VERSION
-        && manifest["complete"] == true
-        && manifest["files"].as_array().is_some_and(|files| files.iter().all(there));
-    if done { Some((manifest, read(run::SUMMARY)?)) } else { None }
+/// Whether an open file is the one of this name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |m: fs::Metadata| (m.dev(), m.ino());
+    file.metadata().ok().map(number) == fs::metadata(path).ok().map(number)
 }
 
-fn manifest<'a>(grid: &'a Grid, about: &'a About, entries: &'a [Entry]) -> Manifest<'a> {
+/// An open file cannot be removed.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+fn manifest<'a>(
+    grid: &'a Grid,
+    about: &'a About,
+    entries: &'a [Entry],
+    files: Vec<FileEntry>,
+) -> Manifest<'a> {
     assert_eq!(Some(about.runs.len()), grid.runs(), "the caller knows every run");
     let runs = about.runs.iter().zip(entries).enumerate().map(|(i, (run, entry))| {
         let (name, point) = (grid.name(i), grid.point_of(i));
@@ -354,6 +405,7 @@ fn manifest<'a>(grid: &'a Grid, about: &'a About, entries: &'a [Entry]) -> Manif
             fingerprint: &run.fingerprint,
             status: entry.status,
             error: entry.error.as_deref(),
+            summary_xxh128: entry.summary.as_deref(),
         }
     });
     Manifest {
@@ -366,20 +418,9 @@ fn manifest<'a>(grid: &'a Grid, about: &'a About, entries: &'a [Entry]) -> Manif
         axes: &grid.axes,
         seeds: &grid.seeds,
         runs: runs.collect(),
+        files,
         scenario: &about.scenario,
     }
-}
-
-fn store_manifest(dir: &Path, grid: &Grid, about: &About, entries: &[Entry]) -> Result<(), Error> {
-    let manifest = manifest(grid, about, entries);
-    replace(&dir.join(MANIFEST), |path| {
-        store(path, |mut sink| {
-            serde_json::to_writer_pretty(&mut sink, &manifest)?;
-            sink.write_all(b"\n")?;
-            Ok(sink)
-        })
-        .map(drop)
-    })
 }
 
 /// Names of the columns of `grid.parquet` beside the axes and metrics.

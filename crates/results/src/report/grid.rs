@@ -6,15 +6,15 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{int, text};
-use crate::directory::{Error, SUMMARY};
-use crate::explain::read::{damaged, json};
+use crate::directory::{Error, MANIFEST as RUN_MANIFEST, SUMMARY};
+use crate::explain::read::damaged;
 use crate::grid::compare::{Entry, Point as Compared, Warning, compare};
-use crate::grid::directory::{FORMAT, MANIFEST};
+use crate::grid::directory::{MANIFEST, read_manifest, stored_entry};
 use crate::grid::interval::{Interval, Spread};
 use crate::grid::metrics::{METRICS, Row, Unit};
 use crate::grid::table::shown;
 use crate::grid::{Axis, Grid as Plan};
-use crate::human;
+use crate::{human, integrity};
 
 /// The page of a grid.
 #[derive(Clone, Debug, Serialize)]
@@ -108,9 +108,8 @@ pub struct Made {
 /// Its files are damaged.
 pub fn read(path: &Path) -> Result<Grid, Error> {
     let broken = |what: &str| damaged(path, format!("is damaged: {what}"));
-    let manifest = json(&path.join(MANIFEST))
-        .filter(|m| m["format"] == FORMAT)
-        .ok_or_else(|| broken("grid.json is no manifest of a grid"))?;
+    let manifest = read_manifest(path, RESUME)?;
+    integrity::files(path, &manifest, MANIFEST, RESUME)?;
     let list = |key: &str| manifest[key].as_array().cloned().unwrap_or_default();
     let axis = |axis: &Json| Axis {
         key: text(axis, "/key").into(),
@@ -133,15 +132,7 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
     }
     let mut entries = Vec::new();
     for run in &runs {
-        let summary = path.join(text(run, "/path")).join(SUMMARY);
-        entries.push(match (run["error"].as_str(), json(&summary)) {
-            (Some(error), _) => Entry::failed(error.into()),
-            // Whole runs are there by their names, also if the grid was killed since.
-            (None, Some(summary)) => {
-                Entry::done(Row::read(&summary).map_err(|e| broken(&format!("{}: {e}", text(run, "/name"))))?)
-            }
-            (None, None) => Entry::default(),
-        });
+        entries.push(entry(path, run)?);
     }
     let compared = compare(text(&manifest, "/name"), &plan, &entries, Interval::Range);
     let points: Vec<Point> = compared.points.iter().enumerate().map(|(i, p)| point(&plan, i, p)).collect();
@@ -171,6 +162,36 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
         warnings: compared.warnings,
         scenario: manifest["scenario"].clone(),
     })
+}
+
+/// What helps against a damaged grid.
+const RESUME: &str = "Give the command of the grid again, with --resume: it makes again what is damaged.";
+
+/// A run, as `grid.json` lists it and as its directory has it.
+fn entry(path: &Path, run: &Json) -> Result<Entry, Error> {
+    if let Some(error) = run["error"].as_str() {
+        return Ok(Entry::failed(error.into()));
+    }
+    let at = path.join(text(run, "/path"));
+    let listed = &run["summary_xxh128"];
+    // Whole runs are there by their names, also if the grid was killed before it listed them.
+    if listed.is_null() && !at.exists() {
+        return Ok(Entry::default());
+    }
+    let manifest = integrity::summary(&at).map_err(|e| Error { help: RESUME.into(), ..e })?;
+    let entry = stored_entry(&at, &manifest).map_err(|e| damaged(path, format!("is damaged: {e}")))?;
+    let refuse = |file: &str, message: &str| {
+        Err(Error { path: at.join(file), message: message.into(), help: RESUME.into() })
+    };
+    match &entry.summary {
+        _ if manifest["seed"] != run["seed"] => {
+            refuse(RUN_MANIFEST, "is of another run: its seed differs from that in grid.json")
+        }
+        found if !listed.is_null() && listed.as_str() != found.as_deref() => {
+            refuse(SUMMARY, "is of another run: it does not match its checksum in grid.json")
+        }
+        _ => Ok(entry),
+    }
 }
 
 fn unit(unit: Unit) -> &'static str {

@@ -1,5 +1,11 @@
 //! One file of HTML around a document: nothing in it is fetched from anywhere.
 
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::ser::{CharEscape, Formatter};
+use xoff_net::text::visible;
+
 use super::Document;
 
 /// What draws the page, as `make viewer` has built it.
@@ -18,7 +24,10 @@ pub fn page(document: &Document) -> String {
         Document::Run(run) => (&run.name, &run.headline),
         Document::Grid(grid) => (&grid.name, &grid.headline),
     };
-    let json = serde_json::to_string(document).expect("a document is plain data");
+    let mut json = Vec::new();
+    let mut writer = serde_json::Serializer::with_formatter(&mut json, Visible);
+    document.serialize(&mut writer).expect("a document is plain data");
+    let json = String::from_utf8(json).expect("JSON is text");
     // What is between the tags must not end them.
     let json = json.replace('<', "\\u003c");
     let notice = NOTICE.replace("--", "- -");
@@ -52,13 +61,48 @@ pub fn page(document: &Document) -> String {
     )
 }
 
+/// Writes JSON whose texts have their hidden characters made visible: names come from
+/// outside, and a page shows what it is given.
+struct Visible;
+
+impl Formatter for Visible {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, part: &str) -> io::Result<()> {
+        // A part has no backslash of its own.
+        writer.write_all(visible(part).replace('\\', "\\\\").as_bytes())
+    }
+
+    fn write_char_escape<W: ?Sized + Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+        match escape {
+            CharEscape::AsciiControl(byte) => write!(writer, "\\\\u{{{byte:x}}}"),
+            CharEscape::Backspace => self.write_char_escape(writer, CharEscape::AsciiControl(8)),
+            CharEscape::FormFeed => self.write_char_escape(writer, CharEscape::AsciiControl(12)),
+            CharEscape::CarriageReturn => self.write_char_escape(writer, CharEscape::AsciiControl(13)),
+            CharEscape::LineFeed => writer.write_all(b"\\n"),
+            CharEscape::Tab => writer.write_all(b"\\t"),
+            CharEscape::Quote => writer.write_all(b"\\\""),
+            CharEscape::ReverseSolidus => writer.write_all(b"\\\\"),
+            CharEscape::Solidus => writer.write_all(b"\\/"),
+        }
+    }
+}
+
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_characters_of_texts_are_visible_on_the_page() {
+        let text = "a\u{1b}[31m\u{8}\r\u{202e}\u{7f}\\ \"<\n\tü";
+        let mut json = Vec::new();
+        text.serialize(&mut serde_json::Serializer::with_formatter(&mut json, Visible)).unwrap();
+        let back: String = serde_json::from_slice(&json).unwrap();
+        assert_eq!(back, "a\\u{1b}[31m\\u{8}\\u{d}\\u{202e}\\u{7f}\\ \"<\n\tü");
+        assert_eq!(escaped("\u{2066}<"), "\\u{2066}&lt;");
+    }
 
     #[test]
     fn the_bundle_cannot_end_the_tags_around_it() {

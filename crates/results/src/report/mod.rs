@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::directory::{Error, replace, store};
-use crate::{explain, grid as grids};
+use crate::directory::{self, Error};
+use crate::{explain, grid as grids, integrity};
 
 /// The page's file name in the directory that it is about.
 pub const FILE: &str = "report.html";
@@ -44,11 +44,13 @@ pub enum Document {
 /// # Errors
 /// It is neither, or its files are damaged.
 pub fn document(path: &Path) -> Result<Document, Error> {
-    if path.join(grids::directory::MANIFEST).exists() {
-        return Ok(Document::Grid(Box::new(grid::read(path)?)));
-    }
-    let manifest = explain::read::manifest(path)?;
-    Ok(Document::Run(Box::new(run::read(path, &manifest)?)))
+    integrity::guarded(path, || {
+        if path.join(grids::directory::MANIFEST).exists() {
+            return Ok(Document::Grid(Box::new(grid::read(path)?)));
+        }
+        let manifest = explain::read::manifest(path)?;
+        Ok(Document::Run(Box::new(run::read(path, &manifest)?)))
+    })
 }
 
 /// Writes the page of the run or grid at `path` to `out`, or to [`FILE`] in it; returns the
@@ -68,13 +70,7 @@ pub fn write(path: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
     if target.file_name().is_none() {
         return refused("names no file", "Name the page's file, such as --out report.html.");
     }
-    replace(&target, |partial| {
-        store(partial, |mut sink| {
-            std::io::Write::write_all(&mut sink, page.as_bytes())?;
-            Ok(sink)
-        })
-        .map(drop)
-    })?;
+    directory::put(&target, &page)?;
     Ok(target)
 }
 

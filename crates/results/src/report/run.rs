@@ -16,6 +16,7 @@ use super::{int, sentence, text};
 use crate::directory::{Error, SUMMARY};
 use crate::explain::read::{self as explain, damaged, json};
 use crate::human;
+use crate::summary::stop_words;
 
 /// The page of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -99,7 +100,7 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let explained = match scenario["measure"]["explain"] == true {
         true => {
             let asked = asked_first(&fabric, &pauses, deadlock.as_ref());
-            Some(stories::tell(path, &explain::read(path)?, &asked)?)
+            Some(stories::tell(path, &explain::with(path, manifest)?, &asked)?)
         }
         false => None,
     };
@@ -175,12 +176,7 @@ fn facts(manifest: &Json, summary: &Json) -> Vec<(String, String)> {
     fact("transport", text(summary, "/transport").into());
     fact("congestion control", text(summary, "/congestion_control").into());
     fact("seed", int(summary, "/seed").to_string());
-    let stop = match text(summary, "/stop") {
-        "all-done" => "every flow finished",
-        "end-time" => "to the end of the scenario",
-        "interrupted" => "INTERRUPTED",
-        _ => "nothing left to happen",
-    };
+    let stop = stop_words(text(summary, "/stop"));
     fact("simulated", format!("{} ({stop})", human::time(int(summary, "/simulated_ps"))));
     let overrides: Vec<&str> =
         manifest["overrides"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();

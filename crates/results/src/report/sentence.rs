@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use super::{int, text};
 use crate::human;
 use crate::statistics::ALL;
+use crate::summary::stop_words;
 
 /// Kinds of traffic that are named.
 const NAMED: usize = 3;
@@ -14,7 +15,8 @@ pub fn of_run(manifest: &Json, summary: &Json) -> String {
     let mut sentences = Vec::new();
     let end = human::time(int(summary, "/simulated_ps"));
     if summary["complete"] == false {
-        sentences.push(format!("INTERRUPTED at {end}: all of this is until then."));
+        let why = stop_words(text(summary, "/stop"));
+        sentences.push(format!("{why} at {end}: all of this is until then."));
     }
     sentences.push(flows(manifest, summary));
     sentences.push(losses(summary));
@@ -28,6 +30,14 @@ pub fn of_run(manifest: &Json, summary: &Json) -> String {
         ),
     });
     sentences.push(deadlock(summary, &end));
+    if let Some(since) = summary["livelock"]["since_ps"].as_u64() {
+        let flows = summary["livelock"]["flows"].as_array().map_or(0, Vec::len);
+        sentences.push(format!(
+            "LIVELOCK since {}: packets moved, but {} made no progress.",
+            human::time(since),
+            human::counted(flows as u64, "flow")
+        ));
+    }
     sentences.join(" ")
 }
 

@@ -113,7 +113,9 @@ fn source(file: &str, text: &[u8]) -> Result<Source, Error> {
 }
 
 fn whole<T: serde::de::DeserializeOwned>(doc: &Document<'_>, without: &[&str]) -> Result<T, Error> {
-    Ok(doc.read("", without)?.expect("the root is there"))
+    let read = doc.read("", without)?.expect("the root is there");
+    doc.check_integers()?;
+    Ok(read)
 }
 
 /// A value as an override writes it.

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -16,12 +17,24 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::names::Names;
+use crate::columns::ROWS_PER_GROUP;
+use crate::integrity;
 
 /// The values of a column; nulls are `None`.
 enum Values {
     Ints(Vec<Option<i64>>),
     Floats(Vec<Option<f64>>),
     Texts(Texts),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Values::Ints(v) => v.len(),
+            Values::Floats(v) => v.len(),
+            Values::Texts(v) => v.rows.len(),
+        }
+    }
 }
 
 /// A column of texts. Most of them come again and again.
@@ -94,7 +107,9 @@ impl Table {
     /// # Errors
     /// The file is not there, is damaged, or lacks a column.
     pub fn read(path: &Path, columns: &[&str]) -> std::result::Result<Self, String> {
-        read(path, columns).map_err(|e| format!("{} cannot be read: {e}", path.display()))
+        let cannot = |why: &dyn fmt::Display| format!("{} cannot be read: {why}", path.display());
+        // The Parquet library panics on some damaged files.
+        integrity::caught(|| read(path, columns)).map_err(|e| cannot(&e))?.map_err(|e| cannot(&e))
     }
 
     /// Number of rows.
@@ -156,7 +171,14 @@ fn read(path: &Path, names: &[&str]) -> Result<Table> {
         };
         columns.push((name.to_string(), Rc::new(values)));
     }
-    Ok(Table { rows: file.metadata().file_metadata().num_rows() as usize, columns })
+    let rows = file.metadata().file_metadata().num_rows() as usize;
+    match columns.iter().find(|(_, values)| values.len() != rows) {
+        Some((name, values)) => Err(ParquetError::General(format!(
+            "column {name} has {} values, and the file {rows} rows",
+            values.len()
+        ))),
+        None => Ok(Table { rows, columns }),
+    }
 }
 
 /// A column of texts, each different one held once.
@@ -184,16 +206,21 @@ fn texts(file: &SerializedFileReader<File>, column: usize) -> Result<Texts> {
     Ok(Texts { different, rows: rows.into_iter().map(|row| row.unwrap_or(NO_TEXT)).collect() })
 }
 
+/// Rows for which room is made before they are read: those of a row group.
+const MOST_AT_ONCE: usize = ROWS_PER_GROUP;
+
 fn values<T: DataType, V>(
     file: &SerializedFileReader<File>,
     column: usize,
     mut convert: impl FnMut(&T::T) -> V,
 ) -> Result<Vec<Option<V>>> {
-    let mut all = Vec::with_capacity(file.metadata().file_metadata().num_rows() as usize);
+    // A damaged file may claim more rows than any memory holds.
+    let mut all = Vec::with_capacity((file.metadata().file_metadata().num_rows() as usize).min(MOST_AT_ONCE));
     for i in 0..file.num_row_groups() {
         let group = file.get_row_group(i)?;
         let rows = group.metadata().num_rows() as usize;
         let mut reader = get_typed_column_reader::<T>(group.get_column_reader(column)?);
+        let rows = rows.min(MOST_AT_ONCE);
         let (mut found, mut levels) = (Vec::with_capacity(rows), Vec::new());
         while reader.read_records(rows, Some(&mut levels), None, &mut found)?.0 > 0 {}
         let mut found = found.iter();

@@ -199,6 +199,8 @@ pub fn healthy(plan: &Plan) -> Outcome {
         accounts: vec![AccountPeak { main: 2_000, headroom: 0 }; ports * LANES],
         drops: Vec::new(),
         deadlock: None,
+        livelock: None,
+        memory: Vec::new(),
         blocking: None,
         paths: None,
         ate: None,

@@ -1210,3 +1210,32 @@ mod notes {
         }
     }
 }
+
+#[cfg(test)]
+mod frames {
+    use super::ControlFrame;
+    use xoff_wire::credit::{CreditPacket, Form};
+    use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame, Triplet};
+
+    #[test]
+    fn credits_of_two_lanes_do_not_merge() {
+        let credit = |lane, limit| ControlFrame::Credit(CreditPacket::new(Form::Narrow, lane, 0, limit));
+        let mut waiting = credit(3, 10);
+        assert!(!waiting.merge(&credit(5, 20)));
+        assert_eq!(waiting, credit(3, 10));
+        assert!(waiting.merge(&credit(3, 20)));
+        assert_eq!(waiting, credit(3, 20));
+    }
+
+    #[test]
+    fn a_frame_of_roundabout_pauses_by_its_quanta() {
+        let frame = |quanta| {
+            let (opcode, triplet, nodes) = (Opcode::Probe, Triplet::default(), Nodes::default());
+            ControlFrame::Roundabout(RoundaboutFrame { priority: 3, quanta, opcode, triplet, nodes })
+        };
+        assert_eq!(
+            [None, Some(0), Some(1)].map(|quanta| frame(quanta).pauses()),
+            [None, Some(false), Some(true)]
+        );
+    }
+}

@@ -23,13 +23,15 @@ pub struct Acks {
     pub acked: Vec<u64>,
     /// By flow, at its receiver: the gap that it last told of.
     gap: Vec<u64>,
+    /// When a sender last received an acknowledgement of new bytes.
+    pub progressed: Time,
     /// Of items behind those of flows: the flow, and how much of it is there.
     pub told: Vec<(u32, u64)>,
 }
 
 impl Acks {
     pub fn new(timeout: Time, flows: usize) -> Self {
-        Self { timeout, acked: vec![0; flows], gap: vec![u64::MAX; flows], told: Vec::new() }
+        Self { timeout, acked: vec![0; flows], gap: vec![u64::MAX; flows], progressed: 0, told: Vec::new() }
     }
 }
 
@@ -58,6 +60,9 @@ impl World<'_> {
         let Some(acks) = &mut self.acks else { return };
         let (flow, prefix) = acks.told[item as usize - self.plan.flows.len()];
         let acked = &mut acks.acked[flow as usize];
+        if prefix > *acked {
+            acks.progressed = self.now;
+        }
         *acked = prefix.max(*acked);
         if prefix < self.plan.flows[flow as usize].size && prefix == *acked {
             self.go_back(flow, prefix);

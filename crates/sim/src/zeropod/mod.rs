@@ -48,9 +48,11 @@ mod unscheduled;
 mod voq;
 
 use crate::Progress;
+use crate::footprint;
+use crate::livelock::wire_time;
 use crate::outcome::{
-    AccountPeak, Counters, DropReason, Drops, FlowOutcome, Outcome, PortOutcome, Quantity, Sample, Stop,
-    ZeropodOutcome,
+    AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome,
+    Quantity, Sample, StalledFlow, Stop, ZeropodOutcome,
 };
 use crate::tap::{INTERVAL, Tap};
 use acks::Acks;
@@ -257,6 +259,8 @@ struct Receivers<'a> {
     gates: Vec<(u32, Time)>,
     done: usize,
     last_done: Time,
+    /// When the last new byte arrived, or will.
+    progressed: Time,
     /// Payload by class and interval.
     interval: Time,
     goodput: Vec<Vec<u64>>,
@@ -415,6 +419,9 @@ impl<'a> World<'a> {
                 if self.end == Time::MAX && self.now > self.moved + QUIET && self.nothing_begins() {
                     return Stop::Starved;
                 }
+                if self.end == Time::MAX && self.retransmits_for_ever() {
+                    return Stop::Livelock;
+                }
             }
             let element = event.element();
             match event.kind() {
@@ -432,6 +439,51 @@ impl<'a> World<'a> {
                 _ => self.send_unscheduled(element),
             }
         }
+    }
+
+    /// Whether senders have retransmitted without progress for longer than timers and queues
+    /// explain, and no flow is still to start.
+    fn retransmits_for_ever(&self) -> bool {
+        let Some(acks) = &self.acks else { return false };
+        let cell = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
+        let stored = self.cores.iter().map(|core| core.stored * cell).sum();
+        let slowest = self.plan.topology.ports.iter().map(|port| port.rate).min().unwrap_or(SECOND);
+        let waits = acks.timeout.saturating_mul(2).max(wire_time(stored, slowest));
+        let explained = QUIET.saturating_add(waits.saturating_mul(4));
+        self.now > self.receivers.progressed.max(acks.progressed).saturating_add(explained)
+            && !self.wheel.any(|event| event.kind() == kind::START)
+    }
+
+    /// The stalled flows, if the run is in a livelock.
+    fn livelock(&self) -> Option<Livelock> {
+        let acks = self.acks.as_ref().filter(|_| self.retransmits_for_ever())?;
+        let payload = u64::from(self.zeropod.scheduler.payload);
+        let unfinished = |&flow: &u32| {
+            let seen = &self.receivers.flows[flow as usize];
+            seen.started.is_some() && seen.completed.is_none()
+        };
+        let stalled = |flow: u32| StalledFlow {
+            flow,
+            packets: self.plan.flows[flow as usize].size.div_ceil(payload),
+            delivered: self.receivers.received[flow as usize].prefix.div_ceil(payload),
+            acknowledged: acks.acked[flow as usize].div_ceil(payload),
+            places: Vec::new(),
+        };
+        let flows: Vec<_> = (0..self.plan.flows.len() as u32).filter(unfinished).map(stalled).collect();
+        let since = self.receivers.progressed.max(acks.progressed);
+        (!flows.is_empty()).then_some(Livelock { since, flows })
+    }
+
+    /// What the run keeps in memory, the largest first.
+    fn footprint(&self) -> Vec<MemoryUse> {
+        let goodput: u64 = self.receivers.goodput.iter().map(footprint::of).sum();
+        footprint::sorted([
+            ("samples of series", footprint::of(&self.series) + goodput),
+            ("queues of hosts", footprint::of(&self.items.list) + footprint::of(&self.voqs)),
+            ("scheduled events", self.wheel.footprint()),
+            ("state of flows", footprint::of(&self.plan.flows) + footprint::of(&self.receivers.received)),
+            ("requests and grants", footprint::of(&self.wanted) + footprint::of(&self.voq_of)),
+        ])
     }
 
     fn nothing_begins(&self) -> bool {
@@ -940,7 +992,10 @@ impl<'a> World<'a> {
         self.cores[core]
             .take_in(until, room, self.per_pod, &mut |at, from, part| lost.push((at, from, part)));
         for (at, from, part) in lost {
-            self.receivers.flows[part.item as usize].dropped += 1;
+            // The items of acknowledgements follow those of flows.
+            if let Some(flow) = self.receivers.flows.get_mut(part.item as usize) {
+                flow.dropped += 1;
+            }
             if part.ends_cell {
                 let ingress = self.links.port(from as u16, Link::CoreDown { core: core as u16 });
                 self.drop_cell(ingress, DropReason::BufferFull, at);
@@ -1181,7 +1236,12 @@ impl<'a> World<'a> {
         let end = match stop {
             Stop::AllDone if self.plan.end.is_none() => (self.receivers.last_done / TICK + 1) * TICK,
             Stop::AllDone | Stop::EndTime => self.end,
-            Stop::Interrupted | Stop::Starved => self.now,
+            Stop::Interrupted | Stop::Memory | Stop::Starved | Stop::Livelock => self.now,
+        };
+        let livelock = self.livelock();
+        let memory = match stop.cut_short() {
+            true => self.footprint(),
+            false => Vec::new(),
         };
         if let Some(taps) = &mut self.taps {
             // What is due at the end itself has not come, unless that is the time of the last event.
@@ -1227,6 +1287,8 @@ impl<'a> World<'a> {
             drops: self.drops.into_values().collect(),
             deadlock: None,
             waiting: Vec::new(),
+            livelock,
+            memory,
             blocking: None,
             paths: None,
             ate: None,
@@ -1326,6 +1388,7 @@ impl<'a> Receivers<'a> {
             gates: plan.gates.iter().map(|gate| (gate.waits, 0)).collect(),
             done: 0,
             last_done: 0,
+            progressed: 0,
             interval: plan.measure.interval.unwrap_or(0),
             goodput: vec![Vec::new(); plan.classes.len()],
             held: vec![0; hosts],
@@ -1346,6 +1409,9 @@ impl<'a> Receivers<'a> {
         let prefix = received.prefix;
         let new = received.insert(from, to);
         told.spurious += u64::from(new == 0);
+        if new > 0 {
+            self.progressed = self.progressed.max(at);
+        }
         received.last = received.last.max(at);
         let held = &mut self.held[flow.dst as usize];
         *held = *held + received.waiting() - waited;

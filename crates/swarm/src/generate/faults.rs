@@ -24,7 +24,8 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     }
     if sketch.draw.one_in(5) && !pods {
         let count = sketch.draw.between(1, 2) as usize;
-        let tables = sketch.draw.some(&place.hosts, count).iter().map(|host| slow(sketch, place, host)).collect();
+        let tables =
+            sketch.draw.some(&place.hosts, count).iter().map(|host| slow(sketch, place, host)).collect();
         sketch.add_all("slow_receiver", tables);
     }
 }

@@ -146,14 +146,18 @@ fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         t.put("reserve", bytes(sketch.draw.log(1, 20_000)));
     }
     if seldom(sketch) {
-        let headroom = if sketch.draw.one_in(2) { text("auto") } else { bytes(sketch.draw.log(1_000, 1_000_000)) };
+        let headroom =
+            if sketch.draw.one_in(2) { text("auto") } else { bytes(sketch.draw.log(1_000, 1_000_000)) };
         t.put("headroom", headroom);
     }
     if seldom(sketch) {
         let low = if sketch.extreme { 1 } else { 3_000 };
         t.put("quanta", int(sketch.draw.log(low, 65_535)));
     }
-    let onward = matches!(sketch.scheme, "tagger" | "swing" | "roundabout" | "itsy" | "loop-breaker" | "deadlock-breaker");
+    let onward = matches!(
+        sketch.scheme,
+        "tagger" | "swing" | "roundabout" | "itsy" | "loop-breaker" | "deadlock-breaker"
+    );
     if place.relays && sketch.draw.one_in(2) || seldom(sketch) && sketch.draw.one_in(5) {
         let blind = place.relays && (!onward || sketch.draw.one_in(10)) && sketch.draw.one_in(2);
         t.put("relay", if blind { "blind" } else { "accounts" });
@@ -175,7 +179,14 @@ fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
                     link.put("xoff", bytes(xoff));
                     link.put("xon", bytes(sketch.draw.log(1, xoff)));
                 }
-                _ => link.put("headroom", if sketch.draw.one_in(2) { text("auto") } else { bytes(sketch.draw.log(10_000, 100_000_000)) }),
+                _ => link.put(
+                    "headroom",
+                    if sketch.draw.one_in(2) {
+                        text("auto")
+                    } else {
+                        bytes(sketch.draw.log(10_000, 100_000_000))
+                    },
+                ),
             }
             t.put(key, link);
         }
@@ -309,7 +320,14 @@ fn cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     for key in keys {
         if sketch.draw.one_in(3) {
             let packet = sketch.mtu + 100;
-            t.put(key, if sketch.draw.one_in(3) { text(format!("{}bdp", sketch.draw.between(2, 8))) } else { bytes(sketch.draw.log(2 * packet + 64, 200 * packet)) });
+            t.put(
+                key,
+                if sketch.draw.one_in(3) {
+                    text(format!("{}bdp", sketch.draw.between(2, 8)))
+                } else {
+                    bytes(sketch.draw.log(2 * packet + 64, 200 * packet))
+                },
+            );
         }
     }
     if sketch.draw.one_in(2) {
@@ -415,7 +433,8 @@ fn roundabout(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     }
     if sketch.draw.one_in(4) {
         let packet = sketch.mtu + 100;
-        let spare = if sketch.draw.one_in(2) { text("2bdp") } else { bytes(sketch.draw.log(packet, 50 * packet)) };
+        let spare =
+            if sketch.draw.one_in(2) { text("2bdp") } else { bytes(sketch.draw.log(packet, 50 * packet)) };
         t.put("spare", spare);
     }
 }
@@ -435,7 +454,10 @@ fn breaker(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 fn room(sketch: &mut Sketch, t: &mut Table) {
     if sketch.draw.one_in(2) {
         let packet = sketch.mtu + 100;
-        t.put("room", if sketch.draw.one_in(2) { text("3bdp") } else { bytes(sketch.draw.log(packet, 50 * packet)) });
+        t.put(
+            "room",
+            if sketch.draw.one_in(2) { text("3bdp") } else { bytes(sketch.draw.log(packet, 50 * packet)) },
+        );
     }
 }
 

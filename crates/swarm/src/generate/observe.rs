@@ -46,7 +46,8 @@ fn measure(sketch: &mut Sketch, place: &Place) {
             t.put("flows", Value::Array(vec![int(0)]));
         }
     }
-    let watches = !matches!(sketch.scheme, "loop-breaker" | "deadlock-breaker" | "itsy" | "roundabout") && !sketch.arbiter
+    let watches = !matches!(sketch.scheme, "loop-breaker" | "deadlock-breaker" | "itsy" | "roundabout")
+        && !sketch.arbiter
         || sketch.draw.one_in(20);
     if watches && sketch.draw.one_in(3) {
         t.put("blocking", !sketch.draw.one_in(5));

@@ -65,7 +65,9 @@ fn subset(sketch: &mut Sketch, place: &Place, key: &str, t: &mut Table) {
     let value = match sketch.draw.between(0, 4) {
         0 => vec!["all".into()],
         1 => vec![format!("{}..{}", hosts[0], hosts[hosts.len() / 2])],
-        2 if grouped && place.kind != "ndc" && hosts.len() > 3 => vec!["rack:0".into(), hosts[hosts.len() - 1].clone()],
+        2 if grouped && place.kind != "ndc" && hosts.len() > 3 => {
+            vec!["rack:0".into(), hosts[hosts.len() - 1].clone()]
+        }
         _ => {
             let count = sketch.draw.between(2, hosts.len() as u64) as usize;
             sketch.draw.some(hosts, count)
@@ -232,10 +234,12 @@ fn flow(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
 /// The way between two hosts that share a switch.
 fn path(place: &Place, src: &str, dst: &str) -> Option<Vec<String>> {
     let at = |host: &str| {
-        place.links.iter().filter_map(|link| link.split_once('-')).find_map(|(a, b)| match (a == host, b == host) {
-            (true, _) => Some(b.to_string()),
-            (_, true) => Some(a.to_string()),
-            _ => None,
+        place.links.iter().filter_map(|link| link.split_once('-')).find_map(|(a, b)| {
+            match (a == host, b == host) {
+                (true, _) => Some(b.to_string()),
+                (_, true) => Some(a.to_string()),
+                _ => None,
+            }
         })
     };
     let (near, far) = (at(src)?, at(dst)?);

@@ -66,7 +66,9 @@ impl Place {
 
     fn new(sketch: &Sketch, topology: &Topology) -> Self {
         let name = |node: u32| topology.nodes[node as usize].name.clone();
-        let names = |kind| topology.nodes.iter().filter(|n| n.kind == kind).map(|n| n.name.clone()).collect::<Vec<_>>();
+        let names = |kind| {
+            topology.nodes.iter().filter(|n| n.kind == kind).map(|n| n.name.clone()).collect::<Vec<_>>()
+        };
         let (mut links, mut inner) = (BTreeSet::new(), BTreeSet::new());
         let mut ports = Vec::new();
         for (id, port) in (0..).zip(&topology.ports) {
@@ -139,7 +141,8 @@ fn with_hosts(topology: &Topology, inner: &BTreeSet<(String, String)>) -> BTreeS
 
 /// A shortest cycle of switches that is found from the first link on.
 fn cycle(inner: &BTreeSet<(String, String)>) -> Option<Vec<String>> {
-    let near = |at: &str| inner.iter().filter(move |(a, _)| a == at).map(|(_, b)| b.clone()).collect::<Vec<_>>();
+    let near =
+        |at: &str| inner.iter().filter(move |(a, _)| a == at).map(|(_, b)| b.clone()).collect::<Vec<_>>();
     for (a, b) in inner {
         // A path from b back to a that does not use the link between them.
         let mut paths = vec![vec![a.clone(), b.clone()]];

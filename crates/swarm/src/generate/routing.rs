@@ -46,7 +46,13 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             }
         }
         t.put("overrides", Value::Array(out));
-    } else if by_hash && place.relays && place.host_links == 2 && place.kind != "custom" && sketch.draw.one_in(3) && !sketch.arbiter {
+    } else if by_hash
+        && place.relays
+        && place.host_links == 2
+        && place.kind != "custom"
+        && sketch.draw.one_in(3)
+        && !sketch.arbiter
+    {
         ate(sketch, place, &mut t);
     }
     sketch.add("routing", t);
@@ -58,7 +64,8 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
         return;
     }
     let name = *sketch.draw.pick(&["ecmp", "spray", "drill", "drill", "plb"]);
-    let refused = name == "plb" && sketch.arbiter || sketch.scheme == "loop-breaker" && matches!(name, "spray" | "drill");
+    let refused = name == "plb" && sketch.arbiter
+        || sketch.scheme == "loop-breaker" && matches!(name, "spray" | "drill");
     if refused || t.get("kind").is_some_and(|k| k.as_str() == Some("bcube")) {
         return;
     }

@@ -64,7 +64,10 @@ pub fn draw(sketch: &mut Sketch) -> Table {
         "line" => {
             let switches = sketch.draw.between(1, 4);
             t.put("switches", int(switches));
-            t.put("hosts_per_switch", int(if switches == 1 { sketch.draw.between(1, 6) } else { sketch.draw.between(1, 3) }));
+            t.put(
+                "hosts_per_switch",
+                int(if switches == 1 { sketch.draw.between(1, 6) } else { sketch.draw.between(1, 3) }),
+            );
             fabric(sketch, &mut t, bits);
         }
         "ring" => switches(sketch, &mut t, bits, 3, 6),

@@ -100,7 +100,8 @@ fn kind(sketch: &mut Sketch, place: &Place) -> &'static str {
 }
 
 fn priority(sketch: &mut Sketch, kind: &str, t: &mut Table) {
-    let dealt = matches!(kind, "poisson" | "incast" | "permutation" | "flows" | "all-to-all" | "burst" | "loop");
+    let dealt =
+        matches!(kind, "poisson" | "incast" | "permutation" | "flows" | "all-to-all" | "burst" | "loop");
     if dealt && sketch.priorities.len() > 1 && sketch.draw.one_in(3) && !t.contains_key("format") {
         let mut weights = Table::new();
         for p in sketch.priorities.clone() {

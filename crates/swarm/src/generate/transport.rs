@@ -8,13 +8,13 @@ use crate::draw::{SECOND, bytes, int, text, time};
 
 /// Chooses the transport.
 pub fn choose(sketch: &mut Sketch) {
-    sketch.transport = *sketch.draw.pick(&["go-back-n", "go-back-n", "irn", "irn", "tcp-newreno", "tcp-dctcp"]);
+    sketch.transport =
+        *sketch.draw.pick(&["go-back-n", "go-back-n", "irn", "irn", "tcp-newreno", "tcp-dctcp"]);
     if sketch.scheme == "portfc" && !sketch.draw.one_in(10) {
         sketch.transport = "go-back-n";
     }
-    sketch.arbiter = sketch.transport == "irn"
-        && matches!(sketch.scheme, "pfc" | "none")
-        && sketch.draw.one_in(3);
+    sketch.arbiter =
+        sketch.transport == "irn" && matches!(sketch.scheme, "pfc" | "none") && sketch.draw.one_in(3);
 }
 
 /// A timeout that is longer than the time of a round trip in a loaded network, or is not.
@@ -95,7 +95,10 @@ fn irn(sketch: &mut Sketch, place: &Place) {
             inter.put("rto_high", time(3 * low));
         }
         if sketch.draw.one_in(2) {
-            inter.put("window", if sketch.draw.one_in(2) { text("2bdp") } else { bytes(sketch.draw.log(1, 50) * sketch.mtu) });
+            inter.put(
+                "window",
+                if sketch.draw.one_in(2) { text("2bdp") } else { bytes(sketch.draw.log(1, 50) * sketch.mtu) },
+            );
         }
         if !inter.is_empty() {
             t.put("inter", inter);

@@ -47,7 +47,8 @@ pub fn bounded(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let plan = &loaded.plan;
     let bound = ideal_is_a_bound(plan);
     for (i, (flow, seen)) in plan.flows.iter().zip(&outcome.flows).enumerate() {
-        let fail = |what: &str| Err(Broken::new(what, format!("flow {i}: {flow:?} {seen:?}, end {}", outcome.end)));
+        let fail =
+            |what: &str| Err(Broken::new(what, format!("flow {i}: {flow:?} {seen:?}, end {}", outcome.end)));
         if seen.delivered_bytes > flow.size {
             return fail("delivered at most the size");
         }
@@ -88,7 +89,9 @@ pub fn paths_add_up(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     for (flow, (seen, sum)) in outcome.flows.iter().zip(sums).enumerate() {
         let until = seen.completed.unwrap_or(outcome.end);
         let whole = seen.started.map_or(0, |started| until - started);
-        holds(sum == whole, "critical paths add up", || format!("flow {flow}: {sum} of {whole} ps, {seen:?}"))?;
+        holds(sum == whole, "critical paths add up", || {
+            format!("flow {flow}: {sum} of {whole} ps, {seen:?}")
+        })?;
     }
     let place = |s: &xoff_sim::outcome::Share| (s.flow, s.step, s.leg, s.part, s.root, s.named);
     holds(shares.windows(2).all(|w| place(&w[0]) < place(&w[1])), "shares are in order", String::new)

@@ -12,7 +12,10 @@ pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let said = |what: &str| {
         let left = outcome.flows.iter().filter(|f| f.completed.is_none()).count();
         let counters = outcome.counters;
-        Err(Broken::new(what, format!("{:?} at {} ps, {left} flows left, {counters:?}", outcome.stop, outcome.end)))
+        Err(Broken::new(
+            what,
+            format!("{:?} at {} ps, {left} flows left, {counters:?}", outcome.stop, outcome.end),
+        ))
     };
     match outcome.stop {
         Stop::AllDone if !done => said("all done means all flows"),
@@ -22,6 +25,10 @@ pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
             true => Ok(()),
             false => said("starved for a reason"),
         },
+        Stop::Livelock if plan.end.is_some() => said("a livelock ends runs without a duration only"),
+        Stop::Livelock if outcome.livelock.is_none() || outcome.deadlock.is_some() => {
+            said("a livelock names its flows, and is no deadlock")
+        }
         _ => holds(plan.end.is_none_or(|end| outcome.end <= end), "no run ends after its end", || {
             format!("{} of {:?}", outcome.end, plan.end)
         }),
@@ -34,7 +41,8 @@ fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     let plan = &loaded.plan;
     let faulty = !plan.faults.down.is_empty() || !plan.faults.losses.is_empty();
     // Where routes end on their way no ideal is known.
-    let cut_off = plan.flows.iter().zip(&outcome.flows).any(|(f, seen)| seen.completed.is_none() && f.ideal == 0);
+    let cut_off =
+        plan.flows.iter().zip(&outcome.flows).any(|(f, seen)| seen.completed.is_none() && f.ideal == 0);
     let pods = plan.zeropod.as_ref().is_some_and(|z| z.acks.is_none());
     let unheard = outcome.zeropod.as_ref().is_some_and(|z| z.off_time > 0);
     let lost = outcome.drops.iter().any(|d| d.packets > 0);
@@ -51,7 +59,7 @@ pub fn headway(loaded: &Loaded, one: &Outcome, more: &Outcome) -> Result<(), Bro
         (bytes, o.flows.iter().filter(|f| f.completed.is_some()).count())
     };
     let ends = loaded.plan.end.is_some() || more.stop != Stop::Interrupted;
-    holds(ends || done(one) < done(more) || crate::known::may_never_end(loaded), "liveness", || {
+    holds(ends || done(one) < done(more), "liveness", || {
         format!("no byte more from {} to {} ps: {:?}", one.end, more.end, more.counters)
     })
 }

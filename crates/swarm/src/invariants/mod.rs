@@ -57,7 +57,9 @@ pub use liveness::headway;
 /// # Errors
 /// The first field that differs.
 pub fn same(one: &Outcome, other: &Outcome, what: &str) -> Result<(), Broken> {
-    let differs = |field: &str, detail: String| Err(Broken::new(format!("same bytes: {field}"), format!("{what}: {detail}")));
+    let differs = |field: &str, detail: String| {
+        Err(Broken::new(format!("same bytes: {field}"), format!("{what}: {detail}")))
+    };
     macro_rules! field {
         ($($name:ident)*) => {$(
             if one.$name != other.$name {

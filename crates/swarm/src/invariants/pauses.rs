@@ -33,7 +33,11 @@ pub fn well_formed(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
             return fail("no queue is paused twice at once");
         }
     }
-    holds(outcome.deadlock.is_none() || !outcome.pauses.is_empty() || credits(loaded), "deadlocks are of pauses", String::new)
+    holds(
+        outcome.deadlock.is_none() || !outcome.pauses.is_empty() || credits(loaded),
+        "deadlocks are of pauses",
+        String::new,
+    )
 }
 
 /// Whether ports wait for credit, which is no pause.

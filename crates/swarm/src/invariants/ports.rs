@@ -30,12 +30,17 @@ pub fn bounded(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
         // A packet counts when it begins.
         let before = seen.bytes.saturating_sub(longest(loaded));
         let busy = serialisation(before, port.rate);
-        holds(busy <= outcome.end, "line rate", || format!("port {id}: {busy} ps of {}: {seen:?}", outcome.end))?;
-        holds(seen.data_packets <= seen.packets, "data packets are packets", || format!("port {id}: {seen:?}"))?;
+        holds(busy <= outcome.end, "line rate", || {
+            format!("port {id}: {busy} ps of {}: {seen:?}", outcome.end)
+        })?;
+        holds(seen.data_packets <= seen.packets, "data packets are packets", || {
+            format!("port {id}: {seen:?}")
+        })?;
     }
     for (node, &peak) in outcome.buffer_peaks.iter().enumerate() {
         let Some(buffer) = plan.buffers.get(node) else { break };
-        let pools: u64 = plan.buffers[plan.topology.nodes.len().min(plan.buffers.len())..].iter().map(|b| b.total).sum();
+        let pools: u64 =
+            plan.buffers[plan.topology.nodes.len().min(plan.buffers.len())..].iter().map(|b| b.total).sum();
         holds(peak <= buffer.total.saturating_add(pools), "buffers hold no more than they have", || {
             format!("{}: {peak} of {buffer:?}", plan.topology.nodes[node].name)
         })?;
@@ -62,7 +67,9 @@ fn samples(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
             // A packet counts whole in the interval in which it begins.
             let slack = u128::from(longest(loaded)) * 8 * 1_000_000_000_000 / u128::from(interval);
             let most = u128::from(rate) + slack;
-            holds(u128::from(sample.value) <= most, "samples of throughput", || format!("{sample:?} at {rate} bit/s"))?;
+            holds(u128::from(sample.value) <= most, "samples of throughput", || {
+                format!("{sample:?} at {rate} bit/s")
+            })?;
         }
     }
     Ok(())

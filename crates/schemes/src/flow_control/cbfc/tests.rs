@@ -252,3 +252,9 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn oracles_see_the_buffer_of_each_port() {
+    let cbfc = Cbfc::new(&CbfcParams { buffer: vec![20, 40], ..params(Form::Narrow, 20, 0) }, &[3, 5]);
+    assert_eq!([0, 1, 2].map(|port| cbfc.buffer(port)), [20, 40, u64::MAX]);
+}

@@ -1,0 +1,298 @@
+//! The memory budget: what is allocated is counted; a run beyond it ends with its results, and
+//! whatever has no results yet ends with an error instead of an abort.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use sysinfo::{MemoryRefreshKind, RefreshKind};
+use xoff_net::units::Bytes;
+
+use crate::FAILED;
+
+/// Exit status: the memory budget ended a run; the results up to then are written.
+pub const SPENT: u8 = 4;
+/// The default budget is this share of the memory that is available.
+const SHARE: (u64, u64) = (3, 4);
+
+/// What a thread does, where memory for it may be refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It has results, or works for a thread that has: only the system refuses memory.
+    Other,
+    /// It has no results yet.
+    Command,
+    /// A plan is being made.
+    Plan,
+    /// A run is being set up.
+    SetUp,
+}
+
+/// Bytes allocated by the program.
+static USED: AtomicU64 = AtomicU64::new(0);
+static BUDGET: AtomicU64 = AtomicU64::new(u64::MAX);
+/// A run of the grid is about to end for the budget, and its memory to be free.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static PHASE: Cell<Phase> = const { Cell::new(Phase::Other) };
+    /// Bytes allocated by this thread, less those that it freed.
+    static OWN: Cell<i64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counted.
+pub struct Counted;
+
+// SAFETY: memory comes from `System` and goes back there with the same layout; counting neither
+// allocates nor unwinds.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        counted(layout.size(), || unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        counted(layout.size(), || unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let new = counted(size, || unsafe { System.realloc(at, layout, size) });
+        forget(layout.size());
+        new
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) };
+        forget(layout.size());
+    }
+}
+
+#[inline]
+fn counted(size: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+    let used = USED.fetch_add(size as u64, Ordering::Relaxed).saturating_add(size as u64);
+    own(size as i64);
+    let hard = || PHASE.try_with(|phase| phase.get() != Phase::Other).unwrap_or(false);
+    if used > BUDGET.load(Ordering::Relaxed) && hard() {
+        refuse(size as u64);
+    }
+    let new = allocate();
+    if new.is_null() {
+        refuse(size as u64);
+    }
+    new
+}
+
+#[inline]
+fn forget(size: usize) {
+    USED.fetch_sub(size as u64, Ordering::Relaxed);
+    own(-(size as i64));
+}
+
+#[inline]
+fn own(bytes: i64) {
+    // A thread that is ending counts no more.
+    let _ = OWN.try_with(|own| own.set(own.get() + bytes));
+}
+
+/// Ends the program with an error. It may be called from within an allocation: it neither allocates
+/// nor unwinds.
+#[cold]
+fn refuse(size: u64) -> ! {
+    let doing = match PHASE.try_with(Cell::get).unwrap_or(Phase::Other) {
+        Phase::Command => "this command",
+        Phase::Plan => "making the plan of the scenario",
+        Phase::SetUp => "setting up the run",
+        Phase::Other => "the run, or writing its results,",
+    };
+    let mut text = Line::default();
+    let budget = BUDGET.load(Ordering::Relaxed);
+    let used = USED.load(Ordering::Relaxed).saturating_sub(size);
+    text.add("\n  × out of memory: ").add(doing).add(" needs ").amount(size).add(" more than the ");
+    text.amount(used).add(" in use");
+    if used.saturating_add(size) > budget {
+        text.add("; the budget is ").amount(budget);
+    } else {
+        text.add(", and the system has none left");
+    }
+    text.add("\n  help: make the network, its traffic or the run smaller, or allow more with --memory\n");
+    exit(text.bytes())
+}
+
+#[cfg(unix)]
+fn exit(text: &[u8]) -> ! {
+    use nix::libc;
+    // SAFETY: both are safe to call anywhere; the text outlives the call.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
+        libc::_exit(i32::from(FAILED))
+    }
+}
+
+#[cfg(not(unix))]
+fn exit(text: &[u8]) -> ! {
+    use std::io::Write as _;
+    let _ = std::io::stderr().write_all(text);
+    std::process::exit(i32::from(FAILED))
+}
+
+/// A short text that is put together without allocating.
+struct Line {
+    text: [u8; 512],
+    length: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { text: [0; 512], length: 0 }
+    }
+}
+
+impl Line {
+    fn add(&mut self, text: &str) -> &mut Self {
+        for &byte in text.as_bytes().iter().take(self.text.len() - self.length) {
+            self.text[self.length] = byte;
+            self.length += 1;
+        }
+        self
+    }
+
+    /// Bytes with two decimals at most: `5.60 GB`.
+    fn amount(&mut self, bytes: u64) -> &mut Self {
+        let units = [(1_000_000_000, " GB"), (1_000_000, " MB"), (1_000, " kB")];
+        let Some((unit, name)) = units.into_iter().find(|(unit, _)| bytes >= *unit) else {
+            return self.number(bytes).add(" B");
+        };
+        let hundredths = bytes % unit / (unit / 100);
+        self.number(bytes / unit).add(".").number(hundredths / 10).number(hundredths % 10).add(name)
+    }
+
+    fn number(&mut self, n: u64) -> &mut Self {
+        if n >= 10 {
+            self.number(n / 10);
+        }
+        let digit = [b'0' + (n % 10) as u8];
+        self.add(std::str::from_utf8(&digit).unwrap_or("?"))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.text[..self.length]
+    }
+}
+
+/// Sets the budget: what is given, or three quarters of what the system has available.
+pub fn limit(given: Option<Bytes>) {
+    let budget = given.map_or_else(|| available() / SHARE.1 * SHARE.0, |bytes| bytes.0);
+    BUDGET.store(budget, Ordering::Relaxed);
+}
+
+/// What this thread does from now on; returns what it did before.
+pub fn enter(phase: Phase) -> Phase {
+    PHASE.with(|now| now.replace(phase))
+}
+
+/// Bytes that the program may still take: of the machine, of a container, of `ulimit -v`.
+fn available() -> u64 {
+    let what = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    let system = sysinfo::System::new_with_specifics(what);
+    let container = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
+    match system.available_memory() {
+        // Nothing is known of the machine.
+        0 => address_space(),
+        bytes => bytes.min(container).min(address_space()),
+    }
+}
+
+#[cfg(unix)]
+fn address_space() -> u64 {
+    use nix::sys::resource::{Resource, getrlimit};
+    getrlimit(Resource::RLIMIT_AS).map_or(u64::MAX, |(soft, _)| soft)
+}
+
+#[cfg(not(unix))]
+fn address_space() -> u64 {
+    u64::MAX
+}
+
+/// Follows the memory of one run, made by this thread.
+pub struct Watch<'a> {
+    /// Bytes that each thread of the pool holds, where runs are made in parallel.
+    all: &'a [AtomicI64],
+    me: usize,
+    spent: bool,
+}
+
+impl<'a> Watch<'a> {
+    /// For the run that worker `me` makes, with a place for each worker in `all`; empty for a run by
+    /// itself. The run is being set up.
+    pub fn begin(all: &'a [AtomicI64], me: usize) -> Self {
+        enter(Phase::SetUp);
+        Self { all, me, spent: false }
+    }
+
+    /// Whether the run may go on: the budget is not used up, or another run in parallel holds more
+    /// and is to end first.
+    pub fn goes_on(&mut self) -> bool {
+        enter(Phase::Other);
+        let own = OWN.with(Cell::get);
+        if let Some(mine) = self.all.get(self.me) {
+            mine.store(own, Ordering::Relaxed);
+        }
+        if self.spent || USED.load(Ordering::Relaxed) <= BUDGET.load(Ordering::Relaxed) {
+            return !self.spent;
+        }
+        let largest = self.all.iter().all(|other| other.load(Ordering::Relaxed) <= own);
+        self.spent = self.all.is_empty() || (largest && !ENDING.swap(true, Ordering::Relaxed));
+        !self.spent
+    }
+
+    /// The budget has ended the run.
+    pub fn spent(&self) -> bool {
+        self.spent
+    }
+}
+
+impl Drop for Watch<'_> {
+    /// The run and its results are done with.
+    fn drop(&mut self) {
+        if let Some(mine) = self.all.get(self.me) {
+            mine.store(0, Ordering::Relaxed);
+            if self.spent {
+                ENDING.store(false, Ordering::Relaxed);
+            }
+        }
+        enter(Phase::Other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_written_without_allocating() {
+        let text = |bytes| {
+            let mut line = Line::default();
+            line.amount(bytes);
+            String::from_utf8(line.bytes().to_vec()).expect("digits and letters")
+        };
+        assert_eq!(text(0), "0 B");
+        assert_eq!(text(999), "999 B");
+        assert_eq!(text(14_036_000_000), "14.03 GB");
+        assert_eq!(text(5_000), "5.00 kB");
+        assert_eq!(text(u64::MAX), "18446744073.70 GB");
+    }
+
+    #[test]
+    fn what_is_allocated_is_counted() {
+        let before = OWN.with(Cell::get);
+        let mut block: Vec<u8> = Vec::with_capacity(1000);
+        assert_eq!(OWN.with(Cell::get) - before, 1000);
+        block.reserve_exact(5000);
+        assert_eq!(OWN.with(Cell::get) - before, 5000);
+        drop(block);
+        assert_eq!(OWN.with(Cell::get), before);
+    }
+}

@@ -1,0 +1,145 @@
+//! Whether a run directory is as it was written: its manifest by the checksum in it, each other
+//! file by the manifest. Everything that reads runs asks here first.
+
+use std::cell::Cell;
+use std::fs;
+use std::io;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Once;
+
+use serde_json::Value as Json;
+
+use crate::checksum::{self, Unsealed};
+use crate::directory::{Error, FORMAT, FORMAT_VERSION, MANIFEST, SUMMARY};
+
+/// What helps against a damaged run.
+const AGAIN: &str = "Run the scenario again: `xoff run` replaces the run. One of a grid is made again by the \
+                     command of the grid with --resume.";
+
+/// The manifest of the run at `path`, all of whose files are as they were written.
+///
+/// # Errors
+/// There is no run, it has another format, or one of its files is missing or damaged.
+pub(crate) fn run(path: &Path) -> Result<Json, Error> {
+    let manifest = manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, AGAIN)?;
+    files(path, &manifest, MANIFEST, AGAIN)?;
+    Ok(manifest)
+}
+
+/// The manifest of the run at `path` if that and its summary are as they were written; other
+/// files are not looked at.
+///
+/// # Errors
+/// There is no run, it has another format, or one of the two is missing or damaged.
+pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
+    let manifest = manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, AGAIN)?;
+    let entry = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == SUMMARY);
+    let file = path.join(SUMMARY);
+    match compare(&file, entry.unwrap_or(&Json::Null), MANIFEST) {
+        Ok(()) => Ok(manifest),
+        Err(message) => Err(Error { path: file, message, help: AGAIN.into() }),
+    }
+}
+
+/// A manifest of this format, if it is as it was written.
+///
+/// # Errors
+/// It is damaged, or has another format.
+pub(crate) fn manifest(file: &Path, format: &str, version: u32, help: &str) -> Result<Json, Error> {
+    let refuse = |message: String| Err(Error { path: file.into(), message, help: help.into() });
+    let text = match fs::read(file) {
+        Ok(text) => text,
+        Err(e) => return refuse(unreadable(&e)),
+    };
+    let manifest = match checksum::unsealed(&text) {
+        Ok(manifest) => manifest,
+        // Formats before the second had no checksums.
+        Err(Unsealed::Without(older)) if older["format"] == format && older["format_version"] == 1 => {
+            return refuse(format!(
+                "is of an older {format}, without checksums, which this version does not read"
+            ));
+        }
+        Err(Unsealed::Without(_)) => return refuse(format!("is damaged, or not of an {format}")),
+        Err(Unsealed::Damaged) => return refuse("is damaged: it does not match its checksum".into()),
+    };
+    if manifest["format"] != format || manifest["format_version"] != version {
+        let is = (&manifest["format"], &manifest["format_version"]);
+        return refuse(format!(
+            "has the format {} {}, and this version reads \"{format}\" {version}",
+            is.0, is.1
+        ));
+    }
+    Ok(manifest)
+}
+
+/// Compares the files in `dir` with what the manifest of this name lists.
+///
+/// # Errors
+/// One is missing or damaged.
+pub(crate) fn files(dir: &Path, manifest: &Json, name: &str, help: &str) -> Result<(), Error> {
+    for file in manifest["files"].as_array().into_iter().flatten() {
+        let path = dir.join(file["name"].as_str().unwrap_or_default());
+        if let Err(message) = compare(&path, file, name) {
+            return Err(Error { path, message, help: help.into() });
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with a file, by its entry in the manifest of this name.
+fn compare(path: &Path, entry: &Json, name: &str) -> Result<(), String> {
+    let size = fs::metadata(path).map_err(|e| unreadable(&e))?.len();
+    if Some(size) != entry["bytes"].as_u64() {
+        return Err(format!("is damaged: it has {size} bytes, and {} in {name}", entry["bytes"]));
+    }
+    let stored = checksum::of_file(path).map_err(|e| unreadable(&e))?;
+    match entry["xxh128"] == stored.checksum.as_str() {
+        true => Ok(()),
+        false => Err(format!("is damaged: it does not match its checksum in {name}")),
+    }
+}
+
+fn unreadable(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::NotFound => "is missing".into(),
+        _ => format!("cannot be read: {e}"),
+    }
+}
+
+thread_local! {
+    /// This thread reads what may be damaged: a panic is an answer there.
+    static READING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Reads something at `path` that may be damaged although its checksum is right. The Parquet
+/// library panics on some damaged files.
+///
+/// # Errors
+/// Those of `read`, or it panicked.
+pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    caught(read).unwrap_or_else(|why| {
+        let message = format!("is damaged: its checksums are right, and its contents are not ({why})");
+        Err(Error { path: path.into(), message, help: AGAIN.into() })
+    })
+}
+
+/// What `read` returns, or what it said when it panicked, which is not printed.
+pub(crate) fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
+    static SILENCER: Once = Once::new();
+    SILENCER.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !READING.get() {
+                others(info);
+            }
+        }));
+    });
+    let before = READING.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(read));
+    READING.set(before);
+    result.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").to_string()
+    })
+}

@@ -1,0 +1,157 @@
+//! Livelocks in names and words: which flows made no progress, and what each of them waits for.
+
+use serde::Serialize;
+
+use crate::human;
+use crate::names;
+use crate::notes::{Level, Note, reason};
+use xoff_kernel::time::Time;
+use xoff_plan::plan::Plan;
+use xoff_sim::outcome::{Backlog, Outcome, StalledFlow};
+
+/// Most flows and most places of drops that the note lists one by one.
+const LISTED: usize = 8;
+
+/// A livelock: packets move, and no flow progresses.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LivelockSummary {
+    /// When the last packet was delivered in order or acknowledged, in picoseconds; at most 2.5 ms late.
+    pub since_ps: Time,
+    /// The flows that had started and not completed, by id.
+    pub flows: Vec<StalledSummary>,
+}
+
+/// A flow in a livelock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StalledSummary {
+    /// The flow's id in `flows.parquet`.
+    pub flow: u32,
+    /// Data packets of the flow.
+    pub packets: u64,
+    /// Data packets that the receiver has in order.
+    pub delivered: u64,
+    /// Data packets that the sender knows to be delivered in order.
+    pub acknowledged: u64,
+    /// The queues that packets of the flow wait in at the end.
+    pub queues: Vec<BacklogSummary>,
+}
+
+/// Packets of a flow in an egress queue.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BacklogSummary {
+    /// The egress port.
+    pub port: String,
+    /// 802.1p priority.
+    pub priority: u8,
+    /// Data packets.
+    pub data_packets: u64,
+    /// ACKs, NACKs and congestion notifications.
+    pub answer_packets: u64,
+    /// The priority that the port serves strictly before this one, if packets of it were ready.
+    pub behind_priority: Option<u8>,
+}
+
+pub(crate) fn summarise(plan: &Plan, outcome: &Outcome) -> Option<LivelockSummary> {
+    let livelock = outcome.livelock.as_ref()?;
+    let queue = |b: &Backlog| BacklogSummary {
+        port: names::port(plan, b.port),
+        priority: names::priority(plan, b.lane),
+        data_packets: b.data,
+        answer_packets: b.answers,
+        behind_priority: b.behind.map(|lane| names::priority(plan, lane)),
+    };
+    let flow = |f: &StalledFlow| StalledSummary {
+        flow: f.flow,
+        packets: f.packets,
+        delivered: f.delivered,
+        acknowledged: f.acknowledged,
+        queues: f.places.iter().map(queue).collect(),
+    };
+    Some(LivelockSummary { since_ps: livelock.since, flows: livelock.flows.iter().map(flow).collect() })
+}
+
+pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let Some(livelock) = &outcome.livelock else { return };
+    let mut note = Note::new(
+        Level::Finding,
+        format!(
+            "Livelock since {}: packets move, but no flow makes progress. {} will never finish.",
+            human::time(livelock.since),
+            human::counted(livelock.flows.len() as u64, "flow"),
+        ),
+    );
+    note.details.extend(livelock.flows.iter().take(LISTED).map(|flow| waits(plan, flow)));
+    if livelock.flows.len() > LISTED {
+        note.details.push(format!("{} more flows, in summary.json", livelock.flows.len() - LISTED));
+    }
+    let mut drops: Vec<_> = outcome.drops.iter().collect();
+    drops.sort_by_key(|d| std::cmp::Reverse(d.packets));
+    note.details.extend(drops.iter().take(LISTED / 2).map(|d| {
+        format!(
+            "{} dropped at {}: {}",
+            human::counted(d.packets, "packet"),
+            names::queue(plan, d.ingress, d.lane),
+            reason(d.reason)
+        )
+    }));
+    notes.push(match remedy(plan, &livelock.flows, outcome) {
+        Some(help) => note.help(help),
+        None => note,
+    });
+}
+
+/// What a flow waits for, and where its packets are.
+fn waits(plan: &Plan, flow: &StalledFlow) -> String {
+    let place = |b: &Backlog| {
+        let waiting = match (b.data, b.answers) {
+            (data, 0) => human::counted(data, "data packet"),
+            (0, answers) => human::counted(answers, "ACK"),
+            (data, answers) => {
+                format!("{} and {}", human::counted(data, "data packet"), human::counted(answers, "ACK"))
+            }
+        };
+        let behind = match b.behind {
+            Some(lane) => format!(" behind priority {}, which is served first", names::priority(plan, lane)),
+            None => String::new(),
+        };
+        format!("{waiting} at {}{behind}", names::queue(plan, b.port, b.lane))
+    };
+    let mut places: Vec<String> = flow.places.iter().take(LISTED / 2).map(place).collect();
+    if flow.places.len() > LISTED / 2 {
+        places.push(format!("{} more queues", flow.places.len() - LISTED / 2));
+    }
+    let at = if places.is_empty() { String::new() } else { format!("; in queues: {}", places.join(", ")) };
+    let name = names::flow(plan, flow.flow);
+    if flow.delivered > flow.acknowledged {
+        format!(
+            "{name} waits for ACKs: {} of {} delivered, {} acknowledged{at}",
+            human::count(flow.delivered),
+            human::counted(flow.packets, "packet"),
+            human::count(flow.acknowledged),
+        )
+    } else {
+        format!(
+            "{name} waits for delivery: {} of {} delivered{at}",
+            human::count(flow.delivered),
+            human::counted(flow.packets, "packet"),
+        )
+    }
+}
+
+/// Advice that applies: ACKs behind data of a priority that is served first, or packets that never
+/// find room.
+fn remedy(plan: &Plan, flows: &[StalledFlow], outcome: &Outcome) -> Option<String> {
+    let starved = flows.iter().flat_map(|f| &f.places).find(|b| b.answers > 0 && b.behind.is_some());
+    if let Some(lane) = starved.and_then(|b| b.behind) {
+        let priority = names::priority(plan, lane);
+        return Some(format!(
+            "Let ACKs share the priority of data: --set transport.ack_priority={priority}."
+        ));
+    }
+    let room = outcome.drops.iter().filter(|d| d.reason.for_want_of_room()).max_by_key(|d| d.packets)?;
+    Some(format!(
+        "Give {} room for a packet of {}: see its buffer and thresholds with xoff topo.",
+        names::queue(plan, room.ingress, room.lane),
+        human::bytes(u64::from(plan.packet.largest())),
+    ))
+}

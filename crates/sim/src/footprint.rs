@@ -1,0 +1,41 @@
+//! What a run keeps in memory, by purpose: told where a memory budget ends a run.
+
+use crate::outcome::{MemoryUse, Sample};
+use crate::world::World;
+
+/// Bytes of a vector's allocation.
+pub fn of<T>(vector: &Vec<T>) -> u64 {
+    (vector.capacity() * size_of::<T>()) as u64
+}
+
+/// What a run and its plan keep, the largest first; what is small or held by a flow control is left
+/// out.
+pub fn footprint(world: &World, samples: &Vec<Sample>) -> Vec<MemoryUse> {
+    let plan = world.plan;
+    let cores = &world.cores;
+    let sum = |bytes: &dyn Fn(&crate::core::Core) -> u64| cores.iter().map(|core| bytes(core)).sum::<u64>();
+    sorted([
+        ("recorded pauses", sum(&|c| of(&c.observed.pauses))),
+        ("samples of series", of(samples)),
+        ("packets in flight", sum(&|c| c.packets.footprint())),
+        ("scheduled events", sum(&|c| c.wheel.footprint())),
+        (
+            "state of flows",
+            of(&plan.flows)
+                + sum(&|c| {
+                    let ends = of(&c.senders) + of(&c.receivers) + of(&c.observed.flows);
+                    ends + of(&c.selective_senders) + of(&c.selective_receivers)
+                }),
+        ),
+        ("ports and queues", sum(&|c| of(&c.ports) + of(&c.queues) + of(&c.accounts) + of(&c.received))),
+        ("routes", of(&plan.hops)),
+    ])
+}
+
+/// Those that take anything, the largest first.
+pub fn sorted<const N: usize>(uses: [(&'static str, u64); N]) -> Vec<MemoryUse> {
+    let mut uses: Vec<_> = uses.map(|(what, bytes)| MemoryUse { what, bytes }).into();
+    uses.retain(|u| u.bytes > 0);
+    uses.sort_by_key(|u| std::cmp::Reverse(u.bytes));
+    uses
+}

@@ -1,0 +1,103 @@
+//! Runs in which packets move and no flow progresses: they end by themselves and name what each flow
+//! waits for. What timers, losses and slow links explain is no livelock.
+
+mod common;
+
+use common::{plan, plan_with, run};
+use xoff_sim::outcome::Stop;
+
+/// Two hosts at one switch.
+const PAIR: &str = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\n\
+                    link = { rate = \"1Gbps\", delay = \"1us\" }\n";
+/// Both send to each other.
+const EXCHANGE: &str = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+/// One sends to the other.
+const FLOW: &str = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"10kB\"\n";
+
+#[test]
+fn acks_behind_data_starve() {
+    let text = format!("{PAIR}[transport]\nack_priority = 0\n{EXCHANGE}");
+    let plan = plan(&text);
+    let outcome = run(&plan);
+    assert_eq!((outcome.stop, &outcome.deadlock), (Stop::Livelock, &None));
+    let livelock = outcome.livelock.expect("the run ended for it");
+    assert_eq!(livelock.flows.iter().map(|f| f.flow).collect::<Vec<_>>(), [0, 1]);
+    for flow in &livelock.flows {
+        assert!(flow.delivered > 0 && flow.acknowledged == 0);
+        let [place] = flow.places[..] else { panic!("ACKs wait in one queue: {:?}", flow.places) };
+        let nic = plan.topology.nodes[plan.flows[flow.flow as usize].dst as usize].ports[0];
+        assert_eq!((place.port, place.data), (nic, 0));
+        assert!(place.answers > 0);
+        // Data are served first.
+        assert_eq!(place.behind, Some(plan.flows[flow.flow as usize].lane));
+    }
+    // The last progress was made before the first timeout.
+    assert!(livelock.since <= plan.transport.rto + 2_500_000_000, "{}", livelock.since);
+
+    // With a duration the run goes on to its end, and says the same.
+    let longer = common::plan_with(&text, &[("run.duration", "400ms")]);
+    let outcome = run(&longer);
+    assert_eq!(outcome.stop, Stop::EndTime);
+    assert_eq!(outcome.livelock.expect("it is told").since, livelock.since);
+
+    // ACKs of the data's priority arrive.
+    let mended = plan_with(&text, &[("transport.ack_priority", "3")]);
+    assert_eq!(run(&mended).stop, Stop::AllDone);
+}
+
+#[test]
+fn a_link_that_loses_every_frame_is_told() {
+    let losses = "[[loss]]\nlink = \"S0.0-H1\"\nrate = 1.0\n[run]\nduration = \"200ms\"\n";
+    let outcome = run(&plan(&format!("{PAIR}{FLOW}{losses}")));
+    assert_eq!(outcome.stop, Stop::EndTime);
+    let livelock = outcome.livelock.expect("no packet ever arrives");
+    assert_eq!(livelock.flows.iter().map(|f| (f.delivered, f.acknowledged)).collect::<Vec<_>>(), [(0, 0)]);
+    assert_eq!(livelock.since, 0);
+}
+
+#[test]
+fn what_losses_and_timers_explain_is_no_livelock() {
+    // Nine of ten frames are lost in both directions, over and over, with a timeout of 5 ms: the flow
+    // often stands still for longer than any timer, and finishes in the end.
+    let losses = "[[loss]]\nlink = \"S0.0-H1\"\nrate = 0.9\n[transport]\nrto = \"5ms\"\n";
+    for seed in ["1", "2", "3", "4", "5"] {
+        let outcome = run(&plan_with(&format!("{PAIR}{FLOW}{losses}"), &[("run.seed", seed)]));
+        assert_eq!((outcome.stop, &outcome.livelock), (Stop::AllDone, &None), "seed {seed}");
+        assert!(outcome.flows[0].timeouts > 20, "seed {seed}: {}", outcome.flows[0].timeouts);
+    }
+    // A packet of 1,062 B takes 8.5 s at 1 kbit/s, two hundred times the default timeout.
+    let slow =
+        plan_with(&format!("{PAIR}{FLOW}"), &[("topology.link.rate", "1kbps"), ("switch.buffer", "1MB")]);
+    assert_eq!(run(&slow).stop, Stop::AllDone);
+    // A receiver that reads nothing for a second.
+    let stall = "[[slow_receiver]]\nhost = \"H1\"\nstall_from = \"0s\"\nstall_until = \"1s\"\n";
+    assert_eq!(run(&plan(&format!("{PAIR}{FLOW}{stall}"))).stop, Stop::AllDone);
+    // A link that recovers after a second in which the flow made no progress.
+    let failed = "[[failure]]\nlink = \"S0.0-H1\"\nat = \"10us\"\nuntil = \"1s\"\n";
+    assert_eq!(run(&plan(&format!("{PAIR}{FLOW}{failed}"))).stop, Stop::AllDone);
+}
+
+#[test]
+fn threads_see_the_same_livelock() {
+    let text = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 2\n\
+                link = { rate = \"1Gbps\", delay = \"1us\" }\n[transport]\nack_priority = 0\n\
+                [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+    let plan = plan(text);
+    let one = run(&plan);
+    assert_eq!(one.stop, Stop::Livelock);
+    assert_eq!(one, xoff_sim::run_on(&plan, 2, &mut |_| true));
+}
+
+#[test]
+fn acknowledgements_that_a_core_of_zeropod_drops_are_counted() {
+    // A core of 10 kB drops cells with ACKs in them, whose items are not flows.
+    let text = "[topology]\nkind = \"zeropod\"\npods = 3\nracks = 1\nhosts_per_rack = 4\naggs = 1\n\
+                cores = 1\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n[zeropod]\nacks = true\n\
+                core_buffer = \"10kB\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n";
+    for seed in ["1", "2", "3"] {
+        let plan = plan_with(text, &[("run.seed", seed)]);
+        let outcome = xoff_sim::run(&plan, &mut |_| true);
+        assert_eq!((outcome.stop, &outcome.livelock), (Stop::AllDone, &None), "seed {seed}");
+        assert!(outcome.counters.dropped > 0);
+    }
+}
