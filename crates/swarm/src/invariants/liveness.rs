@@ -36,7 +36,7 @@ pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
 }
 
 /// Whether something explains that nothing happens any more: a deadlock or a queue that waits,
-/// packets that nobody repeats, or faults.
+/// packets that nobody repeats, faults, or a clock that is so far off that its host is not heard.
 fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     let plan = &loaded.plan;
     let faulty = !plan.faults.down.is_empty() || !plan.faults.losses.is_empty();
@@ -44,8 +44,9 @@ fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     let cut_off =
         plan.flows.iter().zip(&outcome.flows).any(|(f, seen)| seen.completed.is_none() && f.ideal == 0);
     let pods = plan.zeropod.as_ref().is_some_and(|z| z.acks.is_none());
+    let unheard = outcome.zeropod.as_ref().is_some_and(|z| z.off_time > 0);
     let lost = outcome.drops.iter().any(|d| d.packets > 0);
-    outcome.deadlock.is_some() || !outcome.waiting.is_empty() || faulty || cut_off || pods && lost
+    outcome.deadlock.is_some() || !outcome.waiting.is_empty() || faulty || cut_off || unheard || pods && lost
 }
 
 /// A run that was cut short twice has got on in between.
