@@ -74,6 +74,9 @@ impl Tally {
     }
 }
 
+/// Sees every seed when it begins, and again with its verdict and the time it took.
+pub type Watcher<'a> = dyn Fn(u64, &Scenario, Option<(&Verdict, Duration)>) + Sync + 'a;
+
 /// Tries seeds from `from` on, on `threads` threads, until there are `count` of them or `goes_on`
 /// says no; `each` sees every seed when it begins, and again with its verdict and the time it took.
 pub fn seeds(
@@ -81,7 +84,7 @@ pub fn seeds(
     count: u64,
     threads: usize,
     goes_on: &(dyn Fn() -> bool + Sync),
-    each: &(dyn Fn(u64, &Scenario, Option<(&Verdict, Duration)>) + Sync),
+    each: &Watcher<'_>,
 ) -> Tally {
     let next = AtomicU64::new(from);
     let tally = Mutex::new(Tally::default());

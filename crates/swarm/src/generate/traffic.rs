@@ -96,7 +96,7 @@ fn kind(sketch: &mut Sketch, place: &Place) -> &'static str {
     if place.cycle.is_some() && place.kind != "zeropod" && sketch.draw.one_in(3) {
         return "loop";
     }
-    *sketch.draw.pick(&KINDS)
+    sketch.draw.pick::<&str>(&KINDS)
 }
 
 fn priority(sketch: &mut Sketch, kind: &str, t: &mut Table) {
