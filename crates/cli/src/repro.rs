@@ -383,7 +383,7 @@ fn write(path: &Path, text: &str) -> miette::Result<()> {
 }
 
 fn json(value: &impl serde::Serialize) -> miette::Result<String> {
-    Ok(output::json(value)?)
+    output::json(value)
 }
 
 fn store(path: &Path, value: &impl serde::Serialize) -> miette::Result<()> {
