@@ -112,7 +112,9 @@ fn what_may_show_a_cycle_makes_no_choice() {
         let analysis = check(&load(&routed(&pairs(seed), "[routing.ate]\n"), &[]), Routes::Scenario);
         for candidate in &analysis.candidates {
             let made = load(&candidate.text, &[]);
-            assert!(made.plan.ate.is_none() && made.warnings.is_empty(), "{:?}", made.warnings);
+            // The scenario has ACKs behind data, which is warned of.
+            let other = made.warnings.iter().find(|w| w.key != "transport.ack_priority");
+            assert!(made.plan.ate.is_none() && other.is_none(), "{other:?}");
             shown += 1;
         }
     }

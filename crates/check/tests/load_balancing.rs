@@ -128,7 +128,9 @@ fn what_may_show_a_cycle_spells_its_routes_out() {
         for candidate in &analysis.candidates {
             let made = load(&candidate.text, &[]);
             assert_eq!(made.plan.load_balancing, LoadBalancing::Ecmp);
-            assert!(made.warnings.is_empty(), "{:?}", made.warnings);
+            // The scenario has ACKs behind data, which is warned of.
+            let other = made.warnings.iter().find(|w| w.key != "transport.ack_priority");
+            assert!(other.is_none(), "{other:?}");
             candidates += 1;
         }
         deadlocks += usize::from(shown(&analysis).is_some());

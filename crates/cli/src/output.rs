@@ -34,7 +34,7 @@ pub fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible(text.trim_end()));
 }
 
-/// A value as JSON with a line end, for [`print`].
+/// A value as JSON with a line end, for [`print()`].
 ///
 /// # Errors
 /// A part of the value has no form in JSON.
