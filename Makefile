@@ -11,6 +11,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV := $(TARGET)/python
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 60
+FUZZ ?= scenario flows-csv matrix-csv cdf hpcc-topology hpcc-flows frames manifests parquet experiments
 MUTANTS ?= 300
 SOAK_CASES ?= 400
 SOAK_SECONDS ?= 600
@@ -27,7 +28,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak swarm fuzz clean-fuzz mutants book reference
+.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
@@ -40,7 +41,7 @@ help:
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make soak        the properties on new random cases: $(SOAK_CASES) (SOAK_CASES) for each 256 of make test'
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
-	@echo 'make fuzz        random scenarios against the parser, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make fuzz        random bytes against every reader of files and frames, FUZZ_SECONDS=$(FUZZ_SECONDS) each (FUZZ=cdf for one)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
 	@echo 'make format lint docs unit same-bytes read-run read-captures viewer-test    the steps of make test'
 
@@ -147,14 +148,31 @@ repro-sweep:
 	$(if $(RESUME),,rm -rf $(TARGET)/repro-sweep)
 	$(CARGO) run --locked --release --quiet -- repro $(RESUME) --experiments sweeps --out $(TARGET)/repro-sweep
 
-# A finding is left in $(TARGET)/fuzz/crash-*, and make fails.
-fuzz:
-	cd fuzz && RUSTFLAGS='$(COVERAGE)' $(CARGO) build --locked --release --target $(HOST) --target-dir $(TARGET)/fuzz
-	mkdir -p $(TARGET)/fuzz/corpus
-	$(TARGET)/fuzz/$(HOST)/release/scenario $(TARGET)/fuzz/corpus examples crates/plan/tests/wrong \
-		-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -verbosity=0 -print_funcs=0 -print_final_stats=1 \
-		-artifact_prefix=$(TARGET)/fuzz/ 2>&1 | sed '/^###### Recommended/,/^###### End/d; /^WARNING: Failed to find function/d'
-	@echo 'make fuzz: no scenario made the parser panic in $(FUZZ_SECONDS) s'
+# A finding is left in $(TARGET)/fuzz/NAME-*, and make fails. Inputs that reached something new
+# stay in $(TARGET)/fuzz/corpus.
+fuzz: $(FUZZ:%=fuzz-%)
+
+SEEDS_scenario := examples crates/plan/tests/wrong
+SEEDS_experiments := $(wildcard experiments/*/)
+SEEDS_cdf := crates/net/data crates/plan/tests/wrong
+SEEDS_flows-csv := examples/hpcc crates/plan/tests/wrong
+SEEDS_matrix-csv := crates/plan/tests/wrong
+SEEDS_hpcc-topology := examples/hpcc crates/plan/tests/wrong
+SEEDS_hpcc-flows := examples/hpcc crates/plan/tests/wrong
+LONGEST_manifests := 65536
+LONGEST_parquet := 65536
+
+fuzz-%: fuzz-build
+	mkdir -p $(TARGET)/fuzz/corpus/$*
+	XOFF_FUZZ_SEEDS=$(TARGET)/fuzz/corpus/$* $(TARGET)/fuzz/$(HOST)/release/$* $(TARGET)/fuzz/corpus/$* $(SEEDS_$*) \
+		-max_total_time=$(FUZZ_SECONDS) -max_len=$(or $(LONGEST_$*),4096) -timeout=20 -verbosity=0 -print_funcs=0 \
+		-print_final_stats=1 -artifact_prefix=$(TARGET)/fuzz/$*- 2>&1 \
+		| sed '/^###### Recommended/,/^###### End/d; /^WARNING: Failed to find function/d'
+	@echo 'make fuzz: $*: no finding in $(FUZZ_SECONDS) s'
+
+fuzz-build:
+	cd fuzz && RUSTFLAGS='$(COVERAGE)' $(CARGO) build --locked --release --target $(HOST) --target-dir $(TARGET)/fuzz \
+		$(FUZZ:%=--bin %)
 
 clean-fuzz:
 	rm -rf $(TARGET)/fuzz

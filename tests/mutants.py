@@ -32,10 +32,13 @@ FILES = ["crates/schemes/src/**", *(f"crates/sim/src/{name}.rs" for name in ("ar
 
 # Tests of xoff-schemes that take from seconds to a minute: they come in the second stage.
 SLOW = ["explore::", "iterations_approach", "nothing_starves", "no_more_is_outstanding"]
+NAMESAKE = "namesake"
 STAGES = [
     # name, package of the mutants, packages of the tests, arguments of cargo test, arguments of the tests
     ("schemes-quick", "xoff-schemes", ["xoff-schemes"], ["--lib"], [arg for s in SLOW for arg in ("--skip", s)]),
-    ("schemes-own", "xoff-schemes", ["xoff-schemes"], ["--lib"], SLOW),
+    # Of the tests of xoff-sim those that are called as the mutant's file or folder.
+    ("schemes-namesake", "xoff-schemes", ["xoff-sim"], NAMESAKE, []),
+    ("schemes-slow", "xoff-schemes", ["xoff-schemes"], ["--lib"], SLOW),
     ("schemes-all", "xoff-schemes", ["xoff-plan", "xoff-sim"], ["--lib", "--tests"], []),
     ("sim-own", "xoff-sim", ["xoff-sim"], ["--lib"], []),
     ("sim-all", "xoff-sim", ["xoff-sim"], ["--lib", "--tests"], []),
@@ -78,6 +81,30 @@ def list_mutants(tool, tree):
 def sample(mutants, number):
     order = sorted(mutants, key=lambda key: hashlib.sha256(f"{SEED} {key}".encode()).digest())
     return order if number == "all" else order[: int(number)]
+
+
+def namesakes(file):
+    """Tests of xoff-sim for a file: `bifrost` and `bifrost_faults` for all of `flow_control/bifrost/`."""
+    names = [path.stem for path in (ROOT / "crates" / "sim" / "tests").glob("*.rs")]
+    for part in reversed(Path(file).with_suffix("").parts):
+        found = sorted(name for name in names if name == part or name.startswith(part + "_"))
+        if found:
+            return found
+    return []
+
+
+def parts(stage, mutants, keys):
+    """A stage in parts that take the same tests, and the mutants of each."""
+    if stage[3] != NAMESAKE:
+        return [(stage, keys)] if keys else []
+    by_tests = collections.defaultdict(list)
+    for key in keys:
+        by_tests[tuple(namesakes(mutants[key]["file"]))].append(key)
+    return [
+        ((f"{stage[0]}-{tests[0]}", *stage[1:3], [f"--test={test}" for test in tests], stage[4]), keys)
+        for tests, keys in sorted(by_tests.items())
+        if tests
+    ]
 
 
 def run_stage(tool, directory, stage, mutants, keys, results):
@@ -163,8 +190,8 @@ def main():
     results = {key: result for key, result in results.items() if result["outcome"] != "missed"}
     for stage in STAGES:
         todo = [key for key in keys if mutants[key]["package"] == stage[1] and results.get(key, {}).get("outcome") in (None, "missed")]
-        if todo:
-            run_stage(args.tool, directory, stage, mutants, todo, results)
+        for part, some in parts(stage, mutants, todo):
+            run_stage(args.tool, directory, part, mutants, some, results)
 
     print("\n" + table(results, keys) + "\n")
     wrong = list(faults(results, mutants, keys))

@@ -176,6 +176,25 @@ fn report_and_explain_see_every_damage_of_a_run() {
     eprintln!("{cases} damages of a run seen");
 }
 
+/// A pipe in a file's place is refused: to read it would wait for a writer that never comes.
+#[test]
+#[cfg(unix)]
+fn pipes_in_a_run_are_refused() {
+    let dir = scratch("pipes");
+    good(&dir, &["run", "incast.toml", "--out", "r"]);
+    for name in names(&dir.join("r")) {
+        let path = dir.join("r").join(&name);
+        let bytes = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        for verb in ["report", "explain"] {
+            refused(&xoff(&dir, &[verb, "r"]), &name, verb);
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
 /// Gives a run the manifest that fits to its damaged files.
 fn sealed_again(run: &Path, name: &str) {
     let sum = |bytes: &[u8]| format!("{:032x}", XxHash3_128::oneshot(bytes));

@@ -80,6 +80,9 @@ fn hexadecimal(sum: &XxHash3_128) -> String {
     format!("{:032x}", sum.finish_128())
 }
 
+/// Whether checksums are compared. A fuzzer would not get past them.
+pub(crate) const COMPARED: bool = !cfg!(fuzzing);
+
 /// How the line of a manifest begins that holds the checksum of its other lines. It is the
 /// second line, after the brace.
 const SEAL: &str = "  \"xxh128\": \"";
@@ -119,7 +122,7 @@ pub(crate) fn unsealed(text: &[u8]) -> Result<Value, Unsealed> {
         return Err(other.map_or(Unsealed::Damaged, Unsealed::Without));
     };
     let (sum, lines) = rest.split_once("\",\n").ok_or(Unsealed::Damaged)?;
-    if sum_of_lines(&format!("{{\n{lines}")) != sum {
+    if sum_of_lines(&format!("{{\n{lines}")) != sum && COMPARED {
         return Err(Unsealed::Damaged);
     }
     serde_json::from_str(text).map_err(|_| Unsealed::Damaged)

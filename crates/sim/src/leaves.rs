@@ -733,3 +733,68 @@ fn number_of(target: Target) -> u32 {
         Target::Flow(flow) => flow,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three leaves of one group, 1,000 B a turn; the size of a leaf's first packet stands in its list's `head`.
+    fn three() -> (Leaves, Vec<Queue>) {
+        let leaf = Leaf {
+            next: NONE,
+            previous: NONE,
+            deficit: 0,
+            standing: NONE,
+            port: 0,
+            queue: 1,
+            in_ring: false,
+            paused: false,
+            pausing: false,
+        };
+        let ring = Ring { head: NONE, active: 0, bytes: 0, turns: 0, own: 0, own_turn: false };
+        let mut leaves = Leaves {
+            queueing: Queueing::PerFlow,
+            pulls: false,
+            lanes: 1,
+            quantum: 1_000,
+            first: 0,
+            leaves: vec![leaf; 3],
+            rings: vec![ring; 2],
+            bases: Vec::new(),
+            of_flow: Vec::new(),
+            by_flow: ByFlow::default(),
+        };
+        (0..3).for_each(|leaf| assert_eq!(leaves.link(leaf), (0, 1 << 1)));
+        (leaves, vec![Queue::default(); 3])
+    }
+
+    fn serve(leaves: &mut Leaves, queues: &[Queue]) -> u32 {
+        let (leaf, size) = leaves.settle(0, 1, queues, |list| list.head);
+        leaves.get_mut(leaf).deficit -= size;
+        leaf
+    }
+
+    /// Leaf 0 sends 300 B and is empty: the 700 B that it had left are gone, so its 1,500 B wait for the turns
+    /// of the others.
+    #[test]
+    fn an_idle_leaf_loses_its_deficit() {
+        let (mut leaves, mut queues) = three();
+        queues.iter_mut().for_each(|list| list.head = 300);
+        assert_eq!(serve(&mut leaves, &queues), 0);
+        leaves.unlink(0);
+        leaves.link(0);
+        queues.iter_mut().for_each(|list| list.head = 1_500);
+        let served: Vec<u32> = (0..6).map(|_| serve(&mut leaves, &queues)).collect();
+        assert_eq!(served, [1, 2, 0, 1, 2, 0]);
+    }
+
+    /// A leaf keeps its turn while its bytes last, and takes what is left into its next one.
+    #[test]
+    fn a_busy_leaf_keeps_its_deficit() {
+        let (mut leaves, mut queues) = three();
+        queues.iter_mut().for_each(|list| list.head = 600);
+        let served: Vec<u32> = (0..9).map(|_| serve(&mut leaves, &queues)).collect();
+        // 1,000 B a turn: one packet, then two with the 400 B that were left, then two.
+        assert_eq!(served, [0, 1, 2, 0, 0, 1, 1, 2, 2]);
+    }
+}

@@ -50,6 +50,10 @@ fn one_timeout_after_the_last_progress() {
 }
 
 /// Timeouts in a row are one `rto` apart; go-back-N does not back off.
+///
+/// The first packet that is sent again sets the timer. What the timeout itself sets only matters if
+/// no packet can be sent for that long, and then nothing is in flight that could be lost: a mutation
+/// of it has no effect to test.
 #[test]
 fn one_timeout_after_the_last_timeout() {
     for rto in [6 * DELAY, 20 * DELAY, 20 * DELAY + 1] {

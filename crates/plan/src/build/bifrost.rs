@@ -5,7 +5,7 @@ use super::{Context, LARGEST, bytes};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
 use crate::scenario::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, FlowControl};
-use xoff_kernel::time::Time;
+use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::flow_control::bifrost::BifrostParams;
@@ -13,6 +13,7 @@ use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams};
 use xoff_schemes::flow_control::bifrost::tokens::Leftover;
 use xoff_schemes::flow_control::sizing::bifrost::{self as sizing, MOST_QUANTA, SLOTS_PER_DELAY};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
+use xoff_wire::SMALLEST_FRAME;
 
 /// Slots in a round trip: a port keeps the grant of each, in 8 bytes.
 const MOST_SLOTS: u64 = 1 << 20;
@@ -135,6 +136,18 @@ fn slots(
             keys.slot
         );
         let help = format!("choose a faster link or a longer slot: the maximum is {MOST_SLOTS} slots");
+        return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
+    }
+    let frame = serialisation(u64::from(SMALLEST_FRAME), p.rate);
+    if keys.slot.0 <= frame {
+        let message = format!(
+            "a slot of {} is not longer than the frame of {SMALLEST_FRAME} B that it sends back, which takes {} on {}: \
+             nothing else would leave there",
+            keys.slot,
+            Span(frame),
+            name()
+        );
+        let help = format!("write more than {}", Span(frame));
         return Err(cx.doc.error("flow_control.slot", message, help).with_key("flow_control.slot"));
     }
     let least = params.least_buffer();

@@ -37,8 +37,8 @@ pub struct Bifrost {
 #[serde(deny_unknown_fields)]
 pub struct BifrostKeys {
     /// T: the downstream port of a link says so often for how much of the next slot
-    /// its peer must pause. Longer than `processing`, at most a quarter of the link's
-    /// one-way delay, and at most what 65535 quanta last.
+    /// its peer must pause. Longer than `processing` and than 64 B take on the link, at most a
+    /// quarter of the link's one-way delay, and at most what 65535 quanta last.
     #[serde(default = "slot")]
     pub slot: Span,
     /// H: what the port grants by. In bytes, or in BDP (rate times *one-way* delay; the

@@ -1,6 +1,7 @@
 //! A run ends, and says why.
 
 use xoff_plan::Loaded;
+use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{Outcome, Stop};
 
 use super::{Broken, holds};
@@ -36,7 +37,7 @@ pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
 }
 
 /// Whether something explains that nothing happens any more: a deadlock or a queue that waits,
-/// packets that nobody repeats, faults, or a clock that is so far off that its host is not heard.
+/// packets that nobody repeats, resumes that are never sent, faults, or a clock that is so far off that its host is not heard.
 fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     let plan = &loaded.plan;
     let faulty = !plan.faults.down.is_empty() || !plan.faults.losses.is_empty();
@@ -46,7 +47,16 @@ fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     let pods = plan.zeropod.as_ref().is_some_and(|z| z.acks.is_none());
     let unheard = outcome.zeropod.as_ref().is_some_and(|z| z.off_time > 0);
     let lost = outcome.drops.iter().any(|d| d.packets > 0);
-    outcome.deadlock.is_some() || !outcome.waiting.is_empty() || faulty || cut_off || unheard || pods && lost
+    // A resume may never be sent then.
+    let one_flag = matches!(&plan.flow_control, FlowControlParams::PortFc(p) if p.variant.one_flag);
+    let for_good = one_flag && outcome.pauses.iter().any(|p| p.until.is_none());
+    outcome.deadlock.is_some()
+        || !outcome.waiting.is_empty()
+        || faulty
+        || cut_off
+        || unheard
+        || pods && lost
+        || for_good
 }
 
 /// A run that was cut short twice has got on in between.

@@ -1,0 +1,18 @@
+//! Whatever a file of an experiment or of claims holds, reading it answers; and so does reading results.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xoff_results::repro::read;
+use xoff_results::repro::report::Results;
+
+fuzz_target!(|data: &[u8]| {
+    if let Err(error) = read::read("fuzz.toml", data) {
+        assert!(!error.message().is_empty());
+    }
+    if let Err(error) = read::read_claims("fuzz.toml", data) {
+        assert!(!error.message().is_empty());
+    }
+    let _ =
+        serde_json::from_slice::<Results>(data).map(|results| xoff_results::repro::page::render(&results));
+});

@@ -1,0 +1,12 @@
+//! Whatever a JSON file of a run or grid holds, every reader reads the run or refuses it.
+
+#![no_main]
+
+mod directory;
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
+static PLACE: LazyLock<directory::Place> = LazyLock::new(|| directory::Place::make(".json"));
+
+fuzz_target!(init: { LazyLock::force(&PLACE); }, |data: &[u8]| PLACE.read_with(data));
