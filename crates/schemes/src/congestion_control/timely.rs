@@ -170,6 +170,14 @@ mod tests {
         rates
     }
 
+    #[test]
+    fn a_sender_below_line_rate_waits_and_one_at_line_rate_does_not() {
+        let mut s = Sender::new(LINE);
+        assert_eq!(s.on_sent(0, 1_000, 0, false), None);
+        s.rate = LINE as f64 / 2.0;
+        assert_eq!(s.on_sent(0, 1_000, 1, false), Some(160_000));
+    }
+
     /// By hand, α = 7/8, minRTT 20 us. The first measurement, of 60 us, changes nothing.
     /// 64 us: rtt_diff = 3.5, gradient 0.175, factor 1 − 0.14 = 0.86, rate 86.
     /// 64 us: rtt_diff = 0.4375, gradient 0.021875, factor 0.9825, rate 84.495.

@@ -1239,3 +1239,48 @@ mod frames {
         );
     }
 }
+
+#[cfg(test)]
+mod dispatch {
+    use super::notes::Notes;
+    use super::pfc::{PfcParams, Relay};
+    use super::watchdog::{Action, WatchdogParams};
+    use super::*;
+    use xoff_wire::pfc::PfcFrame;
+
+    const PFC: PfcParams = PfcParams { quanta: 1_000, response_time: 0, relay: Relay::Accounts };
+
+    fn watchdog() -> WatchdogParams {
+        WatchdogParams {
+            pfc: PFC,
+            action: Action::Drop,
+            detection: 5,
+            restoration: 7,
+            poll: 11,
+            first: vec![],
+        }
+    }
+
+    /// What a scheme has no use for is neither asked nor kept: it would cost every packet.
+    #[test]
+    fn a_scheme_is_asked_for_what_it_has_a_use_for() {
+        for (scheme, patience, asks, knows) in [
+            (FlowControlParams::None, 0, false, false),
+            (FlowControlParams::Pfc(PFC), 0, false, false),
+            (FlowControlParams::Watchdog(watchdog()), 5 + 7 + 3 * 11, false, false),
+        ] {
+            assert_eq!(
+                (scheme.patience(), scheme.asks_to_leave(), scheme.knows_causes()),
+                (patience, asks, knows)
+            );
+        }
+    }
+
+    #[test]
+    fn a_frame_reaches_its_scheme() {
+        let mut pfc = FlowControl::new(&FlowControlParams::Pfc(PFC), 2, &[3]);
+        let mut device = Notes::default();
+        pfc.received(&mut device, 1, &ControlFrame::Pfc(PfcFrame::single(3, 9)));
+        assert!(device.log.contains(&"pause 1/0".to_string()), "{:?}", device.log);
+    }
+}

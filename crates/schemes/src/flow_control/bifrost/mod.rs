@@ -389,3 +389,47 @@ impl Bifrost {
         self.pfc.hold_until(device, port, lane, settled + frame + late);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::notes::Notes;
+    use super::super::pfc::Relay;
+    use super::slots::History;
+    use super::*;
+
+    /// Slots of 1 us at 100 Gbit/s, 12,500 B, and a margin of 2,500 B, 200 ns.
+    const SLOTS: SlotParams = SlotParams {
+        rate: 100_000_000_000,
+        slot: 1_000_000,
+        round_trip: 20_000_000,
+        buffer: 1_000_000,
+        repair_every: 1,
+        unit: 1,
+        margin: 2_500,
+        counted: true,
+        history: History::Grants,
+    };
+
+    /// Tokens last a slot and the time of the margin, so that a frame that is a little late costs nothing.
+    #[test]
+    fn tokens_last_until_the_margin_has_passed() {
+        let params = BifrostParams {
+            pfc: PfcParams { quanta: 1_000, response_time: 0, relay: Relay::Accounts },
+            ports: vec![None; 2],
+            granted: vec![Some(SLOTS), None],
+            lossless: vec![true],
+            processing: 0,
+            jitter: 0,
+            seed: 1,
+            tokens: Some(Leftover::Pooled),
+        };
+        for (at, may) in [(0, true), (1_199_999, true), (1_200_000, false)] {
+            let mut bifrost = Bifrost::new(&params, 2, &[3]);
+            let mut device = Notes { now: 500, ..Notes::default() };
+            let frame = FeedbackFrame { enabled: 8, whole: false, total: 9_000, each: [9_000; 8] };
+            bifrost.fed_back(&mut device, 0, &frame);
+            device.now += at;
+            assert_eq!(bifrost.may_leave(&mut device, 0, 0, 1_000), may, "after {at} ps");
+        }
+    }
+}

@@ -296,6 +296,20 @@ mod tests {
         }
     }
 
+    /// A window of the margin lets nothing go: the packet that has just begun takes it.
+    #[test]
+    fn a_window_is_longer_than_its_margin_or_closed() {
+        let mut seen = std::collections::BTreeSet::new();
+        for stored in 0..=2_000 {
+            let mut line = Line::new(400, 100, 0, History::Grants);
+            line.slots.params.margin = 20;
+            let grant = line.slots.ends(stored, 0);
+            assert!(grant.whole || grant.let_go == 0 || grant.let_go > 20, "{stored}: {grant:?}");
+            seen.insert(grant.let_go);
+        }
+        assert!(seen.contains(&0) && seen.contains(&21) && seen.contains(&100), "{seen:?}");
+    }
+
     fn drain() -> impl Strategy<Value = Drain> {
         prop_oneof![
             Just(Drain::Full),

@@ -208,3 +208,45 @@ fn portfc_is_a_port_s_part_of_the_bound() {
     assert_eq!(portfc::xon(75_000), 50_000);
     assert_eq!(portfc::xon(8), 5);
 }
+
+/// Two thirds, rounded down once.
+#[test]
+fn portfc_xon_is_two_thirds_of_xoff() {
+    for xoff in (0..100).chain([u64::MAX]) {
+        assert_eq!(u128::from(portfc::xon(xoff)), u128::from(xoff) * 2 / 3);
+    }
+}
+
+/// A link may idle if fewer bytes wait at X_on than leave until a RESUME has brought more; PortFC has one priority.
+#[test]
+fn portfc_says_when_a_link_may_idle_and_what_it_does_not_count() {
+    let link = link(100, 1);
+    let of = |xoff, priorities| {
+        portfc::sizing(&link, &portfc::Ask { xoff, others: 3, response_time: 0, priorities })
+    };
+    let busy = pfc::busy(&link, 0).total;
+    let idles = |s: &Sizing| s.notes.contains(&pfc::may_idle(busy));
+    // The least X_off whose X_on is `busy`.
+    let enough = (busy * 3).div_ceil(2);
+    assert_eq!((portfc::xon(enough), portfc::xon(enough - 1)), (busy, busy - 1));
+    for (xoff, idle) in [(enough - 1, true), (enough, false), (enough + 3, false), (busy / 2, true)] {
+        let s = of(xoff, 1);
+        assert_eq!((idles(&s), s.promise.full_throughput), (idle, !idle), "{xoff}");
+    }
+    let one =
+        |priorities| of(enough, priorities).notes.iter().any(|note| note.contains("one lossless priority"));
+    assert_eq!([1, 2, 8].map(one), [false, true, true]);
+}
+
+#[test]
+fn bifrost_says_when_a_slot_is_no_longer_than_its_margin() {
+    let link = link(100, 80);
+    let of_slot = 125_000;
+    let says = |margin_us: Time| {
+        let ask = bifrost::Ask { margin: Some(margin_us * MICROSECOND), ..slots(10 * MICROSECOND) };
+        let notes = bifrost::sizing(&link, &ask, 1).notes;
+        notes.iter().any(|note| note.contains("no more than the margin"))
+    };
+    assert_eq!(of_slot, link.rate / 8 / 100_000);
+    assert_eq!([0, 1, 9, 10, 11, 40].map(says), [false, false, false, true, true, true]);
+}

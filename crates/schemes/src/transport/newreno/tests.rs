@@ -70,6 +70,17 @@ fn slow_start_doubles_in_each_round_trip() {
     }
 }
 
+/// RFC 5681, equation 4: half of what is in flight, and never less than two segments.
+#[test]
+fn a_timeout_leaves_two_segments_at_least() {
+    for (total, ssthresh) in [(1, 2_000), (3, 2_000), (5, 2_500), (10, 5_000)] {
+        let mut end = End::new(total, PARAMS);
+        end.send_all();
+        end.timeout();
+        assert_eq!(end.c.ssthresh, ssthresh, "{total} segments in flight");
+    }
+}
+
 /// Beyond ssthresh the window grows by a segment in each round trip.
 #[test]
 fn congestion_avoidance_adds_a_segment_in_each_round_trip() {
