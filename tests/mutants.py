@@ -129,7 +129,7 @@ def run_stage(tool, directory, stage, mutants, keys, results):
     command += ["--workspace", "--profile", "mutants", "--no-shuffle"]
     # Without mutants only the tests of the mutants' own package would run.
     own = packages == [package]
-    command += ["--minimum-test-timeout", "60"] if own else ["--baseline", "skip", "--timeout", "600"]
+    command += ["--minimum-test-timeout", "60"] if own else ["--baseline", "skip", "--timeout", "300"]
     command += [arg for package in packages for arg in ("--test-package", package)]
     command += [f"--cargo-arg={arg}" for arg in ["--locked", *cargo_args]]
     command += [f"--cargo-test-arg={arg}" for arg in (["--", *test_args] if test_args else [])]

@@ -289,3 +289,83 @@ impl FlowPlaces {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Five queues that hold packets: another set of roots shares one by FNV-1a of all its roots. The places were
+    /// computed apart from this program.
+    #[test]
+    fn sets_that_share_spread_over_all_queues() {
+        let full = |roots: &[u32]| {
+            let mut port = PortState::default();
+            for root in 100..105 {
+                assert_eq!(port.assign(&[root], 5), (root as u16 - 99, false));
+            }
+            port.assign(roots, 5)
+        };
+        let sets: [&[u32]; 5] = [&[7], &[8], &[300], &[7, 9], &[1, 70_000]];
+        assert_eq!(sets.map(full), [2, 3, 4, 2, 1].map(|queue| (queue, true)));
+        // One whose roots are all there already shares nothing.
+        let mut port = PortState::default();
+        assert_eq!(port.assign(&[7], 1), (1, false));
+        assert_eq!(
+            [port.assign(&[7], 1), port.assign(&[8], 1), port.assign(&[8], 1)],
+            [(1, false), (1, true), (1, false)]
+        );
+    }
+
+    fn packet(queue: u16) -> Passing {
+        Passing {
+            port: 1,
+            lane: 0,
+            queue,
+            own: false,
+            size: 1_000,
+            queued: 0,
+            hop: 0,
+            flow: 7,
+            answer: false,
+            ingress: Some(0),
+            upstream: 0,
+            passed: 0,
+            counted: false,
+            pausing: false,
+        }
+    }
+
+    /// Packets of a flow stand in queues 2 and 5; one of queue 5 moves to queue 3, between the two.
+    #[test]
+    fn a_flow_keeps_its_order_over_queues() {
+        let mut places = FlowPlaces::default();
+        assert_eq!((places.last(&packet(2)), places.before(&packet(2))), (None, None));
+        for queue in [2, 5, 5, 5] {
+            places.joined(&packet(queue), false);
+            assert_eq!(places.last(&packet(0)), Some(queue));
+        }
+        places.left(&packet(5));
+        assert_eq!(places.before(&packet(5)), Some(2));
+        assert!(places.is_behind(&packet(5), 5) && !places.is_behind(&packet(5), 2));
+        places.joined(&packet(3), true);
+        assert_eq!(places.last(&packet(0)), Some(5));
+        // Another one of queue 5 moves behind it, into the same queue.
+        places.left(&packet(5));
+        assert_eq!(places.before(&packet(5)), Some(3));
+        places.joined(&packet(3), true);
+        for (queue, last) in [(2, 5), (3, 5), (3, 5), (5, 0)] {
+            places.left(&packet(queue));
+            assert_eq!(places.last(&packet(0)).unwrap_or(0), last, "after queue {queue}");
+        }
+        assert!(places.is_empty());
+        // Another flow, direction or port has a chain of its own.
+        places.joined(&packet(2), false);
+        for other in [
+            Passing { flow: 8, ..packet(2) },
+            Passing { answer: true, ..packet(2) },
+            Passing { port: 2, ..packet(2) },
+        ] {
+            assert_eq!(places.last(&other), None);
+        }
+    }
+}

@@ -176,6 +176,27 @@ fn an_isolation_queue_is_paused_relays_resumes_and_is_given_back() {
     assert!(bench.pyrrha.quiet_up_to(3, 0) > 0);
 }
 
+/// Counted by ingress, a neighbour is stopped and let go by its own bytes in the queue.
+#[test]
+fn a_neighbour_may_be_stopped_by_what_it_has_sent() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.pyrrha.params.variant.count_by_ingress = true;
+    bench.hear(3, Word::Pause, 5, 9, 1);
+    bench.log();
+    for ingress in [0, 0, 0, 1, 1] {
+        assert_eq!(bench.arrive(ingress, 3, 1), 1);
+    }
+    assert_eq!(bench.log(), [""; 0]);
+    bench.arrive(0, 3, 1);
+    assert_eq!(bench.log(), ["stop 0 7:0#9 /1"]);
+    bench.hear(3, Word::Resume, 5, 9, 1);
+    bench.log();
+    for said in [&[][..], &[], &["go 0 7:0#9 /1"]] {
+        bench.serve(3, 1);
+        assert_eq!(bench.log(), said);
+    }
+}
+
 #[test]
 fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
     let mut bench = Bench::new(Organisation::Hiq);
@@ -260,4 +281,30 @@ fn a_root_whose_merging_queue_is_paused_again_lets_go() {
     assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
     bench.hear(3, Word::Pause, 5, 2, 2);
     assert_eq!(bench.log(), ["pause 3/0 1 for 5", "go 1 0:3#1 /1", "merge into 7:0#2 of 1 0:3#1 /0"]);
+}
+
+/// What oracles see of a port and the roots ahead of it.
+#[test]
+fn observers_see_roots_their_queues_and_whom_they_have_stopped() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.hear(3, Word::Pause, 5, 9, 1);
+    for _ in 0..4 {
+        bench.arrive(0, 3, 1);
+    }
+    bench.hear(4, Word::Pause, 7, 9, 1);
+    bench.hear(4, Word::Resume, 7, 9, 1);
+    let pyrrha = &bench.pyrrha;
+    let five = pyrrha.root_ahead(3, 0, 5).expect("it paused");
+    assert_eq!((five.root(), five.paused(), five.holding()), (5, true, &[0][..]));
+    assert_eq!((five.queues(), five.sharing(1)), (vec![1], &[5][..]));
+    assert_eq!(pyrrha.ahead(3, 0).map(|a| a.root()).collect::<Vec<_>>(), [5]);
+    assert!(pyrrha.root_ahead(4, 0, 7).is_none_or(|seven| !seven.paused()));
+    assert!(pyrrha.root_ahead(3, 0, 7).is_none() && !pyrrha.is_root(3, 0));
+    assert_eq!((pyrrha.pairs_of(1) - pyrrha.pairs_of(0), pyrrha.k_resume(3)), (1, K_RESUME));
+    // Port 2 becomes a root, and stops who goes on sending to it.
+    for _ in 0..5 {
+        bench.arrive(0, 2, 2);
+    }
+    assert!(bench.pyrrha.is_root(2, 0));
+    assert_eq!(bench.pyrrha.stopped_by_oq(2, 0), [0]);
 }
