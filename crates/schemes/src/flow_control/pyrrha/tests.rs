@@ -283,6 +283,49 @@ fn a_root_whose_merging_queue_is_paused_again_lets_go() {
     assert_eq!(bench.log(), ["pause 3/0 1 for 5", "go 1 0:3#1 /1", "merge into 7:0#2 of 1 0:3#1 /0"]);
 }
 
+/// Whom another port still stops for the old root is not told of the merge by this one.
+#[test]
+fn a_merge_is_told_to_none_that_another_port_holds() {
+    for other in [false, true] {
+        let mut bench = Bench::new(Organisation::Hiq);
+        bench.device.ways.push(vec![4, 5]);
+        bench.hear(3, Word::Pause, 5, 1, 1);
+        bench.hear(4, Word::Pause, 5, 1, 1);
+        for _ in 0..4 {
+            bench.arrive(0, 3, 1);
+            if other {
+                bench.arrive(0, 4, 3);
+            }
+        }
+        let stops = bench.log().iter().filter(|line| line.starts_with("stop 0")).count();
+        assert_eq!(stops, 1);
+        bench.hear_merge(5, 6);
+        let told = bench.log().iter().any(|line| line.starts_with("merge into 7:1#1 of 0 7:0#1"));
+        assert_eq!(told, !other);
+    }
+}
+
+/// Single tier: a queue of two roots asks for the one that is paused, as long as one is.
+#[test]
+fn a_shared_queue_asks_for_the_roots_that_are_paused() {
+    for (resumed, said) in
+        [(None, &["stop 0 7:0#1 /1", "stop 0 8:0#1 /1"][..]), (Some(7), &["stop 0 7:0#1 /1"])]
+    {
+        let mut bench = Bench::new(Organisation::SingleTier);
+        bench.hear(3, Word::Pause, 5, 1, 1);
+        bench.hear(3, Word::Pause, 7, 1, 1);
+        let queue = bench.arrive(0, 3, 0);
+        if let Some(root) = resumed {
+            bench.hear(3, Word::Resume, root, 1, 1);
+        }
+        bench.log();
+        for _ in 0..3 {
+            assert_eq!(bench.arrive(0, 3, 0), queue);
+        }
+        assert_eq!(bench.log(), said, "{resumed:?}");
+    }
+}
+
 /// What oracles see of a port and the roots ahead of it.
 #[test]
 fn observers_see_roots_their_queues_and_whom_they_have_stopped() {
