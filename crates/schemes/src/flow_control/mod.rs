@@ -1063,6 +1063,8 @@ mod notes {
         pub enlarged: Option<u64>,
         /// Answer of `shrink`.
         pub shrinks: bool,
+        /// Answer of `headroom`.
+        pub headroom: (u64, u64),
     }
 
     impl Device for Notes {
@@ -1152,7 +1154,7 @@ mod notes {
             self.shrinks
         }
         fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
-            (0, 0)
+            self.headroom
         }
         fn enter_loop(&mut self, port: u32, lane: u8) {
             self.log.push(format!("enter {port}/{lane}"));

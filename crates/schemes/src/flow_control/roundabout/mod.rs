@@ -25,6 +25,8 @@ pub mod dissolve;
 #[cfg(test)]
 mod explore;
 pub mod registers;
+#[cfg(test)]
+mod tests;
 
 use super::pfc::{Pfc, PfcParams};
 use super::{ControlFrame, Crossing, Device};
