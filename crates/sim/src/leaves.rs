@@ -507,13 +507,17 @@ impl Core<'_> {
 
     /// Stops the leaves that a control frame names.
     pub fn pause_leaves(&mut self, port: u32, lane: u8, target: Target) {
+        // Packets of a flow may come back through its own host: both of its queues there stop at once.
+        let mut pause = None;
         for leaf in self.named(port, lane, target) {
             if self.leaves.get(leaf).paused {
                 continue;
             }
             self.leaf_stops(leaf);
-            let pause = self.new_pause(port, lane, Some(number_of(target)));
-            let standing = self.observed.leaf_pause_begins(pause);
+            let standing = *pause.get_or_insert_with(|| {
+                let pause = self.new_pause(port, lane, Some(number_of(target)));
+                self.observed.leaf_pause_begins(pause)
+            });
             let l = &mut self.leaves.leaves[leaf as usize];
             (l.paused, l.standing) = (true, standing);
         }
@@ -521,6 +525,7 @@ impl Core<'_> {
 
     /// Lets the leaves that a control frame names go again.
     pub fn resume_leaves(&mut self, port: u32, lane: u8, target: Target) {
+        let mut ended = NONE;
         for leaf in self.named(port, lane, target) {
             if !self.leaves.get(leaf).paused {
                 continue;
@@ -531,7 +536,9 @@ impl Core<'_> {
             let l = &mut self.leaves.leaves[leaf as usize];
             l.paused = false;
             let standing = std::mem::replace(&mut l.standing, NONE);
-            self.observed.leaf_pause_ends(self.now, standing);
+            if std::mem::replace(&mut ended, standing) != standing {
+                self.observed.leaf_pause_ends(self.now, standing);
+            }
             if self.queues[self.leaves.list(leaf)].head != NONE {
                 self.leaf_filled(leaf);
             }

@@ -233,3 +233,25 @@ fn pauses_of_a_dead_link_end() {
         assert!(on_it.iter().all(|p| p.until.is_none_or(|u| u <= from) || p.from >= until), "{scheme}");
     }
 }
+
+/// A link fails while packets are under way, and some come back through the host that has sent them. There a flow
+/// has two queues then, its queue pair and that of its packets; a frame that stops both is one pause.
+#[test]
+fn a_flow_that_comes_back_through_its_host_is_paused_once() {
+    let plan = plan(
+        "[flow_control]\nscheme = \"per-flow-queue\"\n\
+         [[failure]]\nat = \"1ps\"\nlink = \"H3-S0.1\"\n\
+         [topology]\nkind = \"rail-only\"\nn = 3\n\
+         domain_link = { delay = \"1ns\", rate = \"1Gbps\" }\nrail_link = { delay = \"1ns\", rate = \"1Gbps\" }\n\
+         [[traffic]]\nkind = \"moe\"\nexperts = 1\ntoken_size = \"1B\"\ntokens = 3\n\
+         [transport]\nmtu = \"1B\"\n",
+    );
+    let outcome = run(&plan);
+    assert!(outcome.flows.iter().all(|flow| flow.completed.is_some()));
+    let mut ends = std::collections::BTreeMap::new();
+    for pause in &outcome.pauses {
+        let until = ends.insert((pause.port, pause.lane, pause.queue), pause.until.unwrap_or(outcome.end));
+        assert!(until.is_none_or(|until| until <= pause.from), "{pause:?}");
+    }
+    assert!(outcome.pauses.len() > 10, "{}", outcome.pauses.len());
+}
