@@ -2,6 +2,7 @@
 
 use super::super::notes::Notes;
 use super::super::pfc::Relay;
+use super::dissolve::{Passage, Passenger};
 use super::*;
 
 fn roundabout() -> (Roundabout, Notes) {
@@ -131,4 +132,27 @@ fn a_grant_is_worth_a_frame() {
         roundabout.freed(&mut device, 3, 2, 0, 1);
         assert_eq!(granted(&mut device), grants, "{headroom} B of headroom");
     }
+}
+
+/// The packets of other loops and of none that wait outside take no more than what was free when the
+/// round began, less the largest packet; what leaves makes room again.
+#[test]
+fn what_waits_outside_a_loop_leaves_room_for_a_packet() {
+    let (mut roundabout, mut device) = roundabout();
+    (device.headroom, device.backlog) = ((4_000, 0), 1);
+    let own = leads(&mut roundabout, &mut device);
+    let credit = Triplet { rand: 5_000, ..own };
+    roundabout.received(&mut device, 2, &frame(Opcode::Credit, None, credit));
+    let mut passes = |roundabout: &mut Roundabout, flow| {
+        let packet = Passenger { ingress: 1, egress: 3, lane: 0, flow, size: 1_000, marked: false };
+        roundabout.passes(&mut device, &packet)
+    };
+    let first: Vec<Passage> = (0..5).map(|flow| passes(&mut roundabout, flow)).collect();
+    let (on, round) = (Passage::On, Passage::Round(2));
+    assert_eq!(first, [on, on, on, round, round]);
+    roundabout.freed(&mut Notes { headroom: (4_000, 0), ..Notes::default() }, 1, 3, 0, 1_000);
+    assert_eq!([4, 5, 6].map(|flow| passes(&mut roundabout, flow)), [round, on, round]);
+    // What left by the loop's own port did not wait outside.
+    roundabout.freed(&mut Notes { headroom: (4_000, 0), ..Notes::default() }, 1, 2, 0, 1_000);
+    assert_eq!(passes(&mut roundabout, 7), round);
 }

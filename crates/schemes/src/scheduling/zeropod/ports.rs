@@ -117,7 +117,6 @@ pub(super) struct Choice {
     /// From host to host: one word, with a bit for each aggregation switch. Else a word for
     /// each of those, with a bit for each core.
     words: Vec<u64>,
-    used: usize,
     left: u32,
 }
 
@@ -125,7 +124,7 @@ impl Choice {
     pub fn new(pod: &Pod) -> Self {
         let hosts = pod.hosts() as u16;
         let rack = (0..hosts).map(|host| pod.rack_of(host)).collect();
-        Self { pod: *pod, hosts, rack, words: vec![0; usize::from(pod.aggs)], used: 0, left: 0 }
+        Self { pod: *pod, hosts, rack, words: vec![0; usize::from(pod.aggs)], left: 0 }
     }
 
     /// How many paths are left to draw from.
@@ -142,7 +141,6 @@ impl Choice {
         let down = |host: u16| words[racks + usize::from(self.rack[usize::from(host)])];
         if demand.sender < self.hosts && demand.target < self.hosts {
             self.words[0] = up(demand.sender) & down(demand.target);
-            self.used = 1;
             self.left = self.words[0].count_ones();
             return;
         }
@@ -159,7 +157,6 @@ impl Choice {
             self.words.fill(0);
             self.words[agg] = reached & words[2 * racks + aggs + agg] & 1 << pod.slot_of(core);
         }
-        self.used = aggs;
         self.left = self.words.iter().map(|w| w.count_ones()).sum();
     }
 
@@ -172,7 +169,7 @@ impl Choice {
         let mut nth = stream.below(u64::from(self.left)) as u32;
         self.left -= 1;
         let mut at = 0;
-        while at + 1 < self.used && nth >= self.words[at].count_ones() {
+        while nth >= self.words[at].count_ones() {
             nth -= self.words[at].count_ones();
             at += 1;
         }

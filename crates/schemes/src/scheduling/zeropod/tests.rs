@@ -676,3 +676,27 @@ fn epochs_of_the_paper() {
     assert_eq!(one.pipeline(15_000_000, false), Pipeline { schd: 19, data: 26 });
     assert_eq!(many.pipeline(5_000_000, true), Pipeline { schd: 3, data: 7 });
 }
+
+/// SMALL has 16 hosts, 7 cores and 8 pods; no host sends to itself, and cores send to hosts only.
+#[test]
+fn demands_that_the_pod_cannot_have_are_refused() {
+    let core_to_pod = Demand { from: Sender::Core(0), to: Target::Pod(1) };
+    for (demand, has) in [
+        (host_to_host(0, 15), true),
+        (host_to_host(15, 0), true),
+        (host_to_host(3, 3), false),
+        (host_to_host(0, 16), false),
+        (host_to_host(16, 0), false),
+        (host_to_pod(15, 7), true),
+        (host_to_pod(16, 7), false),
+        (host_to_pod(15, 8), false),
+        (core_to_host(6, 15), true),
+        (core_to_host(7, 15), false),
+        (core_to_host(6, 16), false),
+        (core_to_pod, false),
+    ] {
+        let mut scheduler = Scheduler::new(SMALL, PAPER);
+        let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scheduler.add(demand, 1)));
+        assert_eq!(added.is_ok(), has, "{demand:?}");
+    }
+}
