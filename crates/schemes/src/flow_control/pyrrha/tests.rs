@@ -1,6 +1,7 @@
 //! One device, six ports: 0 to 2 lead to neighbours upstream, 3 and 4 downstream; 5 is
 //! none of the device's. Frames are written down by the device of `notes`.
 
+use super::super::FlowControl;
 use super::super::notes::Notes;
 use super::*;
 use std::collections::BTreeMap;
@@ -350,4 +351,20 @@ fn observers_see_roots_their_queues_and_whom_they_have_stopped() {
     }
     assert!(bench.pyrrha.is_root(2, 0));
     assert_eq!(bench.pyrrha.stopped_by_oq(2, 0), [0]);
+}
+
+/// A packet of the queue of root 5 goes on to that of root 7, which is paused as well; so says the seam.
+#[test]
+fn a_packet_goes_on_to_the_queue_of_the_next_root() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.hear(3, Word::Pause, 5, 1, 1);
+    bench.hear(3, Word::Pause, 7, 1, 1);
+    let first = bench.arrive(0, 3, 0);
+    bench.hear(3, Word::Resume, 5, 1, 1);
+    let mut packet = bench.queues.get_mut(&(3, first)).expect("it waits there").remove(0);
+    packet.queued = 0;
+    bench.pyrrha.left(&mut bench.device, &packet);
+    packet.queue = first;
+    let next = FlowControl::Pyrrha(bench.pyrrha).onward(&mut bench.device, &mut packet);
+    assert!(next > 0 && next != first, "{first}, then {next}");
 }
