@@ -397,13 +397,35 @@ fn allocations(test: &str, step: usize) {
     eprintln!("{count} faults of {} allocations planned and survived", straight.allocations);
 }
 
+/// Every `step`-th allocation of a grid fails; resuming it makes that good.
+fn allocations_of_a_grid(test: &str, step: usize) {
+    let dir = scratch(test);
+    let place = |at: &Path| at.join("out/g").display().to_string();
+    let straight = good(&dir, &grid(&place(&dir), &[]));
+    let whole = contents(&dir.join("out/g"));
+    let count = each(test, straight.allocations, step, |at, n| {
+        let _ = fs::remove_dir_all(at.join("out"));
+        let plan = Plan { fault: Some((n, How::Fail)), memory: true, plain: false };
+        let done = xoff(at, &grid(&place(at), &[]), plan);
+        let (status, case) = (done.output.status, format!("allocation {n}"));
+        assert!([Some(0), Some(1)].contains(&status.code()), "{case}: {status}: {}", err(&done));
+        let found = contents(&at.join("out/g"));
+        assert!(status.code() != Some(0) || found == whole, "{case}");
+        all_whole(&at.join("out/g"), &whole, &case);
+        go_on(at, &place(at), &whole, &case);
+    });
+    eprintln!("{count} faults of {} allocations of a grid planned and survived", straight.allocations);
+}
+
 #[test]
 fn a_failing_allocation_leaves_no_false_result() {
     allocations("memory", 97);
+    allocations_of_a_grid("grid-memory", 397);
 }
 
 #[test]
 #[ignore = "every allocation; `make soak` runs it"]
 fn each_failing_allocation_leaves_no_false_result() {
     allocations("each-memory", 1);
+    allocations_of_a_grid("each-grid-memory", 1);
 }
