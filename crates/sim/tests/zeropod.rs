@@ -82,6 +82,43 @@ fn a_flow_alone_takes_what_the_slots_say() {
     }
 }
 
+/// A run that ends within an epoch, or is interrupted, records nothing after its end.
+#[test]
+fn nothing_is_sent_after_the_end() {
+    // Several flows share a grant: the later ones begin late in its epoch.
+    let traffic = flow(5, 10, "7kB").repeat(6) + &flow(0, 9, "1MB");
+    let epoch = plan(&scenario(POD, "", &traffic)).zeropod.expect("Zeropod").slots.epoch();
+    let (mut begun, mut waits) = (0, 0);
+    for tenth in 200..320 {
+        let end = tenth * epoch / 10;
+        let plan = plan(&scenario(POD, "", &format!("{traffic}[run]\nduration = \"{end}ps\"\n")));
+        let outcome = run(&plan);
+        let sent: u64 = outcome.flows.iter().map(|flow| flow.packets_sent).sum();
+        for flow in &outcome.flows {
+            assert!(flow.first_sent.is_none_or(|sent| sent < end), "{flow:?}, end {end}");
+            assert_eq!(flow.first_sent.is_some(), flow.packets_sent > 0);
+            begun += u32::from(flow.packets_sent > 0);
+            waits += u32::from(flow.packets_sent == 0);
+        }
+        assert!(sent >= outcome.counters.sent, "{sent} by flow, {:?}", outcome.counters);
+    }
+    assert!(begun > 50 && waits > 50, "{begun} and {waits}");
+    let busy = plan(&scenario(PODS, "", &dense(2000)));
+    for most in 1.. {
+        let mut calls = 0;
+        let cut = xoff_sim::run(&busy, &mut |_| {
+            calls += 1;
+            calls < most
+        });
+        let times = cut.flows.iter().flat_map(|flow| [flow.first_sent, flow.completed]);
+        assert!(times.flatten().all(|time| time <= cut.end), "{most} calls");
+        if cut.stop != Stop::Interrupted {
+            assert!(most > 1);
+            break;
+        }
+    }
+}
+
 /// Between pods there are two rounds of request and grant (§III-C), and three links each.
 #[test]
 fn between_pods_there_are_two_rounds() {

@@ -714,11 +714,21 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Cells of a grant, in the epoch that begins now, that begin before the run ends.
+    fn begun(&self, planned: &Planned) -> u32 {
+        let cells = planned.grant.cells;
+        if self.end - self.now >= self.epoch {
+            return cells;
+        }
+        let begins = |cell| self.now + self.zeropod.slots.data_at(cell, planned.from, planned.to);
+        (0..cells).take_while(|&cell| begins(cell) < self.end).count() as u32
+    }
+
     /// A host sends the cells of a grant, in the epoch that begins now.
     fn send_from_host(&mut self, pod: u16, host: u16, epoch: u64, planned: &Planned) {
         let src = usize::from(pod) * self.per_pod + usize::from(host);
         let payload = self.zeropod.scheduler.payload;
-        let cells = planned.grant.cells;
+        let cells = self.begun(planned);
         let mut pieces = std::mem::take(&mut self.pieces);
         let mut filled = 0;
         let wanted = src * self.targets + usize::from(planned.column);
@@ -1086,7 +1096,8 @@ impl<'a> World<'a> {
         let mut parts = std::mem::take(&mut self.parts);
         let mut pieces = std::mem::take(&mut self.pieces);
         let mut sent = 0;
-        while sent < planned.grant.cells {
+        let cells = self.begun(planned);
+        while sent < cells {
             parts.clear();
             if !self.cores[usize::from(core)].send(dst, usize::from(pod), &mut parts) {
                 break;
@@ -1107,7 +1118,7 @@ impl<'a> World<'a> {
         self.pieces = pieces;
         let c = &mut self.cores[usize::from(core)];
         c.served[dst as usize] = c.served[dst as usize].wrapping_add(planned.grant.cells);
-        self.told.unused += u64::from(planned.grant.cells - sent);
+        self.told.unused += u64::from(cells - sent);
         self.use_links(pod, path, sent);
         if self.watches && sent > 0 {
             self.saw(pod, planned.row, epoch, true);
@@ -1236,7 +1247,11 @@ impl<'a> World<'a> {
         let end = match stop {
             Stop::AllDone if self.plan.end.is_none() => (self.receivers.last_done / TICK + 1) * TICK,
             Stop::AllDone | Stop::EndTime => self.end,
-            Stop::Interrupted | Stop::Memory | Stop::Starved | Stop::Livelock => self.now,
+            // Grants fix what happens in the rest of an epoch: that has been counted.
+            Stop::Interrupted | Stop::Memory | Stop::Starved | Stop::Livelock => {
+                let times = self.receivers.flows.iter().flat_map(|flow| flow.first_sent.max(flow.completed));
+                times.fold(self.now, Time::max)
+            }
         };
         let livelock = self.livelock();
         let memory = match stop.cut_short() {
