@@ -1,6 +1,8 @@
 //! The smallest scenario that breaks an invariant: keys, tables and items are removed, and values
 //! made smaller, one at a time, while the same invariant still breaks.
 
+use std::time::{Duration, Instant};
+
 use toml::Value;
 
 use crate::scenario::Scenario;
@@ -15,11 +17,13 @@ enum Step {
     Item(usize),
 }
 
-/// Makes a scenario smaller that breaks `invariant`; runs at most `trials` of them.
-pub fn shrink(scenario: &Scenario, invariant: &str, mut trials: usize) -> Scenario {
+/// Makes a scenario smaller that breaks `invariant`; runs at most `trials` of them, and starts none
+/// after `longest`.
+pub fn shrink(scenario: &Scenario, invariant: &str, mut trials: usize, longest: Duration) -> Scenario {
+    let begun = Instant::now();
     let mut best = scenario.clone();
     let mut fails = |candidate: &Scenario| {
-        if trials == 0 {
+        if trials == 0 || begun.elapsed() > longest {
             return false;
         }
         trials -= 1;

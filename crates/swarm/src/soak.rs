@@ -15,6 +15,8 @@ use crate::trial::{Seen, Verdict, trial};
 
 /// Scenarios that are tried to make a finding smaller.
 const TRIALS: usize = 400;
+/// No further one is begun after this time.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// What became of the seeds.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +118,7 @@ pub fn seeds(
 /// # Errors
 /// The file system refuses.
 pub fn save(dir: &Path, seed: u64, scenario: &Scenario, broken: &Broken) -> io::Result<PathBuf> {
-    let small = shrink(scenario, &broken.invariant, TRIALS);
+    let small = shrink(scenario, &broken.invariant, TRIALS, LONGEST);
     let detail = match trial(&small) {
         Verdict::Finding(broken) => broken.detail,
         // What depends on chance beside the seed is kept as it was seen.

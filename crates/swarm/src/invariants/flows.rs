@@ -37,9 +37,11 @@ fn ideal_is_a_bound(plan: &Plan) -> bool {
     let spread = matches!(plan.load_balancing, LoadBalancing::Packets(_));
     let rate = plan.topology.ports[0].rate;
     let uneven = plan.topology.ports.iter().any(|p| p.rate != rate);
+    // A sender that reads ACKs slowly reads fewer of them where some are lost.
+    let lost = !plan.faults.losses.is_empty() && !plan.receivers.is_empty();
     // The ideal is that of the first of several routes.
     let chosen = plan.ate.is_some() || !matches!(plan.load_balancing, LoadBalancing::Ecmp);
-    !(detours || plan.transport.ack_every > 1 || spread || chosen && uneven)
+    !(detours || lost || plan.transport.ack_every > 1 || spread || chosen && uneven)
 }
 
 /// Bounds of each flow.
