@@ -10,7 +10,7 @@ Survivors must stand in tests/mutants.toml, with the reason why no test can or s
 that another one survived, or that an entry of the list is not a mutant any more or is caught.
 
 DIRECTORY holds a copy of the tree that mutants are built in, its build, and results.json. `--resume` keeps what
-an earlier call has caught, and tries survivors and the rest.
+an earlier call has caught, and tries survivors, timeouts and the rest.
 """
 
 import argparse
@@ -129,7 +129,7 @@ def run_stage(tool, directory, stage, mutants, keys, results):
     command += ["--workspace", "--profile", "mutants", "--no-shuffle"]
     # Without mutants only the tests of the mutants' own package would run.
     own = packages == [package]
-    command += ["--minimum-test-timeout", "60"] if own else ["--baseline", "skip", "--timeout", "300"]
+    command += ["--minimum-test-timeout", "60"] if own else ["--baseline", "skip", "--timeout", "1200"]
     command += [arg for package in packages for arg in ("--test-package", package)]
     command += [f"--cargo-arg={arg}" for arg in ["--locked", *cargo_args]]
     command += [f"--cargo-test-arg={arg}" for arg in (["--", *test_args] if test_args else [])]
@@ -190,7 +190,7 @@ def main():
 
     past = directory / "results.json"
     results = json.loads(past.read_text()) if args.resume and past.exists() else {}
-    results = {key: result for key, result in results.items() if result["outcome"] != "missed"}
+    results = {key: result for key, result in results.items() if result["outcome"] in ("caught", "unviable")}
     for stage in STAGES:
         todo = [key for key in keys if mutants[key]["package"] == stage[1] and results.get(key, {}).get("outcome") in (None, "missed")]
         for part, some in parts(stage, mutants, todo):

@@ -354,6 +354,21 @@ mod tests {
         assert_eq!(memory.used, 0);
     }
 
+    /// The last byte of the memory is used, and none beyond it, whatever the headroom has room for.
+    #[test]
+    fn a_memory_holds_what_it_has() {
+        let mut memory = Memory::new(&plan::Buffer { total: 3_000, shared: 3_000 });
+        let profile = profile(Limit::Static(1_000), 0, 50_000);
+        let mut account = Account::default();
+        assert_eq!(account.admit(1_000, &mut memory, &profile), Ok(Some(Crossing::Over)));
+        assert_eq!(account.admit(2_700, &mut memory, &profile), Err(Refusal::Memory(700)));
+        assert_eq!(account.admit(2_000, &mut memory, &profile), Ok(None));
+        assert_eq!((memory.used(), memory.peak), (3_000, 3_000));
+        assert_eq!(account.admit(1, &mut memory, &profile), Err(Refusal::Memory(1)));
+        account.release(500, &mut memory, &profile);
+        assert_eq!((memory.used(), memory.peak), (2_500, 3_000));
+    }
+
     #[test]
     fn an_account_is_enlarged_by_what_the_pool_has() {
         let mut memory = Memory::new(&plan::Buffer { total: 100_000, shared: 10_000 });

@@ -103,7 +103,7 @@ pub enum Newcomer {
 impl Leaves {
     /// The leaves of a plan; `first` is the number of queues without them.
     pub fn new(plan: &Plan, first: usize) -> Self {
-        let queueing = plan.flow_control.queueing();
+        let queueing = plan.flow_control.traits().queueing;
         let lanes = plan.lanes.len();
         let ports = &plan.topology.ports;
         let mut leaves = Vec::new();
@@ -803,5 +803,22 @@ mod tests {
         let served: Vec<u32> = (0..9).map(|_| serve(&mut leaves, &queues)).collect();
         // 1,000 B a turn: one packet, then two with the 400 B that were left, then two.
         assert_eq!(served, [0, 1, 2, 0, 0, 1, 1, 2, 2]);
+    }
+
+    /// The group's own list, of 300 B packets, sends for its quantum of 1,000 B once each leaf has had a turn.
+    #[test]
+    fn the_own_list_has_a_turn_of_several_packets() {
+        let (mut leaves, queues) = three();
+        let served: Vec<Option<u32>> = (0..15)
+            .map(|_| match leaves.turn(0, 1, Some(300), &queues, |list| list.head) {
+                Turn::Own => None,
+                Turn::Leaf(leaf) => {
+                    leaves.get_mut(leaf).deficit -= 300;
+                    Some(leaf)
+                }
+            })
+            .collect();
+        let thrice = |who: Option<u32>| [who; 3];
+        assert_eq!(served, [Some(0), Some(1), Some(2), None, Some(0)].map(thrice).concat());
     }
 }
