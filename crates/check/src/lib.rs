@@ -222,7 +222,7 @@ pub fn check(
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Analysis>, String> {
     let plan = &loaded.plan;
-    let scope = plan.flow_control.pause_scope();
+    let scope = plan.flow_control.traits().pause_scope;
     walks::check_ways(plan)?;
     let mut router = router(loaded);
     let apart = all::apart(&loaded.scenario, &plan.topology);
@@ -436,7 +436,7 @@ fn scheme(loaded: &Loaded) -> Result<String, String> {
 fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     let plan = &loaded.plan;
     let mut notes = Vec::new();
-    match plan.flow_control.pause_scope() {
+    match plan.flow_control.traits().pause_scope {
         PauseScope::Nothing if plan.zeropod.is_some() => notes.push(
             "Cores keep cells until a scheduler calls for them, and schedulers wait for nobody. Routes count for \
              nothing: schedulers choose the paths."

@@ -20,7 +20,7 @@ pub enum Kind {
 
 /// Whether queues of a lane can be paused.
 pub fn pausable(plan: &Plan, lane: u8) -> bool {
-    match plan.flow_control.pause_scope() {
+    match plan.flow_control.traits().pause_scope {
         PauseScope::Nothing => false,
         // Under PortFC the lane of data, but for its DDQs and RQs.
         PauseScope::Lane | PauseScope::Onward => plan.lanes[usize::from(lane)].lossless,
@@ -30,7 +30,7 @@ pub fn pausable(plan: &Plan, lane: u8) -> bool {
 
 /// Whether acknowledgements lie in queues that can be paused.
 pub fn answers_wait(plan: &Plan) -> bool {
-    match plan.flow_control.queueing() {
+    match plan.flow_control.traits().queueing {
         Queueing::PerLane => true,
         Queueing::Numbered { acks, .. } => acks,
         Queueing::PerFlow => false,
@@ -221,7 +221,7 @@ pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     if !(pausable(plan, from.1) && pausable(plan, to.1)) {
         return None;
     }
-    let part = match plan.flow_control.pause_scope() {
+    let part = match plan.flow_control.traits().pause_scope {
         PauseScope::Flow => Part::Flow(flow),
         _ => Part::Whole,
     };
@@ -251,7 +251,7 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
 pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph> {
     let ways = Ways::new(plan);
     let mut edges = Edges::default();
-    if plan.flow_control.pause_scope() == PauseScope::Nothing {
+    if plan.flow_control.traits().pause_scope == PauseScope::Nothing {
         return Some(edges.graph());
     }
     passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));

@@ -179,7 +179,7 @@ pub fn compare(
     to: (u32, u8),
     flow: u32,
 ) -> Result<bool, String> {
-    let scope = plan.flow_control.pause_scope();
+    let scope = plan.flow_control.traits().pause_scope;
     let stops = |lane: u8| match scope {
         // PortFC's queues and Pyrrha's roots are compared elsewhere.
         PauseScope::Nothing | PauseScope::Onward | PauseScope::Root => false,
@@ -223,8 +223,10 @@ fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
 /// Whether acknowledgements and congestion notifications can be paused, and the
 /// lane of the latter if they have one of their own.
 pub fn answers(plan: &Plan) -> (bool, Option<u8>) {
-    let paused =
-        !matches!(plan.flow_control.queueing(), Queueing::Numbered { acks: false, .. } | Queueing::PerFlow);
+    let paused = !matches!(
+        plan.flow_control.traits().queueing,
+        Queueing::Numbered { acks: false, .. } | Queueing::PerFlow
+    );
     let notified = match &plan.congestion_control {
         Congestion::Dcqcn(dcqcn) => dcqcn.cnp_lane,
         Congestion::None | Congestion::Timely(_) | Congestion::Hpcc(_) | Congestion::Dctcp(_) => None,

@@ -104,7 +104,7 @@ impl Numbers {
             Some(portfc) => u32::from(portfc.map.of_node()),
             None => plan.lanes.len() as u32,
         };
-        let by_flow = plan.flow_control.pause_scope() == PauseScope::Flow;
+        let by_flow = plan.flow_control.traits().pause_scope == PauseScope::Flow;
         let fixed = if by_flow { 0 } else { plan.topology.ports.len() * width as usize };
         Self { width, fixed: vec![UNPAUSED; fixed], own: BTreeMap::new(), queues: Vec::new() }
     }
@@ -377,7 +377,7 @@ impl Follow<'_> {
         match onward::portfc(self.plan) {
             Some(portfc) if portfc.map.place(port).node && !begins => None,
             Some(portfc) => Some(Part::Queue(portfc.queue_at[position as usize])),
-            None if self.plan.flow_control.pause_scope() == PauseScope::Flow => Some(Part::Flow(flow)),
+            None if self.plan.flow_control.traits().pause_scope == PauseScope::Flow => Some(Part::Flow(flow)),
             None => Some(Part::Whole),
         }
     }

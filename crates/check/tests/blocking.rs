@@ -122,11 +122,11 @@ struct Way {
 }
 
 fn ways(plan: &Plan) -> Vec<Way> {
-    let scope = plan.flow_control.pause_scope();
+    let scope = plan.flow_control.traits().pause_scope;
     let mut ways = Vec::new();
     for (flow, f) in (0u32..).zip(&plan.flows) {
         for (answers, start, lane) in [(false, f.path, f.lane), (true, f.ack_path, f.ack_lane)] {
-            let reached = match (scope, plan.flow_control.queueing()) {
+            let reached = match (scope, plan.flow_control.traits().queueing) {
                 (PauseScope::Nothing, _) => false,
                 (PauseScope::Lane, _) => plan.lanes[usize::from(lane)].lossless,
                 (_, Queueing::Numbered { acks, .. }) => acks || !answers,
@@ -270,7 +270,7 @@ fn counts_and_lists_are_those_of_the_definition() {
             }
         }
         assert_eq!(found.innocents, all.len() as u64, "scenario {number}");
-        if plan.flow_control.pause_scope() == PauseScope::Flow {
+        if plan.flow_control.traits().pause_scope == PauseScope::Flow {
             assert!(found.congested.iter().all(|c| (c.innocents, c.beside, c.answers) == (0, 0, 0)));
         }
     }
@@ -360,7 +360,7 @@ fn no_run_finds_what_the_plan_does_not() {
         for (flow, blame) in (0u32..).zip(&oracle.flows) {
             if blame.innocent + blame.source_innocent > 0 {
                 assert!(innocents.values().any(|its| its.contains(&flow)), "scenario {number}: flow {flow}");
-                assert!(plan.flow_control.pause_scope() != PauseScope::Flow);
+                assert!(plan.flow_control.traits().pause_scope != PauseScope::Flow);
                 victims += 1;
             }
         }

@@ -21,6 +21,7 @@ use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
 use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
+use xoff_schemes::flow_control::swing::SwingParams;
 use xoff_schemes::flow_control::watchdog::Action;
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::load_balancing::PacketRule;
@@ -321,7 +322,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     // The inner ports of slow hosts come behind the scenario's own.
     let own = plan.topology.ports.len() - 2 * plan.receivers.len();
     let scheme = match &plan.flow_control {
-        FlowControlParams::None => "none".to_string(),
+        FlowControlParams::None(_) => "none".to_string(),
         FlowControlParams::Pfc(p) => {
             let relay = match p.relay {
                 Relay::Accounts | Relay::Mirror { .. } => "",
@@ -346,7 +347,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                 Span(p.pfc.response_time)
             )
         }
-        FlowControlParams::Swing(p) => {
+        FlowControlParams::Swing(SwingParams { pfc: p }) => {
             let hold = match p.relay {
                 Relay::Mirror { hold } => hold,
                 Relay::Accounts | Relay::Blind => 0,
@@ -412,7 +413,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             };
             format!(
                 "{} (polls every {}, messages take {} in each device, {cure}; {} quanta, response time {})",
-                p.name(),
+                plan.flow_control.name(),
                 Span(p.period),
                 Span(p.latency),
                 p.pfc.quanta,

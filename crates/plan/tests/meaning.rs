@@ -10,6 +10,7 @@ use xoff_plan::{Loaded, load};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::Reaction;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::none::NoParams;
 use xoff_schemes::transport::TransportKind;
 use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
 use xoff_schemes::transport::irn::Timeouts;
@@ -98,7 +99,7 @@ fn a_scenario_with_pfc_runs_without_it_and_says_what_had_no_effect() {
     assert!(with.warnings.is_empty(), "{:?}", with.warnings);
     let keys: Vec<&str> = without.warnings.iter().map(|w| w.key.as_str()).collect();
     assert_eq!(keys, ["flow_control.xoff", "flow_control.xon"]);
-    assert_eq!(without.plan.flow_control, FlowControlParams::None);
+    assert_eq!(without.plan.flow_control, FlowControlParams::None(NoParams));
     assert_eq!(without.plan.flows, with.plan.flows);
     assert!(without.plan.accounts.iter().all(|a| a.headroom.is_none() && a.limit == Limit::Unlimited));
     assert!(without.plan.buffers.iter().all(|b| b.shared == b.total));
@@ -885,7 +886,7 @@ fn lossy_packets_fit_beside_the_buffers_of_cbfc() {
     let text = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[flow_control]\nscheme = \"cbfc\"\n\
                 [transport]\nack_priority = 5\n[[priority]]\nid = 3\nlossless = false\n";
     let plan = plan(&[LINE, text]);
-    let charge = u64::from(plan.packet.largest()).next_multiple_of(plan.flow_control.cell().into());
+    let charge = u64::from(plan.packet.largest()).next_multiple_of(plan.flow_control.traits().cell.into());
     assert!(charge > plan.packet.largest().into(), "blocks of 64 B make a difference");
     assert!(plan.buffers.iter().all(|b| b.shared >= charge), "{:?}", plan.buffers);
 }

@@ -7,6 +7,7 @@ use xoff_plan::describe::describe;
 use xoff_plan::plan::{Collision, Zeropod};
 use xoff_plan::{Loaded, load};
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::none::NoParams;
 use xoff_schemes::scheduling::zeropod::slots::Slots;
 use xoff_schemes::scheduling::zeropod::{Order, Params, Pod};
 
@@ -148,7 +149,7 @@ fn traffic_is_the_same_with_buffers_and_without() {
         ]
     );
     assert!(without.warnings.iter().all(|w| w.message.starts_with("had no effect: ")));
-    assert_eq!(without.plan.flow_control, FlowControlParams::None);
+    assert_eq!(without.plan.flow_control, FlowControlParams::None(NoParams));
     assert!(with.plan.zeropod.is_none());
     let offered = |loaded: &Loaded| {
         let flows = loaded.plan.flows.iter();

@@ -9,6 +9,7 @@ use xoff_net::topology::PortId;
 use xoff_plan::plan::{Limit, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::none::NoParams;
 use xoff_sim::outcome::Outcome;
 
 pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
@@ -96,7 +97,7 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         | FlowControlParams::Roundabout(_)
         | FlowControlParams::Breaker(_)
         | FlowControlParams::Itsy(_)
-        | FlowControlParams::None => return,
+        | FlowControlParams::None(_) => return,
     };
     if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {
         return;
@@ -150,7 +151,7 @@ fn credit(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 fn blocking(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     // What explains flows has their ways and queues to look at in any case.
     let measured = plan.measure.blocking && !plan.measure.explain;
-    if measured && plan.flow_control == FlowControlParams::None && outcome.pauses.is_empty() {
+    if measured && plan.flow_control == FlowControlParams::None(NoParams) && outcome.pauses.is_empty() {
         let text =
             "measure.blocking had nothing to look at: flow_control.scheme is \"none\", and nothing pauses.";
         notes.push(note(text));

@@ -6,7 +6,6 @@ use crate::human;
 use xoff_net::topology::{NodeId, NodeKind, PortId};
 use xoff_plan::plan::{ENDS, EXPIRE, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
 
 /// The name of a port: `S1.2:3`.
@@ -80,24 +79,7 @@ pub fn network(plan: &Plan) -> String {
 
 /// The flow control as scenarios call it.
 pub fn flow_control(plan: &Plan) -> &'static str {
-    match &plan.flow_control {
-        _ if plan.zeropod.is_some() => "zeropod",
-        FlowControlParams::None => "none",
-        FlowControlParams::Pfc(_) => "pfc",
-        FlowControlParams::Tagger(_) => "tagger",
-        FlowControlParams::Swing(_) => "swing",
-        FlowControlParams::Watchdog(_) => "pfc-watchdog",
-        FlowControlParams::Roundabout(_) => "roundabout",
-        FlowControlParams::Breaker(p) => p.name(),
-        FlowControlParams::Itsy(_) => "itsy",
-        FlowControlParams::PortFc(_) => "portfc",
-        FlowControlParams::Pyrrha(_) => "pyrrha",
-        FlowControlParams::Bifrost(p) if p.tokens.is_some() => "bifrostx",
-        FlowControlParams::Bifrost(_) => "bifrost",
-        FlowControlParams::Cbfc(_) => "cbfc",
-        FlowControlParams::Bfc(_) => "bfc",
-        FlowControlParams::PerFlowQueue(_) => "per-flow-queue",
-    }
+    if plan.zeropod.is_some() { "zeropod" } else { plan.flow_control.name() }
 }
 
 /// The transport as scenarios call it.

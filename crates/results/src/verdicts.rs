@@ -92,7 +92,7 @@ pub fn verdicts(
             let ended = d.ended.map_or(String::new(), |at| format!(" and ended at {}", human::time(at)));
             // Who ends deadlocks lets them form.
             let state = match d.ended {
-                Some(_) if plan.flow_control.ends_deadlocks() => State::NotPromised,
+                Some(_) if plan.flow_control.traits().ends_deadlocks => State::NotPromised,
                 _ => State::Broken,
             };
             (state, format!("a cycle of {} closed at {}{ended}", d.cycle.len(), human::time(d.closed)))

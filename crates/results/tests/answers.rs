@@ -12,6 +12,7 @@ use xoff_results::verdicts::State;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::breakers::{BreakerParams, Cure, Found, Tally};
 use xoff_schemes::flow_control::itsy::{Detection, ItsyParams, Resolution, Trigger};
+use xoff_schemes::flow_control::none::NoParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
 use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
 use xoff_schemes::flow_control::watchdog::{Action, Storm, WatchdogParams};
@@ -213,7 +214,7 @@ fn pfc_that_never_fired_says_how_near_it_came() {
     outcome.ports[3].pause_frames = 1;
     assert!(!says(&plan, &outcome, "never fired"));
     outcome.ports[3].pause_frames = 0;
-    plan.flow_control = FlowControlParams::None;
+    plan.flow_control = FlowControlParams::None(NoParams);
     assert!(!says(&plan, &outcome, "never fired"));
 }
 
@@ -270,7 +271,7 @@ fn pauses_that_never_came_are_named() {
     assert!(!says(&plan, &outcome, "never paused"));
     // Without flow control there is nothing for the oracle to look at.
     outcome.ports[3].pause_frames = 0;
-    plan.flow_control = FlowControlParams::None;
+    plan.flow_control = FlowControlParams::None(NoParams);
     outcome.pauses.clear();
     assert!(!says(&plan, &outcome, "measure.blocking"));
     plan.measure.blocking = true;

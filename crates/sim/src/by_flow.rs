@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE};
 use crate::pull;
-use xoff_schemes::flow_control::{FlowControl, Passing, Queueing};
+use xoff_schemes::flow_control::{FlowControl, Passing, Queueing, Scheme};
 
 impl Core<'_> {
     /// What the scheme is told of a packet at `port`.

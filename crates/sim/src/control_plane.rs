@@ -16,7 +16,7 @@ pub struct Enlarged {
 }
 
 impl Core<'_> {
-    /// See [`Device::reroute`](xoff_schemes::flow_control::Device::reroute). Charges stay as
+    /// See [`Repair::reroute`](xoff_schemes::flow_control::device::Repair::reroute). Charges stay as
     /// they are, so that nobody upstream is told.
     #[cold]
     pub fn give_other_ways(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
@@ -67,7 +67,7 @@ impl Core<'_> {
         (fits && goes).then_some((place, other))
     }
 
-    /// See [`Device::enlarge`](xoff_schemes::flow_control::Device::enlarge).
+    /// See [`Repair::enlarge`](xoff_schemes::flow_control::device::Repair::enlarge).
     #[cold]
     pub fn give_room(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
         let at = port * self.lanes as u32 + u32::from(lane);
@@ -89,7 +89,7 @@ impl Core<'_> {
         Some(taken)
     }
 
-    /// See [`Device::shrink`](xoff_schemes::flow_control::Device::shrink).
+    /// See [`Repair::shrink`](xoff_schemes::flow_control::device::Repair::shrink).
     #[cold]
     pub fn take_room_back(&mut self, port: u32, lane: u8) -> bool {
         let at = port * self.lanes as u32 + u32::from(lane);
@@ -111,8 +111,9 @@ mod tests {
     use super::*;
     use crate::partition::Partition;
     use xoff_plan::plan::Plan;
+    use xoff_schemes::flow_control::Device;
     use xoff_schemes::flow_control::breakers::{Identifier, ProbeFrame, Word};
-    use xoff_schemes::flow_control::{ControlFrame, Crossing, Device, FlowControl};
+    use xoff_schemes::flow_control::{ControlFrame, Crossing, Scheme};
 
     fn plan() -> Plan {
         let text = "[topology]\nkind=\"ring\"\nswitches=3\nhosts_per_switch=1\nlink={rate=\"100Gbps\",delay=\"1us\"}\n\
@@ -127,7 +128,7 @@ mod tests {
     fn pauses_overtake_probes() {
         let plan = plan();
         let partition = Partition::new(&plan, 1);
-        let mut flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &[3]);
+        let mut flow_control = plan.flow_control.start(plan.topology.ports.len(), &[3]);
         let probe = |port| {
             let id = Identifier { draw: 0, port };
             ControlFrame::Probe(ProbeFrame { word: Word::Probe, priority: 3, id, ports: Default::default() })

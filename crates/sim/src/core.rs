@@ -32,7 +32,9 @@ use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 use xoff_schemes::flow_control::roundabout::Opcode;
 use xoff_schemes::flow_control::tagger::Tags;
-use xoff_schemes::flow_control::{ControlFrame, Device, FlowControlParams, Mode, Onward, Target, Word};
+use xoff_schemes::flow_control::{
+    ControlFrame, Device, FlowControlParams, Mode, Onward, Target, Word, device,
+};
 
 /// How many events ahead of the current one what it names is fetched …
 const FETCH_FIRST: usize = 10;
@@ -261,7 +263,7 @@ impl<'a> Core<'a> {
             .collect();
         let discipline = Discipline::new(
             &plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>(),
-            plan.flow_control.relay_order(),
+            plan.flow_control.traits().relay_order,
         );
         let mut profiles: Vec<Profile> = Vec::new();
         let accounts = plan
@@ -283,13 +285,13 @@ impl<'a> Core<'a> {
         let marks = plan.lanes.iter().any(|l| l.ecn.is_some());
         let marks_at_dequeue = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.at_dequeue));
         let telemetry = Telemetry::new(plan);
-        let asks_to_leave = plan.flow_control.asks_to_leave();
+        let asks_to_leave = plan.flow_control.traits().asks_to_leave;
         let plain_queues = !leaves.used()
             && !marks_at_dequeue
             && !telemetry.used()
             && !plan.measure.blocking
             && !asks_to_leave;
-        let counted = if plan.flow_control.counts_arrivals() { ports.len() * lanes } else { 0 };
+        let counted = if plan.flow_control.traits().counts_arrivals { ports.len() * lanes } else { 0 };
         let scales = plan.lanes.iter().any(|l| l.ecn.is_some_and(|red| red.per > 0));
         let red_at = |rate: u64| plan.lanes.iter().map(move |l| l.ecn.map(|red| red.at(rate)));
         let reds: Vec<Option<Red>> =
@@ -340,11 +342,11 @@ impl<'a> Core<'a> {
             aside: BTreeMap::new(),
             lent: BTreeMap::new(),
             kept: BTreeMap::new(),
-            causes: match plan.flow_control.knows_causes() {
+            causes: match plan.flow_control.traits().knows_causes {
                 true => Causes::new(plan),
                 false => Causes::default(),
             },
-            cell_mask: plan.flow_control.cell() - 1,
+            cell_mask: plan.flow_control.traits().cell - 1,
             arbiter: Arbiter::new(plan),
             senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
             selective_senders: selective::senders(plan),
@@ -365,7 +367,7 @@ impl<'a> Core<'a> {
             modes: Modes::default(),
             enlarged: Enlarged::default(),
             evictions: Vec::new(),
-            response_time: plan.flow_control.response_time(),
+            response_time: plan.flow_control.traits().response_time,
             observed: Observed::new(plan, ports.len(), lanes),
             named: NONE,
             blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, lists))),
@@ -782,10 +784,87 @@ impl Device for Core<'_> {
         }
     }
 
-    fn set_mode(&mut self, port: u32, lane: u8, mode: Mode) {
-        self.change_mode(port, lane, mode);
+    fn backlog(&self, port: u32, lane: u8) -> u64 {
+        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        match self.queues[first + self.lanes].head {
+            NONE => self.queues[first].bytes,
+            _ => u64::MAX,
+        }
     }
 
+    fn device_of(&self, port: u32) -> u32 {
+        self.ports[port as usize].node
+    }
+
+    fn port_of(&self, port: u32, index: usize) -> Option<u32> {
+        let node = self.ports[port as usize].node;
+        self.plan.topology.nodes[node as usize].ports.get(index).copied()
+    }
+
+    fn relay_port(&self, port: u32, index: usize) -> Option<u32> {
+        self.plan.relay_ports(self.ports[port as usize].node).get(index).copied()
+    }
+
+    fn stored(&self, port: u32, lane: u8) -> u64 {
+        self.accounts[port as usize * self.lanes + usize::from(lane)].held()
+    }
+
+    fn received(&self, port: u32, lane: u8) -> u64 {
+        self.received[port as usize * self.lanes + usize::from(lane)]
+    }
+
+    fn send_control(&mut self, port: u32, frame: ControlFrame) {
+        let roots = self.blocking.is_some().then(|| self.roots(port, &frame));
+        if self.is_down(port) {
+            return;
+        }
+        // A frame of this kind that still waits says this, too. It is the last one, or the
+        // first where the last one is overtaken: then those between are of that one's kind.
+        let queue = &self.queues[self.ports[port as usize].first_queue as usize];
+        let mut ahead = false;
+        for waiting in [queue.tail, queue.head] {
+            if waiting == NONE {
+                break;
+            }
+            let slot = self.packets[waiting].number;
+            let said = &mut self.frames[slot as usize];
+            if said.merge(&frame) {
+                if let (Some(oracle), Some(later)) = (&mut self.blocking, roots) {
+                    oracle.merge(slot, &later);
+                }
+                return;
+            }
+            ahead = frame.overtakes(said);
+            if !ahead {
+                break;
+            }
+        }
+        let slot = self.keep_frame(frame);
+        if let (Some(oracle), Some(roots)) = (&mut self.blocking, roots) {
+            oracle.keep(slot, roots);
+        }
+        let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, frame.length(), 0, NONE));
+        match ahead {
+            true => self.prepend(port, 0, id),
+            false => self.enqueue(port, 0, id),
+        }
+        self.post_decision(port);
+    }
+
+    fn arm(&mut self, timer: u32, at: Time) {
+        let generation = &mut self.timers[timer as usize];
+        *generation = generation.wrapping_add(1);
+        let generation = *generation;
+        self.post(at, kind::TIMER, timer, generation);
+    }
+
+    fn cancel(&mut self, timer: u32) {
+        let generation = &mut self.timers[timer as usize];
+        *generation = generation.wrapping_add(1);
+    }
+}
+
+impl device::Queues for Core<'_> {
     fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
         self.pause_leaves(port, lane, target);
     }
@@ -802,18 +881,6 @@ impl Device for Core<'_> {
 
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
         self.pulled_bytes(port, lane, queue)
-    }
-
-    fn backlog(&self, port: u32, lane: u8) -> u64 {
-        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
-        match self.queues[first + self.lanes].head {
-            NONE => self.queues[first].bytes,
-            _ => u64::MAX,
-        }
-    }
-
-    fn device_of(&self, port: u32) -> u32 {
-        self.ports[port as usize].node
     }
 
     fn onward(&self, hop: u32, distance: u32) -> Onward {
@@ -836,23 +903,12 @@ impl Device for Core<'_> {
         self.leaf_is_paused(port, lane, queue)
     }
 
-    fn port_of(&self, port: u32, index: usize) -> Option<u32> {
-        let node = self.ports[port as usize].node;
-        self.plan.topology.nodes[node as usize].ports.get(index).copied()
-    }
-
-    fn relay_port(&self, port: u32, index: usize) -> Option<u32> {
-        self.plan.relay_ports(self.ports[port as usize].node).get(index).copied()
-    }
-
     fn active_queues(&self, port: u32, lane: u8) -> u32 {
         self.active_leaves(port, lane)
     }
+}
 
-    fn neighbour(&self, port: u32) -> u32 {
-        self.plan.topology.neighbour(port)
-    }
-
+impl device::Causes for Core<'_> {
     fn stands(&self, port: u32, lane: u8) -> bool {
         self.ports[port as usize].paused >> (1 + lane) & 1 == 1
     }
@@ -862,6 +918,39 @@ impl Device for Core<'_> {
         let (account, kept) = (&self.accounts[at], self.kept.get(&(at as u32)).copied().unwrap_or(0));
         let profile = &self.profiles[usize::from(account.profile)];
         account.over_without(kept, &self.memories[account.memory as usize], profile)
+    }
+
+    fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
+        let account = ingress * self.lanes as u32 + u32::from(lane);
+        self.causes.any(account, self.plan.topology.ports[egress as usize].index)
+    }
+}
+
+impl device::Repair for Core<'_> {
+    fn set_mode(&mut self, port: u32, lane: u8, mode: Mode) {
+        self.change_mode(port, lane, mode);
+    }
+
+    fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+        self.give_other_ways(ingress, port, lane)
+    }
+
+    fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
+        self.give_room(port, lane, bytes)
+    }
+
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8) {
+        self.evictions.push((ingress, egress, lane));
+    }
+
+    fn shrink(&mut self, port: u32, lane: u8) -> bool {
+        self.take_room_back(port, lane)
+    }
+}
+
+impl device::Loops for Core<'_> {
+    fn neighbour(&self, port: u32) -> u32 {
+        self.plan.topology.neighbour(port)
     }
 
     fn headroom(&self, port: u32, lane: u8) -> (u64, u64) {
@@ -945,84 +1034,5 @@ impl Device for Core<'_> {
             false => self.append(port, queue, id),
         }
         self.post_decision(port);
-    }
-
-    fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
-        self.give_other_ways(ingress, port, lane)
-    }
-
-    fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
-        self.give_room(port, lane, bytes)
-    }
-
-    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8) {
-        self.evictions.push((ingress, egress, lane));
-    }
-
-    fn shrink(&mut self, port: u32, lane: u8) -> bool {
-        self.take_room_back(port, lane)
-    }
-
-    fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
-        let account = ingress * self.lanes as u32 + u32::from(lane);
-        self.causes.any(account, self.plan.topology.ports[egress as usize].index)
-    }
-
-    fn stored(&self, port: u32, lane: u8) -> u64 {
-        self.accounts[port as usize * self.lanes + usize::from(lane)].held()
-    }
-
-    fn received(&self, port: u32, lane: u8) -> u64 {
-        self.received[port as usize * self.lanes + usize::from(lane)]
-    }
-
-    fn send_control(&mut self, port: u32, frame: ControlFrame) {
-        let roots = self.blocking.is_some().then(|| self.roots(port, &frame));
-        if self.is_down(port) {
-            return;
-        }
-        // A frame of this kind that still waits says this, too. It is the last one, or the
-        // first where the last one is overtaken: then those between are of that one's kind.
-        let queue = &self.queues[self.ports[port as usize].first_queue as usize];
-        let mut ahead = false;
-        for waiting in [queue.tail, queue.head] {
-            if waiting == NONE {
-                break;
-            }
-            let slot = self.packets[waiting].number;
-            let said = &mut self.frames[slot as usize];
-            if said.merge(&frame) {
-                if let (Some(oracle), Some(later)) = (&mut self.blocking, roots) {
-                    oracle.merge(slot, &later);
-                }
-                return;
-            }
-            ahead = frame.overtakes(said);
-            if !ahead {
-                break;
-            }
-        }
-        let slot = self.keep_frame(frame);
-        if let (Some(oracle), Some(roots)) = (&mut self.blocking, roots) {
-            oracle.keep(slot, roots);
-        }
-        let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, frame.length(), 0, NONE));
-        match ahead {
-            true => self.prepend(port, 0, id),
-            false => self.enqueue(port, 0, id),
-        }
-        self.post_decision(port);
-    }
-
-    fn arm(&mut self, timer: u32, at: Time) {
-        let generation = &mut self.timers[timer as usize];
-        *generation = generation.wrapping_add(1);
-        let generation = *generation;
-        self.post(at, kind::TIMER, timer, generation);
-    }
-
-    fn cancel(&mut self, timer: u32) {
-        let generation = &mut self.timers[timer as usize];
-        *generation = generation.wrapping_add(1);
     }
 }

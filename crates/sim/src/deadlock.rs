@@ -70,7 +70,7 @@ fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
         // pause while it waited for its wire. Then both ways count from the XOFF.
         let sent = match pause.from >= since {
             true => pause.from,
-            false => since + 2 * last + world.plan.flow_control.response_time(),
+            false => since + 2 * last + world.plan.flow_control.traits().response_time,
         };
         now >= sent + last
     })

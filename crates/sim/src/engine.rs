@@ -18,7 +18,7 @@ use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{
-    ControlFrame, Crossing, FlowControl, FlowControlParams, Mode, Passage, Passenger, Word,
+    ControlFrame, Crossing, FlowControl, FlowControlParams, Mode, Passage, Passenger, Scheme, Word,
 };
 
 /// A part of a run.
@@ -32,7 +32,7 @@ impl<'a> Engine<'a> {
     /// The devices of `part`, before anything has happened.
     pub fn new(plan: &'a Plan, partition: &'a Partition, part: usize) -> Self {
         let priorities: Vec<u8> = plan.lanes.iter().map(|l| l.priority).collect();
-        let flow_control = FlowControl::new(&plan.flow_control, plan.topology.ports.len(), &priorities);
+        let flow_control = plan.flow_control.start(plan.topology.ports.len(), &priorities);
         let mut core = Core::new(plan, partition, part, flow_control.timers());
         core.post_faults();
         for (i, receiver) in plan.receivers.iter().enumerate().filter(|(_, r)| partition.of(r.host) == part) {
@@ -649,7 +649,7 @@ fn give_back(core: &mut Core, flow_control: &mut FlowControl, account: u32, byte
 fn release_in_loop(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, bytes: u64) {
     let lanes = core.lanes as u32;
     let (ingress, lane) = (account / lanes, (account % lanes) as u8);
-    match flow_control.makes_room(ingress, egress, lane) {
+    match flow_control.makes_room(core, ingress, egress, lane) {
         Some(port) => {
             let in_loop = port * lanes + u32::from(lane);
             if in_loop != account {

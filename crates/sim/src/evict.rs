@@ -16,7 +16,7 @@ pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
     }
 }
 
-/// See [`Device::drop_waiting`](xoff_schemes::flow_control::Device::drop_waiting). The answers of
+/// See [`Repair::drop_waiting`](xoff_schemes::flow_control::device::Repair::drop_waiting). The answers of
 /// a flow's receiver are a flow of their own.
 #[cold]
 fn evict(core: &mut Core, flow_control: &mut FlowControl, ingress: u32, egress: u32, lane: u8) {

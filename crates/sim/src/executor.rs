@@ -452,7 +452,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         if progress != self.moved.0 {
             self.moved = (progress, at);
         } else if self.plan.end.is_none()
-            && at - self.moved.1 > QUIET + 4 * self.plan.transport.rto + self.plan.flow_control.patience()
+            && at - self.moved.1
+                > QUIET + 4 * self.plan.transport.rto + self.plan.flow_control.traits().patience
             && !world.cores.iter().any(|core| core.wheel.any(pending))
         {
             return Some(Stop::Starved);

@@ -17,7 +17,7 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::ELEMENTS;
 use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Hits, LINK_DOWN, Plan};
-use xoff_schemes::flow_control::FlowControl;
+use xoff_schemes::flow_control::{FlowControl, Scheme};
 
 /// The element of a change of routes, behind the ports that fail or recover at that time.
 pub const ROUTES: u32 = ELEMENTS - 1;

@@ -188,7 +188,7 @@ fn waits(plan: &Plan) -> Time {
         Some(_) => wire_time(LONGEST_PAUSE / 8, slowest),
         None => 0,
     };
-    trip.max(pause).max(plan.flow_control.patience())
+    trip.max(pause).max(plan.flow_control.traits().patience)
 }
 
 /// An upper bound on the hops of the longest route: where devices choose for each packet, the pieces

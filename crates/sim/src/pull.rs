@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::leaves::{Leaf, Turn};
 use crate::packet::{Kind, NONE};
 use xoff_schemes::flow_control::pyrrha::Pyrrha;
-use xoff_schemes::flow_control::{FlowControl, Passing};
+use xoff_schemes::flow_control::{FlowControl, Passing, Scheme};
 
 /// Puts a packet into its queue of `port`; it is charged to its ingress already. The
 /// caller then kicks the port.

@@ -295,8 +295,9 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
         let root = pause.root.expect("as above");
         let device = topology.ports[pause.cause as usize].node;
         let through = &topology.ports[pause.cause as usize];
-        let way =
-            through.delay + 2_200 * 8 * 1_000_000_000_000 / through.rate + plan.flow_control.response_time();
+        let way = through.delay
+            + 2_200 * 8 * 1_000_000_000_000 / through.rate
+            + plan.flow_control.traits().response_time;
         let stood =
             |p: &&Pause| p.from <= pause.from && p.until.is_none_or(|until| until + way >= pause.from);
         assert!(outcome.ports[root as usize].packets > 0);

@@ -103,7 +103,7 @@ fn in_order(plan: &Plan, outcome: &Outcome, what: &str) {
             "{what}, flow {flow}"
         );
     }
-    let all = match plan.flow_control.queueing() {
+    let all = match plan.flow_control.traits().queueing {
         xoff_schemes::flow_control::Queueing::Numbered { numbers, .. } => u32::from(numbers.switch),
         other => panic!("{other:?}"),
     };
@@ -118,7 +118,7 @@ fn in_order(plan: &Plan, outcome: &Outcome, what: &str) {
 fn merges_at_most(plan: &Plan) -> u64 {
     let bits = 8 * (2 * u64::from(plan.packet.largest()) + 64);
     let hop = |p: &xoff_net::topology::Port| {
-        p.delay + bits * 1_000_000_000_000 / p.rate + plan.flow_control.response_time()
+        p.delay + bits * 1_000_000_000_000 / p.rate + plan.flow_control.traits().response_time
     };
     let links = if plan.topology.find("S2.0").is_some() { 6 } else { 4 };
     // A slow host has one more.

@@ -21,6 +21,7 @@ const USAGE: &str = "\
 swarm seeds FROM COUNT SECONDS DIR   tries COUNT seeds from FROM on, for SECONDS at most (0 is no bound each);
                                      saves what it finds in DIR
 swarm show SEED                      prints the scenario of a seed
+swarm save FROM COUNT DIR            writes DIR/SEED/scenario.toml for COUNT seeds from FROM on
 swarm try FILE                       tries a scenario";
 
 fn main() -> ExitCode {
@@ -31,6 +32,10 @@ fn main() -> ExitCode {
         ["show", seed] => match number(seed) {
             Some(seed) => show(seed),
             None => usage(),
+        },
+        ["save", from, count, dir] => match (number(from), number(count)) {
+            (Some(from), Some(count)) => save(from, count, Path::new(dir)),
+            _ => usage(),
         },
         ["try", file] => attempt(Path::new(file)),
         ["seeds", from, count, seconds, dir] => match (number(from), number(count), number(seconds)) {
@@ -51,6 +56,18 @@ fn show(seed: u64) -> ExitCode {
     print!("{}", scenario.text());
     for (name, text) in &scenario.files {
         println!("\n# {name}\n{text}");
+    }
+    ExitCode::SUCCESS
+}
+
+/// Writes the scenarios of seeds, each into a directory of its own.
+fn save(from: u64, count: u64, dir: &Path) -> ExitCode {
+    for seed in from..from.saturating_add(count) {
+        let path = dir.join(seed.to_string()).join("scenario.toml");
+        if let Err(e) = generate::scenario(seed).save(&path, &format!("Seed {seed}")) {
+            eprintln!("{}: {e}", path.display());
+            return ExitCode::FAILURE;
+        }
     }
     ExitCode::SUCCESS
 }

@@ -144,7 +144,7 @@ fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
 /// Who can block whom under a plan; `ahead`: under Pyrrha, if each root has queues of its
 /// own ([`crate::roots::apart`]), which roots are ahead of which ports on the walks.
 pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
-    let scope = plan.flow_control.pause_scope();
+    let scope = plan.flow_control.traits().pause_scope;
     if let Some(ahead) = ahead {
         return by_root(plan, walks, ahead.roots().1 as u64);
     }

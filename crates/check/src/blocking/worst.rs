@@ -168,7 +168,7 @@ impl Beside {
 
 /// What the congestion of `port` can pause, and whom.
 pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
-    let own_flow = plan.flow_control.pause_scope() == PauseScope::Flow;
+    let own_flow = plan.flow_control.traits().pause_scope == PauseScope::Flow;
     let culprits = Culprits::new(plan, walks, port);
     let (mut queues, index) = levels(walks, port);
     // Who comes through each queue.
@@ -329,7 +329,7 @@ fn links(
 
 /// See [`Tree::expected`].
 fn expected(plan: &Plan, walks: &Walks, culprits: &Culprits) -> Option<f64> {
-    let PauseScope::Queue { queues } = plan.flow_control.pause_scope() else { return None };
+    let PauseScope::Queue { queues } = plan.flow_control.traits().pause_scope else { return None };
     if !plan.faults.tables.is_empty() {
         return None;
     }

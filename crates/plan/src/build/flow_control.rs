@@ -10,7 +10,9 @@ use xoff_net::topology::{Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Span, Threshold};
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::bfc::BfcParams;
+use xoff_schemes::flow_control::none::NoParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
+use xoff_schemes::flow_control::swing::SwingParams;
 use xoff_wire::queue_pause::QueuePauseFrame;
 
 /// A pause lasts so long, unless the scenario says otherwise, where frames can be
@@ -272,7 +274,7 @@ pub(super) fn params(
             unreachable!("have parameters of the whole plan")
         }
         FlowControl::Swing(keys) => {
-            FlowControlParams::Swing(super::swing::params(&keys.pfc, topology, packet))
+            FlowControlParams::Swing(SwingParams { pfc: super::swing::params(&keys.pfc, topology, packet) })
         }
         FlowControl::PfcWatchdog(keys) => {
             FlowControlParams::Watchdog(super::watchdog::params(cx, keys, topology))
@@ -284,6 +286,6 @@ pub(super) fn params(
             FlowControlParams::Breaker(super::breakers::params(cx, topology, packet))
         }
         FlowControl::Itsy(keys) => FlowControlParams::Itsy(super::itsy::params(keys, topology, packet)),
-        FlowControl::None => FlowControlParams::None,
+        FlowControl::None => FlowControlParams::None(NoParams),
     })
 }

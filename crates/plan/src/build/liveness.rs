@@ -46,7 +46,7 @@ fn packets(plan: &Plan, flow: &Flow) -> [(u32, u8, u64); 2] {
 
 fn check_room(cx: &Context<'_>, plan: &Plan) -> Result<(), Error> {
     let lossy = |lane: u8| !plan.lanes[usize::from(lane)].lossless;
-    let cell = u64::from(plan.flow_control.cell());
+    let cell = u64::from(plan.flow_control.traits().cell);
     let largest = u64::from(plan.packet.largest()).next_multiple_of(cell);
     let ports = 0..plan.topology.ports.len() as PortId;
     let lanes = 0..plan.lanes.len() as u8;

@@ -194,7 +194,7 @@ pub(crate) fn plan(
         _ => flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?,
     };
     let zeropod = zeropod::build(&mut cx, &topology, end)?;
-    effects::late_frames(&mut cx, flow_control.response_time(), end);
+    effects::late_frames(&mut cx, flow_control.traits().response_time, end);
     let plan = Plan {
         seed: scenario.run.seed,
         topology,

@@ -71,33 +71,18 @@ pub const SCHEMES: [&str; 9] =
 /// # Errors
 /// No memory is known to suffice under the scheme; its name.
 pub fn links(plan: &Plan) -> Result<Report, &'static str> {
-    let mut report = Report::default();
+    let mut report = Report { scheme: plan.flow_control.name(), ..Report::default() };
     match &plan.flow_control {
-        FlowControlParams::None => return Err("none"),
-        FlowControlParams::Bfc(_) => return Err("bfc"),
-        FlowControlParams::PerFlowQueue(_) => return Err("per-flow-queue"),
-        FlowControlParams::Pfc(_) => report.scheme = "pfc",
-        FlowControlParams::Watchdog(_) => report.scheme = "pfc-watchdog",
-        FlowControlParams::Swing(_) => report.scheme = "swing",
-        FlowControlParams::Tagger(_) => report.scheme = "tagger",
-        FlowControlParams::Roundabout(_) => report.scheme = "roundabout",
-        FlowControlParams::Breaker(p) => report.scheme = p.name(),
-        FlowControlParams::Itsy(_) => report.scheme = "itsy",
-        FlowControlParams::Bifrost(p) if p.tokens.is_some() => report.scheme = "bifrostx",
-        FlowControlParams::Bifrost(_) => report.scheme = "bifrost",
+        FlowControlParams::None(_) | FlowControlParams::Bfc(_) | FlowControlParams::PerFlowQueue(_) => {
+            return Err(report.scheme);
+        }
         FlowControlParams::Cbfc(params) => {
-            report.scheme = "cbfc";
             credits(plan, params, &mut report);
             return Ok(report);
         }
-        FlowControlParams::PortFc(params) => {
-            report.scheme = "portfc";
-            shared(plan, params, &mut report);
-        }
-        FlowControlParams::Pyrrha(params) => {
-            report.scheme = "pyrrha";
-            roots(plan, params, &mut report);
-        }
+        FlowControlParams::PortFc(params) => shared(plan, params, &mut report),
+        FlowControlParams::Pyrrha(params) => roots(plan, params, &mut report),
+        _ => {}
     }
     accounts(plan, &mut report);
     Ok(report)
@@ -251,7 +236,7 @@ fn accounts(plan: &Plan, report: &mut Report) {
 /// SWING's relays, towards the long link: what a round trip leaves in them, or headroom
 /// above a threshold of their own, which alone is enough where several priorities have data.
 fn relayed(plan: &Plan, id: PortId, priority: u8, account: &Account, report: &mut Report) {
-    let (link, response_time) = (facts(plan, id), plan.flow_control.response_time());
+    let (link, response_time) = (facts(plan, id), plan.flow_control.traits().response_time);
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
     let needed = headroom(&link, response_time);
     let lanes = (0..).zip(&plan.lanes).filter(|(_, lane)| lane.lossless);
@@ -270,7 +255,7 @@ fn relayed(plan: &Plan, id: PortId, priority: u8, account: &Account, report: &mu
 
 /// PFC: headroom, so that nothing is lost; and XON, so that the egress stays busy.
 fn paused(plan: &Plan, id: PortId, priority: u8, account: &Account, report: &mut Report) {
-    let (link, response_time) = (facts(plan, id), plan.flow_control.response_time());
+    let (link, response_time) = (facts(plan, id), plan.flow_control.traits().response_time);
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
     let needed = headroom(&link, response_time);
     report.add(need(plan, id, Some(priority), "headroom", room, &needed.terms));

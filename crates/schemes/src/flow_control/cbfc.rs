@@ -48,7 +48,8 @@
 //! is outstanding and stored than the buffer has, whatever the update's period and the
 //! link's length: these decide throughput alone. See [`full_throughput`].
 
-use super::{ControlFrame, Device, LinkFacts};
+use super::registry::FlowControl;
+use super::{ControlFrame, Device, LinkFacts, Parameters, PauseScope, Scheme, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
 pub use xoff_wire::credit::Form;
 use xoff_wire::credit::{BLOCK, CreditPacket, MODULUS, MOST};
@@ -77,6 +78,28 @@ impl CbfcParams {
     /// Bytes that a port can store of each lane.
     pub fn bytes(&self, port: usize) -> u64 {
         self.buffer[port] * u64::from(BLOCK)
+    }
+}
+
+impl Parameters for CbfcParams {
+    fn name(&self) -> &'static str {
+        "cbfc"
+    }
+
+    fn traits(&self) -> Traits {
+        Traits {
+            response_time: self.response_time,
+            asks_to_leave: true,
+            counts_arrivals: true,
+            cell: BLOCK,
+            // Credit that is withheld stops a lane as a pause does.
+            pause_scope: PauseScope::Lane,
+            ..Traits::NONE
+        }
+    }
+
+    fn start(&self, _ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Cbfc(Cbfc::new(self, priorities))
     }
 }
 
@@ -199,18 +222,6 @@ impl Cbfc {
         }
     }
 
-    /// The run begins: the first flow-control packets are sent at their phases.
-    pub(super) fn begins(&mut self, device: &mut impl Device, port: u32) {
-        for lane in 0..self.priorities.len() as u8 {
-            if let Some(place) = self.place(port, lane) {
-                // The fractions of multiples of the golden ratio lie evenly.
-                let turn = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-                let phase = (u128::from(self.params.update[port as usize]) * u128::from(turn)) >> 32;
-                device.arm(place as u32, device.now() + phase as Time);
-            }
-        }
-    }
-
     /// Sends a flow-control packet, and arms the timer of the next one.
     fn tell(&mut self, device: &mut impl Device, port: u32, lane: u8) {
         let Some(place) = self.place(port, lane) else { return };
@@ -236,12 +247,36 @@ impl Cbfc {
         plus(self.params.form, blocks(device.received(port, lane)), self.ends[place].offset)
     }
 
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+    /// Blocks that `lane` waits for at `port`; 0 if it does not. For oracles.
+    pub fn wanted(&self, port: u32, lane: u8) -> u64 {
+        self.place(port, lane).map_or(0, |place| self.ends[place].wanted)
+    }
+
+    /// Blocks that `port` can store of each lane. For oracles.
+    pub fn buffer(&self, port: u32) -> u64 {
+        self.params.buffer.get(port as usize).copied().unwrap_or(u64::MAX)
+    }
+}
+
+impl<D: Device> Scheme<D> for Cbfc {
+    /// The run begins: the first flow-control packets are sent at their phases.
+    fn begins(&mut self, device: &mut D, port: u32) {
+        for lane in 0..self.priorities.len() as u8 {
+            if let Some(place) = self.place(port, lane) {
+                // The fractions of multiples of the golden ratio lie evenly.
+                let turn = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                let phase = (u128::from(self.params.update[port as usize]) * u128::from(turn)) >> 32;
+                device.arm(place as u32, device.now() + phase as Time);
+            }
+        }
+    }
+
+    fn timer(&mut self, device: &mut D, timer: u32) {
         let lanes = self.priorities.len() as u32;
         self.tell(device, timer / lanes, (timer % lanes) as u8);
     }
 
-    pub(super) fn may_leave(&mut self, device: &mut impl Device, port: u32, lane: u8, size: u32) -> bool {
+    fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
         let Some(place) = self.place(port, lane) else { return true };
         let blocks = blocks(size.into());
         if self.fits(place, blocks) {
@@ -253,7 +288,8 @@ impl Cbfc {
         false
     }
 
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, packet: &CreditPacket) {
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        let ControlFrame::Credit(packet) = frame else { return };
         let Some(lane) = self.priorities.iter().position(|&p| p == packet.lane) else { return };
         let lane = lane as u8;
         let Some(place) = self.place(port, lane) else { return };
@@ -275,7 +311,7 @@ impl Cbfc {
     }
 
     /// Both ends forget.
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         let Some(place) = self.place(port, lane) else { return };
         device.cancel(place as u32);
         self.ends[place].wanted = 0;
@@ -283,22 +319,12 @@ impl Cbfc {
     }
 
     /// The link begins anew: nothing is sent until the neighbour has said how much may be.
-    pub(super) fn link_recovered(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, _over: bool, _settled: Time) {
         let Some(place) = self.place(port, lane) else { return };
         let counted = plus(self.params.form, blocks(device.received(port, lane)), 0);
         self.ends[place] = Ends { sent: 0, limit: 0, wanted: 1, offset: less(self.params.form, 0, counted) };
         device.hold(port, lane);
         self.tell(device, port, lane);
-    }
-
-    /// Blocks that `lane` waits for at `port`; 0 if it does not. For oracles.
-    pub fn wanted(&self, port: u32, lane: u8) -> u64 {
-        self.place(port, lane).map_or(0, |place| self.ends[place].wanted)
-    }
-
-    /// Blocks that `port` can store of each lane. For oracles.
-    pub fn buffer(&self, port: u32) -> u64 {
-        self.params.buffer.get(port as usize).copied().unwrap_or(u64::MAX)
     }
 }
 

@@ -15,7 +15,8 @@
 //! than T, pauses end early, and never too late. When the link fails, the egress
 //! half forgets; when it is up again, the ingress half repeats at once.
 
-use super::{ControlFrame, Device};
+use super::ControlFrame;
+use super::device::Queues;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_wire::queue_pause::{QueuePauseFrame, Target};
@@ -67,7 +68,7 @@ impl Lasting {
         self.first + 2 * port + 1
     }
 
-    fn send(&self, device: &mut impl Device, port: u32, lane: u8, target: Target, pause: bool) {
+    fn send(&self, device: &mut impl Queues, port: u32, lane: u8, target: Target, pause: bool) {
         let frame = QueuePauseFrame { target, priority: self.priorities[usize::from(lane)], pause };
         device.send_control(port, ControlFrame::QueuePause(frame));
     }
@@ -82,7 +83,7 @@ impl Lasting {
     /// each by a `holder` number of its own, it stands until the last one resumes it.
     pub(super) fn pause(
         &mut self,
-        device: &mut impl Device,
+        device: &mut impl Queues,
         port: u32,
         lane: u8,
         target: Target,
@@ -105,7 +106,7 @@ impl Lasting {
     /// `holder` does not want `target` paused any more.
     pub(super) fn resume(
         &mut self,
-        device: &mut impl Device,
+        device: &mut impl Queues,
         port: u32,
         lane: u8,
         target: Target,
@@ -125,7 +126,7 @@ impl Lasting {
     }
 
     /// Does what a frame says that arrived at `port`.
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &QueuePauseFrame) {
+    pub(super) fn received(&mut self, device: &mut impl Queues, port: u32, frame: &QueuePauseFrame) {
         // A priority that this device does not use has no queue to pause.
         let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
         let (lane, target) = (lane as u8, frame.target);
@@ -157,7 +158,7 @@ impl Lasting {
         timer >= self.first
     }
 
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+    pub(super) fn timer(&mut self, device: &mut impl Queues, timer: u32) {
         let (port, expiry) = ((timer - self.first) / 2, (timer - self.first) % 2 == 1);
         if expiry {
             self.expire(device, port);
@@ -167,7 +168,7 @@ impl Lasting {
     }
 
     /// Sends every pause that stands once more.
-    fn repeat(&mut self, device: &mut impl Device, port: u32) {
+    fn repeat(&mut self, device: &mut impl Queues, port: u32) {
         let mut standing: Vec<(u8, Target)> = self.sent[port as usize].iter().map(|s| (s.0, s.1)).collect();
         standing.dedup();
         let length = u64::from(QueuePauseFrame::LENGTH) * standing.len() as u64;
@@ -181,7 +182,7 @@ impl Lasting {
     }
 
     /// Resumes what has been paused for its time.
-    fn expire(&mut self, device: &mut impl Device, port: u32) {
+    fn expire(&mut self, device: &mut impl Queues, port: u32) {
         let now = device.now();
         let obeyed = &mut self.obeyed[port as usize];
         let due: Vec<(u8, Target)> = obeyed.iter().filter(|o| *o.1 <= now).map(|o| *o.0).collect();
@@ -196,7 +197,7 @@ impl Lasting {
 
     /// The link of `port` has failed: nobody is there who pauses. What is paused
     /// upstream stays known.
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    pub(super) fn link_failed(&mut self, device: &mut impl Queues, port: u32, lane: u8) {
         let Some(obeyed) = self.obeyed.get_mut(port as usize) else { return };
         let ended: Vec<(u8, Target)> = obeyed.keys().filter(|o| o.0 == lane).copied().collect();
         obeyed.retain(|o, _| o.0 != lane);
@@ -209,7 +210,7 @@ impl Lasting {
     }
 
     /// The link of `port` is up again, and the peer knows of no pause.
-    pub(super) fn link_recovered(&mut self, device: &mut impl Device, port: u32) {
+    pub(super) fn link_recovered(&mut self, device: &mut impl Queues, port: u32) {
         if self.used() {
             self.repeat(device, port);
         }

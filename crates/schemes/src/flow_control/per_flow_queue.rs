@@ -17,8 +17,10 @@
 //! arrives after the pause is not bounded by anything that is reserved: the
 //! buffer must be ample, and packets that it cannot hold are dropped.
 
+use super::device::Queues;
 use super::lasting::Lasting;
-use super::{Device, Passing};
+use super::registry::FlowControl;
+use super::{ControlFrame, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_wire::queue_pause::Target;
@@ -37,12 +39,31 @@ pub struct PerFlowQueueParams {
     pub pause_time: Time,
 }
 
+impl Parameters for PerFlowQueueParams {
+    fn name(&self) -> &'static str {
+        "per-flow-queue"
+    }
+
+    fn traits(&self) -> Traits {
+        Traits {
+            response_time: self.response_time,
+            pause_scope: PauseScope::Flow,
+            queueing: Queueing::PerFlow,
+            ..Traits::NONE
+        }
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::PerFlowQueue(PerFlowQueue::new(self, ports, priorities))
+    }
+}
+
 /// Per-flow queues on every port of a run. Whether a queue has paused its flow
 /// is the device's to keep ([`Passing::pausing`]).
 #[derive(Clone, Debug)]
 pub struct PerFlowQueue {
     params: PerFlowQueueParams,
-    pub(super) lasting: Lasting,
+    lasting: Lasting,
     /// The ingress ports that are paused for a queue, by (egress port, flow).
     /// Routes may change, or loop, so that a flow comes through several.
     ingresses: BTreeMap<(u32, u32), Vec<u32>>,
@@ -54,7 +75,13 @@ impl PerFlowQueue {
         Self { params: params.clone(), lasting, ingresses: BTreeMap::new() }
     }
 
-    pub(super) fn enqueued(&mut self, device: &mut impl Device, packet: &mut Passing) {
+    pub(super) fn timers(&self) -> usize {
+        self.lasting.timers()
+    }
+}
+
+impl<D: Queues> Scheme<D> for PerFlowQueue {
+    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {
         let Some(ingress) = packet.ingress else { return };
         if packet.queued < self.params.pause[ingress as usize] {
             return;
@@ -68,7 +95,7 @@ impl PerFlowQueue {
         self.lasting.pause(device, ingress, packet.lane, Target::Flow(packet.flow), packet.port);
     }
 
-    pub(super) fn left(&mut self, device: &mut impl Device, packet: &mut Passing) {
+    fn left(&mut self, device: &mut D, packet: &mut Passing) {
         if !packet.pausing {
             return;
         }
@@ -83,6 +110,24 @@ impl PerFlowQueue {
         for ingress in resumed {
             self.lasting.resume(device, ingress, packet.lane, flow, packet.port);
         }
+    }
+
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        if let ControlFrame::QueuePause(frame) = frame {
+            self.lasting.received(device, port, frame);
+        }
+    }
+
+    fn timer(&mut self, device: &mut D, timer: u32) {
+        self.lasting.timer(device, timer);
+    }
+
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
+        self.lasting.link_failed(device, port, lane);
+    }
+
+    fn link_reset(&mut self, device: &mut D, port: u32) {
+        self.lasting.link_recovered(device, port);
     }
 }
 

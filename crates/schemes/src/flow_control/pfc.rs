@@ -37,7 +37,8 @@
 //! *Relays on long links* ([`Relay::Mirror`], see [`super::swing`]) do the same,
 //! but for one thing: they pass a pause on at once, and its end a little later.
 
-use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts};
+use super::registry::FlowControl;
+use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Parameters, Scheme, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_wire::pfc::{PfcFrame, QUANTUM_BITS};
 
@@ -50,6 +51,24 @@ pub struct PfcParams {
     pub response_time: Time,
     /// When hosts that relay pause their neighbours.
     pub relay: Relay,
+}
+
+impl Parameters for PfcParams {
+    fn name(&self) -> &'static str {
+        "pfc"
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::of_pfc(self)
+    }
+
+    fn pfc(&self) -> Option<&PfcParams> {
+        Some(self)
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Pfc(Pfc::new(*self, ports, priorities))
+    }
 }
 
 /// When hosts that relay pause their neighbours.
@@ -203,17 +222,6 @@ impl Pfc {
         (place / lanes, (place % lanes) as u8, role)
     }
 
-    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
-        if !self.marks.is_empty() {
-            self.mark(port, lane, OVER, crossing == Crossing::Over);
-            return self.settle(device, port, lane);
-        }
-        match crossing {
-            Crossing::Over => self.pause_upstream(device, port, lane),
-            Crossing::Under => self.resume_upstream(device, port, lane),
-        }
-    }
-
     fn is(&self, port: u32, lane: u8, mark: u8) -> bool {
         self.marks[port as usize * self.priorities.len() + usize::from(lane)] & mark != 0
     }
@@ -271,7 +279,8 @@ impl Pfc {
         }
     }
 
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
+    /// Egress half: stops and starts the queues that a frame names.
+    pub(super) fn obey(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
         for (priority, quanta) in frame.entries() {
             // A priority that this device does not use has no queue to pause.
             let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
@@ -290,8 +299,33 @@ impl Pfc {
         }
     }
 
+    /// Sends nothing until `until`, or a word of the peer.
+    pub(super) fn hold_until(&self, device: &mut impl Device, port: u32, lane: u8, until: Time) {
+        device.arm(self.timer_of(port, lane, Role::Expiry), until);
+        device.hold(port, lane);
+    }
+}
+
+impl<D: Device> Scheme<D> for Pfc {
+    fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
+        if !self.marks.is_empty() {
+            self.mark(port, lane, OVER, crossing == Crossing::Over);
+            return self.settle(device, port, lane);
+        }
+        match crossing {
+            Crossing::Over => self.pause_upstream(device, port, lane),
+            Crossing::Under => self.resume_upstream(device, port, lane),
+        }
+    }
+
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        if let ControlFrame::Pfc(frame) = frame {
+            self.obey(device, port, frame);
+        }
+    }
+
     /// Both halves forget: nobody is there to pause, and nobody who pauses.
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         device.cancel(self.timer_of(port, lane, Role::Refresh));
         device.cancel(self.timer_of(port, lane, Role::Expiry));
         device.resume(port, lane);
@@ -306,14 +340,7 @@ impl Pfc {
 
     /// Begins afresh. An account that is over says so again; and until such a word
     /// of the peer has come, nothing is sent.
-    pub(super) fn link_recovered(
-        &mut self,
-        device: &mut impl Device,
-        port: u32,
-        lane: u8,
-        over: bool,
-        settled: Time,
-    ) {
+    fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         if !self.marks.is_empty() {
             // What was said while the link was down has not been heard.
             self.mark(port, lane, CLOSED, false);
@@ -326,13 +353,7 @@ impl Pfc {
         self.hold_until(device, port, lane, settled + frame);
     }
 
-    /// Sends nothing until `until`, or a word of the peer.
-    pub(super) fn hold_until(&self, device: &mut impl Device, port: u32, lane: u8, until: Time) {
-        device.arm(self.timer_of(port, lane, Role::Expiry), until);
-        device.hold(port, lane);
-    }
-
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+    fn timer(&mut self, device: &mut D, timer: u32) {
         let (port, lane, role) = self.place_of(timer);
         if role == Role::Refresh as u32 {
             self.pause_upstream(device, port, lane);
@@ -377,7 +398,9 @@ mod tests {
             said
         };
         let pause = |port: u32, quanta: u16| {
-            move |pfc: &mut Pfc, device: &mut Notes| pfc.received(device, port, &PfcFrame::single(5, quanta))
+            move |pfc: &mut Pfc, device: &mut Notes| {
+                pfc.received(device, port, &PfcFrame::single(5, quanta).into())
+            }
         };
         let cross = |port: u32, crossing: Crossing| {
             move |pfc: &mut Pfc, device: &mut Notes| pfc.crossed(device, port, 1, crossing)
@@ -423,7 +446,9 @@ mod tests {
             device.log.drain(..).filter(mine).collect::<Vec<_>>()
         };
         let pause = |quanta: u16| {
-            move |pfc: &mut Pfc, device: &mut Notes| pfc.received(device, 0, &PfcFrame::single(5, quanta))
+            move |pfc: &mut Pfc, device: &mut Notes| {
+                pfc.received(device, 0, &PfcFrame::single(5, quanta).into())
+            }
         };
         assert_eq!(said(&mut pfc, &pause(7)), ["cancel 5", "send 1 [(5, 1000)]"]);
         assert_eq!(said(&mut pfc, &pause(0)), ["arm 5 60000"]);
@@ -446,7 +471,7 @@ mod tests {
     fn a_switch_passes_nothing_on() {
         let params = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Blind };
         let (mut pfc, mut device) = (Pfc::new(params, 4, &[3, 5]), Notes::default());
-        pfc.received(&mut device, 1, &PfcFrame::single(3, 10));
+        pfc.received(&mut device, 1, &PfcFrame::single(3, 10).into());
         assert_eq!(device.log, ["arm 5 51200", "pause 1/0"]);
     }
 
@@ -472,10 +497,10 @@ mod tests {
     #[test]
     fn an_egress_obeys_until_resumed_or_the_pause_runs_out() {
         let (mut pfc, mut device) = (pfc(), Notes::default());
-        pfc.received(&mut device, 1, &PfcFrame::single(3, 10));
-        pfc.received(&mut device, 1, &PfcFrame::single(3, 0));
+        pfc.received(&mut device, 1, &PfcFrame::single(3, 10).into());
+        pfc.received(&mut device, 1, &PfcFrame::single(3, 0).into());
         pfc.timer(&mut device, 5);
-        pfc.received(&mut device, 1, &PfcFrame::single(7, 10)); // not in use here
+        pfc.received(&mut device, 1, &PfcFrame::single(7, 10).into()); // not in use here
         let expected = ["arm 5 51200", "pause 1/0", "cancel 5", "resume 1/0", "resume 1/0"];
         assert_eq!(device.log, expected);
     }

@@ -51,9 +51,35 @@
 //! not enough, and a bound needs the account's own threshold, with headroom for a
 //! round trip above it: plain PFC between the relays, as the last resort.
 
-use super::pfc::headroom;
-use super::{Headroom, LinkFacts};
+use super::pfc::{Pfc, PfcParams, headroom};
+use super::registry::FlowControl;
+use super::{Headroom, LinkFacts, Parameters, Traits};
 use xoff_kernel::time::{Time, serialisation};
+
+/// PFC's on every port: what is SWING's own are the relays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwingParams {
+    /// Of PFC.
+    pub pfc: PfcParams,
+}
+
+impl Parameters for SwingParams {
+    fn name(&self) -> &'static str {
+        "swing"
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::of_pfc(&self.pfc)
+    }
+
+    fn pfc(&self) -> Option<&PfcParams> {
+        Some(&self.pfc)
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Pfc(Pfc::new(self.pfc, ports, priorities))
+    }
+}
 
 /// XOFF between a relay and its switch, in bytes: 198 KiB (Bifrost's
 /// paper, section VI-B, where MB are MiB).

@@ -35,7 +35,9 @@
 //!
 //! Everything else is [`super::pfc`]: thresholds, headroom and pauses of each tag.
 
-use super::pfc::PfcParams;
+use super::pfc::{Pfc, PfcParams};
+use super::registry::FlowControl;
+use super::{Parameters, Traits};
 
 /// What comes in through this port may have its tag grow.
 pub const IN: u8 = 1;
@@ -85,6 +87,24 @@ pub struct TaggerParams {
     pub all_routes: Option<u8>,
     /// The lane of packets whose tag has grown beyond the last lossless one.
     pub lossy: u8,
+}
+
+impl Parameters for TaggerParams {
+    fn name(&self) -> &'static str {
+        "tagger"
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::of_pfc(&self.pfc)
+    }
+
+    fn pfc(&self) -> Option<&PfcParams> {
+        Some(&self.pfc)
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Pfc(Pfc::new(self.pfc, ports, priorities))
+    }
 }
 
 #[cfg(test)]

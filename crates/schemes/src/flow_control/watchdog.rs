@@ -39,8 +39,10 @@
 //! request 2304). Frames that resume do not count as PAUSE frames. A poll is armed only
 //! while the queue is paused or in a storm: the others would see nothing.
 
+use super::device::Repair;
 use super::pfc::{Pfc, PfcParams, pause_time};
-use super::{Crossing, Device, Mode};
+use super::registry::FlowControl;
+use super::{ControlFrame, Mode, Parameters, Scheme, Traits};
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
 
@@ -77,6 +79,24 @@ impl WatchdogParams {
     /// done what it does: it finds a storm, and holds it to be over.
     pub fn patience(&self) -> Time {
         self.detection + self.restoration + 3 * self.poll
+    }
+}
+
+impl Parameters for WatchdogParams {
+    fn name(&self) -> &'static str {
+        "pfc-watchdog"
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { patience: self.patience(), ends_deadlocks: true, ..Traits::of_pfc(&self.pfc) }
+    }
+
+    fn pfc(&self) -> Option<&PfcParams> {
+        Some(&self.pfc)
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Watchdog(Watchdog::new(self, ports, priorities))
     }
 }
 
@@ -151,7 +171,7 @@ impl Watchdog {
     }
 
     /// Arms the device's next poll, if somebody watches and none is to come.
-    fn await_poll(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn await_poll(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
         let Some(first) = self.params.first[port as usize] else { return };
         let at = self.at(port, lane);
         if std::mem::replace(&mut self.watches[at].armed, true) {
@@ -164,44 +184,8 @@ impl Watchdog {
         device.arm(self.poll_of(port, lane), next);
     }
 
-    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
-        self.pfc.crossed(device, port, lane, crossing);
-    }
-
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
-        let mut obeyed = *frame;
-        for (priority, quanta) in frame.entries() {
-            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
-            let at = self.at(port, lane as u8);
-            let watch = &mut self.watches[at];
-            // A break, unless the last one runs out just now.
-            if quanta == 0 || watch.until < device.now() {
-                (watch.until, watch.since) = (0, None);
-            }
-            if quanta > 0 {
-                watch.heard = true;
-                watch.until = device.now() + pause_time(quanta, device.rate(port));
-                if watch.storm.is_some() && self.params.action == Action::Forward {
-                    obeyed.enabled &= !(1 << priority);
-                }
-                self.await_poll(device, port, lane as u8);
-            }
-        }
-        self.pfc.received(device, port, &obeyed);
-    }
-
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
-        match (timer as usize).checked_sub(self.pfc.timers()) {
-            Some(at) => {
-                let lanes = self.priorities.len();
-                self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
-            }
-            None => self.pfc.timer(device, timer),
-        }
-    }
-
     /// The device looks at the queue of a port and lane.
-    fn poll(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn poll(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
         let (now, at) = (device.now(), self.at(port, lane));
         let waits = device.backlog(port, lane) > 0;
         let watch = &mut self.watches[at];
@@ -233,7 +217,7 @@ impl Watchdog {
         }
     }
 
-    fn storm_begins(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn storm_begins(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
         let (now, at) = (device.now(), self.at(port, lane));
         self.watches[at].storm = Some((self.storms.len(), now));
         self.storms.push(Storm { port, lane, from: now, until: None });
@@ -244,12 +228,12 @@ impl Watchdog {
                 device.set_mode(port, lane, Mode::Forward);
                 // As if the neighbour had let it go.
                 let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
-                self.pfc.received(device, port, &frame);
+                self.pfc.obey(device, port, &frame);
             }
         }
     }
 
-    fn storm_ends(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn storm_ends(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
         let at = self.at(port, lane);
         if let Some((storm, _)) = self.watches[at].storm.take() {
             self.storms[storm].until = Some(device.now());
@@ -259,25 +243,53 @@ impl Watchdog {
             }
         }
     }
+}
+
+impl<D: Repair> Scheme<D> for Watchdog {
+    fn base(&mut self) -> Option<&mut Pfc> {
+        Some(&mut self.pfc)
+    }
+
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        let ControlFrame::Pfc(frame) = frame else { return };
+        let mut obeyed = *frame;
+        for (priority, quanta) in frame.entries() {
+            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
+            let at = self.at(port, lane as u8);
+            let watch = &mut self.watches[at];
+            // A break, unless the last one runs out just now.
+            if quanta == 0 || watch.until < device.now() {
+                (watch.until, watch.since) = (0, None);
+            }
+            if quanta > 0 {
+                watch.heard = true;
+                watch.until = device.now() + pause_time(quanta, device.rate(port));
+                if watch.storm.is_some() && self.params.action == Action::Forward {
+                    obeyed.enabled &= !(1 << priority);
+                }
+                self.await_poll(device, port, lane as u8);
+            }
+        }
+        self.pfc.obey(device, port, &obeyed);
+    }
+
+    fn timer(&mut self, device: &mut D, timer: u32) {
+        match (timer as usize).checked_sub(self.pfc.timers()) {
+            Some(at) => {
+                let lanes = self.priorities.len();
+                self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
+            }
+            None => self.pfc.timer(device, timer),
+        }
+    }
 
     /// Who watches forgets as well: nobody is there who pauses.
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         self.storm_ends(device, port, lane);
         let at = self.at(port, lane);
         self.watches[at] = Watch::default();
         device.cancel(self.poll_of(port, lane));
         self.pfc.link_failed(device, port, lane);
-    }
-
-    pub(super) fn link_recovered(
-        &mut self,
-        device: &mut impl Device,
-        port: u32,
-        lane: u8,
-        over: bool,
-        settled: Time,
-    ) {
-        self.pfc.link_recovered(device, port, lane, over, settled);
     }
 }
 
@@ -315,11 +327,11 @@ mod tests {
     }
 
     fn pause(w: &mut Watchdog, d: &mut Notes) {
-        w.received(d, 1, &PfcFrame::single(3, u16::MAX));
+        w.received(d, 1, &PfcFrame::single(3, u16::MAX).into());
     }
 
     fn resume(w: &mut Watchdog, d: &mut Notes) {
-        w.received(d, 1, &PfcFrame::single(3, 0));
+        w.received(d, 1, &PfcFrame::single(3, 0).into());
     }
 
     fn poll(w: &mut Watchdog, d: &mut Notes) {
@@ -339,7 +351,7 @@ mod tests {
         assert_eq!(at(&mut w, &mut d, 13, poll), [next(23)]);
         // A refresh changes nothing, nor does another priority's resume.
         assert_eq!(at(&mut w, &mut d, 20, pause), ["pause 1/0"]);
-        at(&mut w, &mut d, 21, |w, d| w.received(d, 1, &PfcFrame::single(5, 0)));
+        at(&mut w, &mut d, 21, |w, d| w.received(d, 1, &PfcFrame::single(5, 0).into()));
         assert_eq!(at(&mut w, &mut d, 23, poll), [next(33)]);
         assert_eq!(w.storms(), []);
         let done = at(&mut w, &mut d, 33, poll);
@@ -382,7 +394,7 @@ mod tests {
         let both = |w: &mut Watchdog, d: &mut Notes| {
             let mut frame = PfcFrame::single(3, u16::MAX);
             (frame.enabled, frame.quanta[5]) = (frame.enabled | 1 << 5, u16::MAX);
-            w.received(d, 1, &frame);
+            w.received(d, 1, &frame.into());
         };
         assert_eq!(at(&mut w, &mut d, 42, both), [format!("arm 11 {}", 43 * US), "pause 1/1".into()]);
         // While the pause stands, which is not obeyed, and 30 us longer.
@@ -421,11 +433,11 @@ mod tests {
         at(&mut w, &mut d, 23, poll);
         // A break: by a resume, then by a pause that runs out, after 2000 * 5.12 ns.
         at(&mut w, &mut d, 24, resume);
-        at(&mut w, &mut d, 25, |w, d| w.received(d, 1, &PfcFrame::single(3, 2_000)));
+        at(&mut w, &mut d, 25, |w, d| w.received(d, 1, &PfcFrame::single(3, 2_000).into()));
         assert_eq!(at(&mut w, &mut d, 33, poll), [next(43)]);
         at(&mut w, &mut d, 36, pause);
         assert_eq!(at(&mut w, &mut d, 43, poll), [next(53)]);
-        at(&mut w, &mut d, 44, |w, d| w.received(d, 1, &PfcFrame::single(3, 1)));
+        at(&mut w, &mut d, 44, |w, d| w.received(d, 1, &PfcFrame::single(3, 1).into()));
         // Nobody polls what is not paused.
         assert_eq!(at(&mut w, &mut d, 53, poll), [""; 0]);
         // An empty queue for one poll begins anew.
@@ -444,7 +456,7 @@ mod tests {
     #[test]
     fn nobody_watches_where_no_poll_is_set() {
         let (mut w, mut d) = (watchdog(Action::Drop), device());
-        let pause = |w: &mut Watchdog, d: &mut Notes| w.received(d, 0, &PfcFrame::single(3, u16::MAX));
+        let pause = |w: &mut Watchdog, d: &mut Notes| w.received(d, 0, &PfcFrame::single(3, u16::MAX).into());
         assert_eq!(at(&mut w, &mut d, 5, pause), ["pause 0/0"]);
     }
 

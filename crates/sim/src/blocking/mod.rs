@@ -200,7 +200,7 @@ impl Oracle {
         let mut rows = Vec::new();
         let mut all = 0;
         let accounts = matches!(&plan.flow_control, FlowControlParams::Pyrrha(p) if p.pfc.is_some());
-        if accounts || plan.flow_control.queueing() == Queueing::PerLane {
+        if accounts || plan.flow_control.traits().queueing == Queueing::PerLane {
             for port in &topology.ports {
                 let degree = topology.nodes[port.node as usize].ports.len();
                 for _ in 0..lanes {

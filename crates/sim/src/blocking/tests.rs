@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::packet::{Kind, Packet};
 use crate::partition::Partition;
 use xoff_schemes::flow_control::Device;
+use xoff_schemes::flow_control::device::Queues;
 
 const LINE: &str = r#"
 [topology]

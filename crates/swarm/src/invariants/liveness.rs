@@ -77,7 +77,8 @@ pub fn headway(loaded: &Loaded, one: &Outcome, more: &Outcome) -> Result<(), Bro
         _ => plan.transport.rto,
     };
     let ends = plan.end.is_some() || more.stop != Stop::Interrupted;
-    let soon = (more.end - one.end) / 4 <= timer.max(plan.flow_control.patience()).max(10 * MILLISECOND);
+    let soon =
+        (more.end - one.end) / 4 <= timer.max(plan.flow_control.traits().patience).max(10 * MILLISECOND);
     holds(ends || soon || done(one) < done(more), "liveness", || {
         format!("no byte more from {} to {} ps: {:?}", one.end, more.end, more.counters)
     })

@@ -41,8 +41,10 @@
 
 mod table;
 
+use super::device::Queues;
 use super::lasting::Lasting;
-use super::{Device, Passing};
+use super::registry::FlowControl;
+use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use table::Table;
 use xoff_kernel::random::mix;
 use xoff_kernel::time::{SECOND, Time};
@@ -70,6 +72,28 @@ pub struct BfcParams {
     /// A pause lasts so long from each of its frames on, and is repeated after
     /// half of it; 0 where no frame can be lost: it holds until its resume.
     pub pause_time: Time,
+}
+
+impl Parameters for BfcParams {
+    fn name(&self) -> &'static str {
+        "bfc"
+    }
+
+    fn traits(&self) -> Traits {
+        let numbers =
+            Numbers { switch: self.queues, relayed: (0, self.queues), own: (self.queues, self.queues) };
+        Traits {
+            response_time: self.response_time,
+            // Queue 0 is never paused.
+            pause_scope: PauseScope::Queue { queues: self.queues - 1 },
+            queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: false },
+            ..Traits::NONE
+        }
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Bfc(Bfc::new(self, ports, priorities))
+    }
 }
 
 /// An egress queue, as far as assignment and resumes are concerned.
@@ -103,7 +127,7 @@ struct Due {
 pub struct Bfc {
     params: BfcParams,
     lanes: usize,
-    pub(super) lasting: Lasting,
+    lasting: Lasting,
     /// By side (see [`Bfc::side`]).
     tables: Vec<Table>,
     /// By side, then queue.
@@ -152,7 +176,54 @@ impl Bfc {
         hop.saturating_mul(u64::from(self.params.keep))
     }
 
-    pub(super) fn classify(&mut self, device: &impl Device, packet: &Passing) -> u16 {
+    /// The state of the packet's queue.
+    fn queue(&mut self, side: usize, queue: u16) -> &mut QueueState {
+        &mut self.queues[side * usize::from(self.params.queues) + usize::from(queue)]
+    }
+
+    /// Index of the counter against the queue that the packet came from.
+    fn counter(&self, ingress: u32, packet: &Passing) -> usize {
+        let lane = ingress as usize * self.lanes + usize::from(packet.lane);
+        lane * 2 * usize::from(self.params.queues) + usize::from(packet.upstream)
+    }
+
+    /// Tells the upstream queue of counter `at` to stop, or to go.
+    fn send(&mut self, device: &mut impl Queues, at: usize, pause: bool) {
+        let per_lane = 2 * usize::from(self.params.queues);
+        let (place, queue) = (at / per_lane, Target::Queue((at % per_lane) as u16));
+        let (ingress, lane) = ((place / self.lanes) as u32, (place % self.lanes) as u8);
+        // The counter speaks for all queues of this device.
+        if pause {
+            self.lasting.pause(device, ingress, lane, queue, 0);
+        } else {
+            self.lasting.resume(device, ingress, lane, queue, 0);
+        }
+    }
+
+    /// The last counted packet of counter `at` has left: resume, now or in its turn.
+    fn resume(&mut self, device: &mut impl Queues, at: usize, side: usize, packet: &Passing) {
+        let interval = self.params.resume_interval;
+        if interval > 0 {
+            let number = packet.queue % self.params.queues;
+            let now = device.now();
+            let state = self.queue(side, number);
+            let when = state.resume_at.max(now);
+            state.resume_at = when + interval;
+            if when > now {
+                let due = &mut self.due[packet.port as usize];
+                due.push(Due { at: when, counter: at });
+                let next = due.iter().map(|d| d.at).min().unwrap_or(when);
+                device.arm(packet.port, next);
+                return;
+            }
+        }
+        self.counters[at].paused = false;
+        self.send(device, at, false);
+    }
+}
+
+impl<D: Queues> Scheme<D> for Bfc {
+    fn classify(&mut self, device: &mut D, packet: &mut Passing) -> u16 {
         let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
         let first = if packet.own { self.params.queues } else { 0 };
         let keep = self.keep(packet);
@@ -175,12 +246,7 @@ impl Bfc {
         first + entry.queue
     }
 
-    /// The state of the packet's queue.
-    fn queue(&mut self, side: usize, queue: u16) -> &mut QueueState {
-        &mut self.queues[side * usize::from(self.params.queues) + usize::from(queue)]
-    }
-
-    pub(super) fn enqueued(&mut self, device: &mut impl Device, packet: &mut Passing) {
+    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {
         let (side, flow) = (self.side(packet), self.virtual_flow(packet));
         let entry = self.tables[side].entry(flow);
         entry.packets += 1;
@@ -208,7 +274,7 @@ impl Bfc {
         }
     }
 
-    pub(super) fn left(&mut self, device: &mut impl Device, packet: &mut Passing) {
+    fn left(&mut self, device: &mut D, packet: &mut Passing) {
         let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
         let kept_until = now.saturating_add(self.keep(packet));
         let entry = self.tables[side].entry(flow);
@@ -228,48 +294,8 @@ impl Bfc {
         }
     }
 
-    /// Index of the counter against the queue that the packet came from.
-    fn counter(&self, ingress: u32, packet: &Passing) -> usize {
-        let lane = ingress as usize * self.lanes + usize::from(packet.lane);
-        lane * 2 * usize::from(self.params.queues) + usize::from(packet.upstream)
-    }
-
-    /// Tells the upstream queue of counter `at` to stop, or to go.
-    fn send(&mut self, device: &mut impl Device, at: usize, pause: bool) {
-        let per_lane = 2 * usize::from(self.params.queues);
-        let (place, queue) = (at / per_lane, Target::Queue((at % per_lane) as u16));
-        let (ingress, lane) = ((place / self.lanes) as u32, (place % self.lanes) as u8);
-        // The counter speaks for all queues of this device.
-        if pause {
-            self.lasting.pause(device, ingress, lane, queue, 0);
-        } else {
-            self.lasting.resume(device, ingress, lane, queue, 0);
-        }
-    }
-
-    /// The last counted packet of counter `at` has left: resume, now or in its turn.
-    fn resume(&mut self, device: &mut impl Device, at: usize, side: usize, packet: &Passing) {
-        let interval = self.params.resume_interval;
-        if interval > 0 {
-            let number = packet.queue % self.params.queues;
-            let now = device.now();
-            let state = self.queue(side, number);
-            let when = state.resume_at.max(now);
-            state.resume_at = when + interval;
-            if when > now {
-                let due = &mut self.due[packet.port as usize];
-                due.push(Due { at: when, counter: at });
-                let next = due.iter().map(|d| d.at).min().unwrap_or(when);
-                device.arm(packet.port, next);
-                return;
-            }
-        }
-        self.counters[at].paused = false;
-        self.send(device, at, false);
-    }
-
     /// Resumes of egress port `timer` are due, or pauses are repeated or run out.
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+    fn timer(&mut self, device: &mut D, timer: u32) {
         if self.lasting.owns(timer) {
             return self.lasting.timer(device, timer);
         }
@@ -290,6 +316,20 @@ impl Bfc {
             device.arm(timer, next);
         }
         self.due[timer as usize] = due;
+    }
+
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        if let ControlFrame::QueuePause(frame) = frame {
+            self.lasting.received(device, port, frame);
+        }
+    }
+
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
+        self.lasting.link_failed(device, port, lane);
+    }
+
+    fn link_reset(&mut self, device: &mut D, port: u32) {
+        self.lasting.link_recovered(device, port);
     }
 }
 

@@ -42,7 +42,7 @@ fn packet(flow: u32, upstream: u16) -> Passing {
 /// A packet comes in, with so many bytes in its queue then.
 fn enter(bfc: &mut Bfc, device: &mut Notes, flow: u32, upstream: u16, queued: u64) -> Passing {
     let mut p = packet(flow, upstream);
-    p.queue = bfc.classify(device, &p);
+    p.queue = bfc.classify(device, &mut p);
     p.queued = queued;
     bfc.enqueued(device, &mut p);
     p
@@ -70,9 +70,9 @@ fn a_queue_is_kept_for_a_while_and_then_given_away() {
         let other = enter(&mut bfc, &mut device, 1, 1, 0).queue;
         assert_eq!(other, if reuse { 1 } else { 2 });
         // The first flow comes back in time, then too late.
-        assert_eq!(bfc.classify(&device, &packet(0, 1)), 1);
+        assert_eq!(bfc.classify(&mut device, &mut packet(0, 1)), 1);
         device.now = 2 * HOP + 1;
-        assert_eq!(bfc.classify(&device, &packet(0, 1)), if reuse { 2 } else { 1 });
+        assert_eq!(bfc.classify(&mut device, &mut packet(0, 1)), if reuse { 2 } else { 1 });
     }
 }
 
@@ -145,7 +145,7 @@ fn resumes_of_one_queue_keep_their_distance() {
 fn own_flows_have_queues_of_their_own_numbers() {
     let (mut bfc, mut device) = bfc(8, |_| {});
     let mut p = Passing { own: true, ingress: None, ..packet(0, 0) };
-    p.queue = bfc.classify(&device, &p);
+    p.queue = bfc.classify(&mut device, &mut p);
     assert_eq!(p.queue, 8 + 1);
     bfc.enqueued(&mut device, &mut p);
     // A relayed flow of the same port does not see it.

@@ -29,7 +29,8 @@ pub mod slots;
 pub mod tokens;
 
 use super::pfc::{Pfc, PfcParams};
-use super::{ControlFrame, Crossing, Device};
+use super::registry::FlowControl;
+use super::{ControlFrame, Crossing, Device, Parameters, Scheme, Traits};
 use slots::{Grant, SlotParams, Slots, quanta};
 use tokens::{Leftover, Tokens, of_class};
 use xoff_kernel::random::Stream;
@@ -57,6 +58,28 @@ pub struct BifrostParams {
     pub seed: u64,
     /// BifrostX: tokens instead of pauses, and all lossless lanes of a port together.
     pub tokens: Option<Leftover>,
+}
+
+impl Parameters for BifrostParams {
+    fn name(&self) -> &'static str {
+        if self.tokens.is_some() { "bifrostx" } else { "bifrost" }
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { asks_to_leave: self.tokens.is_some(), counts_arrivals: true, ..Traits::of_pfc(&self.pfc) }
+    }
+
+    fn pfc(&self) -> Option<&PfcParams> {
+        Some(&self.pfc)
+    }
+
+    fn slots(&self, port: u32) -> Option<&SlotParams> {
+        self.ports.get(port as usize)?.as_ref()
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Bifrost(Bifrost::new(self, ports, priorities))
+    }
 }
 
 /// What was seen at the ends of slots.
@@ -253,28 +276,6 @@ impl Bifrost {
         self.pfc.timers() as u32 + granter as u32 * TIMERS
     }
 
-    /// The first slot of each port ends at another time, within a slot from the start.
-    pub(super) fn begins(&mut self, device: &mut impl Device, port: u32) {
-        let Some(i) = self.granter(port) else { return };
-        let slot = self.granters[i].params.slot;
-        device.arm(self.slot_timer(i), slot - slot / 64 * Time::from(port % 64));
-    }
-
-    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
-        // A port that grants does not wait for thresholds.
-        if self.granter(port).is_none() {
-            self.pfc.crossed(device, port, lane, crossing);
-        }
-    }
-
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
-        let Some(own) = timer.checked_sub(self.pfc.timers() as u32) else {
-            return self.pfc.timer(device, timer);
-        };
-        let i = (own / TIMERS) as usize;
-        if own % TIMERS == 0 { self.slot_ends(device, i) } else { self.send(device, i) }
-    }
-
     /// Algorithm 1, lines 2 to 8; Algorithm 2.
     fn slot_ends(&mut self, device: &mut impl Device, i: usize) {
         let granter = &mut self.granters[i];
@@ -334,10 +335,45 @@ impl Bifrost {
             }
         }
     }
+}
+
+impl<D: Device> Scheme<D> for Bifrost {
+    fn base(&mut self) -> Option<&mut Pfc> {
+        Some(&mut self.pfc)
+    }
+
+    /// The first slot of each port ends at another time, within a slot from the start.
+    fn begins(&mut self, device: &mut D, port: u32) {
+        let Some(i) = self.granter(port) else { return };
+        let slot = self.granters[i].params.slot;
+        device.arm(self.slot_timer(i), slot - slot / 64 * Time::from(port % 64));
+    }
+
+    fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
+        // A port that grants does not wait for thresholds.
+        if self.granter(port).is_none() {
+            self.pfc.crossed(device, port, lane, crossing);
+        }
+    }
+
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        match frame {
+            ControlFrame::Feedback(feedback) => self.fed_back(device, port, feedback),
+            _ => self.pfc.received(device, port, frame),
+        }
+    }
+
+    fn timer(&mut self, device: &mut D, timer: u32) {
+        let Some(own) = timer.checked_sub(self.pfc.timers() as u32) else {
+            return self.pfc.timer(device, timer);
+        };
+        let i = (own / TIMERS) as usize;
+        if own % TIMERS == 0 { self.slot_ends(device, i) } else { self.send(device, i) }
+    }
 
     /// Whether a packet has tokens, which it then takes. What is lossy needs none: no room
     /// is kept for it.
-    pub(super) fn may_leave(&mut self, device: &mut impl Device, port: u32, lane: u8, size: u32) -> bool {
+    fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
         if !self.lossless[usize::from(lane)] {
             return true;
         }
@@ -350,7 +386,7 @@ impl Bifrost {
         may
     }
 
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         self.pfc.link_failed(device, port, lane);
         if let Some(i) = self.granter(port) {
             device.cancel(self.slot_timer(i));
@@ -360,14 +396,7 @@ impl Bifrost {
 
     /// Begins afresh with nothing under way: the downstream half says at once what it
     /// grants, and the upstream half waits until that can have been heard.
-    pub(super) fn link_recovered(
-        &mut self,
-        device: &mut impl Device,
-        port: u32,
-        lane: u8,
-        over: bool,
-        settled: Time,
-    ) {
+    fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         if let Some(i) = self.granter(port) {
             let granter = &mut self.granters[i];
             for group in granter.groups.iter_mut().filter(|group| group.lanes.contains(&lane)) {

@@ -64,12 +64,13 @@
 #[cfg(test)]
 mod tests;
 
+use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
-use super::{ControlFrame, Crossing, Device};
+use super::registry::FlowControl;
+use super::{ControlFrame, Crossing, Parameters, Scheme, Traits};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
-use xoff_wire::pfc::PfcFrame;
 pub use xoff_wire::probe::{Identifier, ProbeFrame, Word};
 use xoff_wire::roundabout::Nodes;
 
@@ -102,18 +103,36 @@ pub struct BreakerParams {
 }
 
 impl BreakerParams {
-    /// The scheme's name in scenarios.
-    pub fn name(&self) -> &'static str {
+    /// How long nothing may move before the flow control has done what it does: found, in as
+    /// many attempts as draws can reasonably take, and acted.
+    pub fn patience(&self) -> Time {
+        (4 * self.period + self.turn).saturating_mul(8)
+    }
+}
+
+impl Parameters for BreakerParams {
+    fn name(&self) -> &'static str {
         match self.cure {
             Cure::Reroute => "loop-breaker",
             Cure::Room(_) => "deadlock-breaker",
         }
     }
 
-    /// How long nothing may move before the flow control has done what it does: found, in as
-    /// many attempts as draws can reasonably take, and acted.
-    pub fn patience(&self) -> Time {
-        (4 * self.period + self.turn).saturating_mul(8)
+    fn traits(&self) -> Traits {
+        Traits {
+            patience: self.patience(),
+            ends_deadlocks: true,
+            knows_causes: true,
+            ..Traits::of_pfc(&self.pfc)
+        }
+    }
+
+    fn pfc(&self) -> Option<&PfcParams> {
+        Some(&self.pfc)
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Breaker(Breaker::new(self, ports, priorities))
     }
 }
 
@@ -244,7 +263,7 @@ impl Breaker {
     }
 
     /// Arms the device's next poll, if somebody looks and none is to come.
-    fn await_poll(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn await_poll(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         let Some(first) = self.params.first[port as usize] else { return };
         let at = self.at(port, lane);
         if std::mem::replace(&mut self.watches[at].armed, true) {
@@ -255,26 +274,6 @@ impl Breaker {
             None => first,
         };
         device.arm(self.poll_of(port, lane), next);
-    }
-
-    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
-        self.pfc.crossed(device, port, lane, crossing);
-    }
-
-    /// Egress half of PFC.
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
-        for (priority, quanta) in frame.entries() {
-            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
-            let lane = lane as u8;
-            if quanta == 0 {
-                self.goes(device.now(), port, lane);
-            } else {
-                let at = self.at(port, lane);
-                self.watches[at].paused = true;
-                self.await_poll(device, port, lane);
-            }
-        }
-        self.pfc.received(device, port, frame);
     }
 
     /// The pause of an egress queue ends.
@@ -288,7 +287,7 @@ impl Breaker {
     }
 
     /// A message has come: the control plane takes its time.
-    pub(super) fn hears(&mut self, device: &mut impl Device, port: u32, frame: &ProbeFrame) {
+    pub(super) fn hears(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: &ProbeFrame) {
         if self.params.first[port as usize].is_none() {
             return;
         }
@@ -300,24 +299,8 @@ impl Breaker {
         }
     }
 
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
-        let Some(at) = (timer as usize).checked_sub(self.pfc.timers()) else {
-            if let Some((port, lane)) = self.pfc.expires(timer) {
-                self.goes(device.now(), port, lane);
-            }
-            return self.pfc.timer(device, timer);
-        };
-        match at.checked_sub(self.watches.len()) {
-            None => {
-                let lanes = self.priorities.len();
-                self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
-            }
-            Some(port) => self.reads(device, port as u32),
-        }
-    }
-
     /// The control plane is through with the messages from a port that are due.
-    fn reads(&mut self, device: &mut impl Device, port: u32) {
+    fn reads(&mut self, device: &mut (impl Causes + Repair), port: u32) {
         while let Some(inbox) = self.inboxes.get_mut(&port)
             && let Some(&(through, frame)) = inbox.front()
         {
@@ -335,7 +318,7 @@ impl Breaker {
     }
 
     /// The device looks at a port and lane.
-    fn poll(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn poll(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         let (now, at) = (device.now(), self.at(port, lane));
         let waits = device.backlog(port, lane) > 0;
         let watch = &mut self.watches[at];
@@ -371,14 +354,14 @@ impl Breaker {
         ((stream.bits() >> 32) as u32).max(1)
     }
 
-    fn send(&mut self, device: &mut impl Device, port: u32, frame: ProbeFrame) {
+    fn send(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: ProbeFrame) {
         self.tally.frames += 1;
         self.tally.bytes += u64::from(frame.length());
         device.send_control(port, ControlFrame::Probe(frame));
     }
 
     /// A probe leaves by an egress port, which it lists if it carries its path.
-    fn passes_on(&mut self, device: &mut impl Device, port: u32, lane: u8, mut probe: ProbeFrame) {
+    fn passes_on(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8, mut probe: ProbeFrame) {
         let at = self.at(port, lane);
         self.watches[at].recorded = Some(probe.id);
         match self.params.cure {
@@ -391,7 +374,7 @@ impl Breaker {
     }
 
     /// A probe from an ingress port: see the module's table.
-    fn probed(&mut self, device: &mut impl Device, ingress: u32, lane: u8, probe: &ProbeFrame) {
+    fn probed(&mut self, device: &mut (impl Causes + Repair), ingress: u32, lane: u8, probe: &ProbeFrame) {
         for i in 0.. {
             let Some(egress) = device.port_of(ingress, i) else { break };
             if !device.stands(egress, lane) || !device.waits(ingress, egress, lane) {
@@ -412,7 +395,7 @@ impl Breaker {
     /// A probe has come back to `egress`; `ports` are the others of the loop, the last one first.
     fn finds(
         &mut self,
-        device: &mut impl Device,
+        device: &mut (impl Causes + Repair),
         ingress: u32,
         egress: u32,
         lane: u8,
@@ -450,7 +433,7 @@ impl Breaker {
     }
 
     /// Gives an ingress queue more room, if it pauses, and lets its neighbour go on.
-    fn makes_room(&mut self, device: &mut impl Device, ingress: u32, lane: u8) {
+    fn makes_room(&mut self, device: &mut (impl Causes + Repair), ingress: u32, lane: u8) {
         let Cure::Room(bytes) = self.params.cure else { return };
         if !device.is_over(ingress, lane) {
             return;
@@ -470,7 +453,13 @@ impl Breaker {
 
     /// The loop's master asks for more room; the device's own egress port in the loop is the
     /// list's first.
-    fn told_of_room(&mut self, device: &mut impl Device, ingress: u32, lane: u8, mut frame: ProbeFrame) {
+    fn told_of_room(
+        &mut self,
+        device: &mut (impl Causes + Repair),
+        ingress: u32,
+        lane: u8,
+        mut frame: ProbeFrame,
+    ) {
         self.makes_room(device, ingress, lane);
         let next = frame
             .ports
@@ -483,21 +472,53 @@ impl Breaker {
             self.send(device, next, frame);
         }
     }
+}
 
-    /// Who looks forgets as well: nobody is there who pauses.
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
-        self.goes(device.now(), port, lane);
-        self.pfc.link_failed(device, port, lane);
+impl<D: Causes + Repair> Scheme<D> for Breaker {
+    fn base(&mut self) -> Option<&mut Pfc> {
+        Some(&mut self.pfc)
     }
 
-    pub(super) fn link_recovered(
-        &mut self,
-        device: &mut impl Device,
-        port: u32,
-        lane: u8,
-        over: bool,
-        settled: Time,
-    ) {
-        self.pfc.link_recovered(device, port, lane, over, settled);
+    /// Egress half of PFC.
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        let pfc = match frame {
+            ControlFrame::Pfc(pfc) => pfc,
+            ControlFrame::Probe(probe) => return self.hears(device, port, probe),
+            _ => return,
+        };
+        for (priority, quanta) in pfc.entries() {
+            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
+            let lane = lane as u8;
+            if quanta == 0 {
+                self.goes(device.now(), port, lane);
+            } else {
+                let at = self.at(port, lane);
+                self.watches[at].paused = true;
+                self.await_poll(device, port, lane);
+            }
+        }
+        self.pfc.obey(device, port, pfc);
+    }
+
+    fn timer(&mut self, device: &mut D, timer: u32) {
+        let Some(at) = (timer as usize).checked_sub(self.pfc.timers()) else {
+            if let Some((port, lane)) = self.pfc.expires(timer) {
+                self.goes(device.now(), port, lane);
+            }
+            return self.pfc.timer(device, timer);
+        };
+        match at.checked_sub(self.watches.len()) {
+            None => {
+                let lanes = self.priorities.len();
+                self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
+            }
+            Some(port) => self.reads(device, port as u32),
+        }
+    }
+
+    /// Who looks forgets as well: nobody is there who pauses.
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
+        self.goes(device.now(), port, lane);
+        self.pfc.link_failed(device, port, lane);
     }
 }

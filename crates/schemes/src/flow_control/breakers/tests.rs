@@ -4,6 +4,7 @@
 use super::super::notes::Notes;
 use super::super::pfc::Relay;
 use super::*;
+use xoff_wire::pfc::PfcFrame;
 
 /// Well below what the longest pause lasts, 335 us.
 const US: Time = 1_000_000;
@@ -28,12 +29,12 @@ fn at(b: &mut Breaker, d: &mut Notes, us: Time, act: impl Fn(&mut Breaker, &mut 
 fn pause(b: &mut Breaker, d: &mut Notes) {
     d.paused = vec![1];
     d.waiting.insert((0, 1, 0));
-    b.received(d, 1, &PfcFrame::single(3, u16::MAX));
+    b.received(d, 1, &PfcFrame::single(3, u16::MAX).into());
 }
 
 fn resume(b: &mut Breaker, d: &mut Notes) {
     d.paused.clear();
-    b.received(d, 1, &PfcFrame::single(3, 0));
+    b.received(d, 1, &PfcFrame::single(3, 0).into());
 }
 
 fn poll(b: &mut Breaker, d: &mut Notes) {

@@ -31,7 +31,7 @@ fn packets_go_while_their_blocks_fit_and_wait_until_they_do() {
     for (port, lane, limit, resumed) in
         [(0, 3, 33, false), (1, 3, 34, false), (0, 5, 34, false), (0, 3, 34, true)]
     {
-        cbfc.received(&mut device, port, &CreditPacket::new(Form::Narrow, lane, 0, limit));
+        cbfc.received(&mut device, port, &CreditPacket::new(Form::Narrow, lane, 0, limit).into());
         assert_eq!(device.log.pop().as_deref() == Some("resume 0/0"), resumed, "{port} {lane} {limit}");
     }
     assert!(cbfc.may_leave(&mut device, 0, 0, 1_000));
@@ -63,7 +63,7 @@ fn what_was_lost_is_room_again() {
         let mut device = Notes::default();
         // 3000 blocks have come; the peer says that it has sent more.
         device.received.insert((0, 0), 64 * 3_000);
-        cbfc.received(&mut device, 0, &CreditPacket::new(Form::Narrow, 3, 3_000 + lost, 2_048));
+        cbfc.received(&mut device, 0, &CreditPacket::new(Form::Narrow, 3, 3_000 + lost, 2_048).into());
         cbfc.timer(&mut device, 0);
         assert_eq!(device.log[0], format!("credit 0 v3 0 {}", (3_000 + lost + 2_048) % 4_096), "{lost}");
     }
@@ -71,7 +71,7 @@ fn what_was_lost_is_room_again() {
     let mut cbfc = Cbfc::new(&params(Form::Narrow, 2_048, 1), &[3, 5]);
     let mut device = Notes::default();
     device.received.insert((0, 0), 64 * 3_000);
-    cbfc.received(&mut device, 0, &CreditPacket::new(Form::Narrow, 3, 2_950, 2_048));
+    cbfc.received(&mut device, 0, &CreditPacket::new(Form::Narrow, 3, 2_950, 2_048).into());
     cbfc.timer(&mut device, 0);
     assert_eq!(device.log[0], format!("credit 0 v3 0 {}", (3_000 + 2_047) % 4_096));
 }
@@ -85,15 +85,15 @@ fn a_link_that_recovers_begins_with_the_first_packet() {
     assert!(cbfc.may_leave(&mut device, 0, 0, 6_400));
     assert!(!cbfc.may_leave(&mut device, 0, 0, 64));
     cbfc.link_failed(&mut device, 0, 0);
-    cbfc.link_recovered(&mut device, 0, 0);
+    cbfc.link_recovered(&mut device, 0, 0, false, 0);
     // Nothing has been sent or received, and 70 blocks are free.
     let expected = ["pause 0/0", "cancel 0", "resume 0/0", "hold 0/0", "credit 0 v3 0 70", "arm 0 1000"];
     assert_eq!(device.log.drain(..).collect::<Vec<_>>(), expected);
     assert!(!cbfc.may_leave(&mut device, 0, 0, 64));
     device.log.clear();
-    cbfc.received(&mut device, 0, &CreditPacket::new(Form::Narrow, 3, 0, 0));
+    cbfc.received(&mut device, 0, &CreditPacket::new(Form::Narrow, 3, 0, 0).into());
     assert_eq!(device.log.len(), 0, "no room, no credit");
-    cbfc.received(&mut device, 0, &CreditPacket::new(Form::Narrow, 3, 0, 2));
+    cbfc.received(&mut device, 0, &CreditPacket::new(Form::Narrow, 3, 0, 2).into());
     assert_eq!(device.log, ["resume 0/0"]);
 }
 
@@ -213,7 +213,7 @@ proptest! {
                     }
                     Some(packets) => for (f, packet) in forms.iter_mut().zip(packets) {
                         if let (OnWire::Credit(packet), false) = (packet, lost) {
-                            f[1].received(&mut device[1], 1, &packet);
+                            f[1].received(&mut device[1], 1, &packet.into());
                         }
                     },
                     None => {}
@@ -228,7 +228,7 @@ proptest! {
                 }
                 Step::Hear => if let Some(packets) = back.pop_front() {
                     for (f, packet) in forms.iter_mut().zip(packets) {
-                        f[0].received(&mut device[0], 0, &packet);
+                        f[0].received(&mut device[0], 0, &packet.into());
                     }
                 },
                 Step::Say { lost } => {

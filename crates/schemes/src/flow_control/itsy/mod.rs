@@ -51,8 +51,10 @@
 #[cfg(test)]
 mod tests;
 
+use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
-use super::{ControlFrame, Crossing, Device};
+use super::registry::FlowControl;
+use super::{ControlFrame, Crossing, Parameters, Scheme, Traits};
 use xoff_kernel::time::Time;
 use xoff_wire::itsy::{Check, ItsyFrame};
 use xoff_wire::pfc::PfcFrame;
@@ -78,6 +80,24 @@ pub struct ItsyParams {
     pub numbers: Vec<u16>,
     /// What is done.
     pub resolution: Resolution,
+}
+
+impl Parameters for ItsyParams {
+    fn name(&self) -> &'static str {
+        "itsy"
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { ends_deadlocks: true, knows_causes: true, ..Traits::of_pfc(&self.pfc) }
+    }
+
+    fn pfc(&self) -> Option<&PfcParams> {
+        Some(&self.pfc)
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Itsy(Itsy::new(self, ports, priorities))
+    }
 }
 
 /// A time for which a queue was an initial trigger.
@@ -186,37 +206,23 @@ impl Itsy {
     }
 
     /// The ports of the device of `port`.
-    fn ports<D: Device>(device: &D, port: u32) -> impl Iterator<Item = u32> + '_ {
+    fn ports<D: Causes + Repair>(device: &D, port: u32) -> impl Iterator<Item = u32> + '_ {
         (0..).map_while(move |i| device.port_of(port, i))
     }
 
     /// The check of an ingress queue that is a trigger now, or was last.
-    fn own(&self, device: &impl Device, port: u32, lane: u8) -> Check {
+    fn own(&self, device: &(impl Causes + Repair), port: u32, lane: u8) -> Check {
         let priority = self.priorities[usize::from(lane)];
         let qid = self.params.numbers[port as usize] * 8 + u16::from(priority);
         Check { priority, sid: device.device_of(port), qid, number: self.queues[self.at(port, lane)].number }
     }
 
-    fn send(device: &mut impl Device, port: u32, check: Check) {
+    fn send(device: &mut (impl Causes + Repair), port: u32, check: Check) {
         device.send_control(port, ControlFrame::Itsy(ItsyFrame::alone(check)));
     }
 
-    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
-        let at = self.at(port, lane);
-        self.pfc.crossed(device, port, lane, crossing);
-        match crossing {
-            Crossing::Over => self.pauses(device, port, lane),
-            Crossing::Under => {
-                self.opens(device, port, lane);
-                if self.queues[at].raised && device.shrink(port, lane) {
-                    self.queues[at].raised = false;
-                }
-            }
-        }
-    }
-
     /// The ingress queue has paused its neighbour.
-    fn pauses(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn pauses(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         let at = self.at(port, lane);
         self.queues[at].pausing = true;
         if self.queues[at].resolves.is_some() {
@@ -241,7 +247,7 @@ impl Itsy {
     }
 
     /// The ingress queue has let its neighbour go.
-    fn opens(&mut self, device: &impl Device, port: u32, lane: u8) {
+    fn opens(&mut self, device: &(impl Causes + Repair), port: u32, lane: u8) {
         let at = self.at(port, lane);
         let queue = &mut self.queues[at];
         queue.pausing = false;
@@ -251,34 +257,7 @@ impl Itsy {
         }
     }
 
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &ControlFrame) {
-        let (pfc, check) = match frame {
-            ControlFrame::Pfc(pfc) => (pfc, None),
-            ControlFrame::Itsy(frame) => (&frame.pfc, Some(frame.check)),
-            _ => return,
-        };
-        self.hears_pfc(device, port, pfc);
-        let Some(check) = check else { return };
-        // A priority that this device does not use has no queue to pause.
-        let Some(lane) = self.priorities.iter().position(|&p| p == check.priority) else { return };
-        let lane = lane as u8;
-        // A resume has overtaken it.
-        if !device.stands(port, lane) {
-            return;
-        }
-        let at = self.at(port, lane);
-        match self.told[at].iter_mut().find(|known| known.same_source(&check)) {
-            Some(known) => *known = check,
-            None => self.told[at].push(check),
-        }
-        let causes: Vec<u32> =
-            Self::ports(device, port).filter(|&cause| device.waits(cause, port, lane)).collect();
-        for cause in causes {
-            self.hears(device, cause, lane, port, check);
-        }
-    }
-
-    fn hears_pfc(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
+    fn hears_pfc(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: &PfcFrame) {
         for (priority, quanta) in frame.entries() {
             if let Some(lane) = self.priorities.iter().position(|&p| p == priority)
                 && quanta == 0
@@ -286,11 +265,11 @@ impl Itsy {
                 self.goes(device, port, lane as u8);
             }
         }
-        self.pfc.received(device, port, frame);
+        self.pfc.obey(device, port, frame);
     }
 
     /// A check has come to `egress`, where packets of the ingress queue wait.
-    fn hears(&mut self, device: &mut impl Device, port: u32, lane: u8, egress: u32, check: Check) {
+    fn hears(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8, egress: u32, check: Check) {
         let at = self.at(port, lane);
         let own = self.own(device, port, lane);
         let queue = &mut self.queues[at];
@@ -319,16 +298,8 @@ impl Itsy {
         Self::send(device, port, check);
     }
 
-    /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
-    pub(super) fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
-        for i in 0..self.told[self.at(egress, lane)].len() {
-            let check = self.told[self.at(egress, lane)][i];
-            self.hears(device, ingress, lane, egress, check);
-        }
-    }
-
     /// The egress queue goes on.
-    fn goes(&mut self, device: &mut impl Device, egress: u32, lane: u8) {
+    fn goes(&mut self, device: &mut (impl Causes + Repair), egress: u32, lane: u8) {
         let at = self.at(egress, lane);
         self.told[at].clear();
         let ports: Vec<u32> = Self::ports(device, egress).collect();
@@ -346,11 +317,11 @@ impl Itsy {
     }
 
     /// Acts once all that happens with this event has happened.
-    fn await_action(&self, device: &mut impl Device, port: u32, lane: u8) {
+    fn await_action(&self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         device.arm((self.pfc.timers() + self.at(port, lane)) as u32, device.now());
     }
 
-    fn acts(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn acts(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         let at = self.at(port, lane);
         let Some(found) = self.queues[at].resolves else { return };
         if !device.is_over(port, lane) {
@@ -374,8 +345,63 @@ impl Itsy {
             },
         }
     }
+}
 
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+impl<D: Causes + Repair> Scheme<D> for Itsy {
+    fn base(&mut self) -> Option<&mut Pfc> {
+        Some(&mut self.pfc)
+    }
+
+    fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
+        let at = self.at(port, lane);
+        self.pfc.crossed(device, port, lane, crossing);
+        match crossing {
+            Crossing::Over => self.pauses(device, port, lane),
+            Crossing::Under => {
+                self.opens(device, port, lane);
+                if self.queues[at].raised && device.shrink(port, lane) {
+                    self.queues[at].raised = false;
+                }
+            }
+        }
+    }
+
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        let (pfc, check) = match frame {
+            ControlFrame::Pfc(pfc) => (pfc, None),
+            ControlFrame::Itsy(frame) => (&frame.pfc, Some(frame.check)),
+            _ => return,
+        };
+        self.hears_pfc(device, port, pfc);
+        let Some(check) = check else { return };
+        // A priority that this device does not use has no queue to pause.
+        let Some(lane) = self.priorities.iter().position(|&p| p == check.priority) else { return };
+        let lane = lane as u8;
+        // A resume has overtaken it.
+        if !device.stands(port, lane) {
+            return;
+        }
+        let at = self.at(port, lane);
+        match self.told[at].iter_mut().find(|known| known.same_source(&check)) {
+            Some(known) => *known = check,
+            None => self.told[at].push(check),
+        }
+        let causes: Vec<u32> =
+            Self::ports(device, port).filter(|&cause| device.waits(cause, port, lane)).collect();
+        for cause in causes {
+            self.hears(device, cause, lane, port, check);
+        }
+    }
+
+    /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
+    fn waits(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8) {
+        for i in 0..self.told[self.at(egress, lane)].len() {
+            let check = self.told[self.at(egress, lane)][i];
+            self.hears(device, ingress, lane, egress, check);
+        }
+    }
+
+    fn timer(&mut self, device: &mut D, timer: u32) {
         if let Some(at) = (timer as usize).checked_sub(self.pfc.timers()) {
             let lanes = self.priorities.len();
             return self.acts(device, (at / lanes) as u32, (at % lanes) as u8);
@@ -397,7 +423,7 @@ impl Itsy {
     }
 
     /// Nobody is there to pause, and nobody who pauses.
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         self.pfc.link_failed(device, port, lane);
         self.opens(device, port, lane);
         self.goes(device, port, lane);
@@ -408,14 +434,7 @@ impl Itsy {
     }
 
     /// Begins afresh, as PFC does; an account that is over says so again.
-    pub(super) fn link_recovered(
-        &mut self,
-        device: &mut impl Device,
-        port: u32,
-        lane: u8,
-        over: bool,
-        settled: Time,
-    ) {
+    fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         self.pfc.link_recovered(device, port, lane, over, settled);
         if over {
             self.pauses(device, port, lane);

@@ -62,7 +62,9 @@ pub mod ate;
 pub mod bound;
 pub mod map;
 
-use super::{ControlFrame, Device, Passing};
+use super::device::Queues;
+use super::registry::FlowControl;
+use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use bound::Bound;
 use map::QueueMap;
 use std::sync::Arc;
@@ -121,6 +123,28 @@ pub struct PortFcParams {
     /// Why relay queues need not stay short, or pauses come too late, so that no
     /// memory is known to suffice. Empty where none of these is so.
     pub doubts: Vec<Doubt>,
+}
+
+impl Parameters for PortFcParams {
+    fn name(&self) -> &'static str {
+        "portfc"
+    }
+
+    fn traits(&self) -> Traits {
+        let (switch, relay) = (self.map.of_switch(), self.map.relay());
+        let numbers = Numbers { switch, relayed: (relay, 1), own: (0, relay) };
+        Traits {
+            response_time: self.response_time,
+            relay_order: self.relay_order,
+            pause_scope: PauseScope::Onward,
+            queueing: Queueing::Numbered { numbers, acks: false, pulls: false },
+            ..Traits::NONE
+        }
+    }
+
+    fn start(&self, ports: usize, _priorities: &[u8]) -> FlowControl {
+        FlowControl::PortFc(PortFc::new(self, ports))
+    }
 }
 
 /// Why no memory is known to suffice.
@@ -187,12 +211,8 @@ impl PortFc {
         Self { params: params.clone(), sets: vec![[Set::default(); 2]; ports] }
     }
 
-    pub(super) fn classify(&self, packet: &Passing) -> u16 {
-        let map = &self.params.map;
-        if !packet.own && map.place(packet.port).node {
-            return map.relay();
-        }
-        self.params.queue_at[packet.hop as usize]
+    pub(super) fn timers(&self) -> usize {
+        0
     }
 
     /// The set of a packet's queue, of a packet at a switch.
@@ -208,36 +228,8 @@ impl PortFc {
         &mut self.sets[port][at]
     }
 
-    /// Algorithm 1, behind its admission.
-    pub(super) fn enqueued(&mut self, device: &mut impl Device, packet: &Passing) {
-        let Some(set) = self.set_of(packet) else { return };
-        let port = packet.port as usize;
-        let xoff = if set == IHFQ { self.params.xoff[port] } else { self.params.ddq_xoff[port] };
-        self.sets[port][set].bytes += u64::from(packet.size);
-        let reached = self.sets[port][set].bytes >= xoff;
-        let flag = self.flag(port, set);
-        if reached && !flag.paused {
-            (flag.paused, flag.named) = (true, packet.queue);
-            self.tell(device, packet.port, packet.queue, true);
-        }
-    }
-
-    /// Algorithm 2.
-    pub(super) fn left(&mut self, device: &mut impl Device, packet: &Passing) {
-        let Some(set) = self.set_of(packet) else { return };
-        let port = packet.port as usize;
-        let xon = if set == IHFQ { self.params.xon[port] } else { self.params.ddq_xon[port] };
-        self.sets[port][set].bytes -= u64::from(packet.size);
-        let reached = self.sets[port][set].bytes <= xon;
-        let flag = self.flag(port, set);
-        if reached && flag.paused {
-            flag.paused = false;
-            self.tell(device, packet.port, packet.queue, false);
-        }
-    }
-
     /// Sends word of queue `queue` of `port` through all other ports of its switch.
-    fn tell(&self, device: &mut impl Device, port: u32, queue: u16, pause: bool) {
+    fn tell(&self, device: &mut impl Queues, port: u32, queue: u16, pause: bool) {
         let frame = PortPauseFrame { pause, queue, port: self.params.map.place(port).index };
         let others = (0..).map_while(|i| device.port_of(port, i)).filter(|&other| other != port);
         for other in others.collect::<Vec<_>>() {
@@ -245,43 +237,11 @@ impl PortFc {
         }
     }
 
-    /// Algorithm 3 at a node, Algorithm 4 at a switch.
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &PortPauseFrame) {
-        let map = &self.params.map;
-        let Some(queue) = map.named(port, frame.queue, frame.port) else { return };
-        let (lane, target) = (self.params.lane, Target::Queue(queue));
-        if frame.pause {
-            device.pause_queue(port, lane, target);
-        } else {
-            device.resume_queue(port, lane, target);
-        }
-        let relays = map.place(port).node && frame.queue >= map.n - 1;
-        if relays && !self.params.variant.no_signal_relay {
-            self.relay(device, port, *frame);
-        }
-    }
-
     /// Algorithm 3, lines 21 to 23.
-    fn relay(&self, device: &mut impl Device, port: u32, frame: PortPauseFrame) {
+    fn relay(&self, device: &mut impl Queues, port: u32, frame: PortPauseFrame) {
         let others = (0..).map_while(|i| device.relay_port(port, i)).filter(|&other| other != port);
         for other in others.collect::<Vec<_>>() {
             device.send_control(other, ControlFrame::PortPause(frame));
-        }
-    }
-
-    /// The link of `port` has failed: who paused here is gone, and does not pause
-    /// what is relayed here either.
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
-        let node = self.params.map.place(port).node;
-        if lane != self.params.lane {
-            return;
-        }
-        let queues = if node { self.params.map.relay() } else { self.params.map.n - 1 };
-        for queue in (0..queues).filter(|&q| device.is_paused(port, lane, q)).collect::<Vec<_>>() {
-            device.resume_queue(port, lane, Target::Queue(queue));
-            if let Some(frame) = self.relayed(port, queue, false) {
-                self.relay(device, port, frame);
-            }
         }
     }
 
@@ -297,10 +257,81 @@ impl PortFc {
         let congested = if index < skipped { index } else { index + 1 };
         Some(PortPauseFrame { pause, queue: map.n - 1, port: congested })
     }
+}
+
+impl<D: Queues> Scheme<D> for PortFc {
+    fn classify(&mut self, _: &mut D, packet: &mut Passing) -> u16 {
+        let map = &self.params.map;
+        if !packet.own && map.place(packet.port).node {
+            return map.relay();
+        }
+        self.params.queue_at[packet.hop as usize]
+    }
+
+    /// Algorithm 1, behind its admission.
+    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {
+        let Some(set) = self.set_of(packet) else { return };
+        let port = packet.port as usize;
+        let xoff = if set == IHFQ { self.params.xoff[port] } else { self.params.ddq_xoff[port] };
+        self.sets[port][set].bytes += u64::from(packet.size);
+        let reached = self.sets[port][set].bytes >= xoff;
+        let flag = self.flag(port, set);
+        if reached && !flag.paused {
+            (flag.paused, flag.named) = (true, packet.queue);
+            self.tell(device, packet.port, packet.queue, true);
+        }
+    }
+
+    /// Algorithm 2.
+    fn left(&mut self, device: &mut D, packet: &mut Passing) {
+        let Some(set) = self.set_of(packet) else { return };
+        let port = packet.port as usize;
+        let xon = if set == IHFQ { self.params.xon[port] } else { self.params.ddq_xon[port] };
+        self.sets[port][set].bytes -= u64::from(packet.size);
+        let reached = self.sets[port][set].bytes <= xon;
+        let flag = self.flag(port, set);
+        if reached && flag.paused {
+            flag.paused = false;
+            self.tell(device, packet.port, packet.queue, false);
+        }
+    }
+
+    /// Algorithm 3 at a node, Algorithm 4 at a switch.
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        let ControlFrame::PortPause(frame) = frame else { return };
+        let map = &self.params.map;
+        let Some(queue) = map.named(port, frame.queue, frame.port) else { return };
+        let (lane, target) = (self.params.lane, Target::Queue(queue));
+        if frame.pause {
+            device.pause_queue(port, lane, target);
+        } else {
+            device.resume_queue(port, lane, target);
+        }
+        let relays = map.place(port).node && frame.queue >= map.n - 1;
+        if relays && !self.params.variant.no_signal_relay {
+            self.relay(device, port, *frame);
+        }
+    }
+
+    /// The link of `port` has failed: who paused here is gone, and does not pause
+    /// what is relayed here either.
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
+        let node = self.params.map.place(port).node;
+        if lane != self.params.lane {
+            return;
+        }
+        let queues = if node { self.params.map.relay() } else { self.params.map.n - 1 };
+        for queue in (0..queues).filter(|&q| device.is_paused(port, lane, q)).collect::<Vec<_>>() {
+            device.resume_queue(port, lane, Target::Queue(queue));
+            if let Some(frame) = self.relayed(port, queue, false) {
+                self.relay(device, port, frame);
+            }
+        }
+    }
 
     /// The link of `port` is up again, and the peer has forgotten everything: it is
     /// told what stands.
-    pub(super) fn link_reset(&mut self, device: &mut impl Device, port: u32) {
+    fn link_reset(&mut self, device: &mut D, port: u32) {
         if !self.params.map.place(port).node {
             for other in (0..).map_while(|i| device.port_of(port, i)).collect::<Vec<_>>() {
                 let index = self.params.map.place(other).index;

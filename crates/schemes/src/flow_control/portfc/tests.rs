@@ -208,18 +208,18 @@ fn the_sum_of_the_forwarding_queues_pauses_all_other_ports() {
     let (port, mut fc) = (switch(17, 1), portfc(Variant::default()));
     let mut device = Notes { ports: (0..4).map(|i| switch(17, i)).collect(), ..Notes::default() };
     for queue in [0, 1] {
-        fc.enqueued(&mut device, &packet(port, queue));
+        fc.enqueued(&mut device, &mut packet(port, queue));
     }
     assert!(drain(&mut device).is_empty());
-    fc.enqueued(&mut device, &packet(port, 2));
+    fc.enqueued(&mut device, &mut packet(port, 2));
     let words =
         |verb: &str, queue: u16| [0, 2, 3].map(|i| format!("{verb} {} q{queue} p1", switch(17, i))).to_vec();
     assert_eq!(drain(&mut device), words("stop", 2), "the third packet reaches 3,000");
-    fc.enqueued(&mut device, &packet(port, 0));
-    fc.left(&mut device, &packet(port, 2));
-    fc.left(&mut device, &packet(port, 0));
+    fc.enqueued(&mut device, &mut packet(port, 0));
+    fc.left(&mut device, &mut packet(port, 2));
+    fc.left(&mut device, &mut packet(port, 0));
     assert!(drain(&mut device).is_empty(), "2,000 are above X_on, and nobody is told twice");
-    fc.left(&mut device, &packet(port, 1));
+    fc.left(&mut device, &mut packet(port, 1));
     assert_eq!(drain(&mut device), words("go", 1));
 }
 
@@ -232,10 +232,10 @@ fn two_flags_keep_the_sets_apart_and_one_does_not() {
         let mut fc = portfc(variant);
         let mut device = Notes { ports: vec![port, switch(17, 0)], ..Notes::default() };
         for queue in [3, 3, 0, 1, 2] {
-            fc.enqueued(&mut device, &packet(port, queue));
+            fc.enqueued(&mut device, &mut packet(port, queue));
         }
         for queue in [0, 1, 2, 3, 3] {
-            fc.left(&mut device, &packet(port, queue));
+            fc.left(&mut device, &mut packet(port, queue));
         }
         drain(&mut device)
     };
@@ -257,18 +257,18 @@ fn a_node_obeys_and_relays_frames_about_direct_queues() {
     let mut device = Notes { relays: vec![node(15, 0), node(15, 1)], ..Notes::default() };
     let frame = |pause, queue, port| PortPauseFrame { pause, queue, port };
     // Node 15 attaches to port 3 of switch 19: ports 0 to 2 are queues 0 to 2.
-    fc.received(&mut device, node(15, 0), &frame(true, 1, 2));
+    fc.received(&mut device, node(15, 0), &frame(true, 1, 2).into());
     assert_eq!(drain(&mut device), ["pause 30/0 Queue(2)"]);
-    fc.received(&mut device, node(15, 0), &frame(true, 3, 2));
+    fc.received(&mut device, node(15, 0), &frame(true, 3, 2).into());
     assert_eq!(drain(&mut device), ["pause 30/0 Queue(5)", "stop 31 q3 p2"]);
-    fc.received(&mut device, node(15, 0), &frame(false, 3, 2));
+    fc.received(&mut device, node(15, 0), &frame(false, 3, 2).into());
     assert_eq!(drain(&mut device), ["resume 30/0 Queue(5)", "go 31 q3 p2"]);
     // Node 13 attaches to port 1: port 2 is queue 1, and port 1 is its own.
-    fc.received(&mut device, node(13, 0), &frame(true, 0, 2));
-    fc.received(&mut device, node(13, 0), &frame(true, 3, 1));
+    fc.received(&mut device, node(13, 0), &frame(true, 0, 2).into());
+    fc.received(&mut device, node(13, 0), &frame(true, 3, 1).into());
     assert_eq!(drain(&mut device), ["pause 26/0 Queue(1)"]);
     let mut silent = portfc(Variant { no_signal_relay: true, ..Variant::default() });
-    silent.received(&mut device, node(15, 0), &frame(true, 3, 2));
+    silent.received(&mut device, node(15, 0), &frame(true, 3, 2).into());
     assert_eq!(drain(&mut device), ["pause 30/0 Queue(5)"]);
 }
 
@@ -278,10 +278,10 @@ fn a_node_obeys_and_relays_frames_about_direct_queues() {
 fn a_switch_pauses_the_queue_of_the_port_that_the_frame_names() {
     let mut fc = portfc(Variant::default());
     let mut device = Notes { ports: (0..4).map(|i| switch(23, i)).collect(), ..Notes::default() };
-    fc.received(&mut device, switch(23, 3), &PortPauseFrame { pause: true, queue: 3, port: 2 });
+    fc.received(&mut device, switch(23, 3), &(PortPauseFrame { pause: true, queue: 3, port: 2 }).into());
     assert_eq!(drain(&mut device), [format!("pause {}/0 Queue(2)", switch(23, 3))]);
     // The number is skipped at which node 13 attaches to switch 19.
-    fc.received(&mut device, switch(21, 3), &PortPauseFrame { pause: false, queue: 3, port: 2 });
+    fc.received(&mut device, switch(21, 3), &(PortPauseFrame { pause: false, queue: 3, port: 2 }).into());
     assert_eq!(drain(&mut device), [format!("resume {}/0 Queue(1)", switch(21, 3))]);
 }
 
@@ -292,7 +292,7 @@ fn a_link_that_comes_back_is_told_what_stands() {
     let (port, mut fc) = (switch(17, 1), portfc(Variant::default()));
     let mut device = Notes { ports: vec![switch(17, 0), port], ..Notes::default() };
     for _ in 0..2 {
-        fc.enqueued(&mut device, &packet(port, 3));
+        fc.enqueued(&mut device, &mut packet(port, 3));
     }
     drain(&mut device);
     fc.link_reset(&mut device, switch(17, 0));

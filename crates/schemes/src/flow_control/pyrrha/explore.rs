@@ -14,7 +14,7 @@
 
 use super::port::State;
 use super::*;
-use crate::flow_control::{ControlFrame, Mode, Onward};
+use crate::flow_control::{ControlFrame, Device, Onward};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use xoff_wire::queue_pause::Target;
@@ -113,9 +113,39 @@ impl Device for Net {
     fn resume(&mut self, _: u32, _: u8) {
         unreachable!()
     }
-    fn set_mode(&mut self, _: u32, _: u8, _: Mode) {
+    fn backlog(&self, _: u32, _: u8) -> u64 {
+        0
+    }
+    fn device_of(&self, port: u32) -> u32 {
+        PORTS[port as usize].0
+    }
+    fn port_of(&self, port: u32, index: usize) -> Option<u32> {
+        let device = PORTS[port as usize].0;
+        (0..).zip(PORTS).filter(|(_, p)| p.0 == device).map(|(port, _)| port).nth(index)
+    }
+    fn relay_port(&self, _: u32, _: usize) -> Option<u32> {
         unreachable!()
     }
+    fn stored(&self, _: u32, _: u8) -> u64 {
+        unreachable!()
+    }
+    fn received(&self, _: u32, _: u8) -> u64 {
+        unreachable!()
+    }
+    fn send_control(&mut self, port: u32, frame: ControlFrame) {
+        let ControlFrame::RootPause(frame) = frame else { unreachable!() };
+        let peer = PORTS[port as usize].1.expect("nobody is behind a port without a link");
+        self.frames.entry(peer).or_default().push_back(frame);
+    }
+    fn arm(&mut self, _: u32, _: Time) {
+        unreachable!()
+    }
+    fn cancel(&mut self, _: u32) {
+        unreachable!()
+    }
+}
+
+impl Queues for Net {
     fn pause_queue(&mut self, _: u32, _: u8, _: Target) {
         unreachable!()
     }
@@ -130,12 +160,6 @@ impl Device for Net {
     fn queue_bytes(&self, port: u32, _: u8, queue: u16) -> u64 {
         self.bytes(port, queue)
     }
-    fn backlog(&self, _: u32, _: u8) -> u64 {
-        0
-    }
-    fn device_of(&self, port: u32) -> u32 {
-        PORTS[port as usize].0
-    }
     fn onward(&self, hop: u32, distance: u32) -> Onward {
         let way = WAYS[hop as usize / 8];
         way.get((hop % 8 + distance) as usize).map_or(Onward::End, |&port| Onward::Port(port))
@@ -143,70 +167,7 @@ impl Device for Net {
     fn is_paused(&self, port: u32, _: u8, queue: u16) -> bool {
         self.paused.contains(&(port, queue))
     }
-    fn port_of(&self, port: u32, index: usize) -> Option<u32> {
-        let device = PORTS[port as usize].0;
-        (0..).zip(PORTS).filter(|(_, p)| p.0 == device).map(|(port, _)| port).nth(index)
-    }
-    fn relay_port(&self, _: u32, _: usize) -> Option<u32> {
-        unreachable!()
-    }
     fn active_queues(&self, _: u32, _: u8) -> u32 {
-        unreachable!()
-    }
-    fn stored(&self, _: u32, _: u8) -> u64 {
-        unreachable!()
-    }
-    fn received(&self, _: u32, _: u8) -> u64 {
-        unreachable!()
-    }
-    fn waits(&self, _: u32, _: u32, _: u8) -> bool {
-        unreachable!()
-    }
-    fn neighbour(&self, _: u32) -> u32 {
-        unreachable!()
-    }
-    fn stands(&self, _: u32, _: u8) -> bool {
-        unreachable!()
-    }
-    fn is_over(&self, _: u32, _: u8) -> bool {
-        unreachable!()
-    }
-    fn headroom(&self, _: u32, _: u8) -> (u64, u64) {
-        unreachable!()
-    }
-    fn enter_loop(&mut self, _: u32, _: u8) {
-        unreachable!()
-    }
-    fn gate(&mut self, _: u32, _: u8, _: bool) {
-        unreachable!()
-    }
-    fn leave_loop(&mut self, _: u32, _: u32, _: u8) {
-        unreachable!()
-    }
-    fn reroute(&mut self, _: u32, _: u32, _: u8) -> (u64, u64) {
-        unreachable!()
-    }
-    fn enlarge(&mut self, _: u32, _: u8, _: u64) -> Option<u64> {
-        unreachable!()
-    }
-    fn drop_waiting(&mut self, _: u32, _: u32, _: u8) {
-        unreachable!()
-    }
-    fn shrink(&mut self, _: u32, _: u8) -> bool {
-        unreachable!()
-    }
-    fn insert(&mut self, _: u32, _: u8, _: ControlFrame, _: bool) {
-        unreachable!()
-    }
-    fn send_control(&mut self, port: u32, frame: ControlFrame) {
-        let ControlFrame::RootPause(frame) = frame else { unreachable!() };
-        let peer = PORTS[port as usize].1.expect("nobody is behind a port without a link");
-        self.frames.entry(peer).or_default().push_back(frame);
-    }
-    fn arm(&mut self, _: u32, _: Time) {
-        unreachable!()
-    }
-    fn cancel(&mut self, _: u32) {
         unreachable!()
     }
 }

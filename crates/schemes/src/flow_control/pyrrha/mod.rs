@@ -100,8 +100,10 @@ mod seen;
 mod trees;
 mod words;
 
+use super::device::Queues;
 use super::pfc::{Pfc, PfcParams};
-use super::{Device, Passing};
+use super::registry::FlowControl;
+use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use port::{FlowPlaces, PortState};
 pub use seen::Ahead;
 use std::sync::Arc;
@@ -174,6 +176,28 @@ pub struct PyrrhaParams {
     pub places: Arc<Places>,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
+}
+
+impl Parameters for PyrrhaParams {
+    fn name(&self) -> &'static str {
+        "pyrrha"
+    }
+
+    fn traits(&self) -> Traits {
+        // The OQ and the IQs.
+        let all = 1 + self.queues;
+        let numbers = Numbers { switch: all, relayed: (0, all), own: (all, all) };
+        Traits {
+            response_time: self.response_time,
+            pause_scope: PauseScope::Root,
+            queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: true },
+            ..Traits::NONE
+        }
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Pyrrha(Pyrrha::new(self, ports, priorities))
+    }
 }
 
 /// The ports of a network, as frames name them.
@@ -264,7 +288,7 @@ pub struct Pyrrha {
     /// Single tier: where the last packets of flows wait.
     flows: FlowPlaces,
     /// On the links of switches that know nothing else.
-    pub(super) pfc: Option<Pfc>,
+    pfc: Option<Pfc>,
     tally: Tally,
 }
 
@@ -280,6 +304,10 @@ impl Pyrrha {
             pfc: params.pfc.map(|pfc| Pfc::new(pfc, ports, priorities)),
             tally: Tally { peak_queues: vec![0; ports], ..Tally::default() },
         }
+    }
+
+    pub(super) fn timers(&self) -> usize {
+        self.pfc.as_ref().map_or(0, Pfc::timers)
     }
 
     /// What it has done so far.
@@ -322,10 +350,16 @@ impl Pyrrha {
     fn own(&self) -> u16 {
         self.params.queues + 1
     }
+}
+
+impl<D: Queues> Scheme<D> for Pyrrha {
+    fn base(&mut self) -> Option<&mut Pfc> {
+        self.pfc.as_mut()
+    }
 
     /// The queue that a packet joins next: one that arrives (`packet.passed` is 0), or
     /// one whose turn has come in an IQ. 0 is the OQ.
-    pub(super) fn classify(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
+    fn classify(&mut self, device: &mut D, packet: &mut Passing) -> u16 {
         let at = self.at(packet.port, packet.lane);
         if self.ports[at.index].entries.is_empty() {
             return if packet.own { self.own() } else { 0 };
@@ -339,7 +373,7 @@ impl Pyrrha {
 
     /// A packet's turn has come in `packet.queue`; the queue that it goes on to, 0 being
     /// the OQ. Of a queue pair: the queue that it belongs to now.
-    pub(super) fn onward(&mut self, device: &mut impl Device, packet: &mut Passing) -> u16 {
+    fn onward(&mut self, device: &mut D, packet: &mut Passing) -> u16 {
         let at = self.at(packet.port, packet.lane);
         if packet.own {
             return self.classify(device, packet);
@@ -351,6 +385,32 @@ impl Pyrrha {
         self.tally.moves += u64::from(next > 0);
         next
     }
+
+    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {
+        self.enqueued(device, packet);
+    }
+
+    fn left(&mut self, device: &mut D, packet: &mut Passing) {
+        self.left(device, packet);
+    }
+
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        match frame {
+            ControlFrame::RootPause(frame) => self.received(device, port, frame),
+            _ => {
+                if let Some(pfc) = &mut self.pfc {
+                    pfc.received(device, port, frame);
+                }
+            }
+        }
+    }
+
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
+        self.link_failed(device, port, lane);
+    }
+
+    /// Both ends of a link forget what went over it when it fails.
+    fn link_recovered(&mut self, _: &mut D, _: u32, _: u8, _: bool, _: Time) {}
 }
 
 /// Whether who is behind `port` knows PFC alone.
@@ -359,7 +419,7 @@ fn is_deaf(params: &PyrrhaParams, port: u32) -> bool {
 }
 
 /// The ports of the device of `port`.
-fn ports_of(device: &impl Device, port: u32) -> Vec<u32> {
+fn ports_of(device: &impl Queues, port: u32) -> Vec<u32> {
     (0..).map_while(|i| device.port_of(port, i)).collect()
 }
 

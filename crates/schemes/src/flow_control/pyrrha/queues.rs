@@ -2,12 +2,13 @@
 
 use super::port::{PortState, State};
 use super::{At, Merging, Organisation, Pyrrha, is_deaf};
-use crate::flow_control::{Device, Onward, Passing};
+use crate::flow_control::device::Queues;
+use crate::flow_control::{Onward, Passing};
 use xoff_wire::queue_pause::Target;
 
 impl Pyrrha {
     /// Single tier: the queue that a packet whose turn has come goes on to.
-    pub(super) fn next_set(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
+    pub(super) fn next_set(&mut self, device: &mut impl Queues, at: At, packet: &mut Passing) -> u16 {
         packet.passed = 1;
         if let Some(queue) = self.flows.before(packet) {
             return queue;
@@ -30,7 +31,7 @@ impl Pyrrha {
     }
 
     /// Hierarchical: the IQ of the next root on the packet's way.
-    pub(super) fn next_level(&mut self, device: &mut impl Device, at: At, packet: &mut Passing) -> u16 {
+    pub(super) fn next_level(&mut self, device: &mut impl Queues, at: At, packet: &mut Passing) -> u16 {
         let mut distance = u32::from(packet.passed);
         loop {
             distance += 1;
@@ -50,7 +51,7 @@ impl Pyrrha {
     }
 
     /// Single tier: the queue of an arriving packet.
-    pub(super) fn set_queue(&mut self, device: &mut impl Device, at: At, packet: &Passing) -> u16 {
+    pub(super) fn set_queue(&mut self, device: &mut impl Queues, at: At, packet: &Passing) -> u16 {
         let state = &self.ports[at.index];
         let merges = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
         let hard = self.params.merging == Merging::Hard;
@@ -63,7 +64,7 @@ impl Pyrrha {
     }
 
     /// The paused roots on the way behind `hop`, in order of their number.
-    fn matched(&self, device: &impl Device, at: At, hop: u32) -> Vec<u32> {
+    fn matched(&self, device: &impl Queues, at: At, hop: u32) -> Vec<u32> {
         let mut roots = Vec::new();
         for distance in 1.. {
             match device.onward(hop, distance) {
@@ -83,7 +84,7 @@ impl Pyrrha {
     }
 
     /// A host's queue pair waits in the IQ of the nearest root on its way that is paused.
-    pub(super) fn gate(&mut self, device: &mut impl Device, at: At, pair: &Passing) -> u16 {
+    pub(super) fn gate(&mut self, device: &mut impl Queues, at: At, pair: &Passing) -> u16 {
         for distance in 1.. {
             let root = match device.onward(pair.hop, distance) {
                 Onward::Port(root) => root,
@@ -100,14 +101,14 @@ impl Pyrrha {
     }
 
     /// Hierarchical: a queue for the entry of a root that has none.
-    pub(super) fn assign_to(&mut self, device: &mut impl Device, at: At, root: u32) -> u16 {
+    pub(super) fn assign_to(&mut self, device: &mut impl Queues, at: At, root: u32) -> u16 {
         let queue = self.assign(device, at, &[root]);
         self.ports[at.index].entry_mut(root).expect("the caller has found it").queue = Some(queue);
         queue
     }
 
     /// The queue of a set of roots, a new one if need be.
-    fn assign(&mut self, device: &mut impl Device, at: At, roots: &[u32]) -> u16 {
+    fn assign(&mut self, device: &mut impl Queues, at: At, roots: &[u32]) -> u16 {
         let state = &mut self.ports[at.index];
         if let Some(queue) = state.queue_of(roots) {
             return queue;
@@ -124,7 +125,7 @@ impl Pyrrha {
     }
 
     /// Pauses or resumes a queue as its roots are.
-    fn settle(&mut self, device: &mut impl Device, at: At, queue: u16) {
+    fn settle(&mut self, device: &mut impl Queues, at: At, queue: u16) {
         let state = &mut self.ports[at.index];
         let mut cause = state.paused_root(queue);
         let was = state.iq(queue).paused;
@@ -148,14 +149,14 @@ impl Pyrrha {
     }
 
     /// The same of all queues of a root.
-    pub(super) fn settle_all(&mut self, device: &mut impl Device, at: At, root: u32) {
+    pub(super) fn settle_all(&mut self, device: &mut impl Queues, at: At, root: u32) {
         for queue in self.ports[at.index].queues_of(root) {
             self.settle(device, at, queue);
         }
     }
 
     /// A packet (or queue pair) joined a queue; it arrived, or moved to an IQ.
-    pub(in super::super) fn enqueued(&mut self, device: &mut impl Device, packet: &Passing) {
+    pub(super) fn enqueued(&mut self, device: &mut impl Queues, packet: &Passing) {
         let at = self.at(packet.port, packet.lane);
         if packet.own {
             let queue = packet.queue - self.own();
@@ -203,7 +204,7 @@ impl Pyrrha {
     }
 
     /// A packet arrived at the OQ.
-    fn joined_oq(&mut self, device: &mut impl Device, at: At, packet: &Passing) {
+    fn joined_oq(&mut self, device: &mut impl Queues, at: At, packet: &Passing) {
         let k_pause = self.params.k_pause[at.port as usize];
         let state = &mut self.ports[at.index];
         if let Some(since) = &mut state.unarmed {
@@ -229,7 +230,7 @@ impl Pyrrha {
     }
 
     /// A packet (or queue pair) left a queue: for the wire, or for another queue.
-    pub(in super::super) fn left(&mut self, device: &mut impl Device, packet: &Passing) {
+    pub(super) fn left(&mut self, device: &mut impl Queues, packet: &Passing) {
         let at = self.at(packet.port, packet.lane);
         let k_resume = self.params.k_resume[at.port as usize];
         let queue = if packet.own { packet.queue - self.own() } else { packet.queue };
@@ -275,7 +276,7 @@ impl Pyrrha {
 
     /// The OQ is down to K_resume: nobody waits for it, unless a queue that is emptied
     /// into it is longer.
-    pub(super) fn drained_oq(&mut self, device: &mut impl Device, at: At) {
+    pub(super) fn drained_oq(&mut self, device: &mut impl Queues, at: At) {
         if self.quiet_up_to[at.index] > 0 {
             return;
         }
@@ -297,7 +298,7 @@ impl Pyrrha {
     }
 
     /// Those whom the queues of `root` have stopped may go on, if these are short now.
-    pub(super) fn drained(&mut self, device: &mut impl Device, at: At, root: u32) {
+    pub(super) fn drained(&mut self, device: &mut impl Queues, at: At, root: u32) {
         let k_resume = self.params.k_resume[at.port as usize];
         let state = &mut self.ports[at.index];
         if state.queues_of(root).iter().any(|&queue| state.iq(queue).bytes > k_resume) {
@@ -309,7 +310,7 @@ impl Pyrrha {
     }
 
     /// What has come from `ingress` to `queue` is little now.
-    fn drained_of(&mut self, device: &mut impl Device, at: At, queue: u16, ingress: u32) {
+    fn drained_of(&mut self, device: &mut impl Queues, at: At, queue: u16, ingress: u32) {
         for root in self.ports[at.index].queue_roots(queue).to_vec() {
             let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
             if let Some(held) = entry.holding.iter().position(|&i| i == ingress) {

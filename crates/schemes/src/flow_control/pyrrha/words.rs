@@ -3,12 +3,13 @@
 
 use super::port::{Entry, State, later};
 use super::{At, Merging, Organisation, Pyrrha, ports_of, trees};
-use crate::flow_control::{ControlFrame, Device};
+use crate::flow_control::ControlFrame;
+use crate::flow_control::device::Queues;
 use xoff_wire::root_pause::{RootId, RootPauseFrame, Word};
 
 impl Pyrrha {
     /// The queue of `root` at a port wants `ingress` paused.
-    pub(super) fn hold(&mut self, device: &mut impl Device, at: At, root: u32, ingress: u32) {
+    pub(super) fn hold(&mut self, device: &mut impl Queues, at: At, root: u32, ingress: u32) {
         let Some(entry) = self.ports[at.index].entry_mut(root) else { return };
         if entry.state == State::SoftMerging || entry.holding.contains(&ingress) {
             return;
@@ -19,7 +20,7 @@ impl Pyrrha {
     }
 
     /// One more queue of the device wants the neighbour at `ingress` to stop for `root`.
-    pub(super) fn ask(&mut self, device: &mut impl Device, at: At, root: u32, id: RootId, ingress: u32) {
+    pub(super) fn ask(&mut self, device: &mut impl Queues, at: At, root: u32, id: RootId, ingress: u32) {
         let key = (device.device_of(at.port), at.lane, root);
         if let Some(sequence) = self.trees.hold(key, ingress) {
             self.send(device, ingress, at.lane, Word::Pause, id, sequence);
@@ -29,7 +30,7 @@ impl Pyrrha {
     /// Queues of `at` let all go that they have stopped for `root`.
     pub(super) fn let_go(
         &mut self,
-        device: &mut impl Device,
+        device: &mut impl Queues,
         at: At,
         root: u32,
         epoch: u16,
@@ -46,7 +47,7 @@ impl Pyrrha {
 
     fn send(
         &mut self,
-        device: &mut impl Device,
+        device: &mut impl Queues,
         port: u32,
         lane: u8,
         word: Word,
@@ -71,7 +72,7 @@ impl Pyrrha {
 
     /// A root disappears when its OQ is down to K_resume and nobody upstream has an IQ
     /// for it. Told when the former is so.
-    pub(super) fn try_unroot(&mut self, device: &mut impl Device, at: At) {
+    pub(super) fn try_unroot(&mut self, device: &mut impl Queues, at: At) {
         let claimed = self.ports[at.index].claimed;
         if claimed && !self.any((device.device_of(at.port), at.lane, at.port)) {
             self.ports[at.index].claimed = false;
@@ -86,7 +87,7 @@ impl Pyrrha {
     }
 
     /// An IQ is given back: Figure 6.
-    pub(super) fn try_release(&mut self, device: &mut impl Device, at: At, root: u32) {
+    pub(super) fn try_release(&mut self, device: &mut impl Queues, at: At, root: u32) {
         let key = (device.device_of(at.port), at.lane, root);
         let state = &self.ports[at.index];
         let Some(entry) = state.entry(root) else { return };
@@ -102,7 +103,7 @@ impl Pyrrha {
     }
 
     /// `frame` arrived at `port` and has taken effect.
-    pub(in super::super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &RootPauseFrame) {
+    pub(super) fn received(&mut self, device: &mut impl Queues, port: u32, frame: &RootPauseFrame) {
         let lane = self.priorities.iter().position(|&p| p == frame.priority);
         let (Some(lane), Some(root)) = (lane, self.params.places.port(frame.root)) else { return };
         let at = self.at(port, lane as u8);
@@ -138,12 +139,12 @@ impl Pyrrha {
     }
 
     /// Says that nothing is assigned to a root.
-    fn refuse(&mut self, device: &mut impl Device, at: At, root: RootId, sequence: u16) {
+    fn refuse(&mut self, device: &mut impl Queues, at: At, root: RootId, sequence: u16) {
         self.send(device, at.port, at.lane, Word::Release, root, sequence);
     }
 
     /// What goes through `root` stops. Answers whether it has.
-    fn stop(&mut self, device: &mut impl Device, at: At, root: u32, id: RootId, sequence: u16) -> bool {
+    fn stop(&mut self, device: &mut impl Queues, at: At, root: u32, id: RootId, sequence: u16) -> bool {
         if root == at.port {
             self.tally.own_roots += 1;
             self.refuse(device, at, id, sequence);
@@ -177,7 +178,7 @@ impl Pyrrha {
     }
 
     /// The port is no root: part of what congests it goes through `into`.
-    fn abdicate(&mut self, device: &mut impl Device, at: At, into: RootId) {
+    fn abdicate(&mut self, device: &mut impl Queues, at: At, into: RootId) {
         let long = device.queue_bytes(at.port, at.lane, 0) > self.params.k_resume[at.port as usize];
         let state = &mut self.ports[at.index];
         state.claimed = false;
@@ -188,7 +189,7 @@ impl Pyrrha {
     }
 
     /// What goes through `root` may go on.
-    fn go(&mut self, device: &mut impl Device, at: At, root: u32) {
+    fn go(&mut self, device: &mut impl Queues, at: At, root: u32) {
         let Some(entry) = self.ports[at.index].entry_mut(root) else { return };
         if entry.state == State::Paused {
             entry.state = State::Resumed;
@@ -199,7 +200,7 @@ impl Pyrrha {
     }
 
     /// MERGE(`old` → `into`) arrived.
-    fn merge(&mut self, device: &mut impl Device, at: At, old: u32, epoch: u16, into: RootId) {
+    fn merge(&mut self, device: &mut impl Queues, at: At, old: u32, epoch: u16, into: RootId) {
         let state = &mut self.ports[at.index];
         let merged = match state.entry_mut(old) {
             Some(entry) => {
@@ -223,7 +224,7 @@ impl Pyrrha {
     /// come to, in circles where routes have none.)
     fn merge_tree(
         &mut self,
-        device: &mut impl Device,
+        device: &mut impl Queues,
         at: At,
         old: u32,
         epoch: u16,
@@ -244,7 +245,7 @@ impl Pyrrha {
     }
 
     /// The neighbour at `at.port` has nothing assigned to `root` any more.
-    fn released(&mut self, device: &mut impl Device, at: At, root: u32, sequence: u16) {
+    fn released(&mut self, device: &mut impl Queues, at: At, root: u32, sequence: u16) {
         let key = (device.device_of(at.port), at.lane, root);
         if self.trees.released(key, at.port, sequence) {
             self.after_release(device, at, root);
@@ -252,7 +253,7 @@ impl Pyrrha {
     }
 
     /// Somebody upstream is no part of the tree of `root` any more.
-    fn after_release(&mut self, device: &mut impl Device, at: At, root: u32) {
+    fn after_release(&mut self, device: &mut impl Queues, at: At, root: u32) {
         for port in ports_of(device, at.port) {
             let other = self.at(port, at.lane);
             if port == root {
@@ -270,7 +271,7 @@ impl Pyrrha {
 
     /// The link of `port` has failed. Who paused here is gone, and who was paused
     /// through it.
-    pub(in super::super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    pub(super) fn link_failed(&mut self, device: &mut impl Queues, port: u32, lane: u8) {
         let at = self.at(port, lane);
         let roots: Vec<u32> = self.ports[at.index].entries.iter().map(|e| e.root).collect();
         for &root in &roots {

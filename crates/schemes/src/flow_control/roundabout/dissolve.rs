@@ -73,9 +73,10 @@
 //! of it until all have agreed; the coordinator: in which nothing has moved) leaves its seat, tells both neighbours, and obeys pauses again. A packet that is marked
 //! then goes on by its own way from wherever it meets it, and is dropped where it does not.
 
+use super::Roundabout;
 use super::registers::Triplet;
-use super::{Device, Roundabout};
 use crate::flow_control::ControlFrame;
+use crate::flow_control::device::Loops;
 use xoff_kernel::time::Time;
 use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame};
 
@@ -235,17 +236,17 @@ impl Roundabout {
     }
 
     /// A frame about an attempt, with a number in the place of `rand`.
-    fn tell(&self, device: &mut impl Device, port: u32, seat: &Seat, opcode: Opcode, number: u32) {
+    fn tell(&self, device: &mut impl Loops, port: u32, seat: &Seat, opcode: Opcode, number: u32) {
         let triplet = Triplet { rand: number, ..seat.attempt };
         device.send_control(port, self.frame(seat.lane, opcode, triplet, Nodes::default()));
     }
 
-    fn step(&mut self, device: &impl Device, attempt: Triplet, step: Step) {
+    fn step(&mut self, device: &impl Loops, attempt: Triplet, step: Step) {
         self.attempts.push(Attempted { at: device.now(), attempt, step });
     }
 
     /// The triplet of the ingress queue came back: its switch leads what follows.
-    pub(super) fn coordinates(&mut self, device: &mut impl Device, port: u32, lane: u8, own: Triplet) {
+    pub(super) fn coordinates(&mut self, device: &mut impl Loops, port: u32, lane: u8, own: Triplet) {
         // Copies that come by other ways, and refreshes, are of the same attempt.
         let (at, now) = (self.at(port, lane), device.now());
         let soon = self.tried[at].is_some_and(|(t, before)| t == own && now - before < self.params.turn);
@@ -261,7 +262,7 @@ impl Roundabout {
     }
 
     /// Opcodes 3 to 6 and 8 arrived at `port`.
-    pub(super) fn guided(&mut self, device: &mut impl Device, port: u32, lane: u8, frame: &RoundaboutFrame) {
+    pub(super) fn guided(&mut self, device: &mut impl Loops, port: u32, lane: u8, frame: &RoundaboutFrame) {
         match frame.opcode {
             Opcode::Announcement => self.announced(device, port, lane, frame.triplet),
             Opcode::Collect => self.collects(device, port, lane, frame),
@@ -273,7 +274,7 @@ impl Roundabout {
     }
 
     /// An announcement goes where its triplet came from; what it says is noted.
-    fn announced(&mut self, device: &mut impl Device, egress: u32, lane: u8, t: Triplet) {
+    fn announced(&mut self, device: &mut impl Loops, egress: u32, lane: u8, t: Triplet) {
         for port in Self::causes(device, egress, lane) {
             let at = self.at(port, lane);
             let registers = &self.registers[at];
@@ -290,7 +291,7 @@ impl Roundabout {
 
     /// Accumulation of routing information (section IV-A). A loop may lead through a switch twice, by
     /// other queues of it, so that it is each queue that passes on only the first copy (section VII-A).
-    fn collects(&mut self, device: &mut impl Device, egress: u32, lane: u8, frame: &RoundaboutFrame) {
+    fn collects(&mut self, device: &mut impl Loops, egress: u32, lane: u8, frame: &RoundaboutFrame) {
         let (own, t, mut nodes) = (device.device_of(egress), frame.triplet, frame.nodes);
         // A longer loop than a frame can name.
         if !nodes.push_front(own) {
@@ -322,13 +323,13 @@ impl Roundabout {
     }
 
     /// Nothing will come of an attempt: all learn that, against the flow.
-    fn refuses(&mut self, device: &mut impl Device, ingress: u32, lane: u8, attempt: Triplet) {
+    fn refuses(&mut self, device: &mut impl Loops, ingress: u32, lane: u8, attempt: Triplet) {
         let triplet = Triplet { rand: GIVEN_UP | BACK, ..attempt };
         device.send_control(ingress, self.frame(lane, Opcode::Check, triplet, Nodes::default()));
     }
 
     /// Build-up of the routing table (section IV-A).
-    fn builds(&mut self, device: &mut impl Device, ingress: u32, lane: u8, frame: &RoundaboutFrame) {
+    fn builds(&mut self, device: &mut impl Loops, ingress: u32, lane: u8, frame: &RoundaboutFrame) {
         let (own, t) = (device.device_of(ingress), frame.triplet);
         let &[_, this, ref rest @ ..] = frame.nodes.as_slice() else { return };
         if this != own {
@@ -364,7 +365,7 @@ impl Roundabout {
     /// From now on credit, and no pause, says whether the egress queue sends.
     fn sits(
         &mut self,
-        device: &mut impl Device,
+        device: &mut impl Loops,
         attempt: Triplet,
         ingress: u32,
         egress: u32,
@@ -398,7 +399,7 @@ impl Roundabout {
     }
 
     /// Something has happened: patience begins anew.
-    fn waits_on(&mut self, device: &mut impl Device, at: usize) {
+    fn waits_on(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         let timer = self.patience_of(seat.ingress, seat.lane);
         if seat.leads && seat.round > 0 {
@@ -413,7 +414,7 @@ impl Roundabout {
     }
 
     /// All have agreed. The first grant is due however little it is: with it upstream begins.
-    fn begins_to_grant(&mut self, device: &mut impl Device, at: usize) {
+    fn begins_to_grant(&mut self, device: &mut impl Loops, at: usize) {
         let free = self.free(device, at);
         let seat = &mut self.seats[at];
         (seat.grants, seat.room, seat.outside) = (true, free, 0);
@@ -421,7 +422,7 @@ impl Roundabout {
     }
 
     /// Grants upstream what can be granted, if that is worth a frame.
-    fn grants(&mut self, device: &mut impl Device, at: usize) {
+    fn grants(&mut self, device: &mut impl Loops, at: usize) {
         let (largest, outstanding) = (u64::from(self.params.largest), self.seats[at].outstanding);
         let free = self.free(device, at);
         if self.seats[at].grants
@@ -432,21 +433,21 @@ impl Roundabout {
     }
 
     /// What is free of the headroom and has not been granted.
-    fn free(&self, device: &impl Device, at: usize) -> u64 {
+    fn free(&self, device: &impl Loops, at: usize) -> u64 {
         let seat = &self.seats[at];
         let (total, used) = device.headroom(seat.ingress, seat.lane);
         let granted = if self.resolves.credit { 0 } else { seat.outstanding };
         total.saturating_sub(used).saturating_sub(granted).min(u64::from(u32::MAX))
     }
 
-    fn grant(&mut self, device: &mut impl Device, at: usize, bytes: u64) {
+    fn grant(&mut self, device: &mut impl Loops, at: usize, bytes: u64) {
         self.seats[at].outstanding += bytes;
         let seat = &self.seats[at];
         self.tell(device, seat.ingress, seat, Opcode::Credit, bytes as u32);
     }
 
     /// Credit from downstream; with the first of it the first round begins.
-    fn credited(&mut self, device: &mut impl Device, egress: u32, lane: u8, bytes: u32) {
+    fn credited(&mut self, device: &mut impl Loops, egress: u32, lane: u8, bytes: u32) {
         let Some(at) = self.seat_out(egress, lane) else { return };
         self.waits_on(device, at);
         self.seats[at].credit += u64::from(bytes);
@@ -461,7 +462,7 @@ impl Roundabout {
         }
     }
 
-    fn begins_round(&mut self, device: &mut impl Device, at: usize, round: u32) {
+    fn begins_round(&mut self, device: &mut impl Loops, at: usize, round: u32) {
         let (total, used) = device.headroom(self.seats[at].ingress, self.seats[at].lane);
         let seat = &mut self.seats[at];
         (seat.round, seat.back, seat.behind) = (round, false, false);
@@ -478,13 +479,7 @@ impl Roundabout {
     }
 
     /// The turn of a packet of `size` bytes has come in a queue of a loop: whether it goes.
-    pub(in crate::flow_control) fn may_leave(
-        &mut self,
-        device: &mut impl Device,
-        port: u32,
-        lane: u8,
-        size: u32,
-    ) -> bool {
+    pub(super) fn may_leave(&mut self, device: &mut impl Loops, port: u32, lane: u8, size: u32) -> bool {
         let Some(at) = self.seat_out(port, lane) else { return true };
         let seat = &mut self.seats[at];
         let goes = seat.round > 0 && !seat.back && seat.credit >= u64::from(self.params.largest);
@@ -496,7 +491,7 @@ impl Roundabout {
     }
 
     /// A barrier arrived at `port`: it waits among the data.
-    pub(super) fn barrier(&mut self, device: &mut impl Device, port: u32, frame: &RoundaboutFrame) {
+    pub(super) fn barrier(&mut self, device: &mut impl Loops, port: u32, frame: &RoundaboutFrame) {
         let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
         let lane = lane as u8;
         // Without a seat it has nowhere to go.
@@ -517,9 +512,9 @@ impl Roundabout {
     }
 
     /// The turn of a barrier has come in a queue; whether it goes on (without credit).
-    pub(in crate::flow_control) fn barrier_leaves(
+    pub(super) fn barrier_leaves(
         &mut self,
-        device: &mut impl Device,
+        device: &mut impl Loops,
         port: u32,
         frame: &RoundaboutFrame,
     ) -> bool {
@@ -542,12 +537,12 @@ impl Roundabout {
     }
 
     /// The coordinator asks whether all are ready.
-    fn asks(&mut self, device: &mut impl Device, at: usize) {
+    fn asks(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         self.tell(device, seat.egress, seat, Opcode::Check, self.state(device, seat));
     }
 
-    fn state(&self, device: &impl Device, seat: &Seat) -> u32 {
+    fn state(&self, device: &impl Loops, seat: &Seat) -> u32 {
         let out = if seat.back { 0 } else { OUT };
         let long = if device.is_over(seat.ingress, seat.lane) { LONG } else { 0 };
         let moved = if seat.left > 0 { MOVED } else { 0 };
@@ -556,7 +551,7 @@ impl Roundabout {
         out | long | moved | if seat.sent || may_go { ALIVE } else { 0 }
     }
 
-    fn checked(&mut self, device: &mut impl Device, port: u32, lane: u8, said: Triplet) {
+    fn checked(&mut self, device: &mut impl Loops, port: u32, lane: u8, said: Triplet) {
         let sits = if said.rand & BACK == 0 { self.seat_in(port, lane) } else { self.seat_out(port, lane) };
         let Some(at) = sits.filter(|&at| self.seats[at].attempt.same_source(&said)) else { return };
         let (attempt, ingress, said) = (self.seats[at].attempt, self.seats[at].ingress, said.rand);
@@ -621,18 +616,18 @@ impl Roundabout {
     }
 
     /// It obeys pauses again; what waited beside the loop joins its queue.
-    fn leaves(&mut self, device: &mut impl Device, at: usize) {
+    fn leaves(&mut self, device: &mut impl Loops, at: usize) {
         let seat = self.seats.remove(at);
         device.cancel(self.patience_of(seat.ingress, seat.lane));
         device.leave_loop(seat.ingress, seat.egress, seat.lane);
         if let Some(quanta) = seat.paused {
             let frame = xoff_wire::pfc::PfcFrame::single(self.priorities[usize::from(seat.lane)], quanta);
-            self.pfc.received(device, seat.egress, &frame);
+            self.pfc.obey(device, seat.egress, &frame);
         }
     }
 
     /// It leaves before the loop is dissolved.
-    fn gives_up(&mut self, device: &mut impl Device, at: usize) {
+    fn gives_up(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         if seat.leads {
             self.step(device, seat.attempt, Step::GivenUp);
@@ -641,7 +636,7 @@ impl Roundabout {
     }
 
     /// The same, and so do all others.
-    fn gives_up_with_all(&mut self, device: &mut impl Device, at: usize) {
+    fn gives_up_with_all(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         let (ingress, lane, attempt) = (seat.ingress, seat.lane, seat.attempt);
         self.tell(device, seat.egress, seat, Opcode::Check, GIVEN_UP);
@@ -653,7 +648,7 @@ impl Roundabout {
     /// it resumes before all have agreed, the loop was none.
     pub(super) fn hears_pause(
         &mut self,
-        device: &mut impl Device,
+        device: &mut impl Loops,
         egress: u32,
         lane: u8,
         quanta: u16,
@@ -667,7 +662,7 @@ impl Roundabout {
     }
 
     /// Nothing has happened for long.
-    pub(super) fn loses_patience(&mut self, device: &mut impl Device, timer: u32) {
+    pub(super) fn loses_patience(&mut self, device: &mut impl Loops, timer: u32) {
         let at = timer as usize - self.pfc.timers();
         let lanes = self.priorities.len();
         let (port, lane) = ((at / lanes) as u32, (at % lanes) as u8);
@@ -683,18 +678,14 @@ impl Roundabout {
     }
 
     /// The link of `port` has failed: a loop over it is none any more.
-    pub(super) fn breaks(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    pub(super) fn breaks(&mut self, device: &mut impl Loops, port: u32, lane: u8) {
         while let Some(at) = self.seat_in(port, lane).or_else(|| self.seat_out(port, lane)) {
             self.gives_up_with_all(device, at);
         }
     }
 
     /// A packet arrived.
-    pub(in crate::flow_control) fn passes(
-        &mut self,
-        device: &mut impl Device,
-        packet: &Passenger,
-    ) -> Passage {
+    pub(super) fn passes(&mut self, device: &mut impl Loops, packet: &Passenger) -> Passage {
         let Passenger { ingress, egress, lane, flow, size, marked } = *packet;
         // What comes before it has granted anything is not of a round.
         let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) else {
@@ -734,13 +725,7 @@ impl Roundabout {
     }
 
     /// A packet of `size` bytes from the loop was stored at `ingress`: it was granted.
-    pub(in crate::flow_control) fn stored(
-        &mut self,
-        device: &mut impl Device,
-        ingress: u32,
-        lane: u8,
-        size: u32,
-    ) {
+    pub(super) fn stored(&mut self, device: &mut impl Loops, ingress: u32, lane: u8, size: u32) {
         // As in `passes`.
         if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) {
             let seat = &mut self.seats[at];
@@ -753,7 +738,7 @@ impl Roundabout {
     /// The ingress port of a loop for which a packet makes room that came through `ingress` and
     /// leaves by `egress`: that of the loop which it leaves or goes on in, though it came from
     /// elsewhere (section IV-C), else its own.
-    pub(in crate::flow_control) fn makes_room(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
+    pub(super) fn makes_room(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
         let on = self.seat_out(egress, lane).map(|at| self.seats[at].ingress);
         on.filter(|&port| self.params.audit || port == ingress)
             .or_else(|| self.seat_in(ingress, lane).map(|_| ingress))
@@ -761,14 +746,7 @@ impl Roundabout {
 
     /// A packet of `size` bytes left the account (`ingress`, `lane`) by `egress`: there may be more
     /// to grant.
-    pub(in crate::flow_control) fn freed(
-        &mut self,
-        device: &mut impl Device,
-        ingress: u32,
-        egress: u32,
-        lane: u8,
-        size: u32,
-    ) {
+    pub(super) fn freed(&mut self, device: &mut impl Loops, ingress: u32, egress: u32, lane: u8, size: u32) {
         if let Some(at) = self.seat_out(egress, lane) {
             self.grants(device, at);
         }

@@ -11,8 +11,9 @@ mod resolution;
 
 use super::registers::Printed;
 use super::*;
+use crate::flow_control::Device;
+use crate::flow_control::device::Causes;
 use crate::flow_control::pfc::{PfcParams, Relay};
-use crate::flow_control::{Mode, Onward, Target};
 use resolution::{Account, Data, Item, SPARE, XON};
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 use std::collections::VecDeque;
@@ -123,21 +124,6 @@ impl Device for Net {
     fn resume(&mut self, port: u32, _: u8) {
         self.paused &= !(1 << self.egress(port));
     }
-    fn set_mode(&mut self, _: u32, _: u8, _: Mode) {
-        unreachable!()
-    }
-    fn pause_queue(&mut self, _: u32, _: u8, _: Target) {
-        unreachable!()
-    }
-    fn resume_queue(&mut self, _: u32, _: u8, _: Target) {
-        unreachable!()
-    }
-    fn pause_queue_for(&mut self, _: u32, _: u8, _: u16, _: u32) {
-        unreachable!()
-    }
-    fn queue_bytes(&self, _: u32, _: u8, _: u16) -> u64 {
-        unreachable!()
-    }
     fn backlog(&self, port: u32, _: u8) -> u64 {
         self.data.queues[self.egress(port)].len() as u64
     }
@@ -149,20 +135,11 @@ impl Device for Net {
         let (from, to) = self.shape.0[port as usize / 2];
         if port.is_multiple_of(2) { from } else { to }
     }
-    fn onward(&self, _: u32, _: u32) -> Onward {
-        unreachable!()
-    }
-    fn is_paused(&self, _: u32, _: u8, _: u16) -> bool {
-        unreachable!()
-    }
     fn port_of(&self, port: u32, index: usize) -> Option<u32> {
         let device = self.device_of(port);
         (0..self.ports()).filter(|&p| self.device_of(p) == device).nth(index)
     }
     fn relay_port(&self, _: u32, _: usize) -> Option<u32> {
-        unreachable!()
-    }
-    fn active_queues(&self, _: u32, _: u8) -> u32 {
         unreachable!()
     }
     fn stored(&self, _: u32, _: u8) -> u64 {
@@ -171,14 +148,22 @@ impl Device for Net {
     fn received(&self, _: u32, _: u8) -> u64 {
         unreachable!()
     }
+    fn send_control(&mut self, port: u32, frame: ControlFrame) {
+        let ControlFrame::Roundabout(frame) = frame else { unreachable!() };
+        match port % 2 {
+            0 => self.data.wires[port as usize / 2].push_back(Item::Frame(frame)),
+            _ => self.frames[port as usize / 2].push_back(frame),
+        }
+    }
+    fn arm(&mut self, _: u32, _: Time) {}
+    fn cancel(&mut self, _: u32) {}
+}
+
+impl Causes for Net {
     fn waits(&self, ingress: u32, egress: u32, _: u8) -> bool {
         let links = 2 * self.shape.links() as u32;
         let turns = ingress < links && ingress % 2 == 1 && (egress >= links || egress.is_multiple_of(2));
         turns && self.waits[ingress as usize / 2] >> self.egress(egress) & 1 == 1
-    }
-    fn neighbour(&self, port: u32) -> u32 {
-        // Behind an exit is a host.
-        if port >= 2 * self.shape.links() as u32 { 1_000 } else { self.device_of(port ^ 1) }
     }
     fn stands(&self, port: u32, _: u8) -> bool {
         let links = 2 * self.shape.links() as u32;
@@ -187,6 +172,13 @@ impl Device for Net {
     fn is_over(&self, port: u32, _: u8) -> bool {
         let Account { main, headroom, kept } = self.data.accounts[port as usize / 2];
         self.over >> (port / 2) & 1 == 1 && (headroom > 0 || main.saturating_sub(kept) > XON)
+    }
+}
+
+impl Loops for Net {
+    fn neighbour(&self, port: u32) -> u32 {
+        // Behind an exit is a host.
+        if port >= 2 * self.shape.links() as u32 { 1_000 } else { self.device_of(port ^ 1) }
     }
     fn headroom(&self, port: u32, _: u8) -> (u64, u64) {
         let Account { headroom, kept, .. } = self.data.accounts[port as usize / 2];
@@ -213,27 +205,6 @@ impl Device for Net {
             false => queue.push_back(Item::Frame(frame)),
         }
     }
-    fn send_control(&mut self, port: u32, frame: ControlFrame) {
-        let ControlFrame::Roundabout(frame) = frame else { unreachable!() };
-        match port % 2 {
-            0 => self.data.wires[port as usize / 2].push_back(Item::Frame(frame)),
-            _ => self.frames[port as usize / 2].push_back(frame),
-        }
-    }
-    fn arm(&mut self, _: u32, _: Time) {}
-    fn reroute(&mut self, _: u32, _: u32, _: u8) -> (u64, u64) {
-        unreachable!()
-    }
-    fn enlarge(&mut self, _: u32, _: u8, _: u64) -> Option<u64> {
-        unreachable!()
-    }
-    fn drop_waiting(&mut self, _: u32, _: u32, _: u8) {
-        unreachable!()
-    }
-    fn shrink(&mut self, _: u32, _: u8) -> bool {
-        unreachable!()
-    }
-    fn cancel(&mut self, _: u32) {}
 }
 
 /// What is explored, and how far.
@@ -390,7 +361,7 @@ impl Side {
             Step::Leaves(a, b) => net.waits[a] &= !(1 << b),
             Step::Hears(l) => {
                 if let Some(frame) = net.frames[l].pop_front() {
-                    roundabout.received(net, 2 * l as u32, &frame);
+                    roundabout.received(net, 2 * l as u32, &frame.into());
                 }
             }
             Step::Refreshes(l) => {

@@ -28,8 +28,10 @@ pub mod registers;
 #[cfg(test)]
 mod tests;
 
+use super::device::Loops;
 use super::pfc::{Pfc, PfcParams};
-use super::{ControlFrame, Crossing, Device};
+use super::registry::FlowControl;
+use super::{ControlFrame, Crossing, Parameters, Passage, Passenger, Scheme, Traits};
 use dissolve::{Attempted, LONGEST_LOOP, Seat};
 use registers::{Heard, Printed, Registers, Triplet, Word};
 use std::collections::BTreeMap;
@@ -58,6 +60,30 @@ pub struct RoundaboutParams {
     pub audit: bool,
     /// What is found is dissolved, too.
     pub dissolves: bool,
+}
+
+impl Parameters for RoundaboutParams {
+    fn name(&self) -> &'static str {
+        "roundabout"
+    }
+
+    fn traits(&self) -> Traits {
+        Traits {
+            // Until an attempt is given up, and another one is.
+            patience: if self.dissolves { 3 * self.patience } else { 0 },
+            ends_deadlocks: self.dissolves,
+            knows_causes: true,
+            ..Traits::of_pfc(&self.pfc)
+        }
+    }
+
+    fn pfc(&self) -> Option<&PfcParams> {
+        Some(&self.pfc)
+    }
+
+    fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
+        FlowControl::Roundabout(Roundabout::new(self, ports, priorities))
+    }
 }
 
 /// A deadlock that a switch has found.
@@ -145,13 +171,13 @@ impl Roundabout {
     }
 
     /// The triplet's source that an ingress queue is.
-    fn source(&self, device: &impl Device, port: u32, lane: u8) -> (u32, u16) {
+    fn source(&self, device: &impl Loops, port: u32, lane: u8) -> (u32, u16) {
         let number = self.params.numbers[port as usize];
         (device.device_of(port), number * 8 + u16::from(self.priorities[usize::from(lane)]))
     }
 
     /// What the paused egress queues were told that have packets of the ingress queue.
-    fn below<'a, D: Device>(
+    fn below<'a, D: Loops>(
         told: &'a [Option<Triplet>],
         lanes: usize,
         device: &'a D,
@@ -165,19 +191,19 @@ impl Roundabout {
     }
 
     /// The ingress ports that have packets in the egress queue.
-    fn causes<D: Device>(device: &D, egress: u32, lane: u8) -> Vec<u32> {
+    fn causes<D: Loops>(device: &D, egress: u32, lane: u8) -> Vec<u32> {
         let mut ports = Self::ports(device, egress);
         ports.retain(|&port| device.waits(port, egress, lane));
         ports
     }
 
     /// The ports of the device of `port`.
-    fn ports<D: Device>(device: &D, port: u32) -> Vec<u32> {
+    fn ports<D: Loops>(device: &D, port: u32) -> Vec<u32> {
         (0..).map_while(|i| device.port_of(port, i)).collect()
     }
 
     /// Tells the neighbour upstream of an ingress queue.
-    fn say(&mut self, device: &mut impl Device, port: u32, lane: u8, word: Word) {
+    fn say(&mut self, device: &mut impl Loops, port: u32, lane: u8, word: Word) {
         let (quanta, opcode, triplet) = match word {
             Word::Pause(t) => (Some(self.pfc.quanta()), Opcode::Probe, t),
             Word::Resume(t) => (Some(0), Opcode::Invalid, t),
@@ -194,7 +220,7 @@ impl Roundabout {
         }
     }
 
-    fn heard(&mut self, device: &mut impl Device, port: u32, lane: u8, heard: Heard) {
+    fn heard(&mut self, device: &mut impl Loops, port: u32, lane: u8, heard: Heard) {
         if heard.detected {
             let triplet = self.registers[self.at(port, lane)].init.get().expect("it came back");
             // A refresh of the pauses in the loop brings it back again.
@@ -211,7 +237,7 @@ impl Roundabout {
     }
 
     /// SendPause.
-    fn pauses(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn pauses(&mut self, device: &mut impl Loops, port: u32, lane: u8) {
         let (at, lanes) = (self.at(port, lane), self.priorities.len());
         let seed = self.params.seed;
         let stream = self.draws.entry(at).or_insert_with(|| Stream::new(seed, "Roundabout", at as u64));
@@ -223,7 +249,42 @@ impl Roundabout {
         self.say(device, port, lane, word);
     }
 
-    pub(super) fn crossed(&mut self, device: &mut impl Device, port: u32, lane: u8, crossing: Crossing) {
+    /// The egress half of PFC, unless the queue is part of a loop.
+    fn obeys(&mut self, device: &mut impl Loops, port: u32, lane: u8, frame: &RoundaboutFrame) {
+        if let Some(quanta) = frame.quanta
+            && !self.hears_pause(device, port, lane, quanta)
+        {
+            self.pfc.obey(device, port, &frame.pfc());
+        }
+    }
+
+    /// PeerGetPause at a causal ingress queue.
+    fn probed(&mut self, device: &mut impl Loops, port: u32, lane: u8, t: Triplet) {
+        let (at, source) = (self.at(port, lane), self.source(device, port, lane));
+        let below = Self::below(&self.told, self.priorities.len(), device, port, lane);
+        let heard = self.registers[at].peer_paused(t, source, below, &self.printed);
+        self.heard(device, port, lane, heard);
+    }
+
+    /// PeerGetResume at the ingress queues: the egress queue goes again.
+    fn resumed(&mut self, device: &mut impl Loops, port: u32, lane: u8, t: Triplet) {
+        let (at, lanes) = (self.at(port, lane), self.priorities.len());
+        self.told[at] = None;
+        for of in Self::ports(device, port) {
+            let at = self.at(of, lane);
+            let below = Self::below(&self.told, lanes, device, of, lane);
+            let heard = self.registers[at].peer_resumed(t, below, &self.printed);
+            self.heard(device, of, lane, heard);
+        }
+    }
+}
+
+impl<D: Loops> Scheme<D> for Roundabout {
+    fn base(&mut self) -> Option<&mut Pfc> {
+        Some(&mut self.pfc)
+    }
+
+    fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
         match crossing {
             Crossing::Over => self.pauses(device, port, lane),
             Crossing::Under => {
@@ -234,7 +295,8 @@ impl Roundabout {
         }
     }
 
-    pub(super) fn received(&mut self, device: &mut impl Device, port: u32, frame: &RoundaboutFrame) {
+    fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
+        let ControlFrame::Roundabout(frame) = frame else { return };
         // A priority that this device does not use has no queue to pause.
         let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
         let (lane, t) = (lane as u8, frame.triplet);
@@ -267,43 +329,14 @@ impl Roundabout {
         }
     }
 
-    /// The egress half of PFC, unless the queue is part of a loop.
-    fn obeys(&mut self, device: &mut impl Device, port: u32, lane: u8, frame: &RoundaboutFrame) {
-        if let Some(quanta) = frame.quanta
-            && !self.hears_pause(device, port, lane, quanta)
-        {
-            self.pfc.received(device, port, &frame.pfc());
-        }
-    }
-
-    /// PeerGetPause at a causal ingress queue.
-    fn probed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
-        let (at, source) = (self.at(port, lane), self.source(device, port, lane));
-        let below = Self::below(&self.told, self.priorities.len(), device, port, lane);
-        let heard = self.registers[at].peer_paused(t, source, below, &self.printed);
-        self.heard(device, port, lane, heard);
-    }
-
-    /// PeerGetResume at the ingress queues: the egress queue goes again.
-    fn resumed(&mut self, device: &mut impl Device, port: u32, lane: u8, t: Triplet) {
-        let (at, lanes) = (self.at(port, lane), self.priorities.len());
-        self.told[at] = None;
-        for of in Self::ports(device, port) {
-            let at = self.at(of, lane);
-            let below = Self::below(&self.told, lanes, device, of, lane);
-            let heard = self.registers[at].peer_resumed(t, below, &self.printed);
-            self.heard(device, of, lane, heard);
-        }
-    }
-
     /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
-    pub(super) fn waits(&mut self, device: &mut impl Device, ingress: u32, egress: u32, lane: u8) {
+    fn waits(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8) {
         if let Some(t) = self.told[self.at(egress, lane)] {
             self.probed(device, ingress, lane, t);
         }
     }
 
-    pub(super) fn link_failed(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         self.breaks(device, port, lane);
         self.pfc.link_failed(device, port, lane);
         let at = self.at(port, lane);
@@ -314,21 +347,14 @@ impl Roundabout {
     }
 
     /// Begins afresh, as PFC does; an account that is over says so again.
-    pub(super) fn link_recovered(
-        &mut self,
-        device: &mut impl Device,
-        port: u32,
-        lane: u8,
-        over: bool,
-        settled: Time,
-    ) {
+    fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         if over {
             self.pauses(device, port, lane);
         }
         self.pfc.link_recovered(device, port, lane, false, settled);
     }
 
-    pub(super) fn timer(&mut self, device: &mut impl Device, timer: u32) {
+    fn timer(&mut self, device: &mut D, timer: u32) {
         if timer as usize >= self.pfc.timers() {
             return self.loses_patience(device, timer);
         }
@@ -343,5 +369,30 @@ impl Roundabout {
         {
             self.resumed(device, port, lane, t);
         }
+    }
+
+    fn passes(&mut self, device: &mut D, packet: &Passenger) -> Passage {
+        self.passes(device, packet)
+    }
+
+    fn stored(&mut self, device: &mut D, ingress: u32, lane: u8, size: u32) {
+        self.stored(device, ingress, lane, size);
+    }
+
+    fn makes_room(&self, _: &D, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
+        self.makes_room(ingress, egress, lane)
+    }
+
+    fn freed(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, size: u32) {
+        self.freed(device, ingress, egress, lane, size);
+    }
+
+    fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
+        self.may_leave(device, port, lane, size)
+    }
+
+    fn barrier_leaves(&mut self, device: &mut D, port: u32, frame: &ControlFrame) -> bool {
+        let ControlFrame::Roundabout(frame) = frame else { return false };
+        self.barrier_leaves(device, port, frame)
     }
 }

@@ -42,12 +42,12 @@ fn every_queue_is_a_source_of_its_own() {
 fn an_invalid_triplet_is_forgotten() {
     let (mut roundabout, mut device) = roundabout();
     let at = roundabout.at(2, 0);
-    roundabout.received(&mut device, 2, &frame(Opcode::Probe, Some(9), t(7, 1)));
+    roundabout.received(&mut device, 2, &frame(Opcode::Probe, Some(9), t(7, 1)).into());
     assert_eq!(roundabout.told[at], Some(t(7, 1)));
     device.log.clear();
-    roundabout.received(&mut device, 2, &frame(Opcode::Invalid, None, t(7, 2)));
+    roundabout.received(&mut device, 2, &frame(Opcode::Invalid, None, t(7, 2)).into());
     assert_eq!(roundabout.told[at], Some(t(7, 1)));
-    roundabout.received(&mut device, 2, &frame(Opcode::Invalid, None, t(7, 1)));
+    roundabout.received(&mut device, 2, &frame(Opcode::Invalid, None, t(7, 1)).into());
     assert_eq!(roundabout.told[at], None);
     assert!(!device.log.iter().any(|line| line.starts_with("resume")), "{:?}", device.log);
 }
@@ -64,7 +64,7 @@ fn an_announcement_closes_its_own_detection() {
     let own = roundabout.registers[at].init.get().expect("it has drawn");
     let found = |triplet, port| Detection { at: 1, port, lane: 0, triplet, all_know: None };
     roundabout.detections = vec![found(own, 0), found(own, 1), found(t(9, 9), 1)];
-    roundabout.received(&mut device, 2, &frame(Opcode::Announcement, None, own));
+    roundabout.received(&mut device, 2, &frame(Opcode::Announcement, None, own).into());
     let closed: Vec<Option<Time>> = roundabout.detections.iter().map(|d| d.all_know).collect();
     assert_eq!(closed, [None, Some(70), None]);
 }
@@ -76,7 +76,7 @@ fn a_refusal_gives_up() {
     let mut build = frame(Opcode::Build, None, t(7, 1));
     // From switch 9 to this one, 0, and on to switch 5, which it knows no way to.
     assert!([5, 0, 9].into_iter().all(|switch| build.nodes.push_front(switch)));
-    roundabout.received(&mut device, 3, &build);
+    roundabout.received(&mut device, 3, &build.into());
     assert_eq!(device.log, ["Check 3 None 7:40"]);
 }
 
@@ -90,7 +90,7 @@ fn leads(roundabout: &mut Roundabout, device: &mut Notes) -> Triplet {
     device.log.clear();
     let mut collect = frame(Opcode::Collect, None, own);
     assert!([0, 9].into_iter().all(|switch| collect.nodes.push_front(switch)));
-    roundabout.received(device, 2, &collect);
+    roundabout.received(device, 2, &collect.into());
     assert!(device.log.iter().any(|line| line.starts_with("Build 2")), "{:?}", device.log);
     device.log.clear();
     own
@@ -105,7 +105,7 @@ fn a_route_that_has_come_around_is_the_coordinators_own() {
         device.log.clear();
         let mut build = frame(Opcode::Build, None, attempt);
         assert!([0, 9].into_iter().all(|switch| build.nodes.push_front(switch)));
-        roundabout.received(&mut device, 1, &build);
+        roundabout.received(&mut device, 1, &build.into());
         assert_eq!(device.log.iter().any(|line| line.starts_with("Check 2")), agrees, "{:?}", device.log);
     }
 }
@@ -117,7 +117,7 @@ fn a_grant_is_worth_a_frame() {
     device.headroom = (400, 0);
     let own = leads(&mut roundabout, &mut device);
     let credit = Triplet { rand: 5_000, ..own };
-    roundabout.received(&mut device, 2, &frame(Opcode::Credit, None, credit));
+    roundabout.received(&mut device, 2, &frame(Opcode::Credit, None, credit).into());
     // The first grant is due however little it is.
     let granted = |device: &mut Notes| -> Vec<u32> {
         let of = |line: &String| {
@@ -142,7 +142,7 @@ fn what_waits_outside_a_loop_leaves_room_for_a_packet() {
     (device.headroom, device.backlog) = ((4_000, 0), 1);
     let own = leads(&mut roundabout, &mut device);
     let credit = Triplet { rand: 5_000, ..own };
-    roundabout.received(&mut device, 2, &frame(Opcode::Credit, None, credit));
+    roundabout.received(&mut device, 2, &frame(Opcode::Credit, None, credit).into());
     let mut passes = |roundabout: &mut Roundabout, flow| {
         let packet = Passenger { ingress: 1, egress: 3, lane: 0, flow, size: 1_000, marked: false };
         roundabout.passes(&mut device, &packet)

@@ -194,7 +194,7 @@ impl Fabric {
 
     fn arrives(&mut self, link: usize) {
         match self.net.data.wires[link].pop_front().expect("there is one") {
-            Item::Frame(frame) => self.roundabout.received(&mut self.net, Self::ingress(link), &frame),
+            Item::Frame(frame) => self.roundabout.received(&mut self.net, Self::ingress(link), &frame.into()),
             Item::Packet(packet) => self.forward(link, packet),
         }
     }
@@ -346,7 +346,7 @@ impl Fabric {
             Event::Arrives(link) => self.arrives(link),
             Event::Hears(link) => {
                 let frame = self.net.frames[link].pop_front().expect("there is one");
-                self.roundabout.received(&mut self.net, 2 * link as u32, &frame);
+                self.roundabout.received(&mut self.net, 2 * link as u32, &frame.into());
             }
             Event::Changes(switch) => {
                 self.changes -= 1;
@@ -531,7 +531,7 @@ impl Model for Resolution {
                 && let Some(at) = (0..links).find(|&l| !net.frames[l].is_empty())
             {
                 let frame = net.frames[at].pop_front().expect("there is one");
-                roundabout.received(&mut net, 2 * at as u32, &frame);
+                roundabout.received(&mut net, 2 * at as u32, &frame.into());
             }
         }
         for l in (0..links).filter(|l| self.leaders >> l & 1 == 1) {
