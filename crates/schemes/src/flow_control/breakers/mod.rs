@@ -30,10 +30,10 @@
 //! | else | dropped |
 //!
 //! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* that came in by *i*
-//! another way: see [`Device::reroute`].
+//! another way: see [`Repair::reroute`].
 //!
 //! **Deadlock Breaker** ([`Cure::Room`]) gives the ingress queue that the probe came back by
-//! more room ([`Device::enlarge`]), and its neighbour upstream goes on; and tells the next
+//! more room ([`Repair::enlarge`]), and its neighbour upstream goes on; and tells the next
 //! device of the loop, by the path that the probe has carried, which does the same for the
 //! ingress queue that it hears it by. At polls that find the queue drained to where it resumes
 //! by itself the room is taken back. Where the shared pool has not so much, nothing is given,

@@ -29,7 +29,7 @@
 //! - *Resolving*, `Lossy`: packets of the queue that wait for the egress queue by which the check
 //!   came back are dropped until the queue is at XON, those of the flow with most bytes there
 //!   first, each from the head on. `Lossless`: the queue's threshold is raised by the shared pool's
-//!   bytes, if the pool has them ([`Device::enlarge`]). Either way upstream is resumed. It is done
+//!   bytes, if the pool has them ([`Repair::enlarge`]). Either way upstream is resumed. It is done
 //!   again whenever the queue reaches its threshold while that egress queue has not gone on since,
 //!   and tried again with every refresh of its pause: what one drop lets in need not be enough for
 //!   upstream to get to XON, and a queue that is a trigger no more could not find the same
