@@ -3,13 +3,16 @@
 # the scenarios of SEEDS seeds of the swarm, on 1, 2 and 5 threads; what they print and every file that
 # they write must be the same bytes, but for `wall_seconds`.
 # With REPRO=1 also results.json of `xoff repro --quick`.
-# Usage: tests/same_as.sh OLD NEW SWARM DIRECTORY, three programs and an empty directory; SEEDS=200 FROM=0
+# Usage: tests/same_as.sh OLD NEW SWARM DIRECTORY, three programs and a directory that does not exist yet; SEEDS=200 FROM=0
 set -euo pipefail
 
+if [ $# -ne 4 ]; then
+    echo "usage: tests/same_as.sh OLD NEW SWARM DIRECTORY" >&2
+    exit 2
+fi
 old=$(realpath "$1") new=$(realpath "$2") swarm=$(realpath "$3") out=$(realpath -m "$4")
 seeds=${SEEDS:-200} from=${FROM:-0} longest=${LONGEST:-20}
-rm -rf "$out"
-mkdir -p "$out"
+mkdir "$out"
 
 # run PROGRAM SCENARIO THREADS: the status, what was printed, and the run's files, in the directory `result`.
 run() {
@@ -53,13 +56,13 @@ cd "$out"
 for example in "$examples"/*.toml; do
     both "$example"
 done
-echo "same as before: every example ($compared runs, $long longer than $longest s)"
+echo "same as before: examples, $compared runs; $long took longer than $longest s and were not compared"
 
 "$swarm" save "$from" "$seeds" seeds
 for scenario in seeds/*/scenario.toml; do
     both "$scenario"
 done
-echo "same as before: $seeds seeds from $from on ($compared runs in all, $refused refused, $long longer than $longest s)"
+echo "same as before: examples and $seeds seeds from $from on, $compared runs, $refused of them refused; $long took longer than $longest s and were not compared"
 
 if [ "${REPRO:-}" = 1 ]; then
     for build in old new; do

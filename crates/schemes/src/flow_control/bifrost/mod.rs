@@ -338,10 +338,6 @@ impl Bifrost {
 }
 
 impl<D: Device> Scheme<D> for Bifrost {
-    fn base(&mut self) -> Option<&mut Pfc> {
-        Some(&mut self.pfc)
-    }
-
     /// The first slot of each port ends at another time, within a slot from the start.
     fn begins(&mut self, device: &mut D, port: u32) {
         let Some(i) = self.granter(port) else { return };

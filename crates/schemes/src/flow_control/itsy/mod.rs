@@ -348,10 +348,6 @@ impl Itsy {
 }
 
 impl<D: Causes + Repair> Scheme<D> for Itsy {
-    fn base(&mut self) -> Option<&mut Pfc> {
-        Some(&mut self.pfc)
-    }
-
     fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
         let at = self.at(port, lane);
         self.pfc.crossed(device, port, lane, crossing);

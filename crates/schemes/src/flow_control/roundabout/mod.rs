@@ -280,10 +280,6 @@ impl Roundabout {
 }
 
 impl<D: Loops> Scheme<D> for Roundabout {
-    fn base(&mut self) -> Option<&mut Pfc> {
-        Some(&mut self.pfc)
-    }
-
     fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
         match crossing {
             Crossing::Over => self.pauses(device, port, lane),
