@@ -3,7 +3,6 @@
 //! nothing of running and touches no file but those that the caller read for it.
 
 pub mod balancing;
-mod build;
 pub mod describe;
 pub mod document;
 pub mod error;
@@ -12,6 +11,7 @@ pub mod names;
 mod parse;
 pub mod plan;
 pub mod reference;
+mod resolve;
 pub mod scenario;
 pub mod schema;
 pub mod size;
@@ -85,7 +85,7 @@ pub fn load_table(
     let doc = document::Document::parse_table(&source, table)?;
     let mut warnings = Vec::new();
     let scenario = parse::scenario(&doc, &mut warnings)?;
-    let built = build::plan(&doc, &scenario, files)?;
+    let built = resolve::plan(&doc, &scenario, files)?;
     warnings.extend(built.warnings);
     Ok(Loaded {
         scenario,

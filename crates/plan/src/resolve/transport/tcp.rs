@@ -1,9 +1,9 @@
 //! TCP, NewReno and DCTCP: their parameters, and what does not go with them.
 
 use super::{check_timeout, timeout, variable_window, warn_of_timeout, window};
-use crate::build::{Context, congestion::share, routes::Routes};
 use crate::error::Error;
 use crate::plan::PacketFormat;
+use crate::resolve::{Context, congestion::share, routes::Routes};
 use crate::scenario::{CongestionControl, TcpNewReno, TransportKind as Kind};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::units::Span;
