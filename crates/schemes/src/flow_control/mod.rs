@@ -11,6 +11,7 @@ pub mod device;
 pub mod frame;
 pub mod itsy;
 mod lasting;
+mod loops;
 pub mod none;
 #[cfg(test)]
 mod notes;
@@ -33,8 +34,8 @@ pub use frame::ControlFrame;
 pub use registry::{FlowControl, FlowControlParams};
 pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{
-    Crossing, Headroom, LinkFacts, Mode, Numbers, Onward, Parameters, Passing, PauseScope, Queueing, Scheme,
-    Traits,
+    Crossing, Headroom, LinkFacts, Machine, Mode, Numbers, Onward, Parameters, Passing, PauseScope, Queueing,
+    Scheme, Traits,
 };
 pub use xoff_wire::queue_pause::Target;
 pub use xoff_wire::root_pause::Word;

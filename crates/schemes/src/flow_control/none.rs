@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use super::registry::FlowControl;
-use super::seam::{Parameters, Scheme, Traits};
+use super::seam::{Machine, Parameters, Scheme, Traits};
 
 /// It has no parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +26,6 @@ impl Parameters for NoParams {
     }
 }
 
-impl NoFlowControl {
-    pub(super) fn timers(&self) -> usize {
-        0
-    }
-}
+impl Machine for NoFlowControl {}
 
 impl<D: Device> Scheme<D> for NoFlowControl {}

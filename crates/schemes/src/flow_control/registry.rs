@@ -15,11 +15,12 @@ use super::portfc::{PortFc, PortFcParams};
 use super::pyrrha::{Pyrrha, PyrrhaParams};
 use super::roundabout::dissolve::{Passage, Passenger};
 use super::roundabout::{Roundabout, RoundaboutParams};
-use super::seam::{Crossing, Parameters, Passing, Scheme, Traits};
+use super::seam::{Crossing, Machine, Parameters, Passing, Scheme, Traits};
 use super::swing::SwingParams;
 use super::tagger::TaggerParams;
 use super::watchdog::{Watchdog, WatchdogParams};
 use xoff_kernel::time::Time;
+use xoff_outcome::report::Records;
 
 /// Writes the enums of parameters and of state machines, and has each call reach its scheme.
 macro_rules! registry {
@@ -70,6 +71,11 @@ macro_rules! registry {
             /// Number of timers that it arms, counted from 0.
             pub fn timers(&self) -> usize {
                 match self { $(Self::$state(machine) => machine.timers(),)* }
+            }
+
+            /// What it has recorded for the report of the run.
+            pub fn records(&self) -> Records {
+                match self { $(Self::$state(machine) => machine.records(),)* }
             }
         }
 

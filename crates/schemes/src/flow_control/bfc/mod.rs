@@ -44,7 +44,7 @@ mod table;
 use super::device::Queues;
 use super::lasting::Lasting;
 use super::registry::FlowControl;
-use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
+use super::{ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use table::Table;
 use xoff_kernel::random::mix;
 use xoff_kernel::time::{SECOND, Time};
@@ -155,10 +155,6 @@ impl Bfc {
         }
     }
 
-    pub(super) fn timers(&self) -> usize {
-        self.due.len() + self.lasting.timers()
-    }
-
     /// A side of a port and lane: what is forwarded, or the host's own flows.
     fn side(&self, packet: &Passing) -> usize {
         (packet.port as usize * self.lanes + usize::from(packet.lane)) * 2 + usize::from(packet.own)
@@ -219,6 +215,12 @@ impl Bfc {
         }
         self.counters[at].paused = false;
         self.send(device, at, false);
+    }
+}
+
+impl Machine for Bfc {
+    fn timers(&self) -> usize {
+        self.due.len() + self.lasting.timers()
     }
 }
 

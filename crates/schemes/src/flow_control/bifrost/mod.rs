@@ -28,13 +28,17 @@
 pub mod slots;
 pub mod tokens;
 
+pub mod report;
+
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Device, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Device, Machine, Parameters, Scheme, Traits};
+pub use report::Report;
 use slots::{Grant, SlotParams, Slots, quanta};
 use tokens::{Leftover, Tokens, of_class};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_outcome::report::Records;
 use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 
@@ -247,19 +251,21 @@ impl Bifrost {
     }
 
     /// What was seen, port by port.
-    pub fn seen(&self) -> impl Iterator<Item = Granting> + '_ {
-        self.granters.iter().flat_map(|granter| {
-            granter.groups.iter().filter(|group| group.tally.slots > 0).map(|group| Granting {
-                port: granter.port,
-                lane: group.lanes[0],
-                params: granter.params,
-                tally: group.tally,
-            })
-        })
-    }
-
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.timers() + self.granters.len() * TIMERS as usize
+    fn seen(&self) -> Vec<Granting> {
+        let of = |granter: &Granter| {
+            granter
+                .groups
+                .iter()
+                .filter(|group| group.tally.slots > 0)
+                .map(|group| Granting {
+                    port: granter.port,
+                    lane: group.lanes[0],
+                    params: granter.params,
+                    tally: group.tally,
+                })
+                .collect::<Vec<_>>()
+        };
+        self.granters.iter().flat_map(of).collect()
     }
 
     /// The granter of `port`, if it grants.
@@ -333,6 +339,19 @@ impl Bifrost {
             if frame.enabled >> priority & 1 == 1 {
                 device.resume(port, lane);
             }
+        }
+    }
+}
+
+impl Machine for Bifrost {
+    fn timers(&self) -> usize {
+        self.pfc.timers() + self.granters.len() * TIMERS as usize
+    }
+
+    fn records(&self) -> Records {
+        match self.seen() {
+            granted if granted.is_empty() => Records::default(),
+            granted => Records::of(Report(granted)),
         }
     }
 }

@@ -64,13 +64,17 @@
 #[cfg(test)]
 mod tests;
 
+pub mod report;
+
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Traits};
+pub use report::Report;
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
+use xoff_outcome::report::Records;
 pub use xoff_wire::probe::{Identifier, ProbeFrame, Word};
 use xoff_wire::roundabout::Nodes;
 
@@ -243,11 +247,6 @@ impl Breaker {
     /// What was done.
     pub fn tally(&self) -> &Tally {
         &self.tally
-    }
-
-    /// PFC's, then a poll for each port and lane, then an inbox for each port.
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.timers() + self.watches.len() + self.params.first.len()
     }
 
     fn at(&self, port: u32, lane: u8) -> usize {
@@ -471,6 +470,17 @@ impl Breaker {
         {
             self.send(device, next, frame);
         }
+    }
+}
+
+impl Machine for Breaker {
+    /// PFC's, then a poll for each port and lane, then an inbox for each port.
+    fn timers(&self) -> usize {
+        self.pfc.timers() + self.watches.len() + self.params.first.len()
+    }
+
+    fn records(&self) -> Records {
+        Records::of(Report { cure: self.params.cure, found: self.found.clone(), tally: self.tally })
     }
 }
 

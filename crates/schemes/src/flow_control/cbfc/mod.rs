@@ -49,7 +49,7 @@
 //! link's length: these decide throughput alone. See [`full_throughput`].
 
 use super::registry::FlowControl;
-use super::{ControlFrame, Device, LinkFacts, Parameters, PauseScope, Scheme, Traits};
+use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Scheme, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
 pub use xoff_wire::credit::Form;
 use xoff_wire::credit::{BLOCK, CreditPacket, MODULUS, MOST};
@@ -201,10 +201,6 @@ impl Cbfc {
         Self { params: params.clone(), priorities: priorities.to_vec(), ends }
     }
 
-    pub(super) fn timers(&self) -> usize {
-        self.ends.len()
-    }
-
     /// The place of (`port`, `lane`), if it runs on credit.
     fn place(&self, port: u32, lane: u8) -> Option<usize> {
         let governed = (port as usize) < self.params.buffer.len() && self.params.lanes[usize::from(lane)];
@@ -255,6 +251,12 @@ impl Cbfc {
     /// Blocks that `port` can store of each lane. For oracles.
     pub fn buffer(&self, port: u32) -> u64 {
         self.params.buffer.get(port as usize).copied().unwrap_or(u64::MAX)
+    }
+}
+
+impl Machine for Cbfc {
+    fn timers(&self) -> usize {
+        self.ends.len()
     }
 }
 

@@ -51,11 +51,15 @@
 #[cfg(test)]
 mod tests;
 
+pub mod report;
+
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Traits};
+pub use report::Report;
 use xoff_kernel::time::Time;
+use xoff_outcome::report::Records;
 use xoff_wire::itsy::{Check, ItsyFrame};
 use xoff_wire::pfc::PfcFrame;
 
@@ -180,10 +184,6 @@ impl Itsy {
             detections: Vec::new(),
             discarded: 0,
         }
-    }
-
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.timers() + self.queues.len()
     }
 
     /// The triggers, in their order.
@@ -331,7 +331,7 @@ impl Itsy {
         match self.params.resolution {
             Resolution::Lossy => {
                 detection.acted += 1;
-                device.drop_waiting(port, detection.egress, lane);
+                device.drop_waiting(port, detection.egress, lane, &report::DROPPED);
             }
             Resolution::Lossless { room } => match device.enlarge(port, lane, room) {
                 None => detection.refused += 1,
@@ -344,6 +344,21 @@ impl Itsy {
                 }
             },
         }
+    }
+}
+
+impl Machine for Itsy {
+    fn timers(&self) -> usize {
+        self.pfc.timers() + self.queues.len()
+    }
+
+    fn records(&self) -> Records {
+        Records::of(Report {
+            resolution: self.params.resolution,
+            triggers: self.triggers.clone(),
+            detections: self.detections.clone(),
+            discarded: self.discarded,
+        })
     }
 }
 

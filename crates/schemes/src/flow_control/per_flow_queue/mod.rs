@@ -20,7 +20,7 @@
 use super::device::Queues;
 use super::lasting::Lasting;
 use super::registry::FlowControl;
-use super::{ControlFrame, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
+use super::{ControlFrame, Machine, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_wire::queue_pause::Target;
@@ -74,8 +74,10 @@ impl PerFlowQueue {
         let lasting = Lasting::new(params.pause_time, ports, priorities, 0);
         Self { params: params.clone(), lasting, ingresses: BTreeMap::new() }
     }
+}
 
-    pub(super) fn timers(&self) -> usize {
+impl Machine for PerFlowQueue {
+    fn timers(&self) -> usize {
         self.lasting.timers()
     }
 }
