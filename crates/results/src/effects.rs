@@ -3,7 +3,7 @@
 
 use crate::human;
 use crate::names;
-use crate::notes::{Level, Note};
+use crate::note::{Level, Note};
 use crate::statistics::started;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{Limit, Plan};

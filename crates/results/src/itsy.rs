@@ -2,7 +2,7 @@
 
 use crate::human;
 use crate::names;
-use crate::notes::{Level, Note};
+use crate::note::{Level, Note};
 use serde::Serialize;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use crate::drops::reason;
 use crate::human;
 use crate::names;
-use crate::notes::{Level, Note, reason};
+use crate::note::{Level, Note};
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 use xoff_sim::outcome::{Backlog, Outcome, StalledFlow};

@@ -1,9 +1,9 @@
 //! The run explains itself: what went wrong, what was found, what had no effect.
 
-use serde::Serialize;
-
+use crate::drops::{breaks_losslessness, reason};
 use crate::human;
 use crate::names;
+use crate::note::{Level, Note};
 use crate::{breakers, effects, faults, itsy, livelock, stuck, watchdog, zeropod};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::Plan;
@@ -11,51 +11,11 @@ use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop};
 
-/// How much a note matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// A promise was broken, such as a drop in a lossless priority.
-    Error,
-    /// What the run has shown, such as a deadlock.
-    Finding,
-    /// The figures need care, such as flows that did not finish.
-    Warning,
-    /// Good to know, such as an option without effect.
-    Note,
-}
-
 /// Most places of lossless drops that are reported one by one.
 const LISTED_LOSSES: usize = 8;
 
 /// Uses of memory that are listed where the memory budget ended a run.
 const LARGEST: usize = 4;
-
-/// One remark about a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Note {
-    /// How much it matters.
-    pub level: Level,
-    /// What is the case, in one or two sentences.
-    pub text: String,
-    /// Particulars, a line each.
-    pub details: Vec<String>,
-    /// What to do about it.
-    pub help: Option<String>,
-}
-
-impl Note {
-    /// A note without details and help.
-    pub fn new(level: Level, text: impl Into<String>) -> Self {
-        Self { level, text: text.into(), details: Vec::new(), help: None }
-    }
-
-    /// The same note with advice.
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-}
 
 /// Everything that is to be said about a run, the gravest first.
 pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
@@ -76,13 +36,6 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     effects::notes(plan, outcome, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
     notes
-}
-
-/// A drop that breaks the promise of a lossless priority. A packet whose time to
-/// live ended in a routing loop, or whose link failed, is not one: no buffer
-/// could have kept it. Nor is one that a watchdog or ITSY meant to be lost.
-pub fn breaks_losslessness(drops: &Drops) -> bool {
-    drops.lossless && drops.reason.for_want_of_room()
 }
 
 fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
@@ -347,23 +300,4 @@ fn loop_of(plan: &Plan, flow: u32) -> String {
         }
     }
     "its time to live ends on the way".into()
-}
-
-/// A reason as people read it.
-pub fn reason(reason: DropReason) -> &'static str {
-    match reason {
-        DropReason::HeadroomFull => "the headroom was full",
-        DropReason::BufferFull => "the buffer was full",
-        DropReason::QueueLimit => "the queue was at its limit",
-        DropReason::Expired => "the time to live ended",
-        DropReason::LoopGivenUp => "it went round a deadlocked loop that was given up",
-        DropReason::LinkDown => "the link was down",
-        DropReason::Unreachable => "no path led on",
-        DropReason::FrameLost => "the link lost the frame",
-        DropReason::FrameCorrupted => "the link corrupted the frame",
-        DropReason::Watchdog => "the watchdog found a storm",
-        DropReason::Itsy => "ITSY found it in a deadlock",
-        DropReason::Collision => "it was sent without a grant, and met another cell",
-        DropReason::Overrun => "a watchdog let it go although there was no room",
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::faults;
 use crate::human;
 use crate::names;
-use crate::notes::{Level, Note};
+use crate::note::{Level, Note};
 use crate::statistics::started;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};

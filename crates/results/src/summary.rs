@@ -4,16 +4,18 @@
 //! or of time: the same run gives the same bytes.
 
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 use crate::ate::{self, AteSummary};
 use crate::bifrost::{self, BifrostSummary};
 use crate::blocking::{self, BlockingSummary};
 use crate::breakers::{self, BreakerSummary};
+use crate::drops::{self, DropSummary};
 use crate::itsy::{self, ItsySummary};
 use crate::livelock::{self, LivelockSummary};
 use crate::names;
-use crate::notes::{self, Note};
+use crate::note::Note;
+use crate::notes;
+use crate::pauses::{self, PauseSummary};
 use crate::plb::{self, PlbSummary};
 use crate::pyrrha::{self, PyrrhaSummary};
 use crate::roundabout::{self, RoundaboutSummary};
@@ -25,7 +27,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{DropReason, Held, Outcome, Pause, Stop};
+use xoff_sim::outcome::{Held, Outcome, Pause, Stop};
 
 /// A run in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -90,73 +92,6 @@ pub struct Summary {
     pub verdicts: Vec<Verdict>,
     /// The run's explanation of itself.
     pub notes: Vec<Note>,
-}
-
-/// Packets lost, by place and reason.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DropSummary {
-    /// Packets lost in lossless priorities for want of room.
-    pub lossless_packets: u64,
-    /// Packets lost in lossy priorities for want of room.
-    pub lossy_packets: u64,
-    /// Packets whose time to live ended in a routing loop.
-    pub expired_packets: u64,
-    /// Packets lost because a link was down, lost or corrupted them, or because
-    /// no path led on. Control frames on such a link are among them.
-    pub fault_packets: u64,
-    /// Packets that a watchdog dropped, or let go although the peer had no room.
-    pub watchdog_packets: u64,
-    /// Packets that ITSY dropped to let a deadlock go.
-    pub itsy_packets: u64,
-    /// Cells that were sent without a grant, and met another one.
-    pub collision_packets: u64,
-    /// Each place and reason.
-    pub places: Vec<DropPlace>,
-}
-
-/// Packets dropped in one place for one reason.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DropPlace {
-    /// The port that they arrived at.
-    pub ingress: String,
-    /// 802.1p priority.
-    pub priority: u8,
-    /// Whether the priority is lossless.
-    pub lossless: bool,
-    /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog`, `overrun`,
-    /// `itsy` or `collision`.
-    pub reason: &'static str,
-    /// How many.
-    pub packets: u64,
-    /// How many bytes.
-    pub bytes: u64,
-    /// First time, in picoseconds.
-    pub first_ps: Time,
-    /// Most bytes by which the room fell short at once.
-    pub shortfall: u64,
-}
-
-/// Pauses of queues.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PauseSummary {
-    /// How many began.
-    pub count: u64,
-    /// How many stood at the end of the run.
-    pub standing: u64,
-    /// Paused time of all queues together, in picoseconds, at most 2^64 - 1; standing
-    /// pauses count to the end.
-    pub total_ps: Time,
-    /// Mean length in picoseconds; absent without pauses.
-    pub mean_ps: Option<f64>,
-    /// Longest, in picoseconds.
-    pub longest_ps: Time,
-    /// Distinct queues (egress port and priority) that were ever paused.
-    pub queues: u64,
-    /// Pause frames sent, refreshes included.
-    pub pause_frames: u64,
-    /// Resume frames sent.
-    pub resume_frames: u64,
 }
 
 /// A deadlock.
@@ -302,15 +237,10 @@ pub fn stop_words(stop: &str) -> &'static str {
     }
 }
 
-/// Length of a pause in picoseconds; a standing one counts to the end of the run.
-pub fn pause_length(pause: &Pause, outcome: &Outcome) -> Time {
-    pause.until.unwrap_or(outcome.end).saturating_sub(pause.from)
-}
-
 /// Summarises the run of `plan`, made from the scenario called `scenario`.
 pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
-    let drops = drops(plan, outcome);
-    let pauses = pauses(outcome);
+    let drops = drops::summarise(plan, outcome);
+    let pauses = pauses::summarise(outcome);
     let blocking = blocking::summarise(plan, outcome);
     let c = outcome.counters;
     Summary {
@@ -353,66 +283,6 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
             extra_control: c.extra_control,
         },
         notes: notes::notes(plan, outcome),
-    }
-}
-
-fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
-    let sum = |keep: &dyn Fn(&xoff_sim::outcome::Drops) -> bool| {
-        outcome.drops.iter().filter(|d| keep(d)).map(|d| d.packets).sum()
-    };
-    DropSummary {
-        lossless_packets: sum(&notes::breaks_losslessness),
-        lossy_packets: sum(&|d| !d.lossless && d.reason.for_want_of_room()),
-        expired_packets: sum(&|d| d.reason == DropReason::Expired),
-        fault_packets: sum(&|d| d.reason.by_fault()),
-        watchdog_packets: sum(&|d| d.reason.by_watchdog()),
-        itsy_packets: sum(&|d| d.reason == DropReason::Itsy),
-        collision_packets: sum(&|d| d.reason == DropReason::Collision),
-        places: outcome
-            .drops
-            .iter()
-            .map(|d| DropPlace {
-                ingress: names::port(plan, d.ingress),
-                priority: names::priority(plan, d.lane),
-                lossless: d.lossless,
-                reason: match d.reason {
-                    DropReason::HeadroomFull => "headroom-full",
-                    DropReason::BufferFull => "buffer-full",
-                    DropReason::QueueLimit => "queue-limit",
-                    DropReason::Expired => "expired",
-                    DropReason::LoopGivenUp => "loop-given-up",
-                    DropReason::LinkDown => "link-down",
-                    DropReason::Unreachable => "unreachable",
-                    DropReason::FrameLost => "frame-lost",
-                    DropReason::FrameCorrupted => "frame-corrupted",
-                    DropReason::Watchdog => "watchdog",
-                    DropReason::Itsy => "itsy",
-                    DropReason::Collision => "collision",
-                    DropReason::Overrun => "overrun",
-                },
-                packets: d.packets,
-                bytes: d.bytes,
-                first_ps: d.first,
-                shortfall: d.shortfall,
-            })
-            .collect(),
-    }
-}
-
-fn pauses(outcome: &Outcome) -> PauseSummary {
-    let lengths = || outcome.pauses.iter().map(|p| pause_length(p, outcome));
-    let count = outcome.pauses.len() as u64;
-    let total_ps = lengths().fold(0, Time::saturating_add);
-    let paused: BTreeSet<_> = outcome.pauses.iter().map(|p| (p.port, p.lane, p.queue)).collect();
-    PauseSummary {
-        count,
-        standing: outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64,
-        total_ps,
-        mean_ps: (count > 0).then(|| total_ps as f64 / count as f64),
-        longest_ps: lengths().max().unwrap_or(0),
-        queues: paused.len() as u64,
-        pause_frames: outcome.ports.iter().map(|p| p.pause_frames).sum(),
-        resume_frames: outcome.ports.iter().map(|p| p.resume_frames).sum(),
     }
 }
 

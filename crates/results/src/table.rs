@@ -6,7 +6,7 @@ use crate::blocking;
 use crate::breakers;
 use crate::human;
 use crate::itsy;
-use crate::notes::{Level, Note};
+use crate::note::{Level, Note};
 use crate::plb;
 use crate::pyrrha;
 use crate::roundabout;

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::notes::{Level, Note};
-use crate::summary::pause_length;
+use crate::note::{Level, Note};
+use crate::pauses::pause_length;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;

@@ -5,7 +5,8 @@ mod common;
 
 use common::{LANES, LOSSLESS, LOSSY, US, blocked, deadlocked, healthy, plan};
 use xoff_plan::plan::{Down, ENDS, EXPIRE, Limit, Plan, Receiver, Red};
-use xoff_results::notes::{Level, Note, notes};
+use xoff_results::note::{Level, Note};
+use xoff_results::notes::notes;
 use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
