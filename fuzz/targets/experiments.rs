@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xoff_results::repro::read;
-use xoff_results::repro::report::Results;
+use xoff_repro::read;
+use xoff_repro::report::Results;
 
 fuzz_target!(|data: &[u8]| {
     if let Err(error) = read::read("fuzz.toml", data) {
@@ -14,5 +14,5 @@ fuzz_target!(|data: &[u8]| {
         assert!(!error.message().is_empty());
     }
     let _ =
-        serde_json::from_slice::<Results>(data).map(|results| xoff_results::repro::page::render(&results));
+        serde_json::from_slice::<Results>(data).map(|results| xoff_repro::page::render(&results));
 });

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
+use xoff_repro::evaluate;
+use xoff_repro::experiment::Experiment;
+use xoff_repro::library::{self, Item};
+use xoff_repro::metrics::{Run, Value};
+use xoff_repro::plot::Drawn;
+use xoff_repro::read::{Base, Change, SCENARIO};
+use xoff_repro::report::{self, ChangeResult, ExperimentResult, Results};
+use xoff_repro::{answer, page, sensitivity};
 use xoff_results::directory;
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
-use xoff_results::repro::evaluate;
-use xoff_results::repro::experiment::Experiment;
-use xoff_results::repro::library::{self, Item};
-use xoff_results::repro::metrics::{Run, Value};
-use xoff_results::repro::plot::Drawn;
-use xoff_results::repro::read::{Base, Change, SCENARIO};
-use xoff_results::repro::report::{self, ChangeResult, ExperimentResult, Results};
-use xoff_results::repro::{answer, page, sensitivity};
 
 use crate::grid::Work;
 use crate::load::Source;

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 
 use miette::{IntoDiagnostic, Report, miette};
 use xoff_net::topology::PortId;
+use xoff_outcome::report::{Level, Note};
 use xoff_plan::plan::Plan;
 use xoff_plan::{Loaded, names};
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About};
 use xoff_results::human;
-use xoff_results::notes::{Level, Note};
 use xoff_results::summary::{self, Summary};
 use xoff_results::table;
 use xoff_sim::Progress;

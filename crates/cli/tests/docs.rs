@@ -234,7 +234,7 @@ fn the_arrows_are_those_of_the_manifests() {
 
 #[test]
 fn the_page_of_experiments_has_every_key_and_no_other() {
-    use xoff_results::repro::{check, experiment, metrics};
+    use xoff_repro::{check, experiment, metrics};
     let page = page("docs/EXPERIMENTS.md");
     let mut real = BTreeSet::new();
     for schema in [experiment::schema(), experiment::claims_schema()] {
@@ -253,7 +253,7 @@ fn the_page_of_experiments_has_every_key_and_no_other() {
     for m in &metrics::MEASURABLE {
         assert!(check::keys(m).iter().all(|k| real.contains(*k)), "{}", m.name);
     }
-    for v in xoff_results::repro::verdict::Verdict::ALL {
+    for v in xoff_repro::verdict::Verdict::ALL {
         assert!(section(&page, "\n## Verdicts\n").contains(&format!("*{}*", v.name())), "{v:?}");
     }
 }
@@ -261,10 +261,10 @@ fn the_page_of_experiments_has_every_key_and_no_other() {
 #[test]
 fn the_page_of_reproductions_is_that_of_the_results() {
     let text = page("experiments/results.json");
-    let results: xoff_results::repro::report::Results = serde_json::from_str(&text).unwrap();
+    let results: xoff_repro::report::Results = serde_json::from_str(&text).unwrap();
     assert!(!results.quick && results.complete);
     let page = page("docs/REPRODUCTION.md");
-    assert!(page == xoff_results::repro::page::render(&results), "make repro generates it");
+    assert!(page == xoff_repro::page::render(&results), "make repro generates it");
     // Every key of the file is described.
     let experiments = self::page("docs/EXPERIMENTS.md");
     let (mut all, said) = (BTreeSet::new(), words(&experiments));

@@ -7,17 +7,13 @@ use serde::Serialize;
 
 use crate::human;
 use crate::names;
-use crate::verdicts::State;
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{Blame, Blocking, FlowBlame, Outcome, Place};
 
 /// Most victims and roots that the summary names.
 pub const LISTED: usize = 10;
-/// The property of the verdict.
-pub const PROPERTY: &str = "no-victims";
 
 /// How long packets and queue pairs waited in paused queues: sums over them, in
 /// picoseconds, at most 2^63 - 1.
@@ -233,30 +229,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
     })
 }
 
-/// Whether nobody waited for a port that is none of their business. Queues of
-/// each flow's own promise it; other schemes do not.
-pub fn verdict(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
-    let waits = &blocking.waits;
-    let behind = format!("behind {}", human::counted(blocking.pauses, "pause"));
-    if waits.innocent() == 0 {
-        return (State::Held, format!("no innocent waiting {behind}"));
-    }
-    if blocking.named_waits > 0 && waits.named_innocent() == 0 {
-        let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
-        return (
-            State::Held,
-            format!(
-                "nobody waited for a port off its way that a pause named, {behind}; by where packets stood: {waited}"
-            ),
-        );
-    }
-    let promised = matches!(plan.flow_control, FlowControlParams::PerFlowQueue(_));
-    let state = if promised { State::Broken } else { State::NotPromised };
-    let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
-    (state, format!("{waited}, {behind}"))
-}
-
-fn innocent_times(packets: Time, sources: Time) -> String {
+pub(crate) fn innocent_times(packets: Time, sources: Time) -> String {
     format!("{} in packets, {} at sources", human::time(packets), human::time(sources))
 }
 

@@ -3,9 +3,9 @@
 
 use crate::human;
 use crate::names;
-use crate::notes::{Level, Note};
 use crate::statistics::started;
 use xoff_net::topology::PortId;
+use xoff_outcome::report::{Level, Note};
 use xoff_plan::plan::{Limit, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::human;
 use crate::names;
-use crate::notes::{Level, Note};
 use crate::statistics;
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
+use xoff_outcome::report::{Level, Note};
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_sim::outcome::{DropReason, Outcome};
@@ -33,7 +33,7 @@ fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let parts: Vec<String> = by_reason
         .iter()
         .map(|(&reason, &packets)| {
-            format!("{} because {}", human::count(packets), crate::notes::reason(reason))
+            format!("{} because {}", human::count(packets), crate::drops::reason(reason))
         })
         .collect();
     let text = format!(

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use crate::drops::reason;
 use crate::human;
 use crate::names;
-use crate::notes::{Level, Note, reason};
 use xoff_kernel::time::Time;
+use xoff_outcome::report::{Level, Note};
 use xoff_plan::plan::Plan;
 use xoff_sim::outcome::{Backlog, Outcome, StalledFlow};
 

@@ -1,11 +1,12 @@
 //! The run explains itself: what went wrong, what was found, what had no effect.
 
+use crate::drops::{breaks_losslessness, reason};
 use crate::human;
 use crate::names;
 use crate::{effects, faults, livelock, stuck};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_outcome::report::Section;
-pub use xoff_outcome::report::{Level, Note};
+use xoff_outcome::report::{Level, Note};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
@@ -33,13 +34,6 @@ pub fn notes(plan: &Plan, outcome: &Outcome, sections: &[Section]) -> Vec<Note> 
     effects::notes(plan, outcome, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
     notes
-}
-
-/// A drop that breaks the promise of a lossless priority. A packet whose time to
-/// live ended in a routing loop, or whose link failed, is not one: no buffer
-/// could have kept it. Nor is one that a mechanism meant to be lost.
-pub fn breaks_losslessness(drops: &Drops) -> bool {
-    drops.lossless && drops.reason.for_want_of_room()
 }
 
 fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
@@ -304,20 +298,4 @@ fn loop_of(plan: &Plan, flow: u32) -> String {
         }
     }
     "its time to live ends on the way".into()
-}
-
-/// A reason as people read it.
-pub fn reason(reason: DropReason) -> &'static str {
-    match reason {
-        DropReason::HeadroomFull => "the headroom was full",
-        DropReason::BufferFull => "the buffer was full",
-        DropReason::QueueLimit => "the queue was at its limit",
-        DropReason::Expired => "the time to live ended",
-        DropReason::LoopGivenUp => "it went round a deadlocked loop that was given up",
-        DropReason::LinkDown => "the link was down",
-        DropReason::Unreachable => "no path led on",
-        DropReason::FrameLost => "the link lost the frame",
-        DropReason::FrameCorrupted => "the link corrupted the frame",
-        DropReason::Scheme(cause) => cause.because,
-    }
 }

@@ -4,21 +4,22 @@
 //! or of time: the same run gives the same bytes.
 
 use serde::{Serialize, Serializer};
-use std::collections::BTreeSet;
 
 use crate::blocking::{self, BlockingSummary};
+use crate::drops::{self, DropSummary};
 use crate::livelock::{self, LivelockSummary};
 use crate::names;
-use crate::notes::{self, Note};
+use crate::notes;
+use crate::pauses::{self, PauseSummary};
 use crate::sections;
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
-use xoff_outcome::report::Section;
+use xoff_outcome::report::{Note, Section};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{DropReason, Held, Outcome, Pause, Stop};
+use xoff_sim::outcome::{Held, Outcome, Pause, Stop};
 
 /// A run in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,71 +69,6 @@ pub struct Summary {
     pub verdicts: Vec<Verdict>,
     /// The run's explanation of itself.
     pub notes: Vec<Note>,
-}
-
-/// Packets lost, by place and reason.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DropSummary {
-    /// Packets lost in lossless priorities for want of room.
-    pub lossless_packets: u64,
-    /// Packets lost in lossy priorities for want of room.
-    pub lossy_packets: u64,
-    /// Packets whose time to live ended in a routing loop.
-    pub expired_packets: u64,
-    /// Packets lost because a link was down, lost or corrupted them, or because
-    /// no path led on. Control frames on such a link are among them.
-    pub fault_packets: u64,
-    /// Packets that a mechanism dropped by a rule of its own, or let go where there was no room.
-    pub scheme_packets: u64,
-    /// The same by who dropped them: the end of "3 packets dropped …".
-    #[serde(skip)]
-    pub by_scheme: Vec<(&'static str, u64)>,
-    /// Each place and reason.
-    pub places: Vec<DropPlace>,
-}
-
-/// Packets dropped in one place for one reason.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DropPlace {
-    /// The port that they arrived at.
-    pub ingress: String,
-    /// 802.1p priority.
-    pub priority: u8,
-    /// Whether the priority is lossless.
-    pub lossless: bool,
-    /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost`, `frame-corrupted`, `loop-given-up`, or a mechanism's own.
-    pub reason: &'static str,
-    /// How many.
-    pub packets: u64,
-    /// How many bytes.
-    pub bytes: u64,
-    /// First time, in picoseconds.
-    pub first_ps: Time,
-    /// Most bytes by which the room fell short at once.
-    pub shortfall: u64,
-}
-
-/// Pauses of queues.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PauseSummary {
-    /// How many began.
-    pub count: u64,
-    /// How many stood at the end of the run.
-    pub standing: u64,
-    /// Paused time of all queues together, in picoseconds, at most 2^64 - 1; standing
-    /// pauses count to the end.
-    pub total_ps: Time,
-    /// Mean length in picoseconds; absent without pauses.
-    pub mean_ps: Option<f64>,
-    /// Longest, in picoseconds.
-    pub longest_ps: Time,
-    /// Distinct queues (egress port and priority) that were ever paused.
-    pub queues: u64,
-    /// Pause frames sent, refreshes included.
-    pub pause_frames: u64,
-    /// Resume frames sent.
-    pub resume_frames: u64,
 }
 
 /// A deadlock.
@@ -284,8 +220,8 @@ fn by_name<S: Serializer>(sections: &[Section], to: S) -> Result<S::Ok, S::Error
 
 /// Summarises the run of `plan`, made from the scenario called `scenario`.
 pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
-    let drops = drops(plan, outcome);
-    let pauses = pauses(outcome);
+    let drops = drops::summarise(plan, outcome);
+    let pauses = pauses::summarise(outcome);
     let blocking = blocking::summarise(plan, outcome);
     let sections = sections::sections(plan, outcome);
     let c = outcome.counters;
@@ -321,69 +257,6 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         },
         notes: notes::notes(plan, outcome, &sections),
         sections,
-    }
-}
-
-fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
-    let mut by_scheme: Vec<(&'static str, u64)> = Vec::new();
-    for (cause, packets) in outcome.drops.iter().filter_map(|d| Some((d.reason.by_scheme()?, d.packets))) {
-        match by_scheme.iter_mut().find(|(by, _)| *by == cause.by) {
-            Some((_, sum)) => *sum += packets,
-            None => by_scheme.push((cause.by, packets)),
-        }
-    }
-    let sum = |keep: &dyn Fn(&xoff_sim::outcome::Drops) -> bool| {
-        outcome.drops.iter().filter(|d| keep(d)).map(|d| d.packets).sum()
-    };
-    DropSummary {
-        lossless_packets: sum(&notes::breaks_losslessness),
-        lossy_packets: sum(&|d| !d.lossless && d.reason.for_want_of_room()),
-        expired_packets: sum(&|d| d.reason == DropReason::Expired),
-        fault_packets: sum(&|d| d.reason.by_fault()),
-        scheme_packets: by_scheme.iter().map(|(_, packets)| packets).sum(),
-        by_scheme,
-        places: outcome
-            .drops
-            .iter()
-            .map(|d| DropPlace {
-                ingress: names::port(plan, d.ingress),
-                priority: names::priority(plan, d.lane),
-                lossless: d.lossless,
-                reason: match d.reason {
-                    DropReason::HeadroomFull => "headroom-full",
-                    DropReason::BufferFull => "buffer-full",
-                    DropReason::QueueLimit => "queue-limit",
-                    DropReason::Expired => "expired",
-                    DropReason::LoopGivenUp => "loop-given-up",
-                    DropReason::LinkDown => "link-down",
-                    DropReason::Unreachable => "unreachable",
-                    DropReason::FrameLost => "frame-lost",
-                    DropReason::FrameCorrupted => "frame-corrupted",
-                    DropReason::Scheme(cause) => cause.name,
-                },
-                packets: d.packets,
-                bytes: d.bytes,
-                first_ps: d.first,
-                shortfall: d.shortfall,
-            })
-            .collect(),
-    }
-}
-
-fn pauses(outcome: &Outcome) -> PauseSummary {
-    let lengths = || outcome.pauses.iter().map(|p| p.length(outcome.end));
-    let count = outcome.pauses.len() as u64;
-    let total_ps = lengths().fold(0, Time::saturating_add);
-    let paused: BTreeSet<_> = outcome.pauses.iter().map(|p| (p.port, p.lane, p.queue)).collect();
-    PauseSummary {
-        count,
-        standing: outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64,
-        total_ps,
-        mean_ps: (count > 0).then(|| total_ps as f64 / count as f64),
-        longest_ps: lengths().max().unwrap_or(0),
-        queues: paused.len() as u64,
-        pause_frames: outcome.ports.iter().map(|p| p.pause_frames).sum(),
-        resume_frames: outcome.ports.iter().map(|p| p.resume_frames).sum(),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::blocking;
 use crate::human;
-use crate::notes::{Level, Note};
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary, stop_words};
 use crate::verdicts::State;
+use xoff_outcome::report::{Level, Note};
 
 /// Most columns of a line.
 pub const WIDTH: usize = 100;

@@ -3,10 +3,11 @@
 
 use serde::Serialize;
 
-use crate::blocking::{self, BlockingSummary};
+use crate::blocking::{BlockingSummary, innocent_times};
+use crate::drops::DropSummary;
 use crate::human;
+use crate::pauses::PauseSummary;
 use crate::statistics;
-use crate::summary::{DropSummary, PauseSummary};
 use xoff_outcome::report::{Promise, Section};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
@@ -128,7 +129,30 @@ pub fn verdicts(
         ("completion", completion),
     ]
     .into_iter()
-    .chain(blocking.map(|b| (blocking::PROPERTY, blocking::verdict(plan, b))))
+    .chain(blocking.map(|b| ("no-victims", no_victims(plan, b))))
     .map(|(property, (state, text))| Verdict { property, state, text })
     .collect()
+}
+
+/// Whether nobody waited for a port that is none of their business. Queues of
+/// each flow's own promise it; other schemes do not.
+fn no_victims(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
+    let waits = &blocking.waits;
+    let behind = format!("behind {}", human::counted(blocking.pauses, "pause"));
+    if waits.innocent() == 0 {
+        return (State::Held, format!("no innocent waiting {behind}"));
+    }
+    if blocking.named_waits > 0 && waits.named_innocent() == 0 {
+        let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
+        return (
+            State::Held,
+            format!(
+                "nobody waited for a port off its way that a pause named, {behind}; by where packets stood: {waited}"
+            ),
+        );
+    }
+    let promised = matches!(plan.flow_control, FlowControlParams::PerFlowQueue(_));
+    let state = if promised { State::Broken } else { State::NotPromised };
+    let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
+    (state, format!("{waited}, {behind}"))
 }

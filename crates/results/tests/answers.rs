@@ -4,9 +4,8 @@
 mod common;
 
 use common::{LANES, LOSSLESS, LOSSY, US, blocked, deadlocked, healthy, plan};
-use xoff_outcome::report::{Records, Value};
+use xoff_outcome::report::{Level, Note, Records, Value};
 use xoff_plan::plan::{Down, ENDS, EXPIRE, Limit, Plan, Receiver, Red};
-use xoff_results::notes::{Level, Note};
 use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;

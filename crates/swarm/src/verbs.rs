@@ -7,12 +7,12 @@ use std::{env, fs, process};
 
 use serde_json::Value;
 use xoff_check::certificate::Routes;
+use xoff_outcome::report::{Level, Note};
 use xoff_plan::Loaded;
 use xoff_plan::size::links;
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About};
 use xoff_results::explain::{self, read, text};
-use xoff_results::notes::{Level, Note};
 use xoff_results::{network, offered, report, size, summary, table};
 use xoff_sim::outcome::{Outcome, Stop};
 use xoff_sim::tap::{Crossing, Tap};

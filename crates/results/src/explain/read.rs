@@ -7,11 +7,11 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use crate::columns::read::Table;
 use crate::data::DataFile;
 use crate::directory::{Error, MANIFEST, SUMMARY};
 use crate::grid;
 use crate::integrity;
-use crate::repro::tables::Table;
 
 /// A flow of a run.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Buffer against distance, as a figure.
 
-use crate::repro::svg::{Figure, Line, Panel, Point};
+use crate::svg::{Figure, Line, Panel, Point};
 use xoff_net::units::Length;
 use xoff_plan::size::Question;
 

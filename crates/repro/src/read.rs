@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use xoff_plan::Error;
 use xoff_plan::document::{Document, Source};
 
-use super::experiment::{Claims, Experiment, Run, Vary};
-use super::{check, check_claims};
-use crate::grid::{Axis, Grid};
+use crate::experiment::{Claims, Experiment, Run, Vary};
+use crate::{check, check_claims};
+use xoff_results::grid::{Axis, Grid};
 
 /// The table that holds a scenario within the file of an experiment.
 pub const SCENARIO: &str = "scenario";

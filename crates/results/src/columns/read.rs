@@ -16,8 +16,7 @@ use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use super::names::Names;
-use crate::columns::ROWS_PER_GROUP;
+use super::ROWS_PER_GROUP;
 use crate::integrity;
 
 /// The values of a column; nulls are `None`.
@@ -54,14 +53,10 @@ impl Texts {
         self.different.get(self.rows[row] as usize).map(String::as_str)
     }
 
-    /// Which rows have one of these names: a test of a row's number. Without
-    /// names every row.
-    pub fn named<'a>(&'a self, names: Option<&Names>) -> impl Fn(usize) -> bool + use<'a> {
-        let has: Option<Vec<bool>> = names.map(|n| self.different.iter().map(|text| n.has(text)).collect());
-        move |row| match &has {
-            Some(has) => has.get(self.rows[row] as usize).is_some_and(|&has| has),
-            None => true,
-        }
+    /// Which rows have a text that `passes`: a test of a row's number.
+    pub fn select<'a>(&'a self, passes: &dyn Fn(&str) -> bool) -> impl Fn(usize) -> bool + use<'a> {
+        let passes: Vec<bool> = self.different.iter().map(|text| passes(text)).collect();
+        move |row| passes.get(self.rows[row] as usize).is_some_and(|&passes| passes)
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use xoff_plan::Error;
 use xoff_plan::error::suggest;
 
-use super::experiment::Claims;
-use super::read::{self, Read};
+use crate::experiment::Claims;
+use crate::read::{self, Read};
 
 /// The file of claims whose experiment has no file.
 pub const CLAIMS: &str = "claims.toml";

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use xoff_results::columns::read::Texts;
 
 /// One name or several; `*` in a name stands for any characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,6 +18,13 @@ impl Names {
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, name))
     }
+}
+
+/// Which rows of a column have one of these names: a test of a row's number.
+/// Without names every row.
+pub fn named<'a>(texts: &'a Texts, names: Option<&Names>) -> impl Fn(usize) -> bool + use<'a> {
+    let one_of = names.map(|names| texts.select(&|text| names.has(text)));
+    move |row| one_of.as_ref().is_none_or(|one_of| one_of(row))
 }
 
 /// Whether `pattern`, in which `*` stands for any characters, is the whole of `name`.

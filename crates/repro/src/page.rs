@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::answer::QUICK;
-use super::report::{ClaimResult, ExperimentResult, Results, counts};
-use super::verdict::Verdict;
-use crate::human;
+use crate::answer::QUICK;
+use crate::report::{ClaimResult, ExperimentResult, Results, counts};
+use crate::verdict::Verdict;
+use xoff_results::human;
 
 /// The page.
 pub fn render(r: &Results) -> String {

@@ -4,6 +4,8 @@
 //! compression. Integers are signed 64-bit (every tool subtracts them safely),
 //! text is UTF-8, absent values are nulls.
 
+pub mod read;
+
 use std::io::Write;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 use xoff_net::units::{Bytes, Span};
 
-use super::names::Names;
+use crate::names::Names;
 
 /// A figure or table of a paper: what is run, what is measured, what is drawn,
 /// and what the paper says of it.

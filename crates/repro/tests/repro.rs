@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use xoff_results::repro::evaluate;
-use xoff_results::repro::experiment::{Claim, Experiment};
-use xoff_results::repro::library;
-use xoff_results::repro::metrics::Value;
-use xoff_results::repro::read;
-use xoff_results::repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
-use xoff_results::repro::verdict::Verdict;
-use xoff_results::repro::{answer, page};
+use xoff_repro::evaluate;
+use xoff_repro::experiment::{Claim, Experiment};
+use xoff_repro::library;
+use xoff_repro::metrics::Value;
+use xoff_repro::read;
+use xoff_repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
+use xoff_repro::verdict::Verdict;
+use xoff_repro::{answer, page};
 
 #[test]
 fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {

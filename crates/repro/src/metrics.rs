@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use super::experiment::Metric;
-use super::names::Names;
-use super::tables::{Columns, Table};
-use crate::data::DataFile;
-use crate::directory::SUMMARY;
-use crate::statistics::nearest_rank;
+use crate::experiment::Metric;
+use crate::names::{Names, named};
+use xoff_results::columns::read::{Columns, Table};
+use xoff_results::data::DataFile;
+use xoff_results::directory::SUMMARY;
+use xoff_results::statistics::nearest_rank;
 
 /// What a value is, and so in which units it can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -403,7 +403,7 @@ impl Run {
             let named: Vec<_> = by_name
                 .iter()
                 .filter(|(_, names)| names.is_some())
-                .map(|(column, names)| t.texts(column).named(names.as_ref()))
+                .map(|(column, names)| named(t.texts(column), names.as_ref()))
                 .collect();
             let keep = |&i: &usize| {
                 let Some(start) = start[i].map(|s| s as u64) else { return false };
@@ -510,9 +510,9 @@ impl Run {
         let end = self.summary()?.pointer("/simulated_ps").and_then(Json::as_u64).unwrap_or(0);
         let (from, to) = (metric.from.map_or(0, |f| f.0), metric.to.map_or(u64::MAX, |t| t.0));
         let (port, cause, root) = (t.texts("port"), t.texts("cause"), t.texts("root"));
-        let at_port = port.named(metric.port.as_ref());
-        let for_cause = cause.named(metric.cause.as_ref());
-        let for_root = root.named(metric.root.as_ref());
+        let at_port = named(port, metric.port.as_ref());
+        let for_cause = named(cause, metric.cause.as_ref());
+        let for_root = named(root, metric.root.as_ref());
         let mut lengths: Vec<u64> = Vec::new();
         let (mut ports, mut queues) = (BTreeSet::new(), BTreeSet::new());
         let mut links = 0;
@@ -560,8 +560,8 @@ impl Run {
     ) -> Result<Vec<(u64, f64)>, String> {
         let t = self.series.table(&SERIES)?;
         let meant = Names(vec![quantity.to_string()]);
-        let is_meant = t.texts("quantity").named(Some(&meant));
-        let is_element = t.texts("element").named(Some(element));
+        let is_meant = named(t.texts("quantity"), Some(&meant));
+        let is_element = named(t.texts("element"), Some(element));
         let mut sums: Vec<(u64, f64)> = Vec::new();
         for i in 0..t.rows() {
             let time = t.ints("time_ps")[i].unwrap_or(0) as u64;
@@ -609,7 +609,7 @@ impl Run {
     fn column(&self, metric: &Metric, file: DataFile, name: &str, column: &str) -> Result<Vec<i64>, String> {
         let t = Table::read(&self.path.join(file.name()), &[name, column])?;
         let names = if file == DataFile::Nodes { &metric.node } else { &metric.port };
-        let fits = t.texts(name).named(names.as_ref());
+        let fits = named(t.texts(name), names.as_ref());
         Ok((0..t.rows()).filter(|&i| fits(i)).filter_map(|i| t.ints(column)[i]).collect())
     }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::check_claims::{combine, compares};
-use super::experiment::{Claim, Experiment, Measure, Relation};
-use super::metrics::Value;
-use super::read::written;
-use super::report::{ClaimResult, MeasureResult};
-use super::verdict::{self, Test, Verdict, WIDENED, judge};
-use crate::grid::Grid;
-use crate::grid::interval::{Interval, spread};
+use crate::check_claims::{combine, compares};
+use crate::experiment::{Claim, Experiment, Measure, Relation};
+use crate::metrics::Value;
+use crate::read::written;
+use crate::report::{ClaimResult, MeasureResult};
+use crate::verdict::{self, Test, Verdict, WIDENED, judge};
+use xoff_results::grid::Grid;
+use xoff_results::grid::interval::{Interval, spread};
 
 /// What was measured: for each run of a grid, in order, the value of each
 /// metric; `None` for a run that was not made.

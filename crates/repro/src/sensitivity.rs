@@ -1,8 +1,8 @@
 //! Which verdicts hang on a choice: each chosen value is changed by itself.
 
-use super::experiment::{Chosen, Experiment};
-use super::read::{Change, written};
-use super::report::{ClaimResult, Flip};
+use crate::experiment::{Chosen, Experiment};
+use crate::read::{Change, written};
+use crate::report::{ClaimResult, Flip};
 
 /// The changes of an experiment: of each choice that sets a key its
 /// alternatives, or its lower and its higher value.

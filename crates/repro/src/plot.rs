@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::experiment::{Experiment, Plot, PlotKind};
-use super::metrics::{Run, Value, quantity};
-use super::names::Names;
-use super::read::{number, written};
-use super::svg::{Figure, Line, Panel, Point};
-use crate::grid::Grid;
-use crate::grid::interval::{Interval, spread};
+use crate::experiment::{Experiment, Plot, PlotKind};
+use crate::metrics::{Run, Value, quantity};
+use crate::names::Names;
+use crate::read::{number, written};
+use xoff_results::grid::Grid;
+use xoff_results::grid::interval::{Interval, spread};
+use xoff_results::svg::{Figure, Line, Panel, Point};
 
 /// Most points of a line: more cannot be seen.
 const POINTS: usize = 1000;

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::experiment::{Combine, Side};
-use crate::grid::interval::{Interval, spread};
+use crate::experiment::{Combine, Side};
+use xoff_results::grid::interval::{Interval, spread};
 
 /// By how much of itself each end of a claimed range is moved outwards, where a
 /// claim of our own does not say it.

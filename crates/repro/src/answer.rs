@@ -1,8 +1,8 @@
 //! What `xoff repro` prints of an experiment: its claims as a table.
 
-use super::library::Paper;
-use super::report::{ClaimResult, ExperimentResult, Results, counts};
-use crate::human;
+use crate::library::Paper;
+use crate::report::{ClaimResult, ExperimentResult, Results, counts};
+use xoff_results::human;
 
 /// Said of everything that the shorter version gives.
 pub const QUICK: &str = "quick version: shorter than the experiment, no reproduction";
@@ -67,7 +67,7 @@ fn rows(claim: &ClaimResult) -> Vec<[String; 4]> {
         [one] => vec![[claim.id.clone(), one.claimed(), one.ours(), verdict]],
         several => {
             let mut rows = vec![[claim.id.clone(), String::new(), String::new(), verdict]];
-            let each = |m: &super::report::MeasureResult| {
+            let each = |m: &crate::report::MeasureResult| {
                 [format!("  {}", m.which()), m.claimed(), m.ours(), m.verdict.name().to_string()]
             };
             rows.extend(several.iter().map(each));
@@ -128,7 +128,7 @@ pub fn list(papers: &[Paper]) -> String {
         }
         let mut missing: Vec<(String, usize)> = Vec::new();
         for claim in paper.claims.iter().flat_map(|c| &c.claim) {
-            let why = super::evaluate::without_runs(&paper.name, claim);
+            let why = crate::evaluate::without_runs(&paper.name, claim);
             let text = format!("{}: {}", why.verdict.name(), why.reason.unwrap_or_default());
             match missing.iter_mut().find(|(t, _)| *t == text) {
                 Some((_, n)) => *n += 1,

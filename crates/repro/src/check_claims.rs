@@ -3,8 +3,8 @@
 use xoff_plan::document::Document;
 use xoff_plan::error::suggest;
 
-use super::check::{Checked, known_metric, known_run, name, points};
-use super::experiment::{Claim, Claims, Combine, Experiment, Measure, Relation};
+use crate::check::{Checked, known_metric, known_run, name, points};
+use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Relation};
 
 /// Checks the claims of an experiment.
 pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {

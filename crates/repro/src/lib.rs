@@ -1,6 +1,10 @@
 //! Experiments: a figure of a paper as a file, run as a grid, measured, and
 //! held against what the paper claims.
 //!
+//! Input is the files of experiments and the run directories that
+//! `xoff-results` wrote. This crate knows nothing of how a run is made: whoever
+//! runs the grid hands it the directories.
+//!
 //! [`experiment`] is the file, [`metrics`] what is measured in a run's
 //! directory, [`verdict`] how a measurement is judged, [`evaluate`] all of that
 //! together, [`report`] what is written and [`answer`] what is printed of it.
@@ -18,6 +22,4 @@ pub mod plot;
 pub mod read;
 pub mod report;
 pub mod sensitivity;
-pub mod svg;
-pub mod tables;
 pub mod verdict;

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate;
-use super::experiment::{Claim, Combine, Experiment, Kind, Relation, Side};
-use super::library::Paper;
-use super::verdict::Verdict;
-use crate::human;
+use crate::evaluate;
+use crate::experiment::{Claim, Combine, Experiment, Kind, Relation, Side};
+use crate::library::Paper;
+use crate::verdict::Verdict;
+use xoff_results::human;
 
 /// Value of `format` in `results.json`.
 pub const FORMAT: &str = "xoff repro";

@@ -6,11 +6,11 @@ use xoff_plan::Error;
 use xoff_plan::document::Document;
 use xoff_plan::error::suggest;
 
-use super::check_claims;
-use super::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, Vary};
-use super::metrics::{MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, measurable};
-use super::read::{SCENARIO, number, written};
-use crate::data::DataFile;
+use crate::check_claims;
+use crate::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, Vary};
+use crate::metrics::{MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, measurable};
+use crate::read::{SCENARIO, number, written};
+use xoff_results::data::DataFile;
 
 /// Most runs of an experiment.
 const LARGEST: usize = 100_000;
@@ -443,7 +443,7 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
     }
     if let Some(q) = &p.quantity {
         let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
-        let Some(dimension) = super::metrics::quantity(q) else {
+        let Some(dimension) = crate::metrics::quantity(q) else {
             let message = format!("there is no quantity `{q}`");
             return Err(doc.error(&format!("{at}.quantity"), message, suggest(q, "the quantities", &names)));
         };
