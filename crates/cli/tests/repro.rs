@@ -239,15 +239,15 @@ fn what_pyrrha_records_can_be_measured() {
     let (out, dir) = (place("pyrrha"), place("pyrrha-experiments"));
     fs::create_dir_all(dir.join("p")).unwrap();
     let metrics = [
-        ("most", "isolation-queues", "H*"),
-        ("mean", "isolation-queues-mean", "H*"),
-        ("roots", "standing-roots", ""),
-        ("of-h0", "standing-roots", "S0.0:0"),
-        ("of-uplinks", "standing-roots", "S0.1:*"),
+        ("most", "pyrrha.isolation_queues", "H*"),
+        ("mean", "pyrrha.isolation_queues.mean", "H*"),
+        ("roots", "pyrrha.standing_roots", ""),
+        ("of-h0", "pyrrha.standing_roots", "S0.0:0"),
+        ("of-uplinks", "pyrrha.standing_roots", "S0.1:*"),
         ("merge-time", "merge-time", ""),
         ("merged-pauses", "merged-pauses", ""),
         ("merged-innocents", "merged-innocents", ""),
-        ("moves", "queue-moves", ""),
+        ("moves", "pyrrha.moves", ""),
     ];
     let mut text = String::from(
         r#"paper = "p"

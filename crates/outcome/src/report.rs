@@ -88,12 +88,14 @@ pub enum Unit {
     Text,
     /// A list: of texts, or of rows.
     List,
+    /// A number of things for each port, in `ports.parquet` ([`Record::by_port`]).
+    ByPort,
 }
 
 /// A fact that a mechanism tells of each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// Its key in the section.
+    /// Its key in the section; of counts by port, their column.
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
@@ -108,6 +110,13 @@ pub struct Facts {
     pub section: &'static str,
     /// The facts.
     pub facts: &'static [Fact],
+}
+
+impl Facts {
+    /// Those that a section has values of.
+    fn in_summary(&self) -> impl Iterator<Item = &'static Fact> {
+        self.facts.iter().filter(|fact| fact.unit != Unit::ByPort)
+    }
 }
 
 /// `name: Unit, "what it is";` for each fact.
@@ -195,16 +204,17 @@ impl Serialize for Value {
             Self::Flag(b) => to.serialize_bool(*b),
             Self::Text(text) => to.serialize_str(text),
             Self::List(values) => values.serialize(to),
-            Self::Row(row) => map(to, row.iter().map(|(name, value)| (*name, value))),
+            Self::Row(row) => map(to, row.len(), row.iter().map(|(name, value)| (*name, value))),
         }
     }
 }
 
 fn map<'v, S: Serializer>(
     to: S,
-    entries: impl ExactSizeIterator<Item = (&'static str, &'v Value)>,
+    len: usize,
+    entries: impl Iterator<Item = (&'static str, &'v Value)>,
 ) -> Result<S::Ok, S::Error> {
-    let mut map = to.serialize_map(Some(entries.len()))?;
+    let mut map = to.serialize_map(Some(len))?;
     for (name, value) in entries {
         map.serialize_entry(name, value)?;
     }
@@ -241,7 +251,7 @@ impl Section {
     /// # Panics
     /// If they are not as many.
     pub fn new(facts: &'static Facts, values: Vec<Value>) -> Self {
-        assert_eq!(facts.facts.len(), values.len(), "a value for each fact of {}", facts.section);
+        assert_eq!(facts.in_summary().count(), values.len(), "a value for each fact of {}", facts.section);
         Self { facts, values, rows: Vec::new(), notes: Vec::new(), lossless: None }
     }
 
@@ -256,14 +266,14 @@ impl Section {
     /// # Panics
     /// If there is none.
     pub fn value(&self, name: &str) -> &Value {
-        let at = self.facts.facts.iter().position(|fact| fact.name == name);
+        let at = self.facts.in_summary().position(|fact| fact.name == name);
         &self.values[at.unwrap_or_else(|| panic!("{} has no fact {name}", self.facts.section))]
     }
 }
 
 impl Serialize for Section {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        map(to, self.facts.facts.iter().map(|fact| fact.name).zip(&self.values))
+        map(to, self.values.len(), self.facts.in_summary().map(|fact| fact.name).zip(&self.values))
     }
 }
 

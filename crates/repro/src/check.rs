@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use xoff_outcome::report::Unit;
 use xoff_plan::Error;
 use xoff_plan::document::Document;
 use xoff_plan::error::suggest;
 
 use crate::check_claims;
 use crate::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, Vary};
-use crate::metrics::{MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, measurable};
+use crate::metrics::{MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, facts, measurable};
 use crate::read::{SCENARIO, number, written};
 use xoff_results::data::DataFile;
 
@@ -257,7 +258,8 @@ fn given(m: &Metric) -> [(&'static str, bool); 19] {
 /// The keys that a measurable thing has beside `name`, `of` and `unit`.
 pub fn keys(what: &Measurable) -> &'static [&'static str] {
     match what.place {
-        Place::Summary(_) | Place::First(_) | Place::Present(_) | Place::Nodes(_) => &[],
+        Place::Fact(_, fact) if fact.unit == Unit::List => &["port"],
+        Place::Summary(_) | Place::Fact(..) | Place::Present(_) | Place::Nodes(_) => &[],
         Place::Flows => &[
             "statistic",
             "class",
@@ -276,17 +278,19 @@ pub fn keys(what: &Measurable) -> &'static [&'static str] {
         Place::Pauses => &["port", "queue", "cause", "root", "from", "to"],
         Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to", "arrivals"],
         Place::Peak(DataFile::Nodes, ..) => &["node"],
-        Place::Peak(..) | Place::MeanInUse(..) | Place::Ports(_) => &["port"],
+        Place::Peak(..) | Place::MeanInUse(..) => &["port"],
     }
 }
 
 fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
     let Some(what) = measurable(&m.of) else {
-        let names: Vec<&str> = MEASURABLE.iter().map(|m| m.name).collect();
+        let facts: Vec<String> = facts().collect();
+        let facts = facts.iter().map(String::as_str);
+        let names: Vec<&str> = MEASURABLE.iter().map(|m| m.name).chain(facts).collect();
         let message = format!("`{}` cannot be measured", m.of);
         return Err(doc.error(&format!("{at}.of"), message, suggest(&m.of, "what can", &names)));
     };
-    let allowed = keys(what);
+    let allowed = keys(&what);
     if let Some((key, _)) = given(m).iter().find(|(key, there)| *there && !allowed.contains(key)) {
         let help = match allowed {
             [] => format!("`{}` is of the whole run", m.of),

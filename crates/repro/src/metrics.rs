@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use crate::experiment::Metric;
 use crate::names::{Names, named};
+use xoff_outcome::report::{Fact, Facts, Unit};
 use xoff_results::columns::read::{Columns, Table};
 use xoff_results::data::DataFile;
 use xoff_results::directory::SUMMARY;
@@ -49,10 +50,9 @@ impl Dimension {
 pub enum Place {
     /// In `summary.json`: one number, at this pointer.
     Summary(&'static str),
-    /// The same at the first of these pointers where there is one: what schemes have in common.
-    First(&'static [&'static str]),
-    /// In `summary.json`: how many ports a list at this pointer names.
-    Ports(&'static str),
+    /// A fact in `summary.json`: of a section, or of the first section that has it. Of a list, how many
+    /// entries it has.
+    Fact(Option<&'static str>, &'static Fact),
     /// In `summary.json`: 1 if there is anything at this pointer, else 0.
     Present(&'static str),
     /// One number of each flow, of which there is a statistic.
@@ -87,9 +87,9 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
 }
 
 /// All of them.
-pub const MEASURABLE: [Measurable; 100] = {
+pub const MEASURABLE: [Measurable; 50] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
-    use Place::{First, Flows, MeanInUse, Nodes, Pauses, Peak, Ports, Present, Series, Sum, Summary};
+    use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
@@ -104,66 +104,10 @@ pub const MEASURABLE: [Measurable; 100] = {
         m("named-waits", Count, Summary("/blocking/named_waits")),
         m("named-innocents", Count, Summary("/blocking/named_innocents")),
         m("resume-frames", Count, Summary("/pauses/resume_frames")),
-        m("root-claims", Count, Summary("/pyrrha/claims")),
-        m("abdications", Count, Summary("/pyrrha/abdications")),
-        m("merges", Count, Summary("/pyrrha/merges")),
-        m("releases", Count, Summary("/pyrrha/releases")),
-        m("own-roots", Count, Summary("/pyrrha/own_roots")),
-        m("roots-sharing", Count, Summary("/pyrrha/shared")),
-        m("queue-moves", Count, Summary("/pyrrha/moves")),
-        m("standing-roots", Count, Ports("/pyrrha/standing_roots")),
-        m("slots", Count, Summary("/bifrost/slots")),
-        m("whole-slots", Count, Summary("/bifrost/whole_slots")),
-        m("stored-over-buffer", Size, Summary("/bifrost/most_over_buffer")),
-        m("stored-over-bdp", Size, Summary("/bifrost/least_over_bdp")),
-        m("most-stored", Size, Summary("/bifrost/most_stored")),
-        m("token-spread", Size, Summary("/bifrost/least_spread")),
-        m("loops-found", Count, First(&["/roundabout/found", "/breakers/found", "/itsy/found"])),
-        m(
-            "loops-dissolved",
-            Count,
-            First(&["/roundabout/dissolved", "/breakers/dissolved", "/itsy/dissolved"]),
-        ),
-        m("loops-given-up", Count, First(&["/roundabout/given_up", "/breakers/given_up", "/itsy/given_up"])),
-        m("loop-time", Time, First(&["/roundabout/mean_ps", "/breakers/mean_ps", "/itsy/mean_ps"])),
-        m("first-loop", Time, First(&["/roundabout/first_ps", "/breakers/first_ps", "/itsy/first_ps"])),
-        m("rerouted", Count, Summary("/breakers/rerouted")),
-        m("room-given", Size, First(&["/breakers/enlarged_bytes", "/itsy/room_bytes"])),
-        m("triggers", Count, Summary("/itsy/triggers")),
-        m("checks-discarded", Count, Summary("/itsy/discarded")),
-        m("loop-drops", Count, Summary("/itsy/dropped_packets")),
         m("extra-control", Size, Summary("/counters/extra_control")),
-        m("loops-seated", Count, Summary("/roundabout/seated")),
-        m("loop-known", Time, Summary("/roundabout/known_ps")),
-        m(
-            "longest-loop-time",
-            Time,
-            First(&["/roundabout/longest_ps", "/breakers/longest_ps", "/itsy/longest_ps"]),
-        ),
-        m("grants", Count, Summary("/zeropod/grants")),
-        m("scheduled-cells", Count, Summary("/zeropod/scheduled")),
-        m("unused-cells", Count, Summary("/zeropod/unused")),
-        m("optimistic-cells", Count, Summary("/zeropod/optimistic")),
-        m("optimistic-share", Ratio, Summary("/zeropod/optimistic_share")),
-        m("optimistic-goodput", Ratio, Summary("/zeropod/optimistic_goodput")),
-        m("most-in-rts", Count, Summary("/zeropod/most_in_rts")),
-        m("backpressure", Count, Summary("/zeropod/backpressure")),
-        m("held-back", Size, Summary("/zeropod/most_held")),
-        m("accepted", Count, Summary("/zeropod/accepted")),
-        m("requested", Count, Summary("/zeropod/requests")),
-        m("storms", Count, Summary("/watchdog/storms")),
-        m("storms-over", Count, Summary("/watchdog/restored")),
-        m("first-storm", Time, Summary("/watchdog/first_ps")),
-        m("watchdog-drops", Count, Summary("/watchdog/dropped_packets")),
-        m("watchdog-overruns", Count, Summary("/watchdog/overrun_packets")),
         m("merge-time", Time, Summary("/blocking/merged_longest_ps")),
         m("merged-pauses", Count, Summary("/blocking/merged_pauses")),
         m("merged-innocents", Time, Summary("/blocking/merged_innocent_ps")),
-        m("ate-threshold", Rate, Summary("/ate/threshold_bps")),
-        m("ate-excess", Rate, Summary("/ate/excess_bps")),
-        m("ate-high", Rate, Summary("/ate/high_bps")),
-        m("ate-other", Rate, Summary("/ate/other_bps")),
-        m("ate-share", Ratio, Summary("/ate/high_share")),
         m("fct", Time, Flows),
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
@@ -194,8 +138,6 @@ pub const MEASURABLE: [Measurable; 100] = {
         m("memory", Size, Peak(DataFile::Nodes, "node", "buffer")),
         m("buffer-peak", Size, Peak(DataFile::Nodes, "node", "buffer_peak")),
         m("queue-peak", Size, Peak(DataFile::Ports, "port", "queue_peak")),
-        m("isolation-queues", Count, Peak(DataFile::Ports, "port", "isolation_queues")),
-        m("isolation-queues-mean", Count, MeanInUse(DataFile::Ports, "port", "isolation_queues")),
         m("headroom-peak", Size, Peak(DataFile::Accounts, "port", "headroom_peak")),
         m("hosts", Count, Nodes("host")),
         m("switches", Count, Nodes("switch")),
@@ -225,9 +167,39 @@ pub const STATISTICS: [&str; 11] =
 /// in all and at a stretch.
 pub const TIMES: [&str; 4] = ["time-below", "time-above", "longest-below", "longest-above"];
 
-/// What is called `name`.
-pub fn measurable(name: &str) -> Option<&'static Measurable> {
-    MEASURABLE.iter().find(|m| m.name == name)
+/// What is called `name`: one of [`MEASURABLE`], or a fact.
+pub fn measurable(name: &str) -> Option<Measurable> {
+    MEASURABLE.iter().find(|m| m.name == name).copied().or_else(|| fact(name))
+}
+
+/// A fact that some mechanism tells: `section.fact`, or `*.fact` of whichever mechanism has it. Of counts
+/// by port the greatest, and with `.mean` the mean of those above 0.
+fn fact(name: &str) -> Option<Measurable> {
+    let (section, name) = name.split_once('.')?;
+    let (name, mean) = name.strip_suffix(".mean").map_or((name, false), |name| (name, true));
+    let sections = || xoff_schemes::facts().into_iter().filter(|f| section == "*" || f.section == section);
+    let (of, fact) = sections().find_map(|f| Some((f.section, f.facts.iter().find(|f| f.name == name)?)))?;
+    let dimension = match fact.unit {
+        Unit::Count | Unit::List | Unit::ByPort => Dimension::Count,
+        Unit::Time => Dimension::Time,
+        Unit::Bytes => Dimension::Size,
+        Unit::Rate => Dimension::Rate,
+        Unit::Share => Dimension::Ratio,
+        Unit::Text => return None,
+    };
+    let place = match (fact.unit, mean) {
+        (Unit::ByPort, false) => Place::Peak(DataFile::Ports, "port", fact.name),
+        (Unit::ByPort, true) => Place::MeanInUse(DataFile::Ports, "port", fact.name),
+        (_, true) => return None,
+        (_, false) => Place::Fact((section != "*").then_some(of), fact),
+    };
+    Some(m(fact.name, dimension, place))
+}
+
+/// The names of all facts that can be measured, with their sections.
+pub fn facts() -> impl Iterator<Item = String> {
+    let of = |f: &'static Facts| f.facts.iter().map(move |fact| format!("{}.{}", f.section, fact.name));
+    xoff_schemes::facts().into_iter().flat_map(of).filter(|name| fact(name).is_some())
 }
 
 /// What a quantity of a series is.
@@ -288,6 +260,15 @@ pub struct Run {
 const PAUSES: [&str; 8] = ["port", "priority", "queue", "from_ps", "until_ps", "cause", "root", "links"];
 const SERIES: [&str; 4] = ["time_ps", "quantity", "element", "value"];
 
+/// A number, or how many entries a list has.
+fn number(found: Option<&Json>) -> Value {
+    match found {
+        Some(Json::Array(list)) => Value::of(list.len() as f64),
+        Some(v) if v.is_number() => Value::of(v.as_f64().expect("a number")),
+        _ => Value::none("the run has no such thing"),
+    }
+}
+
 /// What a cell holds, filled by `read` the first time.
 fn once<T>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, String>) -> Result<&T, String> {
     if let Some(value) = cell.get() {
@@ -329,22 +310,12 @@ impl Run {
         let what = measurable(&metric.of).expect("a metric was checked");
         let mut found = match what.place {
             Place::Summary(pointer) => self.in_summary(pointer)?,
-            Place::First(pointers) => {
-                let summary = self.summary()?;
-                let there = |pointer: &&&str| summary.pointer(pointer).is_some_and(|v| !v.is_null());
-                self.in_summary(pointers.iter().find(there).unwrap_or(&pointers[0]))?
-            }
-            Place::Ports(pointer) => match self.summary()?.pointer(pointer) {
-                Some(Json::Array(list)) => {
-                    let named = |v: &&Json| {
-                        metric
-                            .port
-                            .as_ref()
-                            .is_none_or(|names| v.as_str().is_some_and(|port| names.has(port)))
-                    };
+            Place::Fact(section, fact) => match (self.fact(section, fact)?, &metric.port) {
+                (Some(Json::Array(list)), Some(names)) => {
+                    let named = |v: &&Json| v.as_str().is_some_and(|port| names.has(port));
                     Value::of(list.iter().filter(named).count() as f64)
                 }
-                _ => Value::none("the run has no such thing"),
+                (found, _) => number(found),
             },
             Place::Present(pointer) => {
                 let found = self.summary()?.pointer(pointer).is_some_and(|v| !v.is_null());
@@ -377,10 +348,16 @@ impl Run {
     }
 
     fn in_summary(&self, pointer: &str) -> Result<Value, String> {
-        Ok(match self.summary()?.pointer(pointer) {
-            Some(Json::Array(list)) => Value::of(list.len() as f64),
-            Some(v) if v.is_number() => Value::of(v.as_f64().expect("a number")),
-            _ => Value::none("the run has no such thing"),
+        Ok(number(self.summary()?.pointer(pointer)))
+    }
+
+    /// The value of a fact of `section`, or of the first section that has it.
+    fn fact(&self, section: Option<&str>, fact: &Fact) -> Result<Option<&Json>, String> {
+        let summary = self.summary()?;
+        let value = |section: &str| summary.get(section)?.get(fact.name).filter(|v| !v.is_null());
+        Ok(match section {
+            Some(section) => value(section),
+            None => xoff_schemes::facts().iter().find_map(|facts| value(facts.section)),
         })
     }
 

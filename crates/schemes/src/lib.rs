@@ -6,3 +6,16 @@ pub mod flow_control;
 pub mod load_balancing;
 pub mod scheduling;
 pub mod transport;
+
+use xoff_outcome::report::Facts;
+
+/// What the mechanisms here can tell of a run.
+pub fn facts() -> Vec<&'static Facts> {
+    let mut facts = vec![
+        &flow_control::portfc::ate::report::FACTS,
+        &load_balancing::plb::report::FACTS,
+        &scheduling::zeropod::report::FACTS,
+    ];
+    facts.extend(flow_control::registry::facts());
+    facts
+}

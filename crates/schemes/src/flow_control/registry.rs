@@ -20,14 +20,19 @@ use super::swing::SwingParams;
 use super::tagger::TaggerParams;
 use super::watchdog::{Watchdog, WatchdogParams};
 use xoff_kernel::time::Time;
-use xoff_outcome::report::Records;
+use xoff_outcome::report::{Facts, Records};
 
 /// Writes the enums of parameters and of state machines, and has each call reach its scheme.
 macro_rules! registry {
     (
         parameters { $($(#[$about:meta])* $scheme:ident($params:ty),)* }
-        machines { $($(#[$what:meta])* $state:ident($machine:ty),)* }
+        machines { $($(#[$what:meta])* $state:ident($machine:ty) $(tells $facts:path)?,)* }
     ) => {
+        /// What the schemes tell of a run.
+        pub fn facts() -> Vec<&'static Facts> {
+            vec![$($(&$facts,)?)*]
+        }
+
         /// The flow control of a run, with its resolved parameters.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum FlowControlParams {
@@ -168,19 +173,19 @@ registry! {
         /// Per-port flow control.
         PortFc(PortFc),
         /// Congestion-root flow control.
-        Pyrrha(Pyrrha),
+        Pyrrha(Pyrrha) tells super::pyrrha::report::FACTS,
         /// Pauses by slots on long links.
-        Bifrost(Bifrost),
+        Bifrost(Bifrost) tells super::bifrost::report::FACTS,
         /// InfiniBand's credits.
         Cbfc(Cbfc),
         /// 802.1Qbb, watched.
-        Watchdog(Watchdog),
+        Watchdog(Watchdog) tells super::watchdog::report::FACTS,
         /// Deadlocks found by election.
-        Roundabout(Roundabout),
+        Roundabout(Roundabout) tells super::roundabout::report::FACTS,
         /// Deadlocks found by those that began them.
-        Itsy(Itsy),
+        Itsy(Itsy) tells super::itsy::report::FACTS,
         /// Deadlocks found by control planes.
-        Breaker(Breaker),
+        Breaker(Breaker) tells super::breakers::report::FACTS,
     }
 }
 

@@ -6,7 +6,8 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-static FACTS: Facts = facts! { "bifrost":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "bifrost":
     slots: Count, "Slots of all ports that grant; of each lossless priority under Bifrost.";
     whole_slots: Count, "Those that were granted whole, so that no pause was sent.";
     most_over_buffer: Bytes, "The most that what is stored and can still arrive exceeded H at the end of a slot; negative: how far it stayed below. Null if there was no slot.";

@@ -8,7 +8,8 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Level, Note, Ran, Record, Section};
 
-static FACTS: Facts = facts! { "breakers":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "breakers":
     found: Count, "Deadlocks found: queues that a probe of theirs (or one that lists them) came back to, each once for every pause of it.";
     attempts: Count, "Probes that came back.";
     dissolved: Count, "Deadlocks found whose queue went on later.";
@@ -22,7 +23,7 @@ static FACTS: Facts = facts! { "breakers":
     rerouted: Count, "Packets that got another way.";
     stayed: Count, "Packets that waited in such a queue and have no other way, or found it paused.";
     enlarged: Count, "Ingress queues that got more room.";
-    enlarged_bytes: Bytes, "Bytes of shared pools that this took.";
+    room_bytes: Bytes, "Bytes of shared pools that this took.";
 };
 
 /// What the control planes recorded.

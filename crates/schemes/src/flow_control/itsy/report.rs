@@ -10,7 +10,8 @@ use xoff_outcome::report::{Cause, Facts, Level, Note, Ran, Record, Section};
 /// A packet of a deadlock that made room.
 pub static DROPPED: Cause = Cause { name: "itsy", because: "ITSY found it in a deadlock", by: "by ITSY" };
 
-static FACTS: Facts = facts! { "itsy":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "itsy":
     resolution: Text, "What is done about a deadlock: `lossy` or `lossless`.";
     triggers: Count, "Times for which ingress queues were initial triggers.";
     discarded: Count, "Checks that triggers dropped because they were another's.";

@@ -6,7 +6,8 @@ use xoff_net::topology::PortId;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section, Value};
 
-static FACTS: Facts = facts! { "pyrrha":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "pyrrha":
     claims: Count, "How often ports claimed to be a root.";
     abdications: Count, "How often ports abdicated for a root further down.";
     merges: Count, "Frames that merge a tree into another.";
@@ -18,6 +19,7 @@ static FACTS: Facts = facts! { "pyrrha":
     most_queues: Count, "Most isolation queues that a port had in use at a time.";
     most_queues_port: Text, "The first port that had so many; null if none had any.";
     standing_roots: List, "Ports that are roots at the end, in order; each once, whatever its priorities.";
+    isolation_queues: ByPort, "Most isolation queues that a port had in use at a time.";
 };
 
 impl Record for Tally {

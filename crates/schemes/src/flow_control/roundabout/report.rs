@@ -9,7 +9,8 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-static FACTS: Facts = facts! { "roundabout":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "roundabout":
     found: Count, "Triplets that came back to the queue that had drawn them.";
     seated: Count, "Loops in which every switch took its place.";
     rounds: Count, "Rounds that packets went.";

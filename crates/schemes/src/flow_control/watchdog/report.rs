@@ -16,11 +16,12 @@ pub static OVERRUN: Cause = Cause {
     by: "by the watchdog",
 };
 
-static FACTS: Facts = facts! { "watchdog":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "watchdog":
     action: Text, "What is done about a storm: `drop`, `forward` or `alert`.";
     storms: Count, "Storms found.";
     restored: Count, "Those that it held to be over, or whose link failed.";
-    first_ps: Time, "When it found the first one; null if there was none.";
+    first_storm_ps: Time, "When it found the first one; null if there was none.";
     dropped_packets: Count, "Packets dropped in queues that were in a storm, or on their way there.";
     dropped_bytes: Bytes, "Their bytes.";
     overrun_packets: Count, "Packets that left a queue in a storm although it was paused, and that the peer then had no room for.";

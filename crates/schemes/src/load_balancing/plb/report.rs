@@ -4,7 +4,8 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-static FACTS: Facts = facts! { "plb":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "plb":
     flows_with_choice: Count, "Flows whose labels give them more than one route.";
     flows_changed: Count, "Flows that changed their label.";
     changes_by_marks: Count, "Changes for packets that came marked …";

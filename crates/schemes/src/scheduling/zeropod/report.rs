@@ -14,7 +14,8 @@ pub static COLLISION: Cause = Cause {
     by: "by collision",
 };
 
-static FACTS: Facts = facts! { "zeropod":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "zeropod":
     epoch_ps: Time, "Length of an epoch.";
     pipeline: Count, "From the epoch in which a request is heard until that of its data, in epochs.";
     epochs: Count, "Epochs that schedulers worked for, all pods together.";

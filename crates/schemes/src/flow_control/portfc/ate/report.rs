@@ -6,7 +6,8 @@ use xoff_net::topology::NodeId;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section, Value};
 
-static FACTS: Facts = facts! { "ate":
+/// What a run tells.
+pub static FACTS: Facts = facts! { "ate":
     threshold_bps: Rate, "p · B_H, summed over the hosts that began flows: what own data may use of the ports to the high-bandwidth domain. Rates are means over the run.";
     high_bps: Rate, "T_H: own data sent into the high-bandwidth domain.";
     other_bps: Rate, "T_N: own data sent into the other one.";
