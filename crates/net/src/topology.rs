@@ -293,6 +293,11 @@ impl Topology {
         self.ports[self.ports[port as usize].peer as usize].node
     }
 
+    /// The port with this number at a node, if there are both.
+    pub fn port_at(&self, (node, port): (NodeId, u16)) -> Option<PortId> {
+        self.nodes.get(node as usize)?.ports.get(usize::from(port)).copied()
+    }
+
     /// The hosts, in order.
     pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
         (0..self.nodes.len() as NodeId).filter(|&n| self.nodes[n as usize].kind == NodeKind::Host)

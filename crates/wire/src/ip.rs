@@ -10,7 +10,7 @@
 //!      34  what the protocol says
 //! ```
 
-use crate::{CHECKED, IPV4};
+use crate::{CHECKED, IPV4, u16_at};
 
 /// Bytes of both headers; the check sequence at the end of the frame is not among them.
 pub const HEADERS: usize = 14 + IPV4 as usize;
@@ -129,7 +129,7 @@ impl Headers {
         if folded(sum(&bytes[14..HEADERS])) != 0 && CHECKED {
             return Err(NotIp::Damaged);
         }
-        let total = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
+        let total = usize::from(u16_at(bytes, 16));
         let behind = bytes.get(HEADERS..14 + total).ok_or(NotIp::Short)?;
         let mac = |at: usize| std::array::from_fn(|i| bytes[at + i]);
         let address = |at: usize| std::array::from_fn(|i| bytes[at + i]);

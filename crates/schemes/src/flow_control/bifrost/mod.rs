@@ -25,17 +25,18 @@
 //! at its MAC (about 1 us, section V); the jitter, uniform up to a bound and drawn for each
 //! frame, is that of the cable and of the switch (section IV-D).
 
+pub mod frame;
 pub mod slots;
 pub mod tokens;
 
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::{ControlFrame, Crossing, Device, Parameters, Scheme, Traits};
+use frame::FeedbackFrame;
 use slots::{Grant, SlotParams, Slots, quanta};
 use tokens::{Leftover, Tokens, of_class};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{SECOND, Time, serialisation};
-use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 
 /// Parameters of Bifrost and of BifrostX, resolved.

@@ -61,6 +61,7 @@
 //! that has a path is served in the end.
 
 mod demands;
+pub mod frame;
 pub mod model;
 mod ports;
 pub mod slots;
