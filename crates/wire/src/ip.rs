@@ -52,15 +52,12 @@ pub enum Ecn {
 pub struct Headers {
     /// MAC addresses of the ports at both ends of the link.
     pub source_port: [u8; 6],
-    /// The other one.
     pub destination_port: [u8; 6],
     /// IPv4 addresses of the hosts at both ends of the route.
     pub source: [u8; 4],
-    /// The other one.
     pub destination: [u8; 4],
     /// DSCP, below 64.
     pub dscp: u8,
-    /// ECN.
     pub ecn: Ecn,
     /// 17 is UDP, 6 TCP.
     pub protocol: u8,

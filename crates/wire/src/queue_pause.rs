@@ -35,7 +35,6 @@ pub enum Target {
 /// Pauses or resumes one queue or one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePauseFrame {
-    /// What it names.
     pub target: Target,
     /// 802.1p priority that the queue or flow belongs to, 0 to 7.
     pub priority: u8,

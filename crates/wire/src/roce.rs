@@ -55,9 +55,7 @@ pub struct Reth {
 pub enum Operation {
     /// RDMA WRITE First: more packets of the message follow.
     WriteFirst(Reth),
-    /// RDMA WRITE Middle.
     WriteMiddle,
-    /// RDMA WRITE Last.
     WriteLast,
     /// RDMA WRITE Only: all of the message.
     WriteOnly(Reth),
@@ -88,14 +86,10 @@ impl Operation {
     }
 }
 
-/// A packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RocePacket {
-    /// Its addresses.
     pub headers: Headers,
-    /// UDP source port.
     pub source_port: u16,
-    /// What it is.
     pub operation: Operation,
     /// Destination queue pair, below 2^24.
     pub queue_pair: u32,

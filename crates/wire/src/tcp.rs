@@ -25,11 +25,8 @@ const ECE: u8 = 0x40;
 /// A segment of a connection that is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its addresses.
     pub headers: Headers,
-    /// Source port.
     pub source_port: u16,
-    /// Destination port.
     pub destination_port: u16,
     /// Number of its first byte, modulo 2^32.
     pub sequence: u32,
