@@ -1,4 +1,4 @@
-//! Whatever bytes arrive, every parser of `xoff-wire` gives a frame or an error, and a frame that is written and
+//! Whatever bytes arrive, every parser of a frame gives a frame or an error, and a frame that is written and
 //! read again is the same. Check sequences are not compared under `cfg(fuzzing)`.
 
 #![no_main]
@@ -8,19 +8,22 @@ use std::fs;
 use std::path::PathBuf;
 
 use libfuzzer_sys::fuzz_target;
-use xoff_wire::credit::{CreditPacket, Form};
-use xoff_wire::feedback::FeedbackFrame;
+use xoff_schemes::flow_control::bifrost::frame::FeedbackFrame;
+use xoff_schemes::flow_control::breakers::frame::{Identifier, ProbeFrame, Word as ProbeWord};
+use xoff_schemes::flow_control::cbfc::frame::{CreditPacket, Form};
+use xoff_schemes::flow_control::itsy::frame::{Check, ItsyFrame};
+use xoff_schemes::flow_control::portfc::frame::PortPauseFrame;
+use xoff_schemes::flow_control::pyrrha::frame::{RootId, RootPauseFrame, Word as RootWord};
+use xoff_schemes::flow_control::roundabout::frame::{Opcode, RoundaboutFrame, Triplet};
+use xoff_schemes::scheduling::zeropod::frame::{
+    Account, Cell, Demand, Frame, Holds, Mice, Part, Rts, Schd, Target,
+};
 use xoff_wire::ip::{Ecn, Headers};
-use xoff_wire::itsy::{Check, ItsyFrame};
+use xoff_wire::nodes::Nodes;
 use xoff_wire::pfc::PfcFrame;
-use xoff_wire::port_pause::PortPauseFrame;
-use xoff_wire::probe::{Identifier, ProbeFrame, Word as ProbeWord};
 use xoff_wire::queue_pause::{QueuePauseFrame, Target as Paused};
 use xoff_wire::roce::{Operation, RocePacket};
-use xoff_wire::root_pause::{RootId, RootPauseFrame, Word as RootWord};
-use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame, Triplet};
 use xoff_wire::tcp::Segment;
-use xoff_wire::zeropod::{Account, Cell, Demand, Frame, Holds, Mice, Part, Rts, Schd, Target};
 
 /// The address that frames are sent from again; no parser keeps it.
 const SOURCE: [u8; 6] = [2; 6];
@@ -63,9 +66,9 @@ fn seeds() {
     let roots =
         [RootWord::Pause, RootWord::Resume, RootWord::Release, RootWord::Merge { into: RootId::default() }];
     let mut all = vec![
-        CreditPacket::new(Form::Narrow, 1, 2, 3).emit(),
-        CreditPacket::new(Form::Wide, 1, 2, 3).emit(),
-        CreditPacket::new(Form::Wide, 1, 2, 3).emit_framed(SOURCE),
+        CreditPacket::new(Form::Narrow, 1, 2, 3).emit_packet(),
+        CreditPacket::new(Form::Wide, 1, 2, 3).emit_packet(),
+        CreditPacket::new(Form::Wide, 1, 2, 3).emit(SOURCE),
         FeedbackFrame { enabled: 8, whole: false, total: 9, each: [7; 8] }.emit(SOURCE).to_vec(),
         ItsyFrame::alone(Check { priority: 3, sid: 1, qid: 2, number: 3 }).emit(SOURCE).to_vec(),
         PfcFrame::single(3, 65_535).emit(SOURCE).to_vec(),
@@ -113,7 +116,7 @@ macro_rules! survives {
 fuzz_target!(init: seeds(), |bytes: &[u8]| {
     survives!(
         bytes,
-        CreditPacket: |frame| frame.emit(),
+        CreditPacket: |frame| frame.emit(SOURCE),
         FeedbackFrame: |frame| frame.emit(SOURCE).to_vec(),
         ItsyFrame: |frame| frame.emit(SOURCE).to_vec(),
         PfcFrame: |frame| frame.emit(SOURCE).to_vec(),
@@ -126,8 +129,8 @@ fuzz_target!(init: seeds(), |bytes: &[u8]| {
         Segment: |frame| frame.emit(),
         Frame: |frame| frame.emit(SOURCE, 0),
     );
-    if let Ok(packet) = CreditPacket::parse_framed(bytes) {
-        assert_eq!(CreditPacket::parse_framed(&packet.emit_framed(SOURCE)), Ok(packet));
+    if let Ok(packet) = CreditPacket::parse_packet(bytes) {
+        assert_eq!(CreditPacket::parse_packet(&packet.emit_packet()), Ok(packet));
     }
     if let Ok((headers, behind)) = Headers::parse(bytes) {
         let mut again = headers.emit(behind.len());

@@ -8,9 +8,9 @@ use std::process::{Command, Output};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
+use xoff_schemes::scheduling::zeropod::frame::{Frame, Holds};
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::roce::{Operation, RocePacket};
-use xoff_wire::zeropod::{Frame, Holds};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

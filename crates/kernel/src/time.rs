@@ -6,11 +6,8 @@
 /// 1 Tbit/s, so every rate that the field uses is exact.
 pub type Time = u64;
 
-/// One microsecond.
 pub const MICROSECOND: Time = 1_000_000;
-/// One millisecond.
 pub const MILLISECOND: Time = 1_000_000_000;
-/// One second.
 pub const SECOND: Time = 1_000_000_000_000;
 
 /// The time that `bytes` take on a wire of `bits_per_second`, rounded up to

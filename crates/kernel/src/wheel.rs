@@ -18,7 +18,6 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Event {
-    /// When.
     pub time: Time,
     /// Whatever the kind needs.
     pub data: u32,
@@ -39,13 +38,11 @@ impl Event {
         Self { time, key: u32::from(kind) << ELEMENT_BITS | element, data }
     }
 
-    /// The kind.
     #[inline]
     pub fn kind(&self) -> u8 {
         (self.key >> ELEMENT_BITS) as u8
     }
 
-    /// The element.
     #[inline]
     pub fn element(&self) -> u32 {
         self.key & (ELEMENTS - 1)
@@ -306,7 +303,6 @@ impl Wheel {
             || self.beyond.iter().any(|e| test(&e.0))
     }
 
-    /// Adds an event.
     #[inline]
     pub fn push(&mut self, event: Event) {
         self.len += 1;

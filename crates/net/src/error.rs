@@ -7,7 +7,6 @@ use std::fmt;
 pub struct SpecError {
     /// The key inside its table, such as `k` or `links[3].a`.
     pub key: String,
-    /// What is wrong.
     pub message: String,
     /// What to write instead.
     pub help: String,

@@ -2,6 +2,9 @@
 //! distributions and traffic. It knows nothing of protocols, and nothing of time
 //! passing.
 
+// Only crates of this workspace use it: names that say enough need no comment.
+#![allow(missing_docs)]
+
 pub mod builders;
 pub mod error;
 pub mod human;

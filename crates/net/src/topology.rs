@@ -27,7 +27,6 @@ pub enum NodeKind {
 pub struct Node {
     /// `H13` for hosts; `S<tier>.<index>` for switches; free in custom topologies.
     pub name: String,
-    /// Host or switch.
     pub kind: NodeKind,
     /// The node's ports, in the order of their index.
     pub ports: Vec<PortId>,
@@ -146,7 +145,6 @@ pub struct PodShape {
 pub struct Topology {
     /// Every device. Hosts come first, in order, so that host `i` is node `i`.
     pub nodes: Vec<Node>,
-    /// Every port.
     pub ports: Vec<Port>,
     /// Whether hosts forward packets that are not theirs.
     pub relay_hosts: bool,
@@ -291,6 +289,11 @@ impl Topology {
     /// The node at the far end of `port`'s link.
     pub fn neighbour(&self, port: PortId) -> NodeId {
         self.ports[self.ports[port as usize].peer as usize].node
+    }
+
+    /// The port with this number at a node, if there are both.
+    pub fn port_at(&self, (node, port): (NodeId, u16)) -> Option<PortId> {
+        self.nodes.get(node as usize)?.ports.get(usize::from(port)).copied()
     }
 
     /// The hosts, in order.

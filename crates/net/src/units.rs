@@ -38,7 +38,6 @@ pub struct Bytes(pub u64);
 /// bandwidth-delay product (rate × one-way delay), `"6bdp"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Threshold {
-    /// So many bytes.
     Bytes(Bytes),
     /// So many thousandths of a one-hop BDP.
     Bdp(u64),
@@ -71,7 +70,6 @@ impl Threshold {
 /// Why a text is not the quantity that it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
-    /// What was written.
     pub text: String,
     /// What is wrong with it.
     pub problem: Problem,
@@ -81,13 +79,10 @@ pub struct QuantityError {
 /// What can be wrong with a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Nothing was written.
     Empty,
-    /// A minus sign.
     Negative,
     /// No digits, or digits in a form that is not read (`1e9`, `.5`, `1__0`, NaN).
     NotANumber,
-    /// A number alone.
     MissingUnit,
     /// A unit that the quantity does not have.
     UnknownUnit(String),

@@ -16,6 +16,7 @@ use xoff_schemes::flow_control::bifrost::BifrostParams;
 use xoff_schemes::flow_control::bifrost::slots::SlotParams;
 use xoff_schemes::flow_control::breakers::Cure;
 use xoff_schemes::flow_control::cbfc::CbfcParams;
+use xoff_schemes::flow_control::cbfc::frame::{BLOCK, Form};
 use xoff_schemes::flow_control::itsy::Resolution;
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
@@ -27,7 +28,6 @@ use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::transport::{TransportKind, dctcp::ONE};
-use xoff_wire::credit::{BLOCK, Form};
 
 /// Names that are shown of a list before it is cut.
 const SAMPLE: usize = 6;

@@ -31,10 +31,9 @@ use xoff_outcome::report::Cause;
 use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
-use xoff_schemes::flow_control::roundabout::Opcode;
 use xoff_schemes::flow_control::tagger::Tags;
 use xoff_schemes::flow_control::{
-    ControlFrame, Device, FlowControlParams, Mode, Onward, Target, Word, device,
+    ControlFrame, Device, Effect, FlowControlParams, Mode, Onward, Target, device,
 };
 
 /// How many events ahead of the current one what it names is fetched …
@@ -667,25 +666,14 @@ impl<'a> Core<'a> {
     /// names none: of the switch next to a host, and of the switch behind the host
     /// that has passed it on to a switch. By the links alone, not by any scheme's map.
     #[inline]
-    pub fn named_by(&self, port: u32, frame: &ControlFrame) -> u32 {
+    pub fn named_by(&self, port: u32, effect: Effect) -> u32 {
         let topology = &self.plan.topology;
-        let frame = match frame {
-            ControlFrame::PortPause(frame) => frame,
-            ControlFrame::RootPause(frame) => {
-                let root = match frame.word {
-                    Word::Merge { into } => into,
-                    _ => frame.root,
-                };
-                let ports = topology.nodes.get(root.switch as usize).map(|switch| &switch.ports);
-                return ports.and_then(|p| p.get(usize::from(root.port))).copied().unwrap_or(NONE);
+        let named = match effect {
+            Effect::Onward { port, .. } => port,
+            Effect::Root { root, .. } | Effect::Merge { into: root, .. } => {
+                return topology.port_at(root).unwrap_or(NONE);
             }
-            ControlFrame::Pfc(_)
-            | ControlFrame::QueuePause(_)
-            | ControlFrame::Feedback(_)
-            | ControlFrame::Credit(_)
-            | ControlFrame::Roundabout(_)
-            | ControlFrame::Itsy(_)
-            | ControlFrame::Probe(_) => return NONE,
+            _ => return NONE,
         };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.ports[port as usize].node as usize].kind == NodeKind::Host;
@@ -695,8 +683,7 @@ impl<'a> Core<'a> {
             let back = self.ports[port as usize].peer;
             self.plan.relay_ports(next).iter().find(|&&p| p != back).map(|&p| topology.neighbour(p))
         };
-        let ports = switch.map(|switch| &topology.nodes[switch as usize].ports);
-        ports.and_then(|ports| ports.get(usize::from(frame.port))).copied().unwrap_or(NONE)
+        switch.and_then(|switch| topology.port_at((switch, named))).unwrap_or(NONE)
     }
 
     /// Notes that a control packet leaves.
@@ -716,10 +703,7 @@ impl<'a> Core<'a> {
 
     /// Whether a control packet keeps its place among data.
     pub fn is_barrier(&self, id: u32) -> bool {
-        match &self.frames[self.packets[id].number as usize] {
-            ControlFrame::Roundabout(frame) => frame.opcode == Opcode::Barrier,
-            _ => false,
-        }
+        self.frames[self.packets[id].number as usize].is_barrier()
     }
 
     /// What a control packet says.
@@ -815,7 +799,7 @@ impl Device for Core<'_> {
     }
 
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
-        let roots = self.blocking.is_some().then(|| self.roots(port, &frame));
+        let roots = self.blocking.is_some().then(|| self.roots(port, frame.effect()));
         if self.is_down(port) {
             return;
         }

@@ -17,9 +17,7 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
-use xoff_schemes::flow_control::{
-    ControlFrame, Crossing, FlowControl, Mode, Passage, Passenger, Scheme, Word,
-};
+use xoff_schemes::flow_control::{Crossing, Effect, FlowControl, Mode, Passage, Passenger, Scheme};
 
 /// A part of a run.
 pub struct Engine<'a> {
@@ -75,29 +73,24 @@ impl<'a> Engine<'a> {
                     let frame = self.core.take_frame(event.data);
                     let faulty = self.core.wire_of(element) == Wire::Faulty;
                     if !(faulty && self.core.reset_since_arrival(element)) {
-                        self.core.named = self.core.named_by(element, &frame);
-                        if let (Some(oracle), ControlFrame::RootPause(frame)) =
-                            (&mut self.core.blocking, &frame)
-                        {
-                            if frame.word == Word::Pause {
-                                oracle.told(element, frame.priority, self.core.named);
+                        let effect = frame.effect();
+                        let named = self.core.named_by(element, effect);
+                        self.core.named = named;
+                        if let Some(oracle) = &mut self.core.blocking {
+                            match effect {
+                                Effect::Root { priority, pause: Some(true), .. } => {
+                                    oracle.told(element, priority, named);
+                                }
+                                Effect::Merge { priority, old, .. } => {
+                                    let old = self.core.plan.topology.port_at(old).unwrap_or(NONE);
+                                    oracle.merges(priority, old, named, self.core.now);
+                                }
+                                Effect::Credit { priorities, .. } => {
+                                    let each = (0..8).filter(|p| priorities >> p & 1 == 1);
+                                    each.for_each(|priority| oracle.credited(element, priority));
+                                }
+                                _ => {}
                             }
-                            if let Word::Merge { .. } = frame.word {
-                                let old = self.core.plan.topology.nodes.get(frame.root.switch as usize);
-                                let old = old.and_then(|n| n.ports.get(usize::from(frame.root.port)));
-                                let (old, into) = (old.copied().unwrap_or(NONE), self.core.named);
-                                oracle.merges(frame.priority, old, into, self.core.now);
-                            }
-                        }
-                        if let (Some(oracle), ControlFrame::Credit(packet)) =
-                            (&mut self.core.blocking, &frame)
-                        {
-                            oracle.credited(element, packet.lane);
-                        }
-                        if let (Some(oracle), ControlFrame::Feedback(frame)) =
-                            (&mut self.core.blocking, &frame)
-                        {
-                            frame.entries().for_each(|(priority, _)| oracle.credited(element, priority));
                         }
                         self.flow_control.received(&mut self.core, element, &frame);
                         self.core.named = NONE;

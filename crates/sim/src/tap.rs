@@ -63,8 +63,8 @@ pub enum Crosser {
     },
     /// Between neighbours.
     Control(Box<ControlFrame>),
-    /// In a pod of Zeropod.
-    Pod(Arc<xoff_wire::zeropod::Frame>),
+    /// A whole frame without its check sequence, its source address left to fill in.
+    Bytes(Arc<[u8]>),
 }
 
 /// What a packet of a flow carries.

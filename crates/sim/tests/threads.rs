@@ -172,7 +172,7 @@ fn wire_time(plan: &Plan, crossing: &Crossing) -> Time {
             plan.packet.wire_size(plan.flows[flow as usize].size, psn.into())
         }
         Crosser::Packet { .. } => plan.packet.ack,
-        Crosser::Pod(_) => unreachable!("no pods here"),
+        Crosser::Bytes(_) => unreachable!("no pods here"),
     };
     serialisation(size.into(), plan.topology.ports[crossing.port as usize].rate)
 }

@@ -10,7 +10,7 @@
 //!      34  what the protocol says
 //! ```
 
-use crate::{CHECKED, IPV4};
+use crate::{CHECKED, IPV4, u16_at};
 
 /// Bytes of both headers; the check sequence at the end of the frame is not among them.
 pub const HEADERS: usize = 14 + IPV4 as usize;
@@ -52,15 +52,12 @@ pub enum Ecn {
 pub struct Headers {
     /// MAC addresses of the ports at both ends of the link.
     pub source_port: [u8; 6],
-    /// The other one.
     pub destination_port: [u8; 6],
     /// IPv4 addresses of the hosts at both ends of the route.
     pub source: [u8; 4],
-    /// The other one.
     pub destination: [u8; 4],
     /// DSCP, below 64.
     pub dscp: u8,
-    /// ECN.
     pub ecn: Ecn,
     /// 17 is UDP, 6 TCP.
     pub protocol: u8,
@@ -129,7 +126,7 @@ impl Headers {
         if folded(sum(&bytes[14..HEADERS])) != 0 && CHECKED {
             return Err(NotIp::Damaged);
         }
-        let total = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
+        let total = usize::from(u16_at(bytes, 16));
         let behind = bytes.get(HEADERS..14 + total).ok_or(NotIp::Short)?;
         let mac = |at: usize| std::array::from_fn(|i| bytes[at + i]);
         let address = |at: usize| std::array::from_fn(|i| bytes[at + i]);

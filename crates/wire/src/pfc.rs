@@ -4,12 +4,11 @@
 //! the priorities it speaks of, and for each a time in quanta of 512 bit times
 //! of the port; time 0 resumes. Padded to the smallest frame.
 
-use crate::SMALLEST_FRAME;
+use crate::{MAC_CONTROL, SMALLEST_BYTES, SMALLEST_FRAME, u16_at};
 
 /// Bits that one pause quantum lasts.
 pub const QUANTUM_BITS: u64 = 512;
 
-const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
 const ETHERTYPE: [u8; 2] = [0x88, 0x08];
 const OPCODE: [u8; 2] = [0x01, 0x01];
 
@@ -58,9 +57,9 @@ impl PfcFrame {
     }
 
     /// The frame without its check sequence.
-    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
-        let mut bytes = [0; SMALLEST_FRAME as usize - 4];
-        bytes[..6].copy_from_slice(&DESTINATION);
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
+        let mut bytes = [0; SMALLEST_BYTES];
+        bytes[..6].copy_from_slice(&MAC_CONTROL);
         bytes[6..12].copy_from_slice(&source);
         bytes[12..14].copy_from_slice(&ETHERTYPE);
         bytes[14..16].copy_from_slice(&OPCODE);
@@ -79,7 +78,7 @@ impl PfcFrame {
         if bytes.len() < 34 {
             return Err(NotPfc::Short);
         }
-        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14..16] != OPCODE {
+        if bytes[..6] != MAC_CONTROL || bytes[12..14] != ETHERTYPE || bytes[14..16] != OPCODE {
             return Err(NotPfc::Other);
         }
         if bytes[16] != 0 {
@@ -88,7 +87,7 @@ impl PfcFrame {
         let mut frame = Self { enabled: bytes[17], quanta: [0; 8] };
         for (p, quanta) in frame.quanta.iter_mut().enumerate() {
             if frame.enabled >> p & 1 == 1 {
-                *quanta = u16::from_be_bytes([bytes[18 + 2 * p], bytes[19 + 2 * p]]);
+                *quanta = u16_at(bytes, 18 + 2 * p);
             }
         }
         Ok(frame)

@@ -20,10 +20,8 @@
 //! A pause lasts until its resume, or for a time that both ends know: the frame
 //! says none.
 
-use crate::SMALLEST_FRAME;
-
-pub(crate) const DESTINATION: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
-pub(crate) const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+use crate::experimental::{self, NotFrame};
+use crate::{SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
 
 /// What a frame names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +35,6 @@ pub enum Target {
 /// Pauses or resumes one queue or one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePauseFrame {
-    /// What it names.
     pub target: Target,
     /// 802.1p priority that the queue or flow belongs to, 0 to 7.
     pub priority: u8,
@@ -45,32 +42,17 @@ pub struct QueuePauseFrame {
     pub pause: bool,
 }
 
-/// Why bytes are not such a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotQueuePause {
-    /// Fewer bytes than the fields take.
-    Short,
-    /// Another destination or EtherType.
-    Other,
-    /// A field has a value that it cannot have.
-    Field,
-}
-
 impl QueuePauseFrame {
     /// Bytes on the wire, check sequence included.
     pub const LENGTH: u32 = SMALLEST_FRAME;
 
     /// The frame without its check sequence.
-    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
-        let mut bytes = [0; SMALLEST_FRAME as usize - 4];
-        bytes[..6].copy_from_slice(&DESTINATION);
-        bytes[6..12].copy_from_slice(&source);
-        bytes[12..14].copy_from_slice(&ETHERTYPE);
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
         let (kind, number) = match self.target {
             Target::Queue(queue) => (1, u32::from(queue)),
             Target::Flow(flow) => (2, flow),
         };
-        bytes[14] = kind;
+        let mut bytes = experimental::emit(kind, source);
         bytes[15] = u8::from(self.pause);
         bytes[16] = self.priority;
         bytes[18..22].copy_from_slice(&number.to_be_bytes());
@@ -80,22 +62,17 @@ impl QueuePauseFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotQueuePause`] says what does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotQueuePause> {
-        if bytes.len() < 22 {
-            return Err(NotQueuePause::Short);
-        }
-        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE {
-            return Err(NotQueuePause::Other);
-        }
-        let number = u32::from_be_bytes([bytes[18], bytes[19], bytes[20], bytes[21]]);
-        let target = match bytes[14] {
-            1 => Target::Queue(u16::try_from(number).map_err(|_| NotQueuePause::Field)?),
+    /// [`NotFrame`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let kind = experimental::kind(bytes, 22)?;
+        let number = u32_at(bytes, 18);
+        let target = match kind {
+            1 => Target::Queue(u16::try_from(number).map_err(|_| NotFrame::Field)?),
             2 => Target::Flow(number),
-            _ => return Err(NotQueuePause::Field),
+            _ => return Err(NotFrame::Field),
         };
         if bytes[15] > 1 || bytes[16] > 7 || bytes[17] != 0 {
-            return Err(NotQueuePause::Field);
+            return Err(NotFrame::Field);
         }
         Ok(Self { target, priority: bytes[16], pause: bytes[15] == 1 })
     }
@@ -127,15 +104,15 @@ mod tests {
     #[test]
     fn other_bytes_are_refused() {
         let good = QueuePauseFrame { target: Target::Queue(5), priority: 3, pause: false }.emit([0; 6]);
-        assert_eq!(QueuePauseFrame::parse(&good[..21]), Err(NotQueuePause::Short));
+        assert_eq!(QueuePauseFrame::parse(&good[..21]), Err(NotFrame::Short));
         let wrong = [
-            (0, 0x40, NotQueuePause::Other),
-            (13, 0x40, NotQueuePause::Other),
-            (14, 4, NotQueuePause::Field),
-            (15, 2, NotQueuePause::Field),
-            (16, 8, NotQueuePause::Field),
-            (17, 1, NotQueuePause::Field),
-            (18, 1, NotQueuePause::Field), // beyond 16 bits
+            (0, 0x40, NotFrame::Other),
+            (13, 0x40, NotFrame::Other),
+            (14, 4, NotFrame::Field),
+            (15, 2, NotFrame::Field),
+            (16, 8, NotFrame::Field),
+            (17, 1, NotFrame::Field),
+            (18, 1, NotFrame::Field), // beyond 16 bits
         ];
         for (at, flip, why) in wrong {
             let mut bad = good;

@@ -18,7 +18,7 @@
 //! ```
 
 use crate::ip::{HEADERS, Headers, NotIp};
-use crate::{AETH, CHECKED, UDP};
+use crate::{AETH, CHECKED, UDP, u16_at, u32_at};
 
 /// The UDP port that RoCEv2 packets are sent to, as IANA has assigned it.
 pub const PORT: u16 = 4791;
@@ -55,9 +55,7 @@ pub struct Reth {
 pub enum Operation {
     /// RDMA WRITE First: more packets of the message follow.
     WriteFirst(Reth),
-    /// RDMA WRITE Middle.
     WriteMiddle,
-    /// RDMA WRITE Last.
     WriteLast,
     /// RDMA WRITE Only: all of the message.
     WriteOnly(Reth),
@@ -88,14 +86,10 @@ impl Operation {
     }
 }
 
-/// A packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RocePacket {
-    /// Its addresses.
     pub headers: Headers,
-    /// UDP source port.
     pub source_port: u16,
-    /// What it is.
     pub operation: Operation,
     /// Destination queue pair, below 2^24.
     pub queue_pair: u32,
@@ -168,13 +162,11 @@ impl RocePacket {
         if headers.protocol != PROTOCOL || behind.len() < UDP as usize + BTH + ICRC {
             return Err(NotRoce::Other);
         }
-        let word = |at: usize| u16::from_be_bytes([behind[at], behind[at + 1]]);
-        let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
-        if word(2) != PORT {
+        if u16_at(behind, 2) != PORT {
             return Err(NotRoce::Other);
         }
         let end = behind.len() - ICRC;
-        if usize::from(word(4)) != behind.len() {
+        if usize::from(u16_at(behind, 4)) != behind.len() {
             return Err(NotRoce::Length);
         }
         let crc = [behind[end], behind[end + 1], behind[end + 2], behind[end + 3]];
@@ -192,9 +184,9 @@ impl RocePacket {
         };
         let payload = end.checked_sub(at + extended + padding).ok_or(NotRoce::Length)?;
         let reth = || Reth {
-            address: u64::from(long(at)) << 32 | u64::from(long(at + 4)),
-            key: long(at + 8),
-            length: long(at + 12),
+            address: u64::from(u32_at(behind, at)) << 32 | u64::from(u32_at(behind, at + 4)),
+            key: u32_at(behind, at + 8),
+            length: u32_at(behind, at + 12),
         };
         let operation = match opcode {
             0x06 => Operation::WriteFirst(reth()),
@@ -202,18 +194,18 @@ impl RocePacket {
             0x08 => Operation::WriteLast,
             0x0a => Operation::WriteOnly(reth()),
             0x11 => match behind[at] {
-                ACK => Operation::Ack { msn: long(at) % NUMBERS },
-                SEQUENCE_ERROR => Operation::Nak { msn: long(at) % NUMBERS },
+                ACK => Operation::Ack { msn: u32_at(behind, at) % NUMBERS },
+                SEQUENCE_ERROR => Operation::Nak { msn: u32_at(behind, at) % NUMBERS },
                 _ => return Err(NotRoce::Other),
             },
             _ => Operation::Cnp,
         };
         Ok(Self {
             headers,
-            source_port: word(0),
+            source_port: u16_at(behind, 0),
             operation,
-            queue_pair: long(12) % NUMBERS,
-            psn: long(16) % NUMBERS,
+            queue_pair: u32_at(behind, 12) % NUMBERS,
+            psn: u32_at(behind, 16) % NUMBERS,
             becn: behind[12] & BECN != 0,
             payload: payload as u32,
         })

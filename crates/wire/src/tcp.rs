@@ -11,7 +11,7 @@
 //! ```
 
 use crate::ip::{Headers, NotIp, folded, sum};
-use crate::{CHECKED, SMALLEST_FRAME};
+use crate::{CHECKED, SMALLEST_FRAME, u16_at, u32_at};
 
 /// Protocol number of TCP.
 pub const PROTOCOL: u8 = 6;
@@ -25,11 +25,8 @@ const ECE: u8 = 0x40;
 /// A segment of a connection that is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its addresses.
     pub headers: Headers,
-    /// Source port.
     pub source_port: u16,
-    /// Destination port.
     pub destination_port: u16,
     /// Number of its first byte, modulo 2^32.
     pub sequence: u32,
@@ -94,14 +91,12 @@ impl Segment {
         if checksum(&headers, segment) != 0 && CHECKED {
             return Err(NotTcp::Damaged);
         }
-        let word = |at: usize| u16::from_be_bytes([segment[at], segment[at + 1]]);
-        let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
         Ok(Self {
             headers,
-            source_port: word(0),
-            destination_port: word(2),
-            sequence: long(4),
-            acknowledgement: long(8),
+            source_port: u16_at(segment, 0),
+            destination_port: u16_at(segment, 2),
+            sequence: u32_at(segment, 4),
+            acknowledgement: u32_at(segment, 8),
             echo: segment[13] & ECE != 0,
             payload: segment.len() as u32 - HEADER,
         })

@@ -36,7 +36,6 @@ pub fn host_name(id: u64) -> String {
 /// What a link's line has to look like.
 const LINK_FORM: &str = "write `src dst rate delay error_rate`, such as `0 4 100Gbps 1000ns 0`";
 
-/// The first line.
 struct Header {
     line: usize,
     nodes: u64,
@@ -44,7 +43,6 @@ struct Header {
     links: u64,
 }
 
-/// A link's line.
 struct Row {
     ends: [u64; 2],
     spec: LinkSpec,

@@ -71,7 +71,6 @@ impl RoutingKind {
 /// neighbour `via`. Several for one `at` and `to` share the flows by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// Where it holds.
     pub at: NodeId,
     /// Destination of the packets.
     pub to: NodeId,

@@ -31,17 +31,10 @@ pub enum RouteError {
     /// From a node to itself.
     ToItself(String),
     /// No path leads from one to the other.
-    NoPath {
-        /// The sender.
-        from: String,
-        /// The receiver.
-        to: String,
-    },
+    NoPath { from: String, to: String },
     /// The path does not loop, yet is longer than the time to live.
     TooLong {
-        /// The sender.
         from: String,
-        /// The receiver.
         to: String,
         /// Most links that a packet may cross.
         most: usize,

@@ -16,7 +16,6 @@ use xoff_kernel::random::Stream;
 /// The sizes of flows, in payload bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizeDistribution {
-    /// Always the same.
     Fixed(u64),
     /// Every whole number from `min` to `max`, both included.
     Uniform {
@@ -34,7 +33,6 @@ pub enum SizeDistribution {
         /// How many sizes there are, at least 1; their largest is below 2^64.
         count: u64,
     },
-    /// A cumulative curve.
     Empirical(Curve),
 }
 

@@ -9,7 +9,6 @@ use xoff_kernel::time::Time;
 /// Several flows of every sender, one behind the other or all at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst<'a> {
-    /// Senders.
     pub sources: &'a [NodeId],
     /// Receivers; each flow draws one uniformly among those that are not its sender.
     pub destinations: &'a [NodeId],

@@ -32,7 +32,6 @@ pub struct Barrier {
 /// Messages and what they wait for. A step comes after all those that it waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// The messages.
     pub steps: Vec<Step>,
     /// By index.
     pub barriers: Vec<Barrier>,

@@ -38,7 +38,6 @@ use xoff_kernel::time::{SECOND, Time};
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Sender.
     pub src: NodeId,
     /// Receiver, never the sender.
     pub dst: NodeId,
@@ -75,7 +74,6 @@ pub struct Poisson<'a> {
     pub sources: &'a [NodeId],
     /// Receivers; each flow draws one uniformly among those that are not its sender.
     pub destinations: &'a [NodeId],
-    /// Sizes.
     pub sizes: &'a SizeDistribution,
     /// Flows per second, of all sources together.
     pub rate: f64,
@@ -100,7 +98,6 @@ pub fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand
 /// When flows of a Poisson process arrive, and how large they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrivals<'a> {
-    /// Sizes.
     pub sizes: &'a SizeDistribution,
     /// Flows per second, of all sources together.
     pub rate: f64,
@@ -161,7 +158,6 @@ pub struct Incast<'a> {
     pub rotate: bool,
     /// Each event draws `fan_in` different nodes of these, none of them its receiver.
     pub senders: &'a [NodeId],
-    /// Senders per event.
     pub fan_in: u32,
     /// Flows of each sender in an event, each with a size of its own.
     pub flows_per_sender: u32,

@@ -256,7 +256,6 @@ pub(super) fn by_share(cumulative: &[f64], stream: &mut Stream) -> usize {
     cumulative.partition_point(|&sum| sum <= drawn).min(last)
 }
 
-/// Receivers by nearness.
 #[derive(Clone, Debug)]
 struct Nested {
     sources: Vec<NodeId>,

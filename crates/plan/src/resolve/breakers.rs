@@ -13,7 +13,7 @@ use xoff_net::routing::{Ends, Router, TTL};
 use xoff_net::topology::{NodeId, Port, PortId, Topology};
 use xoff_net::units::{Bytes, Span, Threshold};
 use xoff_schemes::flow_control::breakers::{BreakerParams, Cure};
-use xoff_wire::roundabout::MOST_NODES;
+use xoff_wire::nodes::MOST_NODES;
 
 /// The shortest time between two polls: a poll of every queue is an event.
 const SHORTEST_PERIOD: Time = MICROSECOND;

@@ -9,9 +9,9 @@ use crate::scenario::Cbfc;
 use xoff_kernel::time::{MICROSECOND, SECOND, Time, serialisation};
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
+use xoff_schemes::flow_control::cbfc::frame::{BLOCK, CreditPacket, Form};
 use xoff_schemes::flow_control::cbfc::{CbfcParams, blocks, full_throughput, longest_update, most};
 use xoff_schemes::flow_control::{Headroom, LinkFacts};
-use xoff_wire::credit::{BLOCK, CreditPacket, Form};
 
 /// Refuses values out of range.
 pub(super) fn check(cx: &Context<'_>, keys: &Cbfc) -> Result<(), Error> {

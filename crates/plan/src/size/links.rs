@@ -8,6 +8,7 @@ use serde::Serialize;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_schemes::flow_control::bifrost::BifrostParams;
+use xoff_schemes::flow_control::cbfc::frame::BLOCK;
 use xoff_schemes::flow_control::cbfc::{self, CbfcParams};
 use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::flow_control::portfc::PortFcParams;
@@ -15,7 +16,6 @@ use xoff_schemes::flow_control::pyrrha::PyrrhaParams;
 use xoff_schemes::flow_control::sizing::{Term, bifrost, pfc};
 use xoff_schemes::flow_control::swing;
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
-use xoff_wire::credit::BLOCK;
 
 /// A memory of the scenario against what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

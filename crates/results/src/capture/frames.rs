@@ -2,7 +2,6 @@
 
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::ControlFrame;
 use xoff_schemes::transport::TransportKind;
 use xoff_sim::tap::{Carries, Crosser};
 use xoff_wire::ip::{self, Ecn, Headers};
@@ -21,9 +20,12 @@ const FIRST_BYTE: u32 = 1;
 /// The frame that `from` sends.
 pub fn frame(plan: &Plan, from: PortId, what: &Crosser) -> Vec<u8> {
     match what {
-        Crosser::Control(frame) => control(frame, mac(plan, from)),
-        // A slot is as long as a whole cell.
-        Crosser::Pod(frame) => frame.emit(mac(plan, from), cell(plan)),
+        Crosser::Control(frame) => frame.emit(mac(plan, from)),
+        Crosser::Bytes(frame) => {
+            let mut bytes = frame.to_vec();
+            bytes[6..12].copy_from_slice(&mac(plan, from));
+            bytes
+        }
         &Crosser::Packet { flow, lane, carries, marked } => packet(plan, from, (flow, lane, carries, marked)),
     }
 }
@@ -32,25 +34,6 @@ pub fn frame(plan: &Plan, from: PortId, what: &Crosser) -> Vec<u8> {
 pub fn mac(plan: &Plan, port: PortId) -> [u8; 6] {
     let port = &plan.topology.ports[port as usize];
     ip::mac(port.node, port.index)
-}
-
-/// Bytes of a cell of Zeropod.
-fn cell(plan: &Plan) -> u32 {
-    plan.zeropod.as_ref().map_or(0, |z| z.scheduler.payload + z.header)
-}
-
-fn control(frame: &ControlFrame, source: [u8; 6]) -> Vec<u8> {
-    match frame {
-        ControlFrame::Pfc(frame) => frame.emit(source).into(),
-        ControlFrame::QueuePause(frame) => frame.emit(source).into(),
-        ControlFrame::PortPause(frame) => frame.emit(source).into(),
-        ControlFrame::RootPause(frame) => frame.emit(source).into(),
-        ControlFrame::Feedback(frame) => frame.emit(source).into(),
-        ControlFrame::Credit(packet) => packet.emit_framed(source),
-        ControlFrame::Roundabout(frame) => frame.emit(source),
-        ControlFrame::Itsy(frame) => frame.emit(source).into(),
-        ControlFrame::Probe(frame) => frame.emit(source),
-    }
 }
 
 fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Carries, bool)) -> Vec<u8> {

@@ -1,49 +1,129 @@
-//! Control frames between neighbours, of every scheme.
+//! Control frames between neighbours: one line for each, and what devices, oracles and captures
+//! ask of them.
 
-use xoff_wire::credit::CreditPacket;
-use xoff_wire::feedback::FeedbackFrame;
-use xoff_wire::itsy::ItsyFrame;
+use super::bifrost::frame::FeedbackFrame;
+use super::breakers::frame::ProbeFrame;
+use super::cbfc::frame::CreditPacket;
+use super::itsy::frame::ItsyFrame;
+use super::portfc::frame::PortPauseFrame;
+use super::pyrrha::frame::RootPauseFrame;
+use super::roundabout::frame::RoundaboutFrame;
+use xoff_wire::SMALLEST_FRAME;
 use xoff_wire::pfc::PfcFrame;
-use xoff_wire::port_pause::PortPauseFrame;
-use xoff_wire::probe::ProbeFrame;
-use xoff_wire::queue_pause::QueuePauseFrame;
-use xoff_wire::root_pause::{RootPauseFrame, Word};
-use xoff_wire::roundabout::RoundaboutFrame;
+use xoff_wire::queue_pause::{QueuePauseFrame, Target};
 
-/// A control frame between neighbours, of any scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControlFrame {
-    /// 802.1Qbb.
-    Pfc(PfcFrame),
-    /// Names one queue or one flow.
-    QueuePause(QueuePauseFrame),
-    /// Names an egress port and queue of a switch.
-    PortPause(PortPauseFrame),
-    /// Names the root of a congestion tree.
-    RootPause(RootPauseFrame),
-    /// Grants a slot.
-    Feedback(FeedbackFrame),
-    /// Says how much credit a lane has.
-    Credit(CreditPacket),
-    /// Of Roundabout: pauses, probes for deadlocks, and what dissolves them.
-    Roundabout(RoundaboutFrame),
-    /// Of ITSY: checks for deadlocks, beside what PFC says or alone.
-    Itsy(ItsyFrame),
-    /// Between control planes: probes for deadlocks, and what follows.
-    Probe(ProbeFrame),
+/// A control frame of a scheme. As bytes it is what its own `emit` writes.
+pub trait Frame {
+    /// Bytes on the wire, check sequence included.
+    fn length(&self) -> u32 {
+        SMALLEST_FRAME
+    }
+
+    /// What it does to the egress of the device that gets it.
+    fn effect(&self) -> Effect;
+
+    /// Takes up what a `later` frame says, if one frame can say both; whether it has.
+    fn merge(&mut self, _later: &ControlFrame) -> bool {
+        false
+    }
+
+    /// A frame that says what a PFC frame that `waits` says, and then what this frame says.
+    fn join(&self, _waits: &PfcFrame) -> Option<ControlFrame> {
+        None
+    }
+
+    /// Whether PFC frames overtake it while it waits for its wire.
+    fn yields(&self) -> bool {
+        false
+    }
+
+    /// Whether it keeps its place among data.
+    fn is_barrier(&self) -> bool {
+        false
+    }
+
+    /// What tests write down when it leaves `port`.
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String;
 }
 
-macro_rules! from {
+/// What a frame does to the egress of the device that gets it, by what a pause can stop
+/// ([`PauseScope`](super::PauseScope)). A port of the network is the number of its switch, and
+/// its own number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing is stopped or restarted.
+    Nothing,
+    /// Lanes are stopped and restarted.
+    Lanes(PfcFrame),
+    /// Lanes get credit.
+    Credit {
+        /// Bit `p` is set for priority `p`.
+        priorities: u16,
+        /// It is less than the link could use. `None`: it is if the sender's account is over its
+        /// threshold.
+        limited: Option<bool>,
+    },
+    /// A queue or a flow is stopped or restarted.
+    Queue {
+        /// The priority that it belongs to.
+        priority: u8,
+        /// The queue or flow.
+        target: Target,
+        /// It is stopped.
+        pause: bool,
+    },
+    /// What goes on through a port of the sender is stopped or restarted.
+    Onward {
+        /// The port's number at the sender.
+        port: u16,
+        /// It is stopped.
+        pause: bool,
+    },
+    /// What goes through a congestion root is stopped or restarted.
+    Root {
+        /// The priority.
+        priority: u8,
+        /// The root.
+        root: (u32, u16),
+        /// It is stopped; `None`: neither.
+        pause: Option<bool>,
+    },
+    /// A congestion root takes the place of another one.
+    Merge {
+        /// The priority.
+        priority: u8,
+        /// The root that is none any more.
+        old: (u32, u16),
+        /// The root that takes its place.
+        into: (u32, u16),
+    },
+}
+
+macro_rules! frames {
     ($($variant:ident($frame:ty),)*) => {
+        /// A control frame between neighbours, of any scheme.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the frame says it")]
+        pub enum ControlFrame {
+            $($variant($frame),)*
+        }
+
         $(impl From<$frame> for ControlFrame {
             fn from(frame: $frame) -> Self {
                 Self::$variant(frame)
             }
         })*
+
+        macro_rules! each {
+            ($self:expr, $name:ident => $result:expr) => {
+                match $self { $(ControlFrame::$variant($name) => $result,)* }
+            };
+        }
     };
 }
 
-from! {
+frames! {
     Pfc(PfcFrame),
     QueuePause(QueuePauseFrame),
     PortPause(PortPauseFrame),
@@ -56,19 +136,19 @@ from! {
 }
 
 impl ControlFrame {
-    /// Bytes on the wire.
+    /// Bytes on the wire, check sequence included.
     pub fn length(&self) -> u32 {
-        match self {
-            Self::Pfc(_) => PfcFrame::LENGTH,
-            Self::QueuePause(_) => QueuePauseFrame::LENGTH,
-            Self::PortPause(_) => PortPauseFrame::LENGTH,
-            Self::RootPause(_) => RootPauseFrame::LENGTH,
-            Self::Feedback(_) => FeedbackFrame::LENGTH,
-            Self::Credit(packet) => packet.length(),
-            Self::Roundabout(frame) => frame.length(),
-            Self::Itsy(_) => ItsyFrame::LENGTH,
-            Self::Probe(frame) => frame.length(),
-        }
+        each!(self, frame => Frame::length(frame))
+    }
+
+    /// The frame from this address, without its check sequence.
+    pub fn emit(&self, source: [u8; 6]) -> Vec<u8> {
+        each!(self, frame => frame.emit(source).into())
+    }
+
+    /// What it does to the egress of the device that gets it.
+    pub fn effect(&self) -> Effect {
+        each!(self, frame => frame.effect())
     }
 
     /// Bytes on the wire beyond those of PFC: all of a frame that neither pauses nor resumes,
@@ -83,89 +163,93 @@ impl ControlFrame {
     /// device asks while this frame still waits for its wire, so that no frame
     /// waits behind another of its kind. A frame that names a queue keeps its place.
     pub fn merge(&mut self, later: &Self) -> bool {
-        match (&mut *self, later) {
-            (Self::Pfc(waiting), Self::Pfc(later)) => {
-                waiting.take_up(later);
-                true
-            }
-            // A check rides on what goes to the same neighbour; it does not hold that up.
-            (Self::Itsy(waiting), Self::Pfc(later)) if !waiting.is_alone() => {
-                waiting.pfc.take_up(later);
-                true
-            }
-            (Self::Pfc(waiting), Self::Itsy(later)) if later.is_alone() => {
-                let pfc = *waiting;
-                *self = Self::Itsy(ItsyFrame { pfc, check: later.check });
-                true
-            }
-            (Self::Itsy(waiting), Self::Itsy(later)) => later.is_alone() && waiting.check == later.check,
-            // A later slot's takes the place of an earlier one's.
-            (Self::Feedback(waiting), Self::Feedback(later)) => {
-                *waiting = *later;
-                true
-            }
-            // Counters: what was true later holds for both.
-            (Self::Credit(waiting), Self::Credit(later)) if waiting.lane == later.lane => {
-                *waiting = *later;
-                true
-            }
-            (
-                Self::Pfc(_)
-                | Self::QueuePause(_)
-                | Self::PortPause(_)
-                | Self::RootPause(_)
-                | Self::Feedback(_)
-                | Self::Credit(_)
-                // Their order carries meaning.
-                | Self::Roundabout(_)
-                | Self::Itsy(_)
-                | Self::Probe(_),
-                _,
-            ) => false,
+        if let Self::Pfc(waits) = self
+            && let Some(both) = each!(later, frame => frame.join(waits))
+        {
+            *self = both;
+            return true;
         }
+        each!(self, frame => frame.merge(later))
     }
 
     /// Whether it leaves before one that waits: what hardware says goes before the messages
     /// of control planes, and a pause before a check, so that no pause waits behind those.
     pub fn overtakes(&self, waiting: &Self) -> bool {
-        match (self, waiting) {
-            (Self::Pfc(_), Self::Probe(_)) => true,
-            (Self::Pfc(_), Self::Itsy(check)) => check.is_alone(),
-            _ => false,
-        }
+        matches!(self, Self::Pfc(_)) && each!(waiting, frame => frame.yields())
+    }
+
+    /// Whether it keeps its place among data.
+    pub fn is_barrier(&self) -> bool {
+        each!(self, frame => frame.is_barrier())
     }
 
     /// Whether it stops (true) or restarts the one who gets it; `None` if it does
     /// something else.
     pub fn pauses(&self) -> Option<bool> {
-        match self {
-            Self::Pfc(frame) => Some(frame.entries().any(|(_, quanta)| quanta > 0)),
-            Self::QueuePause(frame) => Some(frame.pause),
-            Self::PortPause(frame) => Some(frame.pause),
-            Self::RootPause(frame) => match frame.word {
-                Word::Pause => Some(true),
-                Word::Resume => Some(false),
-                Word::Merge { .. } | Word::Release => None,
-            },
-            Self::Feedback(_) => None,
-            Self::Credit(_) => None,
-            Self::Roundabout(frame) => frame.quanta.map(|quanta| quanta > 0),
-            Self::Itsy(frame) if frame.is_alone() => None,
-            Self::Itsy(frame) => Self::Pfc(frame.pfc).pauses(),
-            Self::Probe(_) => None,
+        match self.effect() {
+            Effect::Lanes(frame) => Some(frame.entries().any(|(_, quanta)| quanta > 0)),
+            Effect::Queue { pause, .. } | Effect::Onward { pause, .. } => Some(pause),
+            Effect::Root { pause, .. } => pause,
+            Effect::Nothing | Effect::Credit { .. } | Effect::Merge { .. } => None,
         }
+    }
+
+    /// What tests write down when it leaves `port`.
+    #[cfg(test)]
+    pub fn note(&self, port: u32) -> String {
+        each!(self, frame => frame.note(port))
+    }
+}
+
+impl Frame for PfcFrame {
+    fn effect(&self) -> Effect {
+        Effect::Lanes(*self)
+    }
+
+    fn merge(&mut self, later: &ControlFrame) -> bool {
+        let ControlFrame::Pfc(later) = later else { return false };
+        self.take_up(later);
+        true
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        format!("send {port} {:?}", self.entries().collect::<Vec<_>>())
+    }
+}
+
+impl Frame for QueuePauseFrame {
+    fn effect(&self) -> Effect {
+        Effect::Queue { priority: self.priority, target: self.target, pause: self.pause }
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        format!("{} {port} {:?}", if self.pause { "stop" } else { "go" }, self.target)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ControlFrame;
-    use xoff_wire::credit::{CreditPacket, Form};
-    use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame, Triplet};
+    use super::super::breakers::frame::{Identifier, Word as ProbeWord};
+    use super::super::cbfc::frame::Form;
+    use super::super::itsy::frame::Check;
+    use super::super::pyrrha::frame::{RootId, Word};
+    use super::super::roundabout::frame::{Opcode, Triplet};
+    use super::*;
+    use xoff_wire::nodes::Nodes;
+
+    fn credit(lane: u8, limit: u64) -> ControlFrame {
+        CreditPacket::new(Form::Narrow, lane, 0, limit).into()
+    }
+
+    fn roundabout(quanta: Option<u16>) -> ControlFrame {
+        let (opcode, triplet, nodes) = (Opcode::Probe, Triplet::default(), Nodes::default());
+        RoundaboutFrame { priority: 3, quanta, opcode, triplet, nodes }.into()
+    }
 
     #[test]
     fn credits_of_two_lanes_do_not_merge() {
-        let credit = |lane, limit| ControlFrame::Credit(CreditPacket::new(Form::Narrow, lane, 0, limit));
         let mut waiting = credit(3, 10);
         assert!(!waiting.merge(&credit(5, 20)));
         assert_eq!(waiting, credit(3, 10));
@@ -175,13 +259,49 @@ mod tests {
 
     #[test]
     fn a_frame_of_roundabout_pauses_by_its_quanta() {
-        let frame = |quanta| {
-            let (opcode, triplet, nodes) = (Opcode::Probe, Triplet::default(), Nodes::default());
-            ControlFrame::Roundabout(RoundaboutFrame { priority: 3, quanta, opcode, triplet, nodes })
-        };
         assert_eq!(
-            [None, Some(0), Some(1)].map(|quanta| frame(quanta).pauses()),
+            [None, Some(0), Some(1)].map(|quanta| roundabout(quanta).pauses()),
             [None, Some(false), Some(true)]
         );
+    }
+
+    /// No reader takes the frame of another scheme for its own; that of PFC takes what carries a
+    /// PFC frame.
+    #[test]
+    fn frames_are_told_apart() {
+        let frames: [ControlFrame; 9] = [
+            PfcFrame::single(3, 9).into(),
+            QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.into(),
+            PortPauseFrame { pause: true, queue: 1, port: 2 }.into(),
+            RootPauseFrame { word: Word::Pause, root: RootId::default(), priority: 3, sequence: 0 }.into(),
+            FeedbackFrame::default().into(),
+            credit(3, 10),
+            roundabout(None),
+            ItsyFrame::alone(Check::default()).into(),
+            ProbeFrame {
+                word: ProbeWord::Probe,
+                priority: 3,
+                id: Identifier { draw: 0, port: 1 },
+                ports: Nodes::default(),
+            }
+            .into(),
+        ];
+        for frame in frames {
+            let bytes = frame.emit([2; 6]);
+            let read = [
+                PfcFrame::parse(&bytes).ok().map(ControlFrame::from),
+                QueuePauseFrame::parse(&bytes).ok().map(ControlFrame::from),
+                PortPauseFrame::parse(&bytes).ok().map(ControlFrame::from),
+                RootPauseFrame::parse(&bytes).ok().map(ControlFrame::from),
+                FeedbackFrame::parse(&bytes).ok().map(ControlFrame::from),
+                CreditPacket::parse(&bytes).ok().map(ControlFrame::from),
+                RoundaboutFrame::parse(&bytes).ok().map(ControlFrame::from),
+                ItsyFrame::parse(&bytes).ok().map(ControlFrame::from),
+                ProbeFrame::parse(&bytes).ok().map(ControlFrame::from),
+            ];
+            let on_pfc = matches!(frame, ControlFrame::Roundabout(_) | ControlFrame::Itsy(_));
+            let read: Vec<_> = read.into_iter().skip(usize::from(on_pfc)).flatten().collect();
+            assert_eq!(read, [frame]);
+        }
     }
 }

@@ -30,7 +30,7 @@ pub mod watchdog;
 mod worked;
 
 pub use device::Device;
-pub use frame::ControlFrame;
+pub use frame::{ControlFrame, Effect};
 pub use registry::{FlowControl, FlowControlParams};
 pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{
@@ -38,4 +38,3 @@ pub use seam::{
     Scheme, Traits,
 };
 pub use xoff_wire::queue_pause::Target;
-pub use xoff_wire::root_pause::Word;

@@ -1,7 +1,7 @@
 //! A device for tests, which writes down what is asked of it.
 
 use super::device::{Causes, Device, Loops, Queues, Repair};
-use super::{ControlFrame, Mode, Onward, Word};
+use super::{ControlFrame, Mode, Onward};
 use xoff_kernel::time::Time;
 use xoff_wire::queue_pause::Target;
 
@@ -71,39 +71,7 @@ impl Device for Notes {
         self.received.get(&(port, lane)).copied().unwrap_or(0)
     }
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
-        self.log.push(match frame {
-            ControlFrame::Pfc(frame) => format!("send {port} {:?}", frame.entries().collect::<Vec<_>>()),
-            ControlFrame::Feedback(f) => {
-                format!("feed {port} {} of {:?}", f.total, f.entries().collect::<Vec<_>>())
-            }
-            ControlFrame::QueuePause(f) => {
-                format!("{} {port} {:?}", if f.pause { "stop" } else { "go" }, f.target)
-            }
-            ControlFrame::PortPause(f) => {
-                format!("{} {port} q{} p{}", if f.pause { "stop" } else { "go" }, f.queue, f.port)
-            }
-            ControlFrame::Credit(f) => format!("credit {port} v{} {} {}", f.lane, f.sent, f.limit),
-            ControlFrame::Roundabout(f) => {
-                format!("{:?} {port} {:?} {}:{}", f.opcode, f.quanta, f.triplet.sid, f.triplet.rand)
-            }
-            ControlFrame::Itsy(f) => {
-                format!("check {port} {}.{}#{}", f.check.sid, f.check.qid, f.check.number)
-            }
-            ControlFrame::Probe(f) => {
-                let (word, ports) = (f.word, f.ports.as_slice());
-                format!("{word:?} {port} {}:{} {ports:?}", f.id.draw, f.id.port)
-            }
-            ControlFrame::RootPause(f) => {
-                let root = |r: xoff_wire::root_pause::RootId| format!("{}:{}#{}", r.switch, r.port, r.epoch);
-                let word = match f.word {
-                    Word::Pause => "stop".to_string(),
-                    Word::Resume => "go".to_string(),
-                    Word::Merge { into } => format!("merge into {} of", root(into)),
-                    Word::Release => "release".to_string(),
-                };
-                format!("{word} {port} {} /{}", root(f.root), f.sequence)
-            }
-        });
+        self.log.push(frame.note(port));
     }
     fn arm(&mut self, timer: u32, at: Time) {
         self.log.push(format!("arm {timer} {at}"));

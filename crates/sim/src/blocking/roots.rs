@@ -5,36 +5,29 @@ use crate::core::Core;
 use crate::leaves::Leaf;
 use crate::outcome::Pause;
 use crate::packet::NONE;
-use xoff_schemes::flow_control::{ControlFrame, FlowControlParams, Queueing, Word};
+use xoff_schemes::flow_control::{Effect, FlowControlParams, Queueing};
 
 impl Core<'_> {
-    /// Those of the priorities that a PFC frame pauses.
-    fn roots_of_pauses(&mut self, port: u32, of: impl Iterator<Item = (u8, u16)>, roots: &mut Roots) {
-        for (priority, _) in of.filter(|e| e.1 > 0) {
-            let lane = self.plan.lanes.iter().position(|l| l.priority == priority);
-            if let Some(lane) = lane {
-                roots[usize::from(priority)] = self.root_of_account(port, lane);
-            }
-        }
-    }
-
     /// The roots of the pauses that `port` is about to send.
     #[cold]
-    pub fn roots(&mut self, port: u32, frame: &ControlFrame) -> Roots {
+    pub fn roots(&mut self, port: u32, effect: Effect) -> Roots {
         let mut roots = NO_ROOTS;
-        match frame {
-            ControlFrame::Pfc(frame) => self.roots_of_pauses(port, frame.entries(), &mut roots),
-            ControlFrame::Roundabout(frame) => {
-                self.roots_of_pauses(port, frame.pfc().entries(), &mut roots);
+        let lane = |core: &Self, priority| core.plan.lanes.iter().position(|l| l.priority == priority);
+        match effect {
+            Effect::Nothing => {}
+            Effect::Lanes(frame) => {
+                for (priority, _) in frame.entries().filter(|e| e.1 > 0) {
+                    if let Some(lane) = lane(self, priority) {
+                        roots[usize::from(priority)] = self.root_of_account(port, lane);
+                    }
+                }
             }
-            // The plan refuses the oracle under the schemes that send them.
-            ControlFrame::Probe(_) | ControlFrame::Itsy(_) => {}
-            ControlFrame::QueuePause(frame) => {
+            Effect::Queue { priority, target, pause } => {
                 let new = self.root_of_leaf();
                 let Some(oracle) = &mut self.blocking else { return roots };
-                let key = (port, frame.priority, frame.target);
+                let key = (port, priority, target);
                 // What no leaf has just caused is a repeat.
-                roots[usize::from(frame.priority)] = match (frame.pause, new) {
+                roots[usize::from(priority)] = match (pause, new) {
                     (true, NO_ROOT) => oracle.sent.get(&key).copied().unwrap_or(NO_ROOT),
                     (true, root) => {
                         oracle.sent.insert(key, root);
@@ -46,47 +39,33 @@ impl Core<'_> {
                     }
                 };
             }
-            ControlFrame::PortPause(frame) => {
+            Effect::Onward { pause, .. } => {
                 let FlowControlParams::PortFc(portfc) = &self.plan.flow_control else { return roots };
-                if frame.pause {
+                if pause {
                     let lane = usize::from(portfc.lane);
                     let priority = usize::from(self.plan.lanes[lane].priority);
                     roots[priority] = self.root_of_set(port, priority);
                 }
             }
-            ControlFrame::RootPause(frame) => {
-                let priority = usize::from(frame.priority);
-                match frame.word {
-                    Word::Pause => match self.root_of_leaf() {
-                        NO_ROOT => {}
-                        root => roots[priority] = Root { since: self.now, ..root },
-                    },
-                    // Whoever merges passes on a pause that it has just got.
-                    Word::Merge { .. } => {
-                        if let Some(oracle) = &self.blocking
-                            && oracle.effective[priority] != NO_ROOT
-                        {
-                            let root = oracle.effective[priority];
-                            roots[priority] = Root { links: root.links + 1, ..root };
-                        }
-                    }
-                    Word::Resume | Word::Release => {}
-                }
-            }
-            // Why there is too little room for the largest packet, if there is.
-            ControlFrame::Credit(packet) => {
-                let lane = self.plan.lanes.iter().position(|l| l.priority == packet.lane);
-                if let Some(lane) = lane
-                    && self.accounts[port as usize * self.lanes + lane].over
+            Effect::Root { priority, pause: Some(true), .. } => match self.root_of_leaf() {
+                NO_ROOT => {}
+                root => roots[usize::from(priority)] = Root { since: self.now, ..root },
+            },
+            Effect::Root { .. } => {}
+            // Whoever merges passes on a pause that it has just got.
+            Effect::Merge { priority, .. } => {
+                let priority = usize::from(priority);
+                if let Some(oracle) = &self.blocking
+                    && oracle.effective[priority] != NO_ROOT
                 {
-                    roots[usize::from(packet.lane)] = self.root_of_account(port, lane);
+                    let root = oracle.effective[priority];
+                    roots[priority] = Root { links: root.links + 1, ..root };
                 }
             }
-            // Likewise, of a slot that is not granted whole.
-            ControlFrame::Feedback(frame) => {
-                for (priority, _) in frame.entries().filter(|_| !frame.whole) {
-                    let lane = self.plan.lanes.iter().position(|l| l.priority == priority);
-                    if let Some(lane) = lane {
+            Effect::Credit { priorities, limited } => {
+                for priority in (0..8).filter(|p| priorities >> p & 1 == 1) {
+                    let Some(lane) = lane(self, priority) else { continue };
+                    if limited.unwrap_or(self.accounts[port as usize * self.lanes + lane].over) {
                         roots[usize::from(priority)] = self.root_of_account(port, lane);
                     }
                 }

@@ -13,7 +13,9 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::scheduling::zeropod::Link;
-use xoff_wire::zeropod::{Account, Cell, Demand, Frame, Holds, Mice, Part, Schd, Target};
+use xoff_schemes::scheduling::zeropod::frame::{
+    self, Account, Cell, Demand, Frame, Holds, Mice, Part, Schd, Target,
+};
 
 /// Taps of a run.
 pub struct Taps<'s> {
@@ -58,28 +60,33 @@ impl World<'_> {
     }
 
     /// Something begins to cross a link.
-    fn tap_sent(&mut self, pod: u16, link: Link, at: Time, what: &Arc<Frame>) {
+    fn tap_sent(&mut self, pod: u16, link: Link, at: Time, what: &Arc<[u8]>) {
         let port = self.links.port(pod, link);
         let Some(taps) = &mut self.taps else { return };
         if taps.tapped[port as usize] {
-            let what = Crosser::Pod(Arc::clone(what));
+            let what = Crosser::Bytes(Arc::clone(what));
             taps.seen.push(Crossing { at, port, sent: true, damaged: false, what });
         }
     }
 
     /// The end of something has crossed a link.
-    fn tap_received(&mut self, pod: u16, link: Link, at: Time, damaged: bool, what: &Arc<Frame>) {
+    fn tap_received(&mut self, pod: u16, link: Link, at: Time, damaged: bool, what: &Arc<[u8]>) {
         let port = self.plan.topology.ports[self.links.port(pod, link) as usize].peer;
         let Some(taps) = &mut self.taps else { return };
         if taps.tapped[port as usize] {
-            let what = Crosser::Pod(Arc::clone(what));
+            let what = Crosser::Bytes(Arc::clone(what));
             taps.seen.push(Crossing { at, port, sent: false, damaged, what });
         }
     }
 
+    /// A frame as bytes. A slot is as long as a whole cell.
+    fn bytes(&self, frame: &Frame) -> Arc<[u8]> {
+        frame.emit([0; 6], self.zeropod.scheduler.payload + self.zeropod.header).into()
+    }
+
     /// Something of a slot crosses links, one after the other, to the first that is down.
     fn tap_path(&mut self, pod: u16, path: &[Link], (begins, long): (Time, Time), what: Frame) {
-        let what = Arc::new(what);
+        let what = self.bytes(&what);
         let mut at = begins;
         for &link in path {
             self.tap_sent(pod, link, at, &what);
@@ -148,7 +155,7 @@ impl World<'_> {
     /// A cell without a grant begins to cross a link.
     pub(super) fn tap_unscheduled(&mut self, pod: u16, link: Link, cell: &Flying) {
         if self.is_tapped(pod, &[link]) {
-            let what = Arc::new(self.unscheduled_cell(cell));
+            let what = self.bytes(&self.unscheduled_cell(cell));
             self.tap_sent(pod, link, self.now, &what);
         }
     }
@@ -156,7 +163,7 @@ impl World<'_> {
     /// The last bit of a cell without a grant will have crossed a link at a time.
     pub(super) fn tap_unscheduled_end(&mut self, pod: u16, link: Link, at: Time, cell: &Flying) {
         if self.is_tapped(pod, &[link]) {
-            let what = Arc::new(self.unscheduled_cell(cell));
+            let what = self.bytes(&self.unscheduled_cell(cell));
             self.tap_received(pod, link, at, !cell.intact, &what);
         }
     }
@@ -207,7 +214,7 @@ impl World<'_> {
             served,
             bytes,
         };
-        let what = Frame::Rts(xoff_wire::zeropod::Rts {
+        let what = Frame::Rts(frame::Rts {
             sender: self.row_node(pod, rts.row),
             epoch: epoch as u32,
             account: self.watches.then(|| Account {

@@ -25,6 +25,7 @@
 //! at its MAC (about 1 us, section V); the jitter, uniform up to a bound and drawn for each
 //! frame, is that of the cable and of the switch (section IV-D).
 
+pub mod frame;
 pub mod slots;
 pub mod tokens;
 
@@ -33,13 +34,13 @@ pub mod report;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::{ControlFrame, Crossing, Device, Machine, Parameters, Scheme, Traits};
+use frame::FeedbackFrame;
 pub use report::Report;
 use slots::{Grant, SlotParams, Slots, quanta};
 use tokens::{Leftover, Tokens, of_class};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_outcome::report::Records;
-use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 
 /// Parameters of Bifrost and of BifrostX, resolved.

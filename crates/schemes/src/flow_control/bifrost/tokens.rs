@@ -27,8 +27,8 @@
 //! wire is the bound, until the next frame or for the margin beyond the slot; likewise for
 //! a class whose c_i is R_s T, whose length has not grown: it "should not be paused".
 
+use super::frame::FeedbackFrame;
 use xoff_kernel::time::Time;
-use xoff_wire::feedback::FeedbackFrame;
 
 /// What becomes of tokens that a class does not use in its slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //!
 //! **A control plane is slow.** It looks at the queues of its device every `period`, and each
 //! message spends `latency` in it before anything comes of it. Messages are frames
-//! ([`xoff_wire::probe`]) that cross the links behind pause frames and ahead of all data.
+//! ([`frame`]) that cross the links behind pause frames and ahead of all data.
 //!
 //! **Detection.** An egress queue of (port, priority):
 //!
@@ -61,22 +61,24 @@
 //! - **What is found may not stand**: pauses are looked at one after the other. That is the price
 //!   of the control plane, and not made up for.
 
+pub mod frame;
 #[cfg(test)]
 mod tests;
 
 pub mod report;
 
 use super::device::{Causes, Repair};
+use super::frame::Frame;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Traits};
+pub use frame::{Identifier, ProbeFrame, Word};
 pub use report::Report;
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::Records;
-pub use xoff_wire::probe::{Identifier, ProbeFrame, Word};
-use xoff_wire::roundabout::Nodes;
+use xoff_wire::nodes::Nodes;
 
 /// What is done about a deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,11 +48,12 @@
 //! is outstanding and stored than the buffer has, whatever the update's period and the
 //! link's length: these decide throughput alone. See [`full_throughput`].
 
+pub mod frame;
 use super::registry::FlowControl;
 use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Scheme, Traits};
+pub use frame::Form;
+use frame::{BLOCK, CreditPacket, MODULUS, MOST};
 use xoff_kernel::time::{SECOND, Time, serialisation};
-pub use xoff_wire::credit::Form;
-use xoff_wire::credit::{BLOCK, CreditPacket, MODULUS, MOST};
 
 /// Parameters of credit-based flow control, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]

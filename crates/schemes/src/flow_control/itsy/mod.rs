@@ -48,6 +48,7 @@
 //! is a frame of its own, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So
 //! PFC's headroom suffices.
 
+pub mod frame;
 #[cfg(test)]
 mod tests;
 
@@ -57,10 +58,10 @@ use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Traits};
+use frame::{Check, ItsyFrame};
 pub use report::Report;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::Records;
-use xoff_wire::itsy::{Check, ItsyFrame};
 use xoff_wire::pfc::PfcFrame;
 
 /// What is done about a deadlock.

@@ -38,8 +38,8 @@
 //! All ports of a switch can reach their bounds at the same time only in theory:
 //! this is sufficient, and not necessary. What waits in HQ is not counted.
 
+use super::frame::PortPauseFrame;
 use xoff_kernel::time::{SECOND, Time, serialisation};
-use xoff_wire::port_pause::PortPauseFrame;
 
 /// Packets that a relay queue is taken to hold, those on its wires included.
 pub const SHORT: u64 = 4;

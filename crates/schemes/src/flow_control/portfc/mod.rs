@@ -60,16 +60,17 @@
 
 pub mod ate;
 pub mod bound;
+pub mod frame;
 pub mod map;
 
 use super::device::Queues;
 use super::registry::FlowControl;
 use super::{ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use bound::Bound;
+use frame::PortPauseFrame;
 use map::QueueMap;
 use std::sync::Arc;
 use xoff_kernel::time::Time;
-use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::queue_pause::Target;
 
 /// When a node serves what it relays.

@@ -12,13 +12,13 @@
 //! Which isolation queue's turn it is, and which of two links is faster, is open: every
 //! choice is made. So this covers what any scheduler and any delays could do.
 
+use super::frame::RootPauseFrame;
 use super::port::State;
 use super::*;
 use crate::flow_control::{ControlFrame, Device, Onward};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use xoff_wire::queue_pause::Target;
-use xoff_wire::root_pause::RootPauseFrame;
 
 const SIZE: u64 = 1_000;
 /// By port: its device, and the port at the other end of its link.

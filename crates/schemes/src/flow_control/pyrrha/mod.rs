@@ -94,6 +94,7 @@
 //!
 //! **Lost frames.** The paper sends each word once. What a link loses is lost.
 
+pub mod frame;
 mod port;
 mod queues;
 mod seen;
@@ -106,13 +107,13 @@ use super::device::Queues;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::{ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
+use frame::RootId;
 use port::{FlowPlaces, PortState};
 pub use seen::Ahead;
 use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::Records;
-use xoff_wire::root_pause::RootId;
 
 /// How isolation queues are organised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

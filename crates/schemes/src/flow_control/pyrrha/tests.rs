@@ -3,9 +3,9 @@
 
 use super::super::FlowControl;
 use super::super::notes::Notes;
+use super::frame::{RootPauseFrame, Word};
 use super::*;
 use std::collections::BTreeMap;
-use xoff_wire::root_pause::{RootPauseFrame, Word};
 
 const K_PAUSE: u64 = 3_000;
 const K_RESUME: u64 = 1_000;

@@ -1,11 +1,11 @@
 //! Words: what a device says to its neighbours upstream of the trees that it is part of,
 //! and what it does when one is said to it.
 
+use super::frame::{RootId, RootPauseFrame, Word};
 use super::port::{Entry, State, later};
 use super::{At, Merging, Organisation, Pyrrha, ports_of, trees};
 use crate::flow_control::ControlFrame;
 use crate::flow_control::device::Queues;
-use xoff_wire::root_pause::{RootId, RootPauseFrame, Word};
 
 impl Pyrrha {
     /// The queue of `root` at a port wants `ingress` paused.

@@ -74,14 +74,15 @@
 //! then goes on by its own way from wherever it meets it, and is dropped where it does not.
 
 use super::Roundabout;
+use super::frame::{Opcode, RoundaboutFrame};
 use super::registers::Triplet;
 use crate::flow_control::device::Loops;
 use crate::flow_control::{ControlFrame, Machine};
 use xoff_kernel::time::Time;
-use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame};
+use xoff_wire::nodes::{MOST_NODES, Nodes};
 
 /// Most switches in a loop that a frame can name.
-pub const LONGEST_LOOP: u64 = xoff_wire::roundabout::MOST_NODES as u64 - 2;
+pub const LONGEST_LOOP: u64 = MOST_NODES as u64 - 2;
 
 /// Rounds after which a coordinator gives up (`roundabout.check-sender`).
 pub const MOST_ROUNDS: u32 = 10;

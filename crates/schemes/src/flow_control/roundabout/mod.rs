@@ -1,7 +1,7 @@
 //! Roundabout: deadlocks found by election and dissolved with spare headroom (*Solving PFC
 //! Deadlocks with Distributed Detection and Buffer Collaboration*).
 //!
-//! It is PFC ([`super::pfc`]) whose frames carry `ra_hdr` ([`xoff_wire::roundabout`]), and on
+//! It is PFC ([`super::pfc`]) whose frames carry `ra_hdr` ([`frame`]), and on
 //! top of it:
 //!
 //! **Detection** (section III). Each ingress queue has two registers; what becomes of them is
@@ -24,6 +24,7 @@
 pub mod dissolve;
 #[cfg(test)]
 mod explore;
+pub mod frame;
 pub mod registers;
 #[cfg(test)]
 mod tests;
@@ -35,14 +36,15 @@ use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::{ControlFrame, Crossing, Machine, Parameters, Passage, Passenger, Scheme, Traits};
 use dissolve::{Attempted, LONGEST_LOOP, Seat};
+pub use frame::Opcode;
+use frame::RoundaboutFrame;
 use registers::{Heard, Printed, Registers, Triplet, Word};
 pub use report::Report;
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::Records;
-pub use xoff_wire::roundabout::Opcode;
-use xoff_wire::roundabout::{Nodes, RoundaboutFrame};
+use xoff_wire::nodes::Nodes;
 
 /// Parameters of Roundabout, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]

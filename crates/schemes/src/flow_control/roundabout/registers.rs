@@ -42,7 +42,7 @@
 //! outside a loop and has been taken back, its copies in the loop would vouch for each other for
 //! ever, and so they grow old.
 
-pub use xoff_wire::roundabout::Triplet;
+pub use super::frame::Triplet;
 
 /// A register: bits, and whether they count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

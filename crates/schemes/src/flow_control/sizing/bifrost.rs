@@ -1,10 +1,10 @@
 //! Bifrost and BifrostX: one BDP and two slots, and what packets and lateness add.
 
 use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_of};
+use crate::flow_control::bifrost::frame::FeedbackFrame;
 use crate::flow_control::bifrost::slots::{History, SlotParams, bytes_in, quanta};
 use crate::flow_control::{Headroom, LinkFacts};
 use xoff_kernel::time::{Time, serialisation};
-use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 
 /// Most quanta of a pause frame.

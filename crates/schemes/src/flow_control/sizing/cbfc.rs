@@ -3,9 +3,9 @@
 
 use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_in, grouped};
 use crate::flow_control::LinkFacts;
+use crate::flow_control::cbfc::frame::{BLOCK, CreditPacket, Form};
 use crate::flow_control::cbfc::{blocks, full_throughput, longest_update, most};
 use xoff_kernel::time::Time;
-use xoff_wire::credit::{BLOCK, CreditPacket, Form};
 
 /// What CBFC is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::{Control, Promise, Sizing, Term, bytes_of, pfc};
 use crate::flow_control::LinkFacts;
 use crate::flow_control::portfc::bound::{Link, Side, bound};
+use crate::flow_control::portfc::frame::PortPauseFrame;
 use xoff_kernel::time::{Time, serialisation};
-use xoff_wire::port_pause::PortPauseFrame;
 
 /// What PortFC is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::{Control, Promise, Sizing, Term, bytes_of, pfc};
 use crate::flow_control::LinkFacts;
 use crate::flow_control::pfc::headroom;
+use crate::flow_control::pyrrha::frame::RootPauseFrame;
 use xoff_kernel::time::{Time, serialisation};
-use xoff_wire::root_pause::RootPauseFrame;
 
 /// What Pyrrha is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -63,6 +63,7 @@
 pub mod report;
 
 mod demands;
+pub mod frame;
 pub mod model;
 mod ports;
 pub mod slots;

@@ -1,7 +1,7 @@
 //! ITSY's check messages: PFC frames with a check in their padding.
 //!
 //! Its paper's layout is not public; what is known is that a pause carries the check (Roundabout,
-//! section II-B). So it lies where `ra_hdr` does ([`crate::roundabout`]), and the two can be told
+//! section II-B). So it lies where `ra_hdr` does ([`roundabout`](crate::flow_control::roundabout::frame)), and the two can be told
 //! apart by byte 34:
 //!
 //! ```text
@@ -17,13 +17,12 @@
 //!          zeros up to the smallest frame
 //! ```
 
-use crate::SMALLEST_FRAME;
-use crate::pfc::{NotPfc, PfcFrame};
+use crate::flow_control::frame::{ControlFrame, Effect, Frame};
+use xoff_wire::pfc::{NotPfc, PfcFrame};
+use xoff_wire::{SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
 
 const KIND: usize = 34;
 const CHECK: u8 = 0x80;
-/// Bytes without the check sequence.
-const LENGTH: usize = SMALLEST_FRAME as usize - 4;
 
 /// What an initial trigger sends around the loop that it may be part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -83,7 +82,7 @@ impl ItsyFrame {
     }
 
     /// The frame without its check sequence.
-    pub fn emit(&self, source: [u8; 6]) -> [u8; LENGTH] {
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
         let mut bytes = self.pfc.emit(source);
         (bytes[KIND], bytes[KIND + 1]) = (CHECK, self.check.priority);
         bytes[36..40].copy_from_slice(&self.check.sid.to_be_bytes());
@@ -98,7 +97,7 @@ impl ItsyFrame {
     /// [`NotItsy`] says what does not fit.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotItsy> {
         let pfc = PfcFrame::parse(bytes).map_err(NotItsy::Pfc)?;
-        if bytes.len() < LENGTH {
+        if bytes.len() < SMALLEST_BYTES {
             return Err(NotItsy::Short);
         }
         if bytes[KIND] != CHECK {
@@ -108,20 +107,46 @@ impl ItsyFrame {
         if priority > 7 {
             return Err(NotItsy::Priority);
         }
-        let check = Check {
-            priority,
-            sid: u32::from_be_bytes([bytes[36], bytes[37], bytes[38], bytes[39]]),
-            qid: u16::from_be_bytes([bytes[40], bytes[41]]),
-            number: u16::from_be_bytes([bytes[42], bytes[43]]),
-        };
+        let check =
+            Check { priority, sid: u32_at(bytes, 36), qid: u16_at(bytes, 40), number: u16_at(bytes, 42) };
         Ok(Self { pfc, check })
+    }
+}
+
+impl Frame for ItsyFrame {
+    fn effect(&self) -> Effect {
+        if self.is_alone() { Effect::Nothing } else { Effect::Lanes(self.pfc) }
+    }
+
+    /// A check rides on what goes to the same neighbour; it does not hold that up.
+    fn merge(&mut self, later: &ControlFrame) -> bool {
+        match later {
+            ControlFrame::Pfc(later) if !self.is_alone() => {
+                self.pfc.take_up(later);
+                true
+            }
+            ControlFrame::Itsy(later) => later.is_alone() && self.check == later.check,
+            _ => false,
+        }
+    }
+
+    fn join(&self, waits: &PfcFrame) -> Option<ControlFrame> {
+        self.is_alone().then(|| Self { pfc: *waits, check: self.check }.into())
+    }
+
+    fn yields(&self) -> bool {
+        self.is_alone()
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        format!("check {port} {}.{}#{}", self.check.sid, self.check.qid, self.check.number)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roundabout::{NotRoundabout, RoundaboutFrame};
 
     const THIS: Check = Check { priority: 3, sid: 70_000, qid: 513, number: 65_535 };
 
@@ -163,7 +188,5 @@ mod tests {
         }
         assert_eq!(ItsyFrame::parse(&bytes[..59]), Err(NotItsy::Short));
         assert_eq!(ItsyFrame::parse(&PfcFrame::single(3, 9).emit([2; 6])), Err(NotItsy::NoCheck));
-        // Nor does Roundabout take it for its own.
-        assert_eq!(RoundaboutFrame::parse(&bytes), Err(NotRoundabout::Opcode));
     }
 }

@@ -21,16 +21,13 @@
 //!          zeros up to the smallest frame
 //! ```
 
-use crate::SMALLEST_FRAME;
-use crate::pfc::{NotPfc, PfcFrame};
+use crate::flow_control::frame::{Effect, Frame};
+use xoff_wire::nodes::{MOST_NODES, Nodes};
+use xoff_wire::pfc::{NotPfc, PfcFrame};
+use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
 
 const HEADER: usize = 34;
 const LIST: usize = 48;
-/// Bytes of the check sequence, which closes every frame.
-const CHECK: usize = 4;
-
-/// Most node ids in a frame: those of a loop of 31 switches, and its coordinator once more.
-pub const MOST_NODES: usize = 32;
 
 /// What a frame is about (Table I).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,42 +83,6 @@ impl Triplet {
     }
 }
 
-/// A list of switches, the one inserted last at its front.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Nodes {
-    ids: [u32; MOST_NODES],
-    count: u8,
-}
-
-impl Nodes {
-    /// The ids, front first.
-    pub fn as_slice(&self) -> &[u32] {
-        &self.ids[..usize::from(self.count)]
-    }
-
-    /// Inserts `id` at the front; `false` if the list is full.
-    #[must_use]
-    pub fn push_front(&mut self, id: u32) -> bool {
-        let count = usize::from(self.count);
-        if count == MOST_NODES {
-            return false;
-        }
-        self.ids.copy_within(..count, 1);
-        self.ids[0] = id;
-        self.count += 1;
-        true
-    }
-
-    /// Takes the front one away.
-    pub fn pop_front(&mut self) -> Option<u32> {
-        let first = *self.as_slice().first()?;
-        self.ids.copy_within(1..usize::from(self.count), 0);
-        self.count -= 1;
-        self.ids[usize::from(self.count)] = 0;
-        Some(first)
-    }
-}
-
 /// A frame of Roundabout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundaboutFrame {
@@ -151,13 +112,6 @@ pub enum NotRoundabout {
 }
 
 impl RoundaboutFrame {
-    /// Bytes on the wire, check sequence included.
-    pub fn length(&self) -> u32 {
-        let bytes = LIST + 4 * self.nodes.as_slice().len() + CHECK;
-        // At most `MOST_NODES` ids.
-        SMALLEST_FRAME.max(bytes as u32)
-    }
-
     /// The part that pauses or resumes, as a PFC frame of its own would.
     pub fn pfc(&self) -> PfcFrame {
         self.quanta.map_or(PfcFrame::default(), |quanta| PfcFrame::single(self.priority, quanta))
@@ -167,17 +121,14 @@ impl RoundaboutFrame {
     pub fn emit(&self, source: [u8; 6]) -> Vec<u8> {
         let mut bytes = self.pfc().emit(source).to_vec();
         bytes.resize(self.length() as usize - CHECK, 0);
-        let nodes = self.nodes.as_slice();
         bytes[HEADER] = self.opcode as u8;
-        bytes[HEADER + 1] = self.nodes.count;
+        bytes[HEADER + 1] = self.nodes.as_slice().len() as u8;
         bytes[HEADER + 2] = self.priority;
         bytes[HEADER + 3] = self.triplet.hops;
         bytes[38..42].copy_from_slice(&self.triplet.sid.to_be_bytes());
         bytes[42..44].copy_from_slice(&self.triplet.qid.to_be_bytes());
         bytes[44..48].copy_from_slice(&self.triplet.rand.to_be_bytes());
-        for (i, id) in nodes.iter().enumerate() {
-            bytes[LIST + 4 * i..][..4].copy_from_slice(&id.to_be_bytes());
-        }
+        self.nodes.emit(&mut bytes[LIST..]);
         bytes
     }
 
@@ -187,7 +138,7 @@ impl RoundaboutFrame {
     /// [`NotRoundabout`] says what does not fit.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotRoundabout> {
         let pfc = PfcFrame::parse(bytes).map_err(NotRoundabout::Pfc)?;
-        if bytes.len() < SMALLEST_FRAME as usize - CHECK {
+        if bytes.len() < SMALLEST_BYTES {
             return Err(NotRoundabout::Short);
         }
         let opcode = match bytes[HEADER] {
@@ -208,23 +159,39 @@ impl RoundaboutFrame {
         if bytes.len() < LIST + 4 * count {
             return Err(NotRoundabout::Short);
         }
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let mut nodes = Nodes { count: bytes[HEADER + 1], ..Nodes::default() };
-        for (i, id) in nodes.ids[..count].iter_mut().enumerate() {
-            *id = word(LIST + 4 * i);
-        }
         Ok(Self {
             priority,
             quanta: (pfc.enabled != 0).then_some(pfc.quanta[usize::from(priority)]),
             opcode,
             triplet: Triplet {
-                sid: word(38),
-                qid: u16::from_be_bytes([bytes[42], bytes[43]]),
-                rand: word(44),
+                sid: u32_at(bytes, 38),
+                qid: u16_at(bytes, 42),
+                rand: u32_at(bytes, 44),
                 hops: bytes[HEADER + 3],
             },
-            nodes,
+            nodes: Nodes::parse(bytes[HEADER + 1], &bytes[LIST..]),
         })
+    }
+}
+
+impl Frame for RoundaboutFrame {
+    fn length(&self) -> u32 {
+        let bytes = LIST + 4 * self.nodes.as_slice().len() + CHECK;
+        // At most `MOST_NODES` ids.
+        SMALLEST_FRAME.max(bytes as u32)
+    }
+
+    fn effect(&self) -> Effect {
+        if self.quanta.is_some() { Effect::Lanes(self.pfc()) } else { Effect::Nothing }
+    }
+
+    fn is_barrier(&self) -> bool {
+        self.opcode == Opcode::Barrier
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        format!("{:?} {port} {:?} {}:{}", self.opcode, self.quanta, self.triplet.sid, self.triplet.rand)
     }
 }
 

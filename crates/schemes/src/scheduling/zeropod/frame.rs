@@ -46,8 +46,8 @@
 //!
 //! A target is the number of a host's node, or 2^31 plus the number of another pod.
 
-use crate::SMALLEST_FRAME;
-use crate::queue_pause::{DESTINATION, ETHERTYPE};
+use xoff_wire::experimental::{self, NotFrame};
+use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME};
 
 const RTS: u8 = 8;
 const SCHD: u8 = 9;
@@ -55,8 +55,6 @@ const CELL: u8 = 10;
 /// Where lists begin in an RTS, and in a cell.
 const DEMANDS: usize = 34;
 const PARTS: usize = 26;
-/// Bytes of the check sequence, which closes every frame.
-const CHECK: usize = 4;
 const NO_CORE: u32 = u32::MAX;
 const POD: u32 = 1 << 31;
 
@@ -182,17 +180,6 @@ pub enum Frame {
     Cell(Cell),
 }
 
-/// Why bytes are not such a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotZeropod {
-    /// Fewer bytes than the fields take.
-    Short,
-    /// Another destination, EtherType or kind.
-    Other,
-    /// A field has a value that it cannot have.
-    Field,
-}
-
 fn count(entries: usize) -> [u8; 2] {
     u16::try_from(entries).expect("lists are below 64 Ki").to_be_bytes()
 }
@@ -206,10 +193,10 @@ impl Target {
         .to_be_bytes()
     }
 
-    fn of(number: u32) -> Result<Self, NotZeropod> {
+    fn of(number: u32) -> Result<Self, NotFrame> {
         match number & POD {
             0 => Ok(Self::Host(number)),
-            _ => u16::try_from(number & !POD).map(Self::Pod).map_err(|_| NotZeropod::Field),
+            _ => u16::try_from(number & !POD).map(Self::Pod).map_err(|_| NotFrame::Field),
         }
     }
 }
@@ -220,7 +207,7 @@ impl Frame {
     /// # Panics
     /// If a list is too long.
     pub fn emit(&self, source: [u8; 6], slot: u32) -> Vec<u8> {
-        let mut bytes = [&DESTINATION[..], &source, &ETHERTYPE].concat();
+        let mut bytes = experimental::emit(0, source)[..14].to_vec();
         let least = match self {
             Self::Rts(rts) => {
                 rts.put(&mut bytes);
@@ -242,20 +229,15 @@ impl Frame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotZeropod`] says what does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotZeropod> {
-        if bytes.len() < SMALLEST_FRAME as usize - CHECK {
-            return Err(NotZeropod::Short);
-        }
-        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE {
-            return Err(NotZeropod::Other);
-        }
+    /// [`NotFrame`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let kind = experimental::kind(bytes, SMALLEST_BYTES)?;
         let reader = Reader(bytes);
-        match bytes[14] {
+        match kind {
             RTS => reader.rts().map(Self::Rts),
             SCHD => reader.schd().map(Self::Schd),
             CELL => reader.cell().map(Self::Cell),
-            _ => Err(NotZeropod::Other),
+            _ => Err(NotFrame::Other),
         }
     }
 }
@@ -324,36 +306,36 @@ impl Cell {
 struct Reader<'b>(&'b [u8]);
 
 impl Reader<'_> {
-    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], NotZeropod> {
-        self.0.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).ok_or(NotZeropod::Short)
+    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], NotFrame> {
+        self.0.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).ok_or(NotFrame::Short)
     }
 
-    fn u16(&self, at: usize) -> Result<u16, NotZeropod> {
+    fn u16(&self, at: usize) -> Result<u16, NotFrame> {
         self.array(at).map(u16::from_be_bytes)
     }
 
-    fn u32(&self, at: usize) -> Result<u32, NotZeropod> {
+    fn u32(&self, at: usize) -> Result<u32, NotFrame> {
         self.array(at).map(u32::from_be_bytes)
     }
 
-    fn u64(&self, at: usize) -> Result<u64, NotZeropod> {
+    fn u64(&self, at: usize) -> Result<u64, NotFrame> {
         self.array(at).map(u64::from_be_bytes)
     }
 
-    fn target(&self, at: usize) -> Result<Target, NotZeropod> {
+    fn target(&self, at: usize) -> Result<Target, NotFrame> {
         Target::of(self.u32(at)?)
     }
 
-    fn rts(&self) -> Result<Rts, NotZeropod> {
+    fn rts(&self) -> Result<Rts, NotFrame> {
         let bits = self.0[15];
         let bit = |at: u8| bits >> at & 1 == 1;
         let account = Account { epoch: self.u32(24)?, sent: bit(2), got: bit(3), no_schd: bit(4) };
         if bits >= 1 << 5 || (!bit(1) && account != Account::default()) {
-            return Err(NotZeropod::Field);
+            return Err(NotFrame::Field);
         }
         let [demands, mice, full] = [self.u16(28)?, self.u16(30)?, self.u16(32)?].map(usize::from);
         if mice > 0 && !bit(0) {
-            return Err(NotZeropod::Field);
+            return Err(NotFrame::Field);
         }
         let demand = |i: usize| {
             let at = DEMANDS + 12 * i;
@@ -376,9 +358,9 @@ impl Reader<'_> {
         })
     }
 
-    fn schd(&self) -> Result<Schd, NotZeropod> {
+    fn schd(&self) -> Result<Schd, NotFrame> {
         if self.0[15] != 0 {
-            return Err(NotZeropod::Field);
+            return Err(NotFrame::Field);
         }
         Ok(Schd {
             sender: self.u32(16)?,
@@ -390,9 +372,9 @@ impl Reader<'_> {
         })
     }
 
-    fn cell(&self) -> Result<Cell, NotZeropod> {
+    fn cell(&self) -> Result<Cell, NotFrame> {
         if self.0[15] > 1 {
-            return Err(NotZeropod::Field);
+            return Err(NotFrame::Field);
         }
         let parts = usize::from(self.u16(24)?);
         let part = |i: usize| {
@@ -401,7 +383,7 @@ impl Reader<'_> {
             let holds = match self.array(at)? {
                 [0, 0] => Holds::Data(of),
                 [1, 0] => Holds::Ack(of),
-                _ => return Err(NotZeropod::Field),
+                _ => return Err(NotFrame::Field),
             };
             Ok(Part { flow: self.u32(at + 2)?, holds, bytes: self.u32(at + 14)? })
         };
@@ -413,7 +395,7 @@ impl Reader<'_> {
         };
         let held: u64 = cell.parts.iter().map(|part| u64::from(part.bytes)).sum();
         match ((PARTS + 18 * parts) as u64 + held) > self.0.len() as u64 {
-            true => Err(NotZeropod::Short),
+            true => Err(NotFrame::Short),
             false => Ok(cell),
         }
     }
@@ -489,13 +471,13 @@ mod tests {
             let bytes = frame.emit(SOURCE, 0);
             if bytes.len() > 60 {
                 let keep = (bytes.len() as f64 * keep) as usize;
-                prop_assert_eq!(Frame::parse(&bytes[..keep]), Err(NotZeropod::Short));
+                prop_assert_eq!(Frame::parse(&bytes[..keep]), Err(NotFrame::Short));
             }
         }
 
         #[test]
         fn no_bytes_make_it_panic(tail in prop::collection::vec(any::<u8>(), 46..200), kind in 7u8..12) {
-            let mut bytes = [&DESTINATION[..], &SOURCE, &ETHERTYPE, &[kind]].concat();
+            let mut bytes = experimental::emit(kind, SOURCE)[..15].to_vec();
             bytes.extend(tail);
             if let Ok(frame) = Frame::parse(&bytes) {
                 prop_assert_eq!(Frame::parse(&frame.emit(SOURCE, 0)), Ok(frame));
@@ -532,14 +514,14 @@ mod tests {
         let rts = Rts { sender: 1, epoch: 2, account: None, demands: vec![], mice: None, full: vec![] };
         let bytes = Frame::Rts(rts).emit(SOURCE, 0);
         for (at, value, error) in [
-            (0, 0, NotZeropod::Other),
-            (13, 0, NotZeropod::Other),
-            (14, 7, NotZeropod::Other),
-            (15, 4, NotZeropod::Field),
-            (15, 32, NotZeropod::Field),
-            (27, 1, NotZeropod::Field),
-            (31, 1, NotZeropod::Field),
-            (29, 9, NotZeropod::Short),
+            (0, 0, NotFrame::Other),
+            (13, 0, NotFrame::Other),
+            (14, 7, NotFrame::Other),
+            (15, 4, NotFrame::Field),
+            (15, 32, NotFrame::Field),
+            (27, 1, NotFrame::Field),
+            (31, 1, NotFrame::Field),
+            (29, 9, NotFrame::Short),
         ] {
             let mut other = bytes.clone();
             other[at] = value;

@@ -18,10 +18,11 @@
 //!      20  zeros up to the smallest frame
 //! ```
 //!
-//! Byte 14 tells it from [`crate::queue_pause`].
+//! Byte 14 tells it from [`xoff_wire::queue_pause`].
 
-use crate::SMALLEST_FRAME;
-use crate::queue_pause::{DESTINATION, ETHERTYPE};
+use crate::flow_control::frame::{Effect, Frame};
+use xoff_wire::experimental::{self, NotFrame};
+use xoff_wire::{SMALLEST_BYTES, SMALLEST_FRAME, u16_at};
 
 const KIND: u8 = 3;
 
@@ -37,28 +38,13 @@ pub struct PortPauseFrame {
     pub port: u16,
 }
 
-/// Why bytes are not such a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotPortPause {
-    /// Fewer bytes than the fields take.
-    Short,
-    /// Another destination, EtherType or kind.
-    Other,
-    /// A field has a value that it cannot have.
-    Field,
-}
-
 impl PortPauseFrame {
     /// Bytes on the wire, check sequence included.
     pub const LENGTH: u32 = SMALLEST_FRAME;
 
     /// The frame without its check sequence.
-    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
-        let mut bytes = [0; SMALLEST_FRAME as usize - 4];
-        bytes[..6].copy_from_slice(&DESTINATION);
-        bytes[6..12].copy_from_slice(&source);
-        bytes[12..14].copy_from_slice(&ETHERTYPE);
-        bytes[14] = KIND;
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
+        let mut bytes = experimental::emit(KIND, source);
         bytes[15] = u8::from(self.pause);
         bytes[16..18].copy_from_slice(&self.queue.to_be_bytes());
         bytes[18..20].copy_from_slice(&self.port.to_be_bytes());
@@ -68,29 +54,30 @@ impl PortPauseFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotPortPause`] says what does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotPortPause> {
-        if bytes.len() < 20 {
-            return Err(NotPortPause::Short);
-        }
-        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14] != KIND {
-            return Err(NotPortPause::Other);
-        }
+    /// [`NotFrame`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        experimental::expect(bytes, KIND, 20)?;
         if bytes[15] > 1 {
-            return Err(NotPortPause::Field);
+            return Err(NotFrame::Field);
         }
-        Ok(Self {
-            pause: bytes[15] == 1,
-            queue: u16::from_be_bytes([bytes[16], bytes[17]]),
-            port: u16::from_be_bytes([bytes[18], bytes[19]]),
-        })
+        Ok(Self { pause: bytes[15] == 1, queue: u16_at(bytes, 16), port: u16_at(bytes, 18) })
+    }
+}
+
+impl Frame for PortPauseFrame {
+    fn effect(&self) -> Effect {
+        Effect::Onward { port: self.port, pause: self.pause }
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        format!("{} {port} q{} p{}", if self.pause { "stop" } else { "go" }, self.queue, self.port)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue_pause::{NotQueuePause, QueuePauseFrame, Target};
 
     #[test]
     fn every_frame_survives_the_wire() {
@@ -114,25 +101,16 @@ mod tests {
     #[test]
     fn other_bytes_are_refused() {
         let good = PortPauseFrame { pause: false, queue: 5, port: 6 }.emit([0; 6]);
-        assert_eq!(PortPauseFrame::parse(&good[..19]), Err(NotPortPause::Short));
+        assert_eq!(PortPauseFrame::parse(&good[..19]), Err(NotFrame::Short));
         for (at, flip, why) in [
-            (0, 0x40, NotPortPause::Other),
-            (13, 0x40, NotPortPause::Other),
-            (14, 1, NotPortPause::Other),
-            (15, 2, NotPortPause::Field),
+            (0, 0x40, NotFrame::Other),
+            (13, 0x40, NotFrame::Other),
+            (14, 1, NotFrame::Other),
+            (15, 2, NotFrame::Field),
         ] {
             let mut bad = good;
             bad[at] ^= flip;
             assert_eq!(PortPauseFrame::parse(&bad), Err(why), "byte {at}");
         }
-    }
-
-    /// Neither of the two frames of this EtherType is taken for the other.
-    #[test]
-    fn the_kinds_are_told_apart() {
-        let port = PortPauseFrame { pause: true, queue: 1, port: 2 }.emit([0; 6]);
-        assert_eq!(QueuePauseFrame::parse(&port), Err(NotQueuePause::Field));
-        let queue = QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.emit([0; 6]);
-        assert_eq!(PortPauseFrame::parse(&queue), Err(NotPortPause::Other));
     }
 }

@@ -18,8 +18,9 @@
 //!      54  zeros up to the smallest frame
 //! ```
 
-use crate::SMALLEST_FRAME;
-use crate::queue_pause::{DESTINATION, ETHERTYPE};
+use crate::flow_control::frame::{ControlFrame, Effect, Frame};
+use xoff_wire::experimental::{self, NotFrame};
+use xoff_wire::{SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
 
 const KIND: u8 = 5;
 const LEAST: usize = 54;
@@ -37,17 +38,6 @@ pub struct FeedbackFrame {
     pub each: [u32; 8],
 }
 
-/// Why bytes are not such a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotFeedback {
-    /// Fewer bytes than the fields take.
-    Short,
-    /// Another destination, EtherType or kind.
-    Other,
-    /// A field has a value that it cannot have.
-    Field,
-}
-
 impl FeedbackFrame {
     /// Bytes on the wire, check sequence included.
     pub const LENGTH: u32 = SMALLEST_FRAME;
@@ -58,12 +48,8 @@ impl FeedbackFrame {
     }
 
     /// The frame without its check sequence.
-    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
-        let mut bytes = [0; SMALLEST_FRAME as usize - 4];
-        bytes[..6].copy_from_slice(&DESTINATION);
-        bytes[6..12].copy_from_slice(&source);
-        bytes[12..14].copy_from_slice(&ETHERTYPE);
-        bytes[14] = KIND;
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
+        let mut bytes = experimental::emit(KIND, source);
         bytes[15] = self.enabled;
         bytes[16] = u8::from(self.whole);
         bytes[18..22].copy_from_slice(&self.total.to_be_bytes());
@@ -77,23 +63,36 @@ impl FeedbackFrame {
     /// Reads a frame; what it grants to priorities that are not enabled is dropped.
     ///
     /// # Errors
-    /// [`NotFeedback`] says what does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotFeedback> {
-        if bytes.len() < LEAST {
-            return Err(NotFeedback::Short);
-        }
-        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14] != KIND {
-            return Err(NotFeedback::Other);
-        }
+    /// [`NotFrame`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        experimental::expect(bytes, KIND, LEAST)?;
         if bytes[16] > 1 || bytes[17] != 0 {
-            return Err(NotFeedback::Field);
+            return Err(NotFrame::Field);
         }
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let mut frame = Self { enabled: bytes[15], whole: bytes[16] == 1, total: word(18), each: [0; 8] };
+        let mut frame =
+            Self { enabled: bytes[15], whole: bytes[16] == 1, total: u32_at(bytes, 18), each: [0; 8] };
         for p in (0..8).filter(|p| frame.enabled >> p & 1 == 1) {
-            frame.each[p] = word(22 + 4 * p);
+            frame.each[p] = u32_at(bytes, 22 + 4 * p);
         }
         Ok(frame)
+    }
+}
+
+impl Frame for FeedbackFrame {
+    fn effect(&self) -> Effect {
+        Effect::Credit { priorities: self.enabled.into(), limited: Some(!self.whole) }
+    }
+
+    /// A later slot takes the place of an earlier one.
+    fn merge(&mut self, later: &ControlFrame) -> bool {
+        let ControlFrame::Feedback(later) = later else { return false };
+        *self = *later;
+        true
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        format!("feed {port} {} of {:?}", self.total, self.entries().collect::<Vec<_>>())
     }
 }
 
@@ -112,13 +111,13 @@ mod tests {
         let bytes = frame.emit([2; 6]);
         assert_eq!(bytes[14..26], [5, 0b1000_0010, 0, 0, 0, 7, 0xa1, 0x20, 0, 0, 0, 0]);
         assert_eq!(FeedbackFrame::parse(&bytes), Ok(frame));
-        assert_eq!(FeedbackFrame::parse(&bytes[..53]), Err(NotFeedback::Short));
+        assert_eq!(FeedbackFrame::parse(&bytes[..53]), Err(NotFrame::Short));
         for (at, value, error) in [
-            (0, 0, NotFeedback::Other),
-            (13, 0, NotFeedback::Other),
-            (14, 1, NotFeedback::Other),
-            (16, 2, NotFeedback::Field),
-            (17, 1, NotFeedback::Field),
+            (0, 0, NotFrame::Other),
+            (13, 0, NotFrame::Other),
+            (14, 1, NotFrame::Other),
+            (16, 2, NotFrame::Field),
+            (17, 1, NotFrame::Field),
         ] {
             let mut other = bytes;
             other[at] = value;

@@ -35,7 +35,7 @@
 //!
 //! Ethernet has no link packets, and its smallest frame would make these eight times
 //! as long; they are counted with the bytes above on every link. In captures they lie in
-//! a frame of the experimental EtherType of [`crate::queue_pause`]:
+//! a frame of the experimental EtherType of [`xoff_wire::experimental`]:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
@@ -47,8 +47,9 @@
 //!          zeros up to the smallest frame
 //! ```
 
-use crate::queue_pause::{DESTINATION, ETHERTYPE};
-use crate::{CHECKED, SMALLEST_FRAME};
+use crate::flow_control::frame::{ControlFrame, Effect, Frame};
+use xoff_wire::experimental::{self, NotFrame};
+use xoff_wire::{CHECKED, u16_at};
 
 /// What byte 14 of a frame says that holds a link packet.
 const KIND: u8 = 7;
@@ -136,7 +137,7 @@ impl CreditPacket {
     }
 
     /// The packet with its delimiters.
-    pub fn emit(&self) -> Vec<u8> {
+    pub fn emit_packet(&self) -> Vec<u8> {
         let mut bytes = vec![SLP];
         match self.form {
             Form::Narrow => {
@@ -157,15 +158,11 @@ impl CreditPacket {
     }
 
     /// The packet in an Ethernet frame, without that one's check sequence.
-    pub fn emit_framed(&self, source: [u8; 6]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(SMALLEST_FRAME as usize);
-        bytes.extend(DESTINATION);
-        bytes.extend(source);
-        bytes.extend(ETHERTYPE);
-        let packet = self.emit();
-        bytes.extend([KIND, packet.len() as u8]);
-        bytes.extend(packet);
-        bytes.resize(SMALLEST_FRAME as usize - 4, 0);
+    pub fn emit(&self, source: [u8; 6]) -> Vec<u8> {
+        let mut bytes = experimental::emit(KIND, source).to_vec();
+        let packet = self.emit_packet();
+        bytes[15] = packet.len() as u8;
+        bytes[16..16 + packet.len()].copy_from_slice(&packet);
         bytes
     }
 
@@ -173,21 +170,19 @@ impl CreditPacket {
     ///
     /// # Errors
     /// [`NotCredit`] says what does not fit.
-    pub fn parse_framed(bytes: &[u8]) -> Result<Self, NotCredit> {
-        if bytes.len() < 16 {
-            return Err(NotCredit::Length);
-        }
-        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14] != KIND {
-            return Err(NotCredit::Other);
-        }
-        Self::parse(bytes.get(16..16 + usize::from(bytes[15])).ok_or(NotCredit::Length)?)
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotCredit> {
+        experimental::expect(bytes, KIND, 16).map_err(|why| match why {
+            NotFrame::Short => NotCredit::Length,
+            _ => NotCredit::Other,
+        })?;
+        Self::parse_packet(bytes.get(16..16 + usize::from(bytes[15])).ok_or(NotCredit::Length)?)
     }
 
     /// Reads a packet with its delimiters.
     ///
     /// # Errors
     /// [`NotCredit`] says what does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotCredit> {
+    pub fn parse_packet(bytes: &[u8]) -> Result<Self, NotCredit> {
         let narrow = match bytes.len() as u32 {
             Self::NARROW => true,
             Self::WIDE => false,
@@ -203,8 +198,7 @@ impl CreditPacket {
         let operand = bytes[1] >> 4;
         if narrow {
             // A link that begins says the same in the same places.
-            let (first, second) =
-                (u16::from_be_bytes([bytes[1], bytes[2]]), u16::from_be_bytes([bytes[3], bytes[4]]));
+            let (first, second) = (u16_at(bytes, 1), u16_at(bytes, 3));
             let number = |word: u16| u64::from(word & 0xfff);
             return match operand {
                 0 | 1 => Ok(Self::new(Form::Narrow, (second >> 12) as u8, number(first), number(second))),
@@ -220,6 +214,32 @@ impl CreditPacket {
     }
 }
 
+impl Frame for CreditPacket {
+    fn length(&self) -> u32 {
+        self.length()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Credit { priorities: 1 << self.lane, limited: None }
+    }
+
+    /// The counters of the later packet hold for both.
+    fn merge(&mut self, later: &ControlFrame) -> bool {
+        match later {
+            ControlFrame::Credit(later) if later.lane == self.lane => {
+                *self = *later;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        format!("credit {port} v{} {} {}", self.lane, self.sent, self.limit)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,11 +250,11 @@ mod tests {
             for (sent, limit) in [(0, 0), (1, 2049), (4095, 2047), (u64::MAX, 1 << 40)] {
                 for form in [Form::Narrow, Form::Wide] {
                     let packet = CreditPacket::new(form, lane, sent, limit);
-                    let bytes = packet.emit();
+                    let bytes = packet.emit_packet();
                     assert_eq!(bytes.len() as u32, packet.length());
-                    assert_eq!(CreditPacket::parse(&bytes), Ok(packet));
-                    let framed = packet.emit_framed([2; 6]);
-                    assert_eq!((framed.len(), CreditPacket::parse_framed(&framed)), (60, Ok(packet)));
+                    assert_eq!(CreditPacket::parse_packet(&bytes), Ok(packet));
+                    let framed = packet.emit([2; 6]);
+                    assert_eq!((framed.len(), CreditPacket::parse(&framed)), (60, Ok(packet)));
                     if form == Form::Narrow {
                         assert_eq!((packet.sent, packet.limit), (sent % 4096, limit % 4096));
                     }
@@ -245,10 +265,10 @@ mod tests {
 
     #[test]
     fn the_layout_is_as_described() {
-        let bytes = CreditPacket::new(Form::Narrow, 0xb, 0x123, 0x456).emit();
+        let bytes = CreditPacket::new(Form::Narrow, 0xb, 0x123, 0x456).emit_packet();
         assert_eq!(bytes[..5], [SLP, 0x01, 0x23, 0xb4, 0x56]);
         assert_eq!(bytes[7], EGP);
-        let bytes = CreditPacket::new(Form::Wide, 0xb, 0x0102_0304_0506_0708, 9).emit();
+        let bytes = CreditPacket::new(Form::Wide, 0xb, 0x0102_0304_0506_0708, 9).emit_packet();
         assert_eq!(bytes[..12], [SLP, 0x2b, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(bytes[12..20], [0, 0, 0, 0, 0, 0, 0, 9]);
     }
@@ -279,20 +299,20 @@ mod tests {
     #[test]
     fn other_bytes_are_refused() {
         for form in [Form::Narrow, Form::Wide] {
-            let good = CreditPacket::new(form, 3, 77, 99).emit();
-            assert_eq!(CreditPacket::parse(&good[1..]), Err(NotCredit::Length));
-            let framed = CreditPacket::new(form, 3, 77, 99).emit_framed([2; 6]);
+            let good = CreditPacket::new(form, 3, 77, 99).emit_packet();
+            assert_eq!(CreditPacket::parse_packet(&good[1..]), Err(NotCredit::Length));
+            let framed = CreditPacket::new(form, 3, 77, 99).emit([2; 6]);
             for (at, why) in [(0, NotCredit::Other), (14, NotCredit::Other), (15, NotCredit::Length)] {
                 let mut bad = framed.clone();
                 bad[at] ^= 1;
-                assert_eq!(CreditPacket::parse_framed(&bad), Err(why), "byte {at}");
+                assert_eq!(CreditPacket::parse(&bad), Err(why), "byte {at}");
             }
-            assert_eq!(CreditPacket::parse_framed(&framed[..15]), Err(NotCredit::Length));
+            assert_eq!(CreditPacket::parse(&framed[..15]), Err(NotCredit::Length));
             for at in 0..good.len() {
                 for bit in 0..8 {
                     let mut bad = good.clone();
                     bad[at] ^= 1 << bit;
-                    assert!(CreditPacket::parse(&bad).is_err(), "{form:?}: bit {bit} of byte {at}");
+                    assert!(CreditPacket::parse_packet(&bad).is_err(), "{form:?}: bit {bit} of byte {at}");
                 }
             }
         }

@@ -21,14 +21,13 @@
 //!
 //! Ports have numbers that are unique in the network, as configured addresses are.
 
-use crate::SMALLEST_FRAME;
-use crate::queue_pause::{DESTINATION, ETHERTYPE};
-use crate::roundabout::{MOST_NODES, Nodes};
+use crate::flow_control::frame::{Effect, Frame};
+use xoff_wire::experimental::{self, NotFrame};
+use xoff_wire::nodes::{MOST_NODES, Nodes};
+use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
 
 const KIND: u8 = 6;
 const LIST: usize = 26;
-/// Bytes of the check sequence, which closes every frame.
-const CHECK: usize = 4;
 
 /// What a frame says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,70 +62,60 @@ pub struct ProbeFrame {
     pub ports: Nodes,
 }
 
-/// Why bytes are not such a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotProbe {
-    /// Fewer bytes than the fields take.
-    Short,
-    /// Another destination, EtherType or kind.
-    Other,
-    /// A field has a value that it cannot have.
-    Field,
-}
-
 impl ProbeFrame {
-    /// Bytes on the wire, check sequence included.
-    pub fn length(&self) -> u32 {
-        let bytes = LIST + 4 * self.ports.as_slice().len() + CHECK;
-        // At most `MOST_NODES` ports.
-        SMALLEST_FRAME.max(bytes as u32)
-    }
-
     /// The frame without its check sequence.
     pub fn emit(&self, source: [u8; 6]) -> Vec<u8> {
-        let mut bytes = vec![0; self.length() as usize - CHECK];
-        let ports = self.ports.as_slice();
-        bytes[..6].copy_from_slice(&DESTINATION);
-        bytes[6..12].copy_from_slice(&source);
-        bytes[12..14].copy_from_slice(&ETHERTYPE);
-        bytes[14..18].copy_from_slice(&[KIND, self.word as u8, self.priority, ports.len() as u8]);
+        let mut bytes = experimental::emit(KIND, source).to_vec();
+        bytes.resize(self.length() as usize - CHECK, 0);
+        let ports = self.ports.as_slice().len() as u8;
+        bytes[15..18].copy_from_slice(&[self.word as u8, self.priority, ports]);
         bytes[18..22].copy_from_slice(&self.id.draw.to_be_bytes());
         bytes[22..26].copy_from_slice(&self.id.port.to_be_bytes());
-        for (i, port) in ports.iter().enumerate() {
-            bytes[LIST + 4 * i..][..4].copy_from_slice(&port.to_be_bytes());
-        }
+        self.ports.emit(&mut bytes[LIST..]);
         bytes
     }
 
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotProbe`] says what does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotProbe> {
-        if bytes.len() < SMALLEST_FRAME as usize - CHECK {
-            return Err(NotProbe::Short);
-        }
-        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14] != KIND {
-            return Err(NotProbe::Other);
-        }
+    /// [`NotFrame`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        experimental::expect(bytes, KIND, SMALLEST_BYTES)?;
         let (priority, count) = (bytes[16], usize::from(bytes[17]));
         let word = match bytes[15] {
             1 => Word::Probe,
             2 => Word::Room,
-            _ => return Err(NotProbe::Field),
+            _ => return Err(NotFrame::Field),
         };
         if priority > 7 || count > MOST_NODES {
-            return Err(NotProbe::Field);
+            return Err(NotFrame::Field);
         }
         if bytes.len() < LIST + 4 * count {
-            return Err(NotProbe::Short);
+            return Err(NotFrame::Short);
         }
-        let number = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let mut ports = Nodes::default();
-        for i in (0..count).rev() {
-            assert!(ports.push_front(number(LIST + 4 * i)), "counted above");
-        }
-        Ok(Self { word, priority, id: Identifier { draw: number(18), port: number(22) }, ports })
+        let id = Identifier { draw: u32_at(bytes, 18), port: u32_at(bytes, 22) };
+        Ok(Self { word, priority, id, ports: Nodes::parse(bytes[17], &bytes[LIST..]) })
+    }
+}
+
+impl Frame for ProbeFrame {
+    fn length(&self) -> u32 {
+        let bytes = LIST + 4 * self.ports.as_slice().len() + CHECK;
+        // At most `MOST_NODES` ports.
+        SMALLEST_FRAME.max(bytes as u32)
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Nothing
+    }
+
+    fn yields(&self) -> bool {
+        true
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        format!("{:?} {port} {}:{} {:?}", self.word, self.id.draw, self.id.port, self.ports.as_slice())
     }
 }
 
@@ -162,19 +151,19 @@ mod tests {
     fn foreign_bytes_are_refused() {
         let bytes = frame(&[7]).emit([2; 6]);
         for (at, value, error) in [
-            (0, 0, NotProbe::Other),
-            (13, 0, NotProbe::Other),
-            (14, 5, NotProbe::Other),
-            (15, 3, NotProbe::Field),
-            (16, 8, NotProbe::Field),
-            (17, 33, NotProbe::Field),
-            (17, 9, NotProbe::Short),
+            (0, 0, NotFrame::Other),
+            (13, 0, NotFrame::Other),
+            (14, 5, NotFrame::Other),
+            (15, 3, NotFrame::Field),
+            (16, 8, NotFrame::Field),
+            (17, 33, NotFrame::Field),
+            (17, 9, NotFrame::Short),
         ] {
             let mut other = bytes.clone();
             other[at] = value;
             assert_eq!(ProbeFrame::parse(&other), Err(error), "byte {at}");
         }
-        assert_eq!(ProbeFrame::parse(&bytes[..59]), Err(NotProbe::Short));
+        assert_eq!(ProbeFrame::parse(&bytes[..59]), Err(NotFrame::Short));
     }
 
     #[test]

@@ -28,8 +28,9 @@
 //! 0 in a MERGE. A RELEASE repeats the last one that it has seen, so that a RELEASE which
 //! crosses a PAUSE on the wire is known for what it is.
 
-use crate::SMALLEST_FRAME;
-use crate::queue_pause::{DESTINATION, ETHERTYPE};
+use crate::flow_control::frame::{Effect, Frame};
+use xoff_wire::experimental::{self, NotFrame};
+use xoff_wire::{SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
 
 const KIND: u8 = 4;
 
@@ -73,28 +74,13 @@ pub struct RootPauseFrame {
     pub sequence: u16,
 }
 
-/// Why bytes are not such a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotRootPause {
-    /// Fewer bytes than the fields take.
-    Short,
-    /// Another destination, EtherType or kind.
-    Other,
-    /// A field has a value that it cannot have.
-    Field,
-}
-
 impl RootPauseFrame {
     /// Bytes on the wire, check sequence included.
     pub const LENGTH: u32 = SMALLEST_FRAME;
 
     /// The frame without its check sequence.
-    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_FRAME as usize - 4] {
-        let mut bytes = [0; SMALLEST_FRAME as usize - 4];
-        bytes[..6].copy_from_slice(&DESTINATION);
-        bytes[6..12].copy_from_slice(&source);
-        bytes[12..14].copy_from_slice(&ETHERTYPE);
-        bytes[14] = KIND;
+    pub fn emit(&self, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
+        let mut bytes = experimental::emit(KIND, source);
         bytes[15] = match self.word {
             Word::Resume => 0,
             Word::Pause => 1,
@@ -113,32 +99,22 @@ impl RootPauseFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotRootPause`] says what does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotRootPause> {
-        if bytes.len() < 36 {
-            return Err(NotRootPause::Short);
-        }
-        if bytes[..6] != DESTINATION || bytes[12..14] != ETHERTYPE || bytes[14] != KIND {
-            return Err(NotRootPause::Other);
-        }
+    /// [`NotFrame`] says what does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        experimental::expect(bytes, KIND, 36)?;
         let into = parse_root(&bytes[28..36]);
         let word = match bytes[15] {
             0 => Word::Resume,
             1 => Word::Pause,
             2 => Word::Merge { into },
             3 => Word::Release,
-            _ => return Err(NotRootPause::Field),
+            _ => return Err(NotFrame::Field),
         };
         let empty = bytes[28..36].iter().all(|&b| b == 0);
         if bytes[16] > 7 || bytes[17] != 0 || bytes[15] != 2 && !empty {
-            return Err(NotRootPause::Field);
+            return Err(NotFrame::Field);
         }
-        Ok(Self {
-            word,
-            root: parse_root(&bytes[18..26]),
-            priority: bytes[16],
-            sequence: u16::from_be_bytes([bytes[26], bytes[27]]),
-        })
+        Ok(Self { word, root: parse_root(&bytes[18..26]), priority: bytes[16], sequence: u16_at(bytes, 26) })
     }
 }
 
@@ -151,17 +127,39 @@ fn emit_root(root: RootId) -> [u8; 8] {
 }
 
 fn parse_root(bytes: &[u8]) -> RootId {
-    RootId {
-        switch: u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
-        port: u16::from_be_bytes([bytes[4], bytes[5]]),
-        epoch: u16::from_be_bytes([bytes[6], bytes[7]]),
+    RootId { switch: u32_at(bytes, 0), port: u16_at(bytes, 4), epoch: u16_at(bytes, 6) }
+}
+
+impl Frame for RootPauseFrame {
+    fn effect(&self) -> Effect {
+        let port = |root: RootId| (root.switch, root.port);
+        let pause = match self.word {
+            Word::Pause => Some(true),
+            Word::Resume => Some(false),
+            Word::Release => None,
+            Word::Merge { into } => {
+                return Effect::Merge { priority: self.priority, old: port(self.root), into: port(into) };
+            }
+        };
+        Effect::Root { priority: self.priority, root: port(self.root), pause }
+    }
+
+    #[cfg(test)]
+    fn note(&self, port: u32) -> String {
+        let root = |root: RootId| format!("{}:{}#{}", root.switch, root.port, root.epoch);
+        let word = match self.word {
+            Word::Pause => "stop".to_string(),
+            Word::Resume => "go".to_string(),
+            Word::Merge { into } => format!("merge into {} of", root(into)),
+            Word::Release => "release".to_string(),
+        };
+        format!("{word} {port} {} /{}", root(self.root), self.sequence)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port_pause::{NotPortPause, PortPauseFrame};
 
     const ROOT: RootId = RootId { switch: 0x0102_0304, port: 0x0506, epoch: 0x0708 };
     const OTHER: RootId = RootId { switch: 0xa1b2_c3d4, port: 0xe5f6, epoch: 0x9786 };
@@ -192,28 +190,20 @@ mod tests {
     #[test]
     fn other_bytes_are_refused() {
         let good = RootPauseFrame { word: Word::Pause, root: ROOT, priority: 1, sequence: 9 }.emit([0; 6]);
-        assert_eq!(RootPauseFrame::parse(&good[..35]), Err(NotRootPause::Short));
+        assert_eq!(RootPauseFrame::parse(&good[..35]), Err(NotFrame::Short));
         for (at, flip, why) in [
-            (0, 0x40, NotRootPause::Other),
-            (13, 0x40, NotRootPause::Other),
-            (14, 1, NotRootPause::Other),
-            (15, 4, NotRootPause::Field),
-            (16, 8, NotRootPause::Field),
-            (17, 1, NotRootPause::Field),
+            (0, 0x40, NotFrame::Other),
+            (13, 0x40, NotFrame::Other),
+            (14, 1, NotFrame::Other),
+            (15, 4, NotFrame::Field),
+            (16, 8, NotFrame::Field),
+            (17, 1, NotFrame::Field),
             // Only a merge has a second root.
-            (28, 1, NotRootPause::Field),
+            (28, 1, NotFrame::Field),
         ] {
             let mut bad = good;
             bad[at] ^= flip;
             assert_eq!(RootPauseFrame::parse(&bad), Err(why), "byte {at}");
         }
-    }
-
-    #[test]
-    fn the_kinds_are_told_apart() {
-        let root = RootPauseFrame { word: Word::Pause, root: ROOT, priority: 1, sequence: 0 }.emit([0; 6]);
-        assert_eq!(PortPauseFrame::parse(&root), Err(NotPortPause::Other));
-        let port = PortPauseFrame { pause: true, queue: 1, port: 2 }.emit([0; 6]);
-        assert_eq!(RootPauseFrame::parse(&port), Err(NotRootPause::Other));
     }
 }
