@@ -3,18 +3,18 @@
 
 use crate::arbiter::Arbiter;
 use crate::balancing::{self, Chooser, Labelled};
-use crate::blocking::{NO_ROOT, Oracle, Roots};
 use crate::buffer::{Account, Memory, Profile};
 use crate::causes::Causes;
 use crate::congestion::{Controls, Windows, notification_points};
 use crate::control_plane::Enlarged;
-use crate::critical::Record;
 use crate::faults::Faults;
 use crate::first_hop::{self, Source};
 use crate::host::{ReceiverState, SenderState};
 use crate::leaves::{Leaves, Newcomer};
 use crate::modes::Modes;
 use crate::observe::Observed;
+use crate::oracle::blocking::{NO_ROOT, Oracle, Roots};
+use crate::oracle::critical::Record;
 use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::partition::Partition;

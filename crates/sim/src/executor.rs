@@ -20,15 +20,15 @@
 
 use crate::Progress;
 use crate::core::Letters;
-use crate::critical;
 use crate::engine::{Engine, is_news, is_timer};
+use crate::footprint;
 use crate::observe::{self, Series};
+use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, ItsyOutcome, Outcome, Stop};
 use crate::packet::Kind;
 use crate::partition::Partition;
 use crate::tap::{self, Handover, Tap, Taps};
 use crate::world::World;
-use crate::{deadlock, deadlock_by_root, footprint, livelock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
@@ -491,7 +491,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         };
         let ports = observe::port_outcomes(&world);
         let ate = observe::ate_outcome(&world, at);
-        let roots = deadlock_by_root::roots(&world);
+        let roots = observe::roots(&world);
         let plb = observe::plb_outcome(&world);
         let lanes = plan.lanes.len();
         let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();

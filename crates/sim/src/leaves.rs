@@ -556,6 +556,32 @@ impl Core<'_> {
         self.leaves.active(port, 1 + usize::from(lane))
     }
 
+    /// The lane of a leaf.
+    pub fn lane_of(&self, leaf: &Leaf) -> u8 {
+        ((usize::from(leaf.queue) - 1) % self.lanes) as u8
+    }
+
+    /// The numbered leaves of a lane on `port`, those of queue pairs included; none
+    /// where queues have no numbers.
+    pub fn leaves_of(&self, port: u32, lane: u8) -> std::ops::Range<u32> {
+        let Queueing::Numbered { .. } = self.leaves.queueing else { return 0..0 };
+        let first = self.leaves.numbered(port, lane, 0);
+        let group = 1 + u16::from(lane);
+        let groups = [group, group + self.lanes as u16];
+        let its = |leaf: &u32| {
+            let leaf = self.leaves.get(*leaf);
+            leaf.port == port && groups.contains(&leaf.queue)
+        };
+        let count = (first..self.leaves.len() as u32).take_while(its).count() as u32;
+        first..first + count
+    }
+
+    /// The numbered leaves of forwarded packets of a lane on `port`.
+    pub fn forwarding_leaves(&self, port: u32, lane: u8) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let forwards = |leaf: &u32| usize::from(self.leaves.get(*leaf).queue) <= self.lanes;
+        self.leaves_of(port, lane).filter(forwards)
+    }
+
     /// Takes the first queue pair of a leaf out of it, to join another one.
     pub fn leaf_shift(&mut self, leaf: u32) {
         let at = self.leaves.list(leaf);
