@@ -4,7 +4,7 @@ use crate::outcome::{
     AteOutcome, Counters, DropReason, Drops, FlowOutcome, Pause, PlbOutcome, PortOutcome, Quantity,
     RootAhead, RootsAtPort, Sample,
 };
-use crate::port::Port;
+use crate::switch::port::Port;
 use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};

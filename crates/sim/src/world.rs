@@ -1,12 +1,12 @@
 //! All parts of a run at once, for those that see everything and change nothing:
 //! oracles and samples. Whatever belongs to a device is read where it runs.
 
-use crate::buffer::{Account, Memory};
 use crate::core::Core;
 use crate::outcome::Pause;
 use crate::packet::{NONE, Packet};
-use crate::partition::Partition;
-use crate::port::{Port, Queue};
+use crate::parallel::partition::Partition;
+use crate::switch::buffer::{Account, Memory};
+use crate::switch::port::{Port, Queue};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;

@@ -1,6 +1,6 @@
 //! Leaves: the queues that a flow control puts in the place of a lane's one.
 //!
-//! Where a scheme queues by flow, each (port, queue) of [`crate::port`] becomes a
+//! Where a scheme queues by flow, each (port, queue) of [`crate::switch::port`] becomes a
 //! *group* of leaves. The scheduler outside sees the group as one queue, which is
 //! ready while a leaf may send; inside, the leaves that hold something and are
 //! not paused stand in a ring, served by deficit round robin. An empty or paused
@@ -8,14 +8,14 @@
 //! those of the ports; its state besides is here. The group's own queue keeps
 //! the totals of the group, and ACKs that are not queued by flow: they go first
 //! and are never paused. Where queues are pulled it is the output queue, queue 0 of
-//! the scheme, and takes its turn as leaves do: see [`crate::pull`].
+//! the scheme, and takes its turn as leaves do: see [`crate::switch::pull`].
 //!
 //! Leaves belong to the device of their port. Nothing here is touched, or takes
 //! room, under a scheme that does not queue by flow.
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE, Packet};
-use crate::port::Queue;
+use crate::switch::port::Queue;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::NodeKind;
 use xoff_plan::balancing::LoadBalancing;
@@ -70,7 +70,7 @@ pub enum Turn {
 pub struct Leaves {
     /// How the scheme queues.
     pub queueing: Queueing,
-    /// Its queues are pulled: see [`crate::pull`].
+    /// Its queues are pulled: see [`crate::switch::pull`].
     pub pulls: bool,
     lanes: usize,
     /// Deficit round robin: bytes per turn.

@@ -26,7 +26,7 @@ use crate::observe::{self, Series};
 use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, ItsyOutcome, Outcome, Stop};
 use crate::packet::Kind;
-use crate::partition::Partition;
+use crate::parallel::partition::Partition;
 use crate::tap::{self, Handover, Tap, Taps};
 use crate::world::World;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
