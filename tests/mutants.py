@@ -28,7 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ARGUED = ROOT / "tests" / "mutants.toml"
 SEED = "xoff-1"
-FILES = ["crates/schemes/src/**", *(f"crates/sim/src/{name}.rs" for name in ("arbiter", "buffer", "leaves", "port"))]
+SWITCH = ("arbiter", "buffer", "leaves", "port")
+FILES = ["crates/schemes/src/**", *(f"crates/sim/src/switch/{name}.rs" for name in SWITCH)]
 
 # Tests of xoff-schemes that take from seconds to a minute: they come in the second stage.
 SLOW = ["explore::", "iterations_approach", "nothing_starves", "no_more_is_outstanding"]

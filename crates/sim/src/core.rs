@@ -1,27 +1,27 @@
 //! The state of every device, flat and by index, and what can be done to it
 //! without asking the flow control.
 
-use crate::arbiter::Arbiter;
-use crate::balancing::{self, Chooser, Labelled};
-use crate::blocking::{NO_ROOT, Oracle, Roots};
-use crate::buffer::{Account, Memory, Profile};
-use crate::causes::Causes;
-use crate::congestion::{Controls, Windows, notification_points};
-use crate::control_plane::Enlarged;
-use crate::critical::Record;
 use crate::faults::Faults;
-use crate::first_hop::{self, Source};
+use crate::host::congestion::{Controls, Windows, notification_points};
+use crate::host::first_hop::{self, Source};
+use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::host::{ReceiverState, SenderState};
-use crate::leaves::{Leaves, Newcomer};
-use crate::modes::Modes;
 use crate::observe::Observed;
+use crate::oracle::blocking::{NO_ROOT, Oracle, Roots};
+use crate::oracle::critical::Record;
 use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE, Packet};
-use crate::partition::Partition;
-use crate::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
-use crate::selective::{self, SelectiveReceiver, SelectiveSender};
+use crate::parallel::partition::Partition;
+use crate::switch::arbiter::Arbiter;
+use crate::switch::balancing::{self, Chooser, Labelled};
+use crate::switch::buffer::{Account, Memory, Profile};
+use crate::switch::causes::Causes;
+use crate::switch::control_plane::Enlarged;
+use crate::switch::leaves::{Leaves, Newcomer};
+use crate::switch::modes::Modes;
+use crate::switch::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
+use crate::switch::telemetry::{Parcel, Telemetry};
 use crate::tap::Taps;
-use crate::telemetry::{Parcel, Telemetry};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;

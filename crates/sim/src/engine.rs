@@ -1,18 +1,18 @@
 //! What happens to packets and ports, in order: the event loop of the devices
 //! that one thread runs.
 
-use crate::buffer::{Account, Memory, Refusal};
-use crate::by_flow;
 use crate::core::{Core, kind};
-use crate::evict;
 use crate::faults;
-use crate::leaves::Newcomer;
-use crate::modes;
 use crate::outcome::{DropReason, Drops};
 use crate::packet::{Kind, NONE, Packet};
-use crate::partition::Partition;
-use crate::port::{Port, Queue, Wire};
-use crate::pull;
+use crate::parallel::partition::Partition;
+use crate::switch::buffer::{Account, Memory, Refusal};
+use crate::switch::by_flow;
+use crate::switch::evict;
+use crate::switch::leaves::Newcomer;
+use crate::switch::modes;
+use crate::switch::port::{Port, Queue, Wire};
+use crate::switch::pull;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;

@@ -6,12 +6,12 @@
 //! transmission begins. Such a frame arrives all the same, at a position of the
 //! plan's hops that says what became of it, and is counted there.
 
-use crate::by_flow;
 use crate::core::{Core, kind};
 use crate::engine;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, NONE};
-use crate::port::Wire;
+use crate::switch::by_flow;
+use crate::switch::port::Wire;
 use std::collections::BTreeSet;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{Time, serialisation};

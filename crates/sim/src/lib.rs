@@ -8,40 +8,17 @@
 //! when a packet comes. Several threads may each run a part of the devices; the
 //! result has the same bytes.
 
-mod arbiter;
-mod balancing;
-mod blocking;
-mod buffer;
-mod by_flow;
-mod causes;
-mod congestion;
-mod control_plane;
 mod core;
-mod critical;
-mod deadlock;
-mod deadlock_by_flow;
-mod deadlock_by_root;
-mod deadlock_hybrid;
 mod engine;
-mod evict;
-mod executor;
 mod faults;
-mod first_hop;
 mod footprint;
 mod host;
-mod irn;
-mod leaves;
-mod livelock;
-mod modes;
 mod observe;
+mod oracle;
 mod packet;
-mod partition;
-mod port;
-mod pull;
-mod selective;
+mod parallel;
+mod switch;
 pub mod tap;
-mod tcp;
-mod telemetry;
 mod world;
 mod zeropod;
 
@@ -82,7 +59,7 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
 pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     match &plan.zeropod {
         Some(zeropod) => zeropod::run(plan, zeropod, None, watch),
-        None => executor::run(plan, threads, None, watch),
+        None => parallel::executor::run(plan, threads, None, watch),
     }
 }
 
@@ -102,7 +79,7 @@ pub fn run_tapped(
             let Tap { ports, sink } = tap;
             zeropod::run(plan, zeropod, Some(Tap { ports, sink: &mut *sink }), watch)
         }
-        None => executor::run(plan, threads, Some(tap), watch),
+        None => parallel::executor::run(plan, threads, Some(tap), watch),
     }
 }
 
@@ -110,5 +87,5 @@ pub fn run_tapped(
 /// each other after each window, which is as short as the shortest link between
 /// two of them, and in links of a few nanoseconds too little happens to share.
 pub fn worthwhile_threads(plan: &Plan, threads: usize) -> usize {
-    partition::worthwhile(plan, threads)
+    parallel::partition::worthwhile(plan, threads)
 }

@@ -1,7 +1,9 @@
 //! What a run writes down. Nothing here decides anything.
 
-use crate::outcome::{Counters, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample};
-use crate::port::Port;
+use crate::outcome::{
+    Counters, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, RootAhead, RootsAtPort, Sample,
+};
+use crate::switch::port::Port;
 use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
@@ -11,6 +13,7 @@ use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::flow_control::ControlFrame;
 use xoff_schemes::flow_control::portfc::ate;
+use xoff_schemes::flow_control::seen::Ahead;
 use xoff_schemes::load_balancing::plb;
 
 const NOT_PAUSED: u32 = u32::MAX;
@@ -253,6 +256,29 @@ pub fn of_senders(world: &World, now: Time) -> Records {
         records.add(Records::of(plb::report::Report { choices, flows }));
     }
     records
+}
+
+/// Ports that are roots, or know of any, as they stand; none where nothing is paused by root.
+pub fn roots(world: &World) -> Vec<RootsAtPort> {
+    let lanes = world.lanes() as u8;
+    let mut all = Vec::new();
+    for port in 0..world.plan.topology.ports.len() as u32 {
+        let Some(roots) = world.roots(port) else { continue };
+        let bytes = |lane, queue| world.home_of_port(port).pulled_bytes(port, lane, queue);
+        for lane in 0..lanes {
+            let is_root = roots.is_root(port, lane);
+            let ahead = roots.ahead(port, lane).into_iter().map(|Ahead { root, paused, .. }| {
+                let queues = roots.queues_of(port, lane, root);
+                RootAhead { root, paused, bytes: queues.iter().map(|&q| bytes(lane, q)).sum(), queues }
+            });
+            let mut ahead: Vec<RootAhead> = ahead.collect();
+            ahead.sort_by_key(|a| a.root);
+            if is_root || !ahead.is_empty() {
+                all.push(RootsAtPort { port, lane, is_root, output_bytes: bytes(lane, 0), ahead });
+            }
+        }
+    }
+    all
 }
 
 /// Totals of each port.

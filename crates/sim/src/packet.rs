@@ -45,7 +45,7 @@ pub struct Packet {
     pub lane: u8,
     /// Data carries an ECN mark; an ACK or NACK says that marks have come.
     pub marked: bool,
-    /// Number of the leaf that it left the neighbour from (see [`crate::leaves`]),
+    /// Number of the leaf that it left the neighbour from (see [`crate::switch::leaves`]),
     /// below 2^15; and in the highest bit the flow control's own.
     upstream: u16,
     /// See [`Kind::Nack`]. Of other answers to a flow whose sender changes labels

@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::faults;
 use crate::outcome::DropReason;
 use crate::packet::Kind;
-use crate::port::Wire;
+use crate::switch::port::Wire;
 use std::sync::Arc;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::PortId;

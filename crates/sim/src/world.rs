@@ -1,16 +1,17 @@
 //! All parts of a run at once, for those that see everything and change nothing:
 //! oracles and samples. Whatever belongs to a device is read where it runs.
 
-use crate::buffer::{Account, Memory};
 use crate::core::Core;
 use crate::outcome::Pause;
 use crate::packet::{NONE, Packet};
-use crate::partition::Partition;
-use crate::port::{Port, Queue};
+use crate::parallel::partition::Partition;
+use crate::switch::buffer::{Account, Memory};
+use crate::switch::port::{Port, Queue};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::{FlowControl, cbfc};
+use xoff_schemes::flow_control::FlowControl;
+use xoff_schemes::flow_control::seen::Roots;
 
 /// A run between two windows.
 pub struct World<'w, 'a> {
@@ -43,6 +44,16 @@ impl<'w, 'a> World<'w, 'a> {
     /// The flow control of the device of a port.
     pub fn flow_control(&self, port: u32) -> &'w FlowControl {
         self.flow_controls[self.partition.of(self.plan.topology.ports[port as usize].node)]
+    }
+
+    /// What the device of a port knows of roots, if its scheme pauses by root.
+    pub fn roots(&self, port: u32) -> Option<&'w dyn Roots> {
+        self.flow_control(port).roots()
+    }
+
+    /// The port at the other end of the link of a port.
+    pub fn peer(&self, port: u32) -> u32 {
+        self.plan.topology.ports[port as usize].peer
     }
 
     /// A port.
@@ -82,10 +93,10 @@ impl<'w, 'a> World<'w, 'a> {
     /// than there is room for beside `kept` bytes.
     fn short_of_room(&self, account: u32, kept: u64) -> Option<bool> {
         let (port, lane) = (account / self.lanes(), (account % self.lanes()) as u8);
-        let FlowControl::Cbfc(here) = self.flow_control(port) else { return None };
-        let peer = self.plan.topology.ports[port as usize].peer;
-        let FlowControl::Cbfc(upstream) = self.flow_control(peer) else { return None };
-        Some(upstream.wanted(peer, lane) > here.buffer(port) - cbfc::blocks(kept))
+        let here = self.flow_control(port).credits()?;
+        let peer = self.peer(port);
+        let upstream = self.flow_control(peer).credits()?;
+        Some(upstream.wanted(peer, lane) > here.room(port, kept))
     }
 
     /// Whether releases that leave `account` with `kept` bytes could bring it under.
@@ -98,6 +109,11 @@ impl<'w, 'a> World<'w, 'a> {
         a.could_resume(kept, &core.memories[a.memory as usize], &core.profiles[usize::from(a.profile)])
     }
 
+    /// Whether an account has crossed XOFF, and not XON since.
+    pub fn is_over(&self, account: u32) -> bool {
+        self.home_of_port(account / self.lanes()).observed.over_since.contains_key(&account)
+    }
+
     /// The accounts that are over, with the time of their XOFF.
     pub fn over_since(&self) -> impl Iterator<Item = (u32, Time)> + '_ {
         self.cores.iter().flat_map(|core| core.observed.over_since.iter().map(|(&a, &t)| (a, t)))
@@ -108,14 +124,18 @@ impl<'w, 'a> World<'w, 'a> {
         self.home_of_port(port).observed.standing(port, lane)
     }
 
+    /// All standing pauses, in no order of meaning.
+    pub fn open_pauses(&self) -> impl Iterator<Item = &'w Pause> + use<'w, 'a, '_> {
+        let open =
+            |core: &&'w Core<'a>| core.observed.open.iter().map(|&i| &core.observed.pauses[i as usize]);
+        self.cores.iter().flat_map(open)
+    }
+
     /// The standing pauses that hosts pass on to their other neighbours, in no
     /// order of meaning.
     pub fn passed_on(&self) -> impl Iterator<Item = &'w Pause> + '_ {
-        let open = self
-            .cores
-            .iter()
-            .flat_map(|core| core.observed.open.iter().map(|&index| &core.observed.pauses[index as usize]));
-        open.filter(|p| self.plan.passes_pauses_on(self.plan.topology.ports[p.port as usize].node))
+        self.open_pauses()
+            .filter(|p| self.plan.passes_pauses_on(self.plan.topology.ports[p.port as usize].node))
     }
 
     /// The ports that a host passes the pauses of `port` on to.

@@ -22,6 +22,7 @@ pub mod pyrrha;
 pub mod registry;
 pub mod roundabout;
 pub mod seam;
+pub mod seen;
 pub mod sizing;
 pub mod swing;
 pub mod tagger;

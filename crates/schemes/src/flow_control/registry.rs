@@ -16,6 +16,7 @@ use super::pyrrha::{Pyrrha, PyrrhaParams};
 use super::roundabout::dissolve::{Passage, Passenger};
 use super::roundabout::{Roundabout, RoundaboutParams};
 use super::seam::{Crossing, Machine, Parameters, Passing, Scheme, Traits};
+use super::seen::{Credits, Pausers, Roots};
 use super::swing::SwingParams;
 use super::tagger::TaggerParams;
 use super::watchdog::{Watchdog, WatchdogParams};
@@ -58,6 +59,11 @@ macro_rules! registry {
             /// What the ingress of `port` grants its peer by, if it grants slots.
             pub fn slots(&self, port: u32) -> Option<&SlotParams> {
                 match self { $(Self::$scheme(params) => params.slots(port),)* }
+            }
+
+            /// Where each pause names a port, the queues that keep queue `queue` of `port` paused.
+            pub fn pausers(&self, port: u32, queue: u16) -> Option<Pausers> {
+                match self { $(Self::$scheme(params) => params.pausers(port, queue),)* }
             }
 
             /// The state machines of `ports` ports with the given lanes' priorities.
@@ -186,6 +192,24 @@ registry! {
         Itsy(Itsy) tells super::itsy::report::FACTS,
         /// Deadlocks found by control planes.
         Breaker(Breaker) tells super::breakers::report::FACTS,
+    }
+}
+
+impl FlowControl {
+    /// What it knows of credit, if its upstream sends on credit.
+    pub fn credits(&self) -> Option<&dyn Credits> {
+        match self {
+            Self::Cbfc(cbfc) => Some(cbfc),
+            _ => None,
+        }
+    }
+
+    /// What it knows of roots, if it pauses by root.
+    pub fn roots(&self) -> Option<&dyn Roots> {
+        match self {
+            Self::Pyrrha(pyrrha) => Some(pyrrha),
+            _ => None,
+        }
     }
 }
 

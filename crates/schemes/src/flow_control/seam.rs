@@ -15,6 +15,7 @@ use super::pfc::{Pfc, PfcParams};
 use super::portfc::RelayOrder;
 use super::registry::FlowControl;
 use super::roundabout::dissolve::{Passage, Passenger};
+use super::seen::Pausers;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::{Cause, Records};
 
@@ -180,6 +181,8 @@ pub struct Traits {
     pub relay_order: RelayOrder,
     /// What one of its pauses stops.
     pub pause_scope: PauseScope,
+    /// On some links its pauses stop lanes instead.
+    pub also_by_lane: bool,
     /// How the packets of a lane lie in the queues of a port.
     pub queueing: Queueing,
 }
@@ -197,6 +200,7 @@ impl Traits {
         cell: 1,
         relay_order: RelayOrder::Turns,
         pause_scope: PauseScope::Nothing,
+        also_by_lane: false,
         queueing: Queueing::PerLane,
     };
 
@@ -221,6 +225,12 @@ pub trait Parameters {
 
     /// What the ingress of `port` grants its peer by, if it grants slots.
     fn slots(&self, _port: u32) -> Option<&SlotParams> {
+        None
+    }
+
+    /// Under [`PauseScope::Onward`], the queues that keep queue `queue` of `port` paused; `None` if
+    /// nothing pauses it.
+    fn pausers(&self, _port: u32, _queue: u16) -> Option<Pausers> {
         None
     }
 

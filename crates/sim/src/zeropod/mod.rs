@@ -49,7 +49,7 @@ mod voq;
 
 use crate::Progress;
 use crate::footprint;
-use crate::livelock::wire_time;
+use crate::oracle::livelock::wire_time;
 use crate::outcome::{
     AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome,
     Quantity, Sample, StalledFlow, Stop,

@@ -50,6 +50,7 @@
 
 pub mod frame;
 use super::registry::FlowControl;
+use super::seen::Credits;
 use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Scheme, Traits};
 pub use frame::Form;
 use frame::{BLOCK, CreditPacket, MODULUS, MOST};
@@ -244,14 +245,19 @@ impl Cbfc {
         plus(self.params.form, blocks(device.received(port, lane)), self.ends[place].offset)
     }
 
-    /// Blocks that `lane` waits for at `port`; 0 if it does not. For oracles.
-    pub fn wanted(&self, port: u32, lane: u8) -> u64 {
+    /// Blocks that `port` can store of each lane.
+    fn buffer(&self, port: u32) -> u64 {
+        self.params.buffer.get(port as usize).copied().unwrap_or(u64::MAX)
+    }
+}
+
+impl Credits for Cbfc {
+    fn wanted(&self, port: u32, lane: u8) -> u64 {
         self.place(port, lane).map_or(0, |place| self.ends[place].wanted)
     }
 
-    /// Blocks that `port` can store of each lane. For oracles.
-    pub fn buffer(&self, port: u32) -> u64 {
-        self.params.buffer.get(port as usize).copied().unwrap_or(u64::MAX)
+    fn room(&self, port: u32, kept: u64) -> u64 {
+        self.buffer(port) - blocks(kept)
     }
 }
 

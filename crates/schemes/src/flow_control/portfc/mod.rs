@@ -65,10 +65,11 @@ pub mod map;
 
 use super::device::Queues;
 use super::registry::FlowControl;
+use super::seen::Pausers;
 use super::{ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use bound::Bound;
 use frame::PortPauseFrame;
-use map::QueueMap;
+use map::{QueueMap, Role};
 use std::sync::Arc;
 use xoff_kernel::time::Time;
 use xoff_wire::queue_pause::Target;
@@ -141,6 +142,15 @@ impl Parameters for PortFcParams {
             queueing: Queueing::Numbered { numbers, acks: false, pulls: false },
             ..Traits::NONE
         }
+    }
+
+    fn pausers(&self, port: u32, queue: u16) -> Option<Pausers> {
+        let (congested, forwarding) = (self.map.leads_to(port, queue)?, self.map.n - 1);
+        let (queues, xon) = match self.map.role(port, queue) {
+            Role::FourHop => (0..forwarding, &self.xon),
+            _ => (forwarding..self.map.n, &self.ddq_xon),
+        };
+        Some(Pausers { port: congested, queues, resume: xon[congested as usize] })
     }
 
     fn start(&self, ports: usize, _priorities: &[u8]) -> FlowControl {

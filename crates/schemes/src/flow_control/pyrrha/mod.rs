@@ -109,7 +109,6 @@ use super::registry::FlowControl;
 use super::{ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
 use frame::RootId;
 use port::{FlowPlaces, PortState};
-pub use seen::Ahead;
 use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
@@ -194,6 +193,7 @@ impl Parameters for PyrrhaParams {
         Traits {
             response_time: self.response_time,
             pause_scope: PauseScope::Root,
+            also_by_lane: self.pfc.is_some(),
             queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: true },
             ..Traits::NONE
         }

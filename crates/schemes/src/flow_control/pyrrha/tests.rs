@@ -3,6 +3,7 @@
 
 use super::super::FlowControl;
 use super::super::notes::Notes;
+use super::super::seen::{Ahead, Roots};
 use super::frame::{RootPauseFrame, Word};
 use super::*;
 use std::collections::BTreeMap;
@@ -339,18 +340,18 @@ fn observers_see_roots_their_queues_and_whom_they_have_stopped() {
     bench.hear(4, Word::Resume, 7, 9, 1);
     let pyrrha = &bench.pyrrha;
     let five = pyrrha.root_ahead(3, 0, 5).expect("it paused");
-    assert_eq!((five.root(), five.paused(), five.holding()), (5, true, &[0][..]));
-    assert_eq!((five.queues(), five.sharing(1)), (vec![1], &[5][..]));
-    assert_eq!(pyrrha.ahead(3, 0).map(|a| a.root()).collect::<Vec<_>>(), [5]);
-    assert!(pyrrha.root_ahead(4, 0, 7).is_none_or(|seven| !seven.paused()));
+    assert_eq!(five, Ahead { root: 5, paused: true, holding: &[0] });
+    assert_eq!((pyrrha.queues_of(3, 0, 5), pyrrha.sharing(3, 0, 1)), (vec![1], &[5][..]));
+    assert_eq!(pyrrha.ahead(3, 0), [five]);
+    assert!(pyrrha.root_ahead(4, 0, 7).is_none_or(|seven| !seven.paused));
     assert!(pyrrha.root_ahead(3, 0, 7).is_none() && !pyrrha.is_root(3, 0));
-    assert_eq!((pyrrha.pairs_of(1) - pyrrha.pairs_of(0), pyrrha.k_resume(3)), (1, K_RESUME));
+    assert_eq!((pyrrha.pairs_of(1) - pyrrha.pairs_of(0), pyrrha.resume_level(3)), (1, K_RESUME));
     // Port 2 becomes a root, and stops who goes on sending to it.
     for _ in 0..5 {
         bench.arrive(0, 2, 2);
     }
     assert!(bench.pyrrha.is_root(2, 0));
-    assert_eq!(bench.pyrrha.stopped_by_oq(2, 0), [0]);
+    assert_eq!(bench.pyrrha.stopped_by_output(2, 0), [0]);
 }
 
 /// A packet of the queue of root 5 goes on to that of root 7, which is paused as well; so says the seam.

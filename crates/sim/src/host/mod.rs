@@ -6,10 +6,16 @@
 //! otherwise, until an ACK, a NACK, a timeout or its pace brings it back. A
 //! pause of the lane stops the ring.
 
-use crate::congestion::{CONTROLLED, Departure};
+pub mod congestion;
+pub mod first_hop;
+pub mod irn;
+pub mod selective;
+pub mod tcp;
+
 use crate::core::{Core, kind};
-use crate::leaves::Newcomer;
+use crate::host::congestion::{CONTROLLED, Departure};
 use crate::packet::{Kind, NONE, Packet};
+use crate::switch::leaves::Newcomer;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{Flow, FlowRoute, Plan};
@@ -369,7 +375,7 @@ impl Core<'_> {
             if let Some(echo) = self.echoes.get_mut(flow as usize) {
                 *echo += 1;
             }
-            crate::congestion::on_marked(self.plan, &mut self.notifications, flow, self.now)
+            crate::host::congestion::on_marked(self.plan, &mut self.notifications, flow, self.now)
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;

@@ -1,6 +1,6 @@
 //! Leaves: the queues that a flow control puts in the place of a lane's one.
 //!
-//! Where a scheme queues by flow, each (port, queue) of [`crate::port`] becomes a
+//! Where a scheme queues by flow, each (port, queue) of [`crate::switch::port`] becomes a
 //! *group* of leaves. The scheduler outside sees the group as one queue, which is
 //! ready while a leaf may send; inside, the leaves that hold something and are
 //! not paused stand in a ring, served by deficit round robin. An empty or paused
@@ -8,14 +8,14 @@
 //! those of the ports; its state besides is here. The group's own queue keeps
 //! the totals of the group, and ACKs that are not queued by flow: they go first
 //! and are never paused. Where queues are pulled it is the output queue, queue 0 of
-//! the scheme, and takes its turn as leaves do: see [`crate::pull`].
+//! the scheme, and takes its turn as leaves do: see [`crate::switch::pull`].
 //!
 //! Leaves belong to the device of their port. Nothing here is touched, or takes
 //! room, under a scheme that does not queue by flow.
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE, Packet};
-use crate::port::Queue;
+use crate::switch::port::Queue;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::NodeKind;
 use xoff_plan::balancing::LoadBalancing;
@@ -70,7 +70,7 @@ pub enum Turn {
 pub struct Leaves {
     /// How the scheme queues.
     pub queueing: Queueing,
-    /// Its queues are pulled: see [`crate::pull`].
+    /// Its queues are pulled: see [`crate::switch::pull`].
     pub pulls: bool,
     lanes: usize,
     /// Deficit round robin: bytes per turn.
@@ -554,6 +554,32 @@ impl Core<'_> {
     /// How many leaves of forwarded packets hold something and may send.
     pub fn active_leaves(&self, port: u32, lane: u8) -> u32 {
         self.leaves.active(port, 1 + usize::from(lane))
+    }
+
+    /// The lane of a leaf.
+    pub fn lane_of(&self, leaf: &Leaf) -> u8 {
+        ((usize::from(leaf.queue) - 1) % self.lanes) as u8
+    }
+
+    /// The numbered leaves of a lane on `port`, those of queue pairs included; none
+    /// where queues have no numbers.
+    pub fn leaves_of(&self, port: u32, lane: u8) -> std::ops::Range<u32> {
+        let Queueing::Numbered { .. } = self.leaves.queueing else { return 0..0 };
+        let first = self.leaves.numbered(port, lane, 0);
+        let group = 1 + u16::from(lane);
+        let groups = [group, group + self.lanes as u16];
+        let its = |leaf: &u32| {
+            let leaf = self.leaves.get(*leaf);
+            leaf.port == port && groups.contains(&leaf.queue)
+        };
+        let count = (first..self.leaves.len() as u32).take_while(its).count() as u32;
+        first..first + count
+    }
+
+    /// The numbered leaves of forwarded packets of a lane on `port`.
+    pub fn forwarding_leaves(&self, port: u32, lane: u8) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let forwards = |leaf: &u32| usize::from(self.leaves.get(*leaf).queue) <= self.lanes;
+        self.leaves_of(port, lane).filter(forwards)
     }
 
     /// Takes the first queue pair of a leaf out of it, to join another one.

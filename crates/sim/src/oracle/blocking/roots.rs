@@ -2,10 +2,9 @@
 
 use super::{NO_ROOT, NO_ROOTS, Root, Roots};
 use crate::core::Core;
-use crate::leaves::Leaf;
 use crate::outcome::Pause;
 use crate::packet::NONE;
-use xoff_schemes::flow_control::{Effect, FlowControlParams, Queueing};
+use xoff_schemes::flow_control::{Effect, FlowControlParams};
 
 impl Core<'_> {
     /// The roots of the pauses that `port` is about to send.
@@ -95,12 +94,6 @@ impl Core<'_> {
         Root::behind(by_lane.or_else(|| self.pause_of_longest(egress, onward)), egress)
     }
 
-    /// Those of them that hold packets.
-    pub fn forwarding_leaves(&self, port: u32, lane: u8) -> impl DoubleEndedIterator<Item = u32> + '_ {
-        let forwards = |leaf: &u32| usize::from(self.leaves.get(*leaf).queue) <= self.lanes;
-        self.leaves_of(port, lane).filter(forwards)
-    }
-
     /// The pause of the longest queue of a lane on `port`, where queues are paused one
     /// by one.
     fn pause_of_longest(&self, port: u32, lane: u8) -> Option<&Pause> {
@@ -112,26 +105,6 @@ impl Core<'_> {
             - self.forwarding_leaves(port, lane).map(|leaf| bytes(&leaf)).sum::<u64>();
         (bytes(&longest) > own).then_some(())?;
         self.observed.pauses.get(self.leaves.get(longest).standing as usize)
-    }
-
-    /// The lane of a leaf.
-    pub(super) fn lane_of(&self, leaf: &Leaf) -> u8 {
-        ((usize::from(leaf.queue) - 1) % self.lanes) as u8
-    }
-
-    /// The numbered leaves of a lane on `port`, those of queue pairs included; none
-    /// where queues have no numbers.
-    pub(super) fn leaves_of(&self, port: u32, lane: u8) -> std::ops::Range<u32> {
-        let Queueing::Numbered { .. } = self.leaves.queueing else { return 0..0 };
-        let first = self.leaves.numbered(port, lane, 0);
-        let group = 1 + u16::from(lane);
-        let groups = [group, group + self.lanes as u16];
-        let its = |leaf: &u32| {
-            let leaf = self.leaves.get(*leaf);
-            leaf.port == port && groups.contains(&leaf.queue)
-        };
-        let count = (first..self.leaves.len() as u32).take_while(its).count() as u32;
-        first..first + count
     }
 
     /// Why the leaf that has just grown is too long.

@@ -35,8 +35,8 @@ mod record;
 pub use end::shares;
 pub use record::Record;
 
-use crate::blocking::{Known, crosses};
 use crate::core::Core;
+use crate::oracle::blocking::{Known, crosses};
 use crate::outcome::{Leg, Named, Part, Pause};
 use crate::packet::{Kind, NONE};
 use record::{Piece, Source, add};
@@ -46,7 +46,7 @@ use xoff_kernel::wheel::prefetch;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::PauseScope;
 use xoff_schemes::transport::TransportKind;
 
 /// A span in which a list did not send.
@@ -127,7 +127,7 @@ impl Critical {
             all: windows
                 || !plan.faults.tables.is_empty()
                 || matches!(plan.load_balancing, LoadBalancing::Packets(_))
-                || matches!(plan.flow_control, FlowControlParams::Pyrrha(_)),
+                || plan.flow_control.traits().pause_scope == PauseScope::Root,
             sources: vec![Source::default(); plan.flows.len()],
             pasts: vec![Vec::new(); lists],
             closed,

@@ -109,7 +109,7 @@ impl Core<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::partition::Partition;
+    use crate::parallel::partition::Partition;
     use xoff_plan::plan::Plan;
     use xoff_schemes::flow_control::Device;
     use xoff_schemes::flow_control::breakers::{Identifier, ProbeFrame, Word};

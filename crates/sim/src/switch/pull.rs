@@ -4,10 +4,10 @@
 //! paused queue sends nothing and takes no time on the wire. A host's queue pairs move
 //! alike, until they stand in the queue that is theirs by what is paused now.
 
-use crate::by_flow::{own_left, waits};
 use crate::core::Core;
-use crate::leaves::{Leaf, Turn};
 use crate::packet::{Kind, NONE};
+use crate::switch::by_flow::{own_left, waits};
+use crate::switch::leaves::{Leaf, Turn};
 use xoff_schemes::flow_control::pyrrha::Pyrrha;
 use xoff_schemes::flow_control::{FlowControl, Passing, Scheme};
 

@@ -55,7 +55,7 @@ pub enum Wire {
     /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
     Faulty,
     /// Whatever it is: a queue of the port does not simply obey, or it is tapped. See
-    /// [`crate::modes`] and [`crate::tap`].
+    /// [`crate::switch::modes`] and [`crate::tap`].
     Odd,
 }
 

@@ -1,9 +1,9 @@
 //! Transports whose receivers keep what comes early and whose senders repeat
 //! single packets, IRN and TCP, behind one door: hosts ask them in the same way.
 
-use crate::irn::{self, IrnSender};
+use crate::host::irn::{self, IrnSender};
+use crate::host::tcp::TcpSender;
 use crate::packet::Packet;
-use crate::tcp::TcpSender;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Wheel;
 use xoff_plan::plan::Plan;

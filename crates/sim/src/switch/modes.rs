@@ -5,7 +5,7 @@
 use crate::core::Core;
 use crate::faults;
 use crate::outcome::DropReason;
-use crate::port::Wire;
+use crate::switch::port::Wire;
 use std::collections::BTreeMap;
 use xoff_outcome::report::Cause;
 use xoff_schemes::flow_control::{FlowControl, Mode};

@@ -19,10 +19,10 @@
 //! and stands in a paused queue of its NIC is charged alike, as a whole; this is
 //! kept apart.
 //!
-//! Where a frame names a congested port itself (Pyrrha, PortFC), the same time is judged
+//! Where a frame names a congested port itself, the same time is judged
 //! once more by that port: innocent of the *named* root.
 //!
-//! *Two kinds of pauses* meet where switches that know PFC alone stand beside Pyrrha's:
+//! *Two kinds of pauses* meet where some links are paused by lane and others by root:
 //! a lane's pause stops all leaves of the lane. Time is charged once, to the pause that
 //! began first. Why a packet stands there is told by its queue's own pause or, if it has
 //! none, by its lane's.
@@ -41,7 +41,7 @@ mod roots;
 mod tests;
 mod waits;
 
-use crate::critical::Critical;
+use crate::oracle::critical::Critical;
 use crate::outcome::{Blame, FlowBlame, Merged, Pause, Place};
 use crate::packet::{NONE, Packet};
 use std::collections::{BTreeMap, VecDeque};
@@ -49,7 +49,6 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::prefetch;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::{Queueing, Target};
 
 /// The congested port at the end of a chain of pauses, [`NONE`] if there is none,
@@ -127,12 +126,11 @@ pub struct Oracle {
     pub critical: Option<Box<Critical>>,
     /// Where routes fork.
     known: Known,
-    /// Of Pyrrha's frames: the root behind the last pause of a port and priority that
+    /// Where pauses are by root: the root behind the last pause of a port and priority that
     /// named a congested port.
     told: BTreeMap<(u32, u8, u32), Root>,
     /// By list: until when those in it have been charged. Only where a lane's pause may
-    /// stop leaves that are paused one by one as well (Pyrrha beside switches that know
-    /// PFC alone); else empty.
+    /// stop leaves that are paused one by one as well; else empty.
     charged_until: Vec<Time>,
 }
 
@@ -199,8 +197,8 @@ impl Oracle {
         let (lanes, topology) = (plan.lanes.len(), &plan.topology);
         let mut rows = Vec::new();
         let mut all = 0;
-        let accounts = matches!(&plan.flow_control, FlowControlParams::Pyrrha(p) if p.pfc.is_some());
-        if accounts || plan.flow_control.traits().queueing == Queueing::PerLane {
+        let traits = plan.flow_control.traits();
+        if traits.also_by_lane || traits.queueing == Queueing::PerLane {
             for port in &topology.ports {
                 let degree = topology.nodes[port.node as usize].ports.len();
                 for _ in 0..lanes {
@@ -229,7 +227,7 @@ impl Oracle {
             critical: plan.measure.explain.then(|| Box::new(Critical::new(plan, lists))),
             known: Known::new(),
             told: BTreeMap::new(),
-            charged_until: if accounts { vec![0; lists] } else { Vec::new() },
+            charged_until: if traits.also_by_lane { vec![0; lists] } else { Vec::new() },
         }
     }
 

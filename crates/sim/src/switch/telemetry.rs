@@ -7,7 +7,7 @@
 
 use crate::core::Core;
 use crate::packet::Kind;
-use crate::port::Wire;
+use crate::switch::port::Wire;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::hpcc::Hop;

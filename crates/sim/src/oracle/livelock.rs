@@ -15,7 +15,7 @@ use crate::core::kind;
 use crate::engine::is_news;
 use crate::outcome::{Backlog, Livelock, StalledFlow};
 use crate::packet::Kind;
-use crate::port::lane_mask;
+use crate::switch::port::lane_mask;
 use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{MILLISECOND, SECOND, Time};

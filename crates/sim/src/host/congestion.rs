@@ -7,7 +7,7 @@
 use crate::core::Core;
 use crate::host::SenderState;
 use crate::packet::{Kind, Packet};
-use crate::telemetry::Telemetry;
+use crate::switch::telemetry::Telemetry;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};

@@ -20,15 +20,15 @@
 
 use crate::Progress;
 use crate::core::Letters;
-use crate::critical;
 use crate::engine::{Engine, is_news, is_timer};
+use crate::footprint;
 use crate::observe::{self, Series};
+use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
 use crate::packet::Kind;
-use crate::partition::Partition;
+use crate::parallel::partition::Partition;
 use crate::tap::{self, Handover, Tap, Taps};
 use crate::world::World;
-use crate::{deadlock, deadlock_by_root, footprint, livelock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
@@ -484,7 +484,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             false => Vec::new(),
         };
         let ports = observe::port_outcomes(&world);
-        let roots = deadlock_by_root::roots(&world);
+        let roots = observe::roots(&world);
         let routes = observe::routes(&world);
         let mut records = observe::of_senders(&world, at);
         let lanes = plan.lanes.len();

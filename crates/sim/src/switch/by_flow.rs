@@ -5,9 +5,9 @@
 //! not queue by flow.
 
 use crate::core::Core;
-use crate::leaves::Newcomer;
 use crate::packet::{Kind, NONE};
-use crate::pull;
+use crate::switch::leaves::Newcomer;
+use crate::switch::pull;
 use xoff_schemes::flow_control::{FlowControl, Passing, Queueing, Scheme};
 
 impl Core<'_> {

@@ -5,7 +5,7 @@ use super::*;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::packet::{Kind, Packet};
-use crate::partition::Partition;
+use crate::parallel::partition::Partition;
 use xoff_schemes::flow_control::Device;
 use xoff_schemes::flow_control::device::Queues;
 

@@ -4,8 +4,8 @@
 //! A source asks when a flow begins, and notes each data packet that it makes. So
 //! nothing but its own events and its own random stream decides.
 
-use crate::congestion::line_rate;
 use crate::core::Core;
+use crate::host::congestion::line_rate;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;

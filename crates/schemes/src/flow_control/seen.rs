@@ -1,0 +1,64 @@
+//! What oracles see of a scheme beside its pauses. Nothing here changes anything.
+
+use std::ops::Range;
+
+/// Queues of one port and lane that keep a queue upstream paused while they hold too many bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pausers {
+    /// The congested port.
+    pub port: u32,
+    /// Their numbers.
+    pub queues: Range<u16>,
+    /// Bytes that they may hold together when the queue upstream resumes.
+    pub resume: u64,
+}
+
+/// The state of a scheme whose upstream sends on credit, in blocks.
+pub trait Credits {
+    /// Blocks that `lane` waits for at `port`; 0 if it does not wait.
+    fn wanted(&self, port: u32, lane: u8) -> u64;
+
+    /// Blocks that `port` can store of each lane beside `kept` bytes.
+    fn room(&self, port: u32, kept: u64) -> u64;
+}
+
+/// A root ahead, as a port knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead<'a> {
+    /// The root: a port.
+    pub root: u32,
+    /// Packets that will cross the root are stopped here.
+    pub paused: bool,
+    /// Ports of this device whose neighbours the queues of this root have stopped.
+    pub holding: &'a [u32],
+}
+
+/// The state of a scheme that pauses by root ([`PauseScope::Root`](super::PauseScope::Root)).
+pub trait Roots {
+    /// The roots ahead that a port knows.
+    fn ahead(&self, port: u32, lane: u8) -> Vec<Ahead<'_>>;
+
+    /// Root `root` as a port knows it; `None` if it does not.
+    fn root_ahead(&self, port: u32, lane: u8, root: u32) -> Option<Ahead<'_>>;
+
+    /// The numbers of a root's isolation queues at a port, from 1 on, in order; none before the
+    /// first packet for that root.
+    fn queues_of(&self, port: u32, lane: u8, root: u32) -> Vec<u16>;
+
+    /// The roots that share isolation queue `queue`, in order.
+    fn sharing(&self, port: u32, lane: u8, queue: u16) -> &[u32];
+
+    /// Whether a port says that it is a root.
+    fn is_root(&self, port: u32, lane: u8) -> bool;
+
+    /// Ports of its device whose neighbours the output queue of a port has stopped.
+    fn stopped_by_output(&self, port: u32, lane: u8) -> &[u32];
+
+    /// The number of a host's queue of queue pairs that wait for the roots of isolation queue
+    /// `queue`.
+    fn pairs_of(&self, queue: u16) -> u16;
+
+    /// Bytes that an isolation queue of a port may hold when the neighbours that it has stopped
+    /// resume.
+    fn resume_level(&self, port: u32) -> u64;
+}

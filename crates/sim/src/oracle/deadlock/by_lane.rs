@@ -1,0 +1,140 @@
+//! Pauses of lanes: a member is an ingress account that keeps a lane of its upstream paused.
+//!
+//! An account that is over its threshold resumes its upstream when its bytes are down to the
+//! resume level. They stay where they lie in queues that are paused: with their lane, or for a
+//! root ([`by_root`]).
+//!
+//! Where hosts pass pauses on, an ingress of such a host also keeps its upstream paused while
+//! another port of the host is paused, whatever its account holds. It is struck out only when none
+//! of those pauses is one of the set, and its account is under or can resume.
+
+use super::{Hold, Member, Set, Stalled, by_root};
+use crate::world::World;
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_kernel::time::{Time, serialisation};
+
+/// Bytes of the accounts that were over at the last look. A deadlocked account neither gets nor
+/// gives, so only accounts that still hold the same are examined.
+pub type Snapshot = BTreeMap<u32, u64>;
+
+/// Takes a snapshot of the accounts that are over.
+pub fn snapshot(world: &World) -> Snapshot {
+    world.over_since().map(|(account, _)| (account, world.account(account).held())).collect()
+}
+
+/// The account of a lane at port `ingress`.
+pub fn account(world: &World, ingress: u32, lane: u8) -> u32 {
+    ingress * world.lanes() + u32::from(lane)
+}
+
+/// The account whose pause stops a lane of `port`.
+pub fn pauser(world: &World, port: u32, lane: u8) -> Member {
+    Member::Account(account(world, world.peer(port), lane))
+}
+
+/// The ingresses that keep their upstream paused: since when, and whether by their own accounts.
+/// One that only passes pauses on has done so since the last of those that stand began, or for
+/// longer.
+pub fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
+    let mut closed: BTreeMap<u32, (Time, bool)> = world.over_since().map(|(a, t)| (a, (t, true))).collect();
+    for pause in world.passed_on() {
+        for port in world.others(pause.port) {
+            let (since, over) = closed.entry(account(world, port, pause.lane)).or_insert((pause.from, false));
+            if !*over {
+                *since = pause.from.max(*since);
+            }
+        }
+    }
+    closed
+}
+
+/// Whether an account's pause has reached its upstream and nothing that was under way then can
+/// still arrive.
+fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
+    let (port, lane) = (account / world.lanes(), (account % world.lanes()) as u8);
+    let link = &world.plan.topology.ports[port as usize];
+    world.standing(link.peer, lane).is_some_and(|pause| {
+        let last = serialisation(u64::from(world.plan.packet.largest()), link.rate) + link.delay;
+        // A pause from before that XOFF stands on: its resume was taken up by this pause while it
+        // waited for its wire. Then both ways count from the XOFF.
+        let sent = match pause.from >= since {
+            true => pause.from,
+            false => since + 2 * last + world.plan.flow_control.traits().response_time,
+        };
+        now >= sent + last
+    })
+}
+
+/// The accounts that keep their upstream paused, whose pauses have settled, and that hold what
+/// they did at `last`.
+pub fn members(world: &World, now: Time, last: &Snapshot) -> Set {
+    let same = |account: u32| last.get(&account) == Some(&world.account(account).held());
+    let closed = closed(world).into_iter();
+    closed
+        .filter(|&(account, (since, over))| (!over || same(account)) && settled(world, account, since, now))
+        .filter(|&(account, _)| world.closes(account))
+        .map(|(account, _)| (Member::Account(account), Vec::new()))
+        .collect()
+}
+
+/// Whether an account is over, and what it has in these queues keeps it from its resume level.
+pub fn full(world: &World, account: u32, holds: &[Hold]) -> bool {
+    let kept = holds.iter().filter(|h| !h.whole).map(|h| h.bytes).sum();
+    world.is_over(account) && kept > 0 && !world.could_resume(account, kept)
+}
+
+/// Adds what holds the accounts of a set.
+pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled) {
+    if !set.keys().any(|member| matches!(member, Member::Account(_))) {
+        return;
+    }
+    let mut places: BTreeSet<(u32, u8)> = set.keys().map(|member| member.upstream(world)).collect();
+    places.extend(stalled);
+    for (port, lane) in places {
+        // Bytes by what stops them, and by account.
+        let mut bytes: BTreeMap<Vec<Member>, BTreeMap<u32, u64>> = BTreeMap::new();
+        for (list, mut by) in lists(world, port, lane) {
+            by.push(pauser(world, port, lane));
+            by.retain(|member| set.contains_key(member));
+            if stalled.contains(&(port, lane)) {
+                by.clear();
+            } else if by.is_empty() {
+                continue;
+            }
+            let bytes = bytes.entry(by).or_default();
+            for packet in world.packets_of(port, list) {
+                *bytes.entry(packet.account).or_default() += world.in_cells(packet);
+            }
+        }
+        for (by, bytes) in bytes {
+            for (account, bytes) in bytes {
+                if let Some(holds) = set.get_mut(&Member::Account(account)) {
+                    holds.push(Hold { by: by.clone(), port, bytes, whole: false });
+                }
+            }
+        }
+    }
+    for pause in world.passed_on() {
+        let by = pauser(world, pause.port, pause.lane);
+        if !set.contains_key(&by) {
+            continue;
+        }
+        let bytes = world.queued(pause.port, pause.lane.into()).map(|p| u64::from(p.size)).sum();
+        for other in world.others(pause.port) {
+            if let Some(holds) = set.get_mut(&Member::Account(account(world, other, pause.lane))) {
+                holds.push(Hold { by: vec![by], port: pause.port, bytes, whole: true });
+            }
+        }
+    }
+}
+
+/// The lists of packets that are forwarded on a lane of `port`, each with the roots that stop it.
+fn lists(world: &World, port: u32, lane: u8) -> Vec<(usize, Vec<Member>)> {
+    let core = world.home_of_port(port);
+    let own = (core.ports[port as usize].first_queue + 1 + u32::from(lane)) as usize;
+    let leaves = core.forwarding_leaves(port, lane).filter(|&leaf| core.leaves.list(leaf) != own);
+    let leaves = leaves.map(|leaf| {
+        (core.leaves.list(leaf), by_root::stopping(world, port, lane, core.leaves.number(leaf, lane)))
+    });
+    std::iter::once((own, Vec::new())).chain(leaves).collect()
+}

@@ -1,0 +1,4 @@
+//! Runs on several threads.
+
+pub mod executor;
+pub mod partition;
