@@ -5,11 +5,14 @@
 
 pub mod links;
 
-use crate::scenario::{BifrostKeys, Pfc, PortFc, Pyrrha};
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_schemes::flow_control::LinkFacts;
+use xoff_schemes::flow_control::bifrost::keys::BifrostKeys;
 use xoff_schemes::flow_control::bifrost::slots::History;
+use xoff_schemes::flow_control::pfc::keys::PfcKeys;
+use xoff_schemes::flow_control::portfc::keys::PortFcKeys;
+use xoff_schemes::flow_control::pyrrha::keys::PyrrhaKeys;
 use xoff_schemes::flow_control::sizing::{Sizing, bifrost, cbfc, grouped, pfc, portfc, pyrrha, swing};
 use xoff_schemes::flow_control::swing::THRESHOLD;
 
@@ -89,7 +92,7 @@ impl Question {
             rate,
             mtu: Bytes(1_500),
             priorities: 1,
-            response_time: Pfc::default().response_time,
+            response_time: PfcKeys::default().response_time,
             slot: keys.slot,
             processing: keys.processing,
             jitter: keys.jitter,
@@ -231,7 +234,7 @@ impl Question {
     pub fn answer(&self, scheme: &str, distance: Length) -> Sizing {
         let link = self.link(distance);
         let (response_time, priorities) = (self.response_time.0, u64::from(self.priorities));
-        let quanta = Pfc::default().quanta;
+        let quanta = PfcKeys::default().quanta;
         let resolve = |t: xoff_net::units::Threshold| t.resolve(link.rate, link.delay);
         match scheme {
             "pfc" | "pfc-deep" => {
@@ -248,11 +251,11 @@ impl Question {
                 swing::sizing(&link, &swing::Ask { xoff, relay_delay, response_time, quanta, priorities })
             }
             "pyrrha" => {
-                let (k_pause, fan_in) = (resolve(Pyrrha::default().k_pause), self.fan_in.into());
+                let (k_pause, fan_in) = (resolve(PyrrhaKeys::default().k_pause), self.fan_in.into());
                 pyrrha::sizing(&link, &pyrrha::Ask { k_pause, fan_in, response_time, priorities })
             }
             "portfc" => {
-                let (xoff, others) = (resolve(PortFc::default().xoff), self.fan_in.into());
+                let (xoff, others) = (resolve(PortFcKeys::default().xoff), self.fan_in.into());
                 portfc::sizing(&link, &portfc::Ask { xoff, others, response_time, priorities })
             }
             other => panic!("{other} is none of the schemes"),

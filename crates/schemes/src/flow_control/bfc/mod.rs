@@ -39,6 +39,7 @@
 //! BFC reserves no buffer for what arrives after a pause: a packet that does not
 //! fit is dropped.
 
+pub mod keys;
 mod table;
 
 use super::device::Queues;

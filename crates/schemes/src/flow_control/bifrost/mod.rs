@@ -25,6 +25,7 @@
 //! at its MAC (about 1 us, section V); the jitter, uniform up to a bound and drawn for each
 //! frame, is that of the cable and of the switch (section IV-D).
 
+pub mod keys;
 pub mod slots;
 pub mod tokens;
 

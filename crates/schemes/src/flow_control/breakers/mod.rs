@@ -61,6 +61,8 @@
 //! - **What is found may not stand**: pauses are looked at one after the other. That is the price
 //!   of the control plane, and not made up for.
 
+pub mod keys;
+
 #[cfg(test)]
 mod tests;
 

@@ -48,6 +48,8 @@
 //! is outstanding and stored than the buffer has, whatever the update's period and the
 //! link's length: these decide throughput alone. See [`full_throughput`].
 
+pub mod keys;
+
 use super::registry::FlowControl;
 use super::{ControlFrame, Device, LinkFacts, Parameters, PauseScope, Scheme, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};

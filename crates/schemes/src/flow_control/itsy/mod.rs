@@ -48,6 +48,8 @@
 //! is a frame of its own, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So
 //! PFC's headroom suffices.
 
+pub mod keys;
+
 #[cfg(test)]
 mod tests;
 

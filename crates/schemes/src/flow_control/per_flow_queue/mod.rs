@@ -17,6 +17,8 @@
 //! arrives after the pause is not bounded by anything that is reserved: the
 //! buffer must be ample, and packets that it cannot hold are dropped.
 
+pub mod keys;
+
 use super::device::Queues;
 use super::lasting::Lasting;
 use super::registry::FlowControl;

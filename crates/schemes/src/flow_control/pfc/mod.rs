@@ -37,6 +37,8 @@
 //! *Relays on long links* ([`Relay::Mirror`], see [`super::swing`]) do the same,
 //! but for one thing: they pass a pause on at once, and its end a little later.
 
+pub mod keys;
+
 use super::registry::FlowControl;
 use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Parameters, Scheme, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};

@@ -60,6 +60,7 @@
 
 pub mod ate;
 pub mod bound;
+pub mod keys;
 pub mod map;
 
 use super::device::Queues;

@@ -94,6 +94,7 @@
 //!
 //! **Lost frames.** The paper sends each word once. What a link loses is lost.
 
+pub mod keys;
 mod port;
 mod queues;
 mod seen;

@@ -24,6 +24,7 @@
 pub mod dissolve;
 #[cfg(test)]
 mod explore;
+pub mod keys;
 pub mod registers;
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,8 @@
 //! not enough, and a bound needs the account's own threshold, with headroom for a
 //! round trip above it: plain PFC between the relays, as the last resort.
 
+pub mod keys;
+
 use super::pfc::{Pfc, PfcParams, headroom};
 use super::registry::FlowControl;
 use super::{Headroom, LinkFacts, Parameters, Traits};

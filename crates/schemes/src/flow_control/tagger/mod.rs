@@ -35,6 +35,8 @@
 //!
 //! Everything else is [`super::pfc`]: thresholds, headroom and pauses of each tag.
 
+pub mod keys;
+
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::{Parameters, Traits};

@@ -39,6 +39,8 @@
 //! request 2304). Frames that resume do not count as PAUSE frames. A poll is armed only
 //! while the queue is paused or in a storm: the others would see nothing.
 
+pub mod keys;
+
 use super::device::Repair;
 use super::pfc::{Pfc, PfcParams, pause_time};
 use super::registry::FlowControl;
