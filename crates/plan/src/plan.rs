@@ -79,7 +79,7 @@ pub struct Plan {
     pub measure: Measure,
     /// Links that fail, lose or corrupt, and how routes follow.
     pub faults: Faults,
-    /// Under `loop-breaker`: positions in [`Plan::hops`], each with another one of the same
+    /// Where the flow control reroutes: positions in [`Plan::hops`], each with another one of the same
     /// device from which its packets come to the same host; ordered by the first. Else empty.
     pub detours: Vec<(u32, u32)>,
     /// Sources choose the first hop of their flows, if they do.
@@ -147,10 +147,7 @@ impl Plan {
     /// through port `ingress` and leaves through port `egress`. It is charged to
     /// `lane` there, and waits in this one.
     pub fn onward_lane(&self, lane: u8, ingress: PortId, egress: PortId) -> u8 {
-        match &self.flow_control {
-            FlowControlParams::Tagger(tagger) => tagger.tags.onward(lane, ingress, egress),
-            _ => lane,
-        }
+        self.flow_control.onward_lane(lane, ingress, egress)
     }
 }
 

@@ -38,7 +38,7 @@ pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{
     Crossing, Headroom, LinkFacts, Mode, Numbers, Onward, Parameters, Passing, PauseScope, Queueing, Scheme,
-    Traits,
+    Seen, Traits,
 };
 pub use xoff_wire::queue_pause::Target;
 pub use xoff_wire::root_pause::Word;

@@ -5,7 +5,7 @@ use super::fabric::Fabric;
 use super::keys::{Complaint, Keys, Reader, Setting, Table};
 use super::pfc::keys::PfcKeys;
 use super::registry::{FlowControl, FlowControlParams};
-use super::seam::{Parameters, Scheme, Traits};
+use super::seam::{Parameters, Scheme, Seen, Traits};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -76,12 +76,12 @@ pub struct NoParams;
 pub struct NoFlowControl;
 
 impl Parameters for NoParams {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
     fn traits(&self) -> Traits {
         Traits::NONE
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        String::new()
     }
 
     fn start(&self, _: usize, _: &[u8]) -> FlowControl {

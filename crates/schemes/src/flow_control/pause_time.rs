@@ -71,3 +71,8 @@ pub(super) fn pause_time(
         None => 0,
     }
 }
+
+/// The same in words; nothing where a pause lasts until its resume.
+pub(super) fn shown(time: Time) -> String {
+    if time == 0 { String::new() } else { format!(", pauses last {}", Span(time)) }
+}

@@ -3,7 +3,6 @@
 use super::bfc::keys::BfcKeys;
 use super::bfc::{Bfc, BfcParams};
 use super::bifrost::keys::BifrostKeys;
-use super::bifrost::slots::SlotParams;
 use super::bifrost::{Bifrost, BifrostParams};
 use super::breakers::keys::{DeadlockBreakerKeys, LoopBreakerKeys};
 use super::breakers::{Breaker, BreakerParams};
@@ -26,7 +25,7 @@ use super::pyrrha::{Pyrrha, PyrrhaParams};
 use super::roundabout::dissolve::{Passage, Passenger};
 use super::roundabout::keys::RoundaboutKeys;
 use super::roundabout::{Roundabout, RoundaboutParams};
-use super::seam::{Crossing, Parameters, Passing, Scheme, Traits};
+use super::seam::{Crossing, Parameters, Passing, Scheme};
 use super::swing::SwingParams;
 use super::swing::keys::SwingKeys;
 use super::tagger::TaggerParams;
@@ -99,27 +98,17 @@ macro_rules! registry {
         impl FlowControlParams {
             /// The name by which scenarios ask for it.
             pub fn name(&self) -> &'static str {
-                match self { $($(Self::$scheme(params) => <$params as Parameters>::name(params),)?)* }
+                match self {
+                    $($(Self::$scheme(params) => <$params as Parameters>::alias(params).unwrap_or($name),)?)*
+                }
             }
+        }
 
-            /// What the scheme is, as plain data.
-            pub fn traits(&self) -> Traits {
-                match self { $($(Self::$scheme(params) => <$params as Parameters>::traits(params),)?)* }
-            }
+        impl Deref for FlowControlParams {
+            type Target = dyn Parameters;
 
-            /// The parameters of PFC, where it (or what rests on it) runs.
-            pub fn pfc(&self) -> Option<&PfcParams> {
-                match self { $($(Self::$scheme(params) => <$params as Parameters>::pfc(params),)?)* }
-            }
-
-            /// What the ingress of `port` grants its peer by, if it grants slots.
-            pub fn slots(&self, port: u32) -> Option<&SlotParams> {
-                match self { $($(Self::$scheme(params) => <$params as Parameters>::slots(params, port),)?)* }
-            }
-
-            /// The state machines of `ports` ports with the given lanes' priorities.
-            pub fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
-                match self { $($(Self::$scheme(params) => <$params as Parameters>::start(params, ports, priorities),)?)* }
+            fn deref(&self) -> &Self::Target {
+                match self { $($(Self::$scheme(params) => { let params: &$params = params; params })?)* }
             }
         }
 

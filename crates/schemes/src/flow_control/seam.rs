@@ -10,6 +10,7 @@ use super::bifrost::slots::SlotParams;
 use super::device::Device;
 #[cfg(doc)]
 use super::device::Loops;
+use super::fabric::Lane;
 use super::frame::ControlFrame;
 use super::pfc::{Pfc, PfcParams};
 use super::portfc::RelayOrder;
@@ -190,9 +191,13 @@ impl Traits {
 }
 
 /// The resolved parameters of a scheme.
+#[allow(unused_variables)]
 pub trait Parameters {
-    /// The name by which scenarios ask for it.
-    fn name(&self) -> &'static str;
+    /// The name by which scenarios ask for it, where it shares its parameters with the scheme of
+    /// their registry line.
+    fn alias(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What the scheme is.
     fn traits(&self) -> Traits;
@@ -203,12 +208,45 @@ pub trait Parameters {
     }
 
     /// What the ingress of `port` grants its peer by, if it grants slots.
-    fn slots(&self, _port: u32) -> Option<&SlotParams> {
+    fn slots(&self, port: u32) -> Option<&SlotParams> {
         None
     }
 
+    /// The lane that a packet of `lane` goes on in at a device that it came to through port `ingress`
+    /// and leaves through port `egress`.
+    fn onward_lane(&self, lane: u8, ingress: u32, egress: u32) -> u8 {
+        lane
+    }
+
+    /// Whether accounts have thresholds, rather than being parts of a buffer.
+    fn has_thresholds(&self) -> bool {
+        true
+    }
+
+    /// The parameters in words, in parentheses and on further lines.
+    fn describe(&self, seen: &Seen<'_>) -> String;
+
     /// The state machines of `ports` ports with the given lanes' priorities.
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl;
+}
+
+/// What a description of parameters needs of the plan.
+pub struct Seen<'p> {
+    /// Ports of links; inner ports of slow hosts come last.
+    pub links: usize,
+    /// The priorities in use.
+    pub lanes: &'p [Lane],
+    /// Places of routes from which packets know another path.
+    pub detours: usize,
+}
+
+/// The least and the most of `values`, or the one that they all are.
+pub(super) fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String {
+    match (values.iter().min(), values.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{} to {}", show(least), show(most)),
+        (Some(one), _) => show(one),
+        (None, _) => String::new(),
+    }
 }
 
 /// What one pause stops: the static pause relation, by which a fabric can be

@@ -31,11 +31,12 @@ pub mod tokens;
 
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Device, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Device, Parameters, Scheme, Seen, Traits};
 use slots::{Grant, SlotParams, Slots, quanta};
 use tokens::{Leftover, Tokens, of_class};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_net::units::{Bandwidth, Span};
 use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 
@@ -62,8 +63,8 @@ pub struct BifrostParams {
 }
 
 impl Parameters for BifrostParams {
-    fn name(&self) -> &'static str {
-        if self.tokens.is_some() { "bifrostx" } else { "bifrost" }
+    fn alias(&self) -> Option<&'static str> {
+        self.tokens.is_some().then_some("bifrostx")
     }
 
     fn traits(&self) -> Traits {
@@ -76,6 +77,34 @@ impl Parameters for BifrostParams {
 
     fn slots(&self, port: u32) -> Option<&SlotParams> {
         self.ports.get(port as usize)?.as_ref()
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let mut kinds: Vec<SlotParams> = Vec::new();
+        for &slots in self.ports.iter().flatten() {
+            if !kinds.contains(&slots) {
+                kinds.push(slots);
+            }
+        }
+        let mut text = format!(
+            "(processing {}, jitter {}, response time {}; pfc with {} quanta on other links)",
+            Span(self.processing),
+            Span(self.jitter),
+            Span(self.pfc.response_time),
+            self.pfc.quanta
+        );
+        for slots in kinds {
+            text += &format!(
+                "\n  links of {}: slot {}, round trip {}, H {} B of which {} B are a round trip's, margin {} B",
+                Bandwidth(slots.rate),
+                Span(slots.slot),
+                Span(slots.round_trip),
+                slots.buffer,
+                slots.bdp(),
+                slots.margin
+            );
+        }
+        text
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -69,10 +69,11 @@ mod tests;
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Parameters, Scheme, Seen, Traits};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
+use xoff_net::units::{Bytes, Span};
 pub use xoff_wire::probe::{Identifier, ProbeFrame, Word};
 use xoff_wire::roundabout::Nodes;
 
@@ -113,11 +114,8 @@ impl BreakerParams {
 }
 
 impl Parameters for BreakerParams {
-    fn name(&self) -> &'static str {
-        match self.cure {
-            Cure::Reroute => "loop-breaker",
-            Cure::Room(_) => "deadlock-breaker",
-        }
+    fn alias(&self) -> Option<&'static str> {
+        matches!(self.cure, Cure::Room(_)).then_some("deadlock-breaker")
     }
 
     fn traits(&self) -> Traits {
@@ -131,6 +129,22 @@ impl Parameters for BreakerParams {
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, seen: &Seen<'_>) -> String {
+        let cure = match self.cure {
+            Cure::Reroute => {
+                format!("packets get other ways, known for {} places of routes", seen.detours)
+            }
+            Cure::Room(bytes) => format!("ingress queues get {} of room", Bytes(bytes)),
+        };
+        format!(
+            "(polls every {}, messages take {} in each device, {cure}; {} quanta, response time {})",
+            Span(self.period),
+            Span(self.latency),
+            self.pfc.quanta,
+            Span(self.pfc.response_time)
+        )
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -51,8 +51,10 @@
 pub mod keys;
 
 use super::registry::FlowControl;
-use super::{ControlFrame, Device, LinkFacts, Parameters, PauseScope, Scheme, Traits};
+use super::seam::range;
+use super::{ControlFrame, Device, LinkFacts, Parameters, PauseScope, Scheme, Seen, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_net::units::{Bytes, Span};
 pub use xoff_wire::credit::Form;
 use xoff_wire::credit::{BLOCK, CreditPacket, MODULUS, MOST};
 
@@ -84,10 +86,6 @@ impl CbfcParams {
 }
 
 impl Parameters for CbfcParams {
-    fn name(&self) -> &'static str {
-        "cbfc"
-    }
-
     fn traits(&self) -> Traits {
         Traits {
             response_time: self.response_time,
@@ -98,6 +96,23 @@ impl Parameters for CbfcParams {
             pause_scope: PauseScope::Lane,
             ..Traits::NONE
         }
+    }
+
+    fn has_thresholds(&self) -> bool {
+        false
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let bits = match self.form {
+            Form::Narrow => "12-bit",
+            Form::Wide => "64-bit",
+        };
+        format!(
+            "({bits} credits, buffer of a port and priority {}, update every {}, response time {})",
+            range(&self.buffer, |&blocks| Bytes(blocks * u64::from(BLOCK)).to_string()),
+            range(&self.update, |&t| Span(t).to_string()),
+            Span(self.response_time)
+        )
     }
 
     fn start(&self, _ports: usize, priorities: &[u8]) -> FlowControl {

@@ -56,8 +56,9 @@ mod tests;
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Parameters, Scheme, Seen, Traits};
 use xoff_kernel::time::Time;
+use xoff_net::units::{Bytes, Span};
 use xoff_wire::itsy::{Check, ItsyFrame};
 use xoff_wire::pfc::PfcFrame;
 
@@ -85,16 +86,22 @@ pub struct ItsyParams {
 }
 
 impl Parameters for ItsyParams {
-    fn name(&self) -> &'static str {
-        "itsy"
-    }
-
     fn traits(&self) -> Traits {
         Traits { ends_deadlocks: true, knows_causes: true, ..Traits::of_pfc(&self.pfc) }
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let resolution = match self.resolution {
+            Resolution::Lossy => "drops packets of what it finds".to_string(),
+            Resolution::Lossless { room } => {
+                format!("gives {} of room to what it finds, if the shared pool has them", Bytes(room))
+            }
+        };
+        format!("({resolution}; {} quanta, response time {})", self.pfc.quanta, Span(self.pfc.response_time))
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

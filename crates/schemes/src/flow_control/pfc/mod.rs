@@ -40,8 +40,9 @@
 pub mod keys;
 
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Parameters, Scheme, Seen, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_net::units::Span;
 use xoff_wire::pfc::{PfcFrame, QUANTUM_BITS};
 
 /// Parameters of PFC, resolved.
@@ -56,16 +57,20 @@ pub struct PfcParams {
 }
 
 impl Parameters for PfcParams {
-    fn name(&self) -> &'static str {
-        "pfc"
-    }
-
     fn traits(&self) -> Traits {
         Traits::of_pfc(self)
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(self)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let relay = match self.relay {
+            Relay::Accounts | Relay::Mirror { .. } => "",
+            Relay::Blind => ", hosts pass pauses on",
+        };
+        format!("({} quanta, response time {}{relay})", self.quanta, Span(self.response_time))
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -104,12 +104,14 @@ mod words;
 use super::device::Queues;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
+use super::seam::range;
+use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
 use port::{FlowPlaces, PortState};
 pub use seen::Ahead;
 use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
+use xoff_net::units::{Bytes, Span};
 use xoff_wire::root_pause::RootId;
 
 /// How isolation queues are organised.
@@ -180,10 +182,6 @@ pub struct PyrrhaParams {
 }
 
 impl Parameters for PyrrhaParams {
-    fn name(&self) -> &'static str {
-        "pyrrha"
-    }
-
     fn traits(&self) -> Traits {
         // The OQ and the IQs.
         let all = 1 + self.queues;
@@ -194,6 +192,30 @@ impl Parameters for PyrrhaParams {
             queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: true },
             ..Traits::NONE
         }
+    }
+
+    fn describe(&self, seen: &Seen<'_>) -> String {
+        let shown = |values: &[u64]| range(&values[..seen.links], |&b| Bytes(b).to_string());
+        let organisation = match self.organisation {
+            Organisation::Hiq => "one for each root",
+            Organisation::SingleTier => "one for each set of roots",
+        };
+        let mut text = format!(
+            "(K_pause {}, K_resume {}, response time {})\n  {} isolation queues of each port, {organisation}",
+            shown(&self.k_pause),
+            shown(&self.k_resume),
+            Span(self.response_time),
+            self.queues,
+        );
+        match self.merging {
+            Merging::Soft => {}
+            Merging::Hard => text += "; queues of a merged root take no more packets",
+            Merging::Off => text += "; trees are not merged",
+        }
+        if !self.hosts_obey {
+            text += "; hosts take no notice";
+        }
+        text
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

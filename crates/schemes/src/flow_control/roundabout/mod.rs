@@ -32,12 +32,13 @@ mod tests;
 use super::device::Loops;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Parameters, Passage, Passenger, Scheme, Traits};
+use super::{ControlFrame, Crossing, Parameters, Passage, Passenger, Scheme, Seen, Traits};
 use dissolve::{Attempted, LONGEST_LOOP, Seat};
 use registers::{Heard, Printed, Registers, Triplet, Word};
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
+use xoff_net::units::Span;
 pub use xoff_wire::roundabout::Opcode;
 use xoff_wire::roundabout::{Nodes, RoundaboutFrame};
 
@@ -64,10 +65,6 @@ pub struct RoundaboutParams {
 }
 
 impl Parameters for RoundaboutParams {
-    fn name(&self) -> &'static str {
-        "roundabout"
-    }
-
     fn traits(&self) -> Traits {
         Traits {
             // Until an attempt is given up, and another one is.
@@ -80,6 +77,10 @@ impl Parameters for RoundaboutParams {
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        format!("({} quanta, response time {})", self.pfc.quanta, Span(self.pfc.response_time))
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

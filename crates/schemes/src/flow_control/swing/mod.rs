@@ -53,10 +53,11 @@
 
 pub mod keys;
 
-use super::pfc::{Pfc, PfcParams, headroom};
+use super::pfc::{Pfc, PfcParams, Relay, headroom};
 use super::registry::FlowControl;
-use super::{Headroom, LinkFacts, Parameters, Traits};
+use super::{Headroom, LinkFacts, Parameters, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
+use xoff_net::units::Span;
 
 /// PFC's on every port: what is SWING's own are the relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,16 +67,25 @@ pub struct SwingParams {
 }
 
 impl Parameters for SwingParams {
-    fn name(&self) -> &'static str {
-        "swing"
-    }
-
     fn traits(&self) -> Traits {
         Traits::of_pfc(&self.pfc)
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let hold = match self.pfc.relay {
+            Relay::Mirror { hold } => hold,
+            Relay::Accounts | Relay::Blind => 0,
+        };
+        format!(
+            "(relays pass pauses on at once, and their ends {} later; {} quanta, response time {})",
+            Span(hold),
+            self.pfc.quanta,
+            Span(self.pfc.response_time)
+        )
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -44,8 +44,9 @@ pub mod keys;
 use super::device::Repair;
 use super::pfc::{Pfc, PfcParams, pause_time};
 use super::registry::FlowControl;
-use super::{ControlFrame, Mode, Parameters, Scheme, Traits};
+use super::{ControlFrame, Mode, Parameters, Scheme, Seen, Traits};
 use xoff_kernel::time::Time;
+use xoff_net::units::Span;
 use xoff_wire::pfc::PfcFrame;
 
 /// What is done about a storm.
@@ -85,16 +86,30 @@ impl WatchdogParams {
 }
 
 impl Parameters for WatchdogParams {
-    fn name(&self) -> &'static str {
-        "pfc-watchdog"
-    }
-
     fn traits(&self) -> Traits {
         Traits { patience: self.patience(), ends_deadlocks: true, ..Traits::of_pfc(&self.pfc) }
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let action = match self.action {
+            Action::Drop => "drops what it holds and gets",
+            Action::Forward => "sends all the same",
+            Action::Alert => "is told of",
+        };
+        let watched = self.first.iter().flatten().count();
+        format!(
+            "(a queue paused for {} {action}, until {} without a pause frame; {watched} ports \
+             watched, every {}; {} quanta, response time {})",
+            Span(self.detection),
+            Span(self.restoration),
+            Span(self.poll),
+            self.pfc.quanta,
+            Span(self.pfc.response_time)
+        )
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
