@@ -10,9 +10,8 @@ use crate::scenario::{CongestionControl, LoadBalancing, TransportKind};
 use xoff_kernel::time::Time;
 use xoff_net::topology::Topology;
 use xoff_schemes::flow_control::FlowControlKeys;
-use xoff_schemes::flow_control::fabric::{self, Route};
+use xoff_schemes::flow_control::fabric::{self, Layout, Route};
 use xoff_schemes::flow_control::keys::{Complaint, Setting};
-use xoff_schemes::flow_control::tagger::keys::Layout;
 
 impl Context<'_> {
     /// Asks the flow control, keeps its warnings and finds the place of its complaint.

@@ -2,7 +2,7 @@
 
 use super::keys::{Complaint, Setting};
 use super::seam::Headroom;
-use super::tagger::keys::Layout;
+pub use super::tagger::keys::Layout;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};

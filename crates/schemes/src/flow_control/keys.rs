@@ -1,11 +1,11 @@
 //! The seam between a scheme and whoever reads scenarios: the keys of `[flow_control]`, what a scheme
 //! makes of them, and what it is told of the rest of the scenario.
 
+use super::fabric::Layout;
 use super::fabric::{Account, Buffer, Fabric, Lane, PacketFormat, Routes};
 use super::pfc::keys::PfcKeys;
 use super::registry::FlowControlParams;
 use super::seam::Headroom;
-use super::tagger::keys::Layout;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};

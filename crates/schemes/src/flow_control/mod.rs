@@ -25,7 +25,7 @@ pub mod pyrrha;
 pub mod registry;
 pub mod roundabout;
 pub mod seam;
-pub mod sizing;
+pub mod size;
 pub mod swing;
 pub mod tagger;
 pub mod watchdog;

@@ -12,10 +12,11 @@ use super::device::Device;
 use super::device::Loops;
 use super::fabric::Lane;
 use super::frame::ControlFrame;
-use super::pfc::{Pfc, PfcParams};
+use super::pfc::{self, Pfc, PfcParams};
 use super::portfc::RelayOrder;
 use super::registry::FlowControl;
 use super::roundabout::dissolve::{Passage, Passenger};
+use super::size::links::{Links, Report};
 use xoff_kernel::time::Time;
 
 /// The hooks of a flow control on every port of a run; each port's state stands alone.
@@ -225,6 +226,17 @@ pub trait Parameters {
 
     /// The parameters in words, in parentheses and on further lines.
     fn describe(&self, seen: &Seen<'_>) -> String;
+
+    /// Compares the memory of a scenario's links with what they need; `false` if none is known to
+    /// suffice.
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        let Some(pfc) = self.pfc() else { return false };
+        links.accounts(|port, priority, account| {
+            pfc::size::compare(links, port, priority, account, pfc.response_time, report);
+            true
+        });
+        true
+    }
 
     /// The state machines of `ports` ports with the given lanes' priorities.
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl;

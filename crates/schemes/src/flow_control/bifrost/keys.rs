@@ -4,9 +4,9 @@ use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit, PacketFormat};
 use super::super::keys::{Complaint, Keys, LARGEST, OnPfc, Setting, bytes, defaults, link, shown, time};
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
-use super::super::sizing::bifrost::{self as sizing, MOST_QUANTA, SLOTS_PER_DELAY};
 use super::super::{Headroom, LinkFacts};
 use super::BifrostParams;
+use super::size::{self, MOST_QUANTA, SLOTS_PER_DELAY};
 use super::slots::{History, SlotParams};
 use super::tokens::Leftover;
 use schemars::JsonSchema;
@@ -194,7 +194,7 @@ impl Keys for OnPfc<BifrostKeys> {
             Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
             None => {
                 let link = LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
-                sizing::spare(&link, keys.jitter.0, keys.repair_every, counted(cx))
+                size::spare(&link, keys.jitter.0, keys.repair_every, counted(cx))
             }
         };
         Ok(Some(Account {
@@ -295,7 +295,7 @@ fn grants(keys: &BifrostKeys, topology: &Topology, port: PortId) -> bool {
 
 /// What the downstream port of a link is set to, without its buffer.
 fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: &LinkFacts) -> SlotParams {
-    let ask = sizing::Ask {
+    let ask = size::Ask {
         slot: keys.slot.0,
         processing: keys.processing.0,
         jitter: keys.jitter.0,
@@ -308,7 +308,7 @@ fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: 
             BifrostHistory::Recurrence => History::Recurrence,
         },
     };
-    sizing::params(link, &ask)
+    size::params(link, &ask)
 }
 
 /// What the downstream port of a link is set to.
@@ -323,13 +323,13 @@ fn slots(
     let p = &topology.ports[port as usize];
     let facts = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };
     let name = || link(topology, port);
-    if !sizing::far_below(&facts, keys.slot.0) {
+    if !size::far_below(&facts, keys.slot.0) {
         let message = format!("a slot of {} is not far below the one-way delay of {}", keys.slot, name());
         let help = format!("write {} or less: a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
         return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
     }
     let params = without_buffer(keys, counted(cx), bifrost.pfc.response_time.0, &facts);
-    let longest = sizing::longest_pause(&params);
+    let longest = size::longest_pause(&params);
     if longest > MOST_QUANTA {
         let message = format!(
             "a pause of a slot of {} and its margin ({}) on {} takes {longest} quanta of 512 bit times, and a frame has \
@@ -339,7 +339,7 @@ fn slots(
             name()
         );
         // By itself the slot may fit, and what was given be the reason that it does not.
-        let fits = sizing::longest_pause(&SlotParams { margin: 0, ..params }) <= MOST_QUANTA;
+        let fits = size::longest_pause(&SlotParams { margin: 0, ..params }) <= MOST_QUANTA;
         let (key, help) = match keys.margin.is_some() && fits {
             true => ("flow_control.margin", "choose a smaller margin, or a shorter slot"),
             false => ("flow_control.slot", "choose a shorter slot"),

@@ -26,11 +26,13 @@
 //! frame, is that of the cable and of the switch (section IV-D).
 
 pub mod keys;
+pub mod size;
 pub mod slots;
 pub mod tokens;
 
-use super::pfc::{Pfc, PfcParams};
+use super::pfc::{self, Pfc, PfcParams};
 use super::registry::FlowControl;
+use super::size::links::{Links, Report};
 use super::{ControlFrame, Crossing, Device, Parameters, Scheme, Seen, Traits};
 use slots::{Grant, SlotParams, Slots, quanta};
 use tokens::{Leftover, Tokens, of_class};
@@ -105,6 +107,21 @@ impl Parameters for BifrostParams {
             );
         }
         text
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        links.accounts(|port, priority, account| match &self.ports[port as usize] {
+            Some(slots) => {
+                size::compare(links, self, slots, port, priority, account, report);
+                // BifrostX: all of them share what is said of the first.
+                self.tokens.is_none()
+            }
+            None => {
+                pfc::size::compare(links, port, priority, account, self.pfc.response_time, report);
+                true
+            }
+        });
+        true
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -49,9 +49,11 @@
 //! link's length: these decide throughput alone. See [`full_throughput`].
 
 pub mod keys;
+pub mod size;
 
 use super::registry::FlowControl;
 use super::seam::range;
+use super::size::links::{Links, Report};
 use super::{ControlFrame, Device, LinkFacts, Parameters, PauseScope, Scheme, Seen, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_net::units::{Bytes, Span};
@@ -113,6 +115,11 @@ impl Parameters for CbfcParams {
             range(&self.update, |&t| Span(t).to_string()),
             Span(self.response_time)
         )
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        size::compare(links, self, report);
+        true
     }
 
     fn start(&self, _ports: usize, priorities: &[u8]) -> FlowControl {

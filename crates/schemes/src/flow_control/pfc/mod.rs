@@ -38,6 +38,7 @@
 //! but for one thing: they pass a pause on at once, and its end a little later.
 
 pub mod keys;
+pub mod size;
 
 use super::registry::FlowControl;
 use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Parameters, Scheme, Seen, Traits};

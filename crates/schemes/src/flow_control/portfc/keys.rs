@@ -3,10 +3,9 @@
 use super::super::fabric::{ENDS, Fabric, Lane, PacketFormat, Routes};
 use super::super::keys::{Complaint, Keys, MEMORY, Setting, Whole, bytes, defaults, link, time};
 use super::super::registry::FlowControlParams;
-use super::super::sizing;
 use super::bound::{Bound, Link, Side, bound};
 use super::map::{Place, QueueMap, Unmappable};
-use super::{Doubt, PortFcParams, RelayOrder, Variant};
+use super::{Doubt, PortFcParams, RelayOrder, Variant, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -403,7 +402,7 @@ fn thresholds(
     let mut out = (Vec::new(), Vec::new());
     for (id, port) in (0..).zip(&topology.ports) {
         let xoff = off.resolve(port.rate, port.delay);
-        let xon = on.map_or_else(|| sizing::portfc::xon(xoff), |t| t.resolve(port.rate, port.delay));
+        let xon = on.map_or_else(|| size::xon(xoff), |t| t.resolve(port.rate, port.delay));
         let inner = topology.neighbour(id) == port.node;
         if xon > xoff && !inner {
             let message = format!(

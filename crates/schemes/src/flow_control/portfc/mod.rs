@@ -62,10 +62,12 @@ pub mod ate;
 pub mod bound;
 pub mod keys;
 pub mod map;
+pub mod size;
 
 use super::device::Queues;
 use super::registry::FlowControl;
 use super::seam::range;
+use super::size::links::{Links, Report};
 use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
 use bound::Bound;
 use map::QueueMap;
@@ -180,6 +182,11 @@ impl Parameters for PortFcParams {
             text += &format!("\n  here that need not suffice: {}", why.join("; "));
         }
         text
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        size::compare(links, self, report);
+        true
     }
 
     fn start(&self, ports: usize, _priorities: &[u8]) -> FlowControl {

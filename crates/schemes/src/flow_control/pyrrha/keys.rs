@@ -4,8 +4,7 @@ use super::super::fabric::{Buffer, Fabric};
 use super::super::keys::{Complaint, Keys, Setting, Whole, alpha_q16, bytes, defaults, link, shown, time};
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
-use super::super::sizing;
-use super::{Merging, Organisation, Places, PyrrhaParams, Variant};
+use super::{Merging, Organisation, Places, PyrrhaParams, Variant, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -211,9 +210,8 @@ impl Keys for PyrrhaKeys {
             let at = inner
                 .map_or(port, |(host, _)| &topology.ports[topology.nodes[*host as usize].ports[0] as usize]);
             let pause = self.k_pause.resolve(at.rate, at.delay);
-            let resume = self
-                .k_resume
-                .map_or_else(|| sizing::pyrrha::k_resume(pause), |t| t.resolve(at.rate, at.delay));
+            let resume =
+                self.k_resume.map_or_else(|| size::k_resume(pause), |t| t.resolve(at.rate, at.delay));
             if let Some(given) = self.k_resume.filter(|_| resume > pause) {
                 let message = format!(
                     "k_resume = {} is above k_pause = {} on {}",

@@ -98,13 +98,15 @@ pub mod keys;
 mod port;
 mod queues;
 mod seen;
+pub mod size;
 mod trees;
 mod words;
 
 use super::device::Queues;
-use super::pfc::{Pfc, PfcParams};
+use super::pfc::{self, Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::seam::range;
+use super::size::links::{Links, Report};
 use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
 use port::{FlowPlaces, PortState};
 pub use seen::Ahead;
@@ -216,6 +218,15 @@ impl Parameters for PyrrhaParams {
             text += "; hosts take no notice";
         }
         text
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        size::compare(links, self, report);
+        links.accounts(|port, priority, account| {
+            pfc::size::compare(links, port, priority, account, self.response_time, report);
+            true
+        });
+        true
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -52,9 +52,11 @@
 //! round trip above it: plain PFC between the relays, as the last resort.
 
 pub mod keys;
+pub mod size;
 
-use super::pfc::{Pfc, PfcParams, Relay, headroom};
+use super::pfc::{self, Pfc, PfcParams, Relay, headroom};
 use super::registry::FlowControl;
+use super::size::links::{Links, Report};
 use super::{Headroom, LinkFacts, Parameters, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::units::Span;
@@ -86,6 +88,18 @@ impl Parameters for SwingParams {
             self.pfc.quanta,
             Span(self.pfc.response_time)
         )
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        let (topology, response_time) = (links.topology, self.pfc.response_time);
+        links.accounts(|port, priority, account| {
+            let p = &topology.ports[port as usize];
+            let relay = p.long && topology.is_relay(p.node);
+            let compare = if relay { size::compare } else { pfc::size::compare };
+            compare(links, port, priority, account, response_time, report);
+            true
+        });
+        true
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
