@@ -84,11 +84,8 @@ impl Keys for PerFlowQueueKeys {
                     shown(self.xoff, xoff),
                     link(topology, id as PortId)
                 );
-                return Err(Complaint::new(
-                    "flow_control.xon",
-                    message,
-                    "choose `xon` no larger than `xoff`",
-                ));
+                let help = "choose `xon` no larger than `xoff`";
+                return Err(Complaint::new("flow_control.xon", message, help));
             }
             params.pause.push(xoff.max(least));
             params.resume.push(xon);
