@@ -11,6 +11,7 @@ use xoff_check::verify::verify;
 use xoff_check::{Analysis, Verdict, router};
 use xoff_kernel::random::Stream;
 use xoff_plan::Loaded;
+use xoff_schemes::flow_control::pyrrha::Tally;
 
 const FABRICS: u64 = 300;
 
@@ -379,7 +380,7 @@ fn what_is_proved_never_deadlocks() {
             proved += u64::from(safe_here);
             dead += u64::from(outcome.deadlock.is_some());
             pauses += outcome.pauses.len();
-            merges += outcome.pyrrha.as_ref().expect("it is Pyrrha").merges;
+            merges += outcome.records.get::<Tally>().expect("it is Pyrrha").merges;
             assert!(
                 !safe_here || outcome.deadlock.is_none(),
                 "{organisation} {queues}, fabric {seed}:\n{text}"

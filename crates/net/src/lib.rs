@@ -4,6 +4,7 @@
 
 pub mod builders;
 pub mod error;
+pub mod human;
 pub mod routing;
 pub mod sizes;
 pub mod text;

@@ -9,9 +9,7 @@ use crate::blocking::{self, Waits};
 use crate::columns::{self, Column};
 use crate::names;
 use crate::network::kind_name;
-use crate::pyrrha;
 use crate::statistics;
-use crate::summary::pause_length;
 use parquet::errors::Result;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
@@ -192,7 +190,7 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
         ("queue", Column::MaybeInt(pauses.iter().map(|p| p.queue.map(u64::from)).collect())),
         ("from_ps", Column::Int(pauses.iter().map(|p| p.from).collect())),
         ("until_ps", Column::MaybeInt(pauses.iter().map(|p| p.until).collect())),
-        ("duration_ps", Column::Int(pauses.iter().map(|p| pause_length(p, outcome)).collect())),
+        ("duration_ps", Column::Int(pauses.iter().map(|p| p.length(outcome.end)).collect())),
         ("cause", port(&|p| p.cause)),
         ("root", maybe(&|p| p.root)),
         ("named_root", maybe(&|p| p.named_root)),
@@ -276,7 +274,7 @@ fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
     let int = |get: &dyn Fn(&xoff_sim::outcome::PortOutcome) -> u64| {
         Column::Int(outcomes.iter().map(get).collect())
     };
-    vec![
+    let mut columns = vec![
         ("port", Column::Text(ids().map(|p| names::port(plan, p)).collect())),
         ("node", Column::Text(ports.iter().map(|p| names::node(plan, p.node).to_string()).collect())),
         ("peer", Column::Text(ports.iter().map(|p| names::port(plan, p.peer)).collect())),
@@ -289,8 +287,10 @@ fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ("pause_frames", int(&|o| o.pause_frames)),
         ("resume_frames", int(&|o| o.resume_frames)),
         ("marks", int(&|o| o.marks)),
-        ("isolation_queues", Column::MaybeInt(range.clone().map(|p| pyrrha::queues(outcome, p)).collect())),
-    ]
+    ];
+    let counts = outcome.records.by_port(plan.topology.ports.len()).into_iter();
+    columns.extend(counts.map(|(name, counts)| (name, Column::Int(counts[range.clone()].to_vec()))));
+    columns
 }
 
 fn accounts(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {

@@ -62,11 +62,8 @@ pub fn last_routes(plan: &Plan, outcome: &Outcome, flow: u32) -> (u32, u32) {
         routes.binary_search_by_key(&flow, |r| r.flow).ok().map(|at| routes[at])
     });
     let planned = &plan.flows[flow as usize];
-    if let Some(plb) = &outcome.plb {
-        return (plb.routes[flow as usize], planned.ack_path);
-    }
-    if let Some(ate) = &outcome.ate {
-        return (ate.routes[flow as usize], planned.ack_path);
+    if let Some(routes) = &outcome.routes {
+        return (routes[flow as usize], planned.ack_path);
     }
     changed.map_or((planned.path, planned.ack_path), |r| (r.path, r.ack_path))
 }

@@ -6,10 +6,7 @@
 //! of how the run was made, and nothing of terminals. Nothing that it writes
 //! depends on the clock, except the wall time in `manifest.json`.
 
-pub mod ate;
-pub mod bifrost;
 pub mod blocking;
-pub mod breakers;
 pub mod capture;
 mod checksum;
 pub mod columns;
@@ -19,19 +16,15 @@ pub mod effects;
 pub mod explain;
 mod faults;
 pub mod grid;
-pub mod human;
 pub mod integrity;
-pub mod itsy;
 pub mod livelock;
 pub mod names;
 pub mod network;
 pub mod notes;
 pub mod offered;
-pub mod plb;
-pub mod pyrrha;
 pub mod report;
 pub mod repro;
-pub mod roundabout;
+pub mod sections;
 pub mod size;
 pub mod statistics;
 pub mod stuck;
@@ -39,5 +32,5 @@ pub mod summary;
 pub mod table;
 pub mod temporary;
 pub mod verdicts;
-pub mod watchdog;
-pub mod zeropod;
+
+pub use xoff_net::human;

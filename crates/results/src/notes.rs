@@ -1,29 +1,15 @@
 //! The run explains itself: what went wrong, what was found, what had no effect.
 
-use serde::Serialize;
-
 use crate::human;
 use crate::names;
-use crate::{breakers, effects, faults, itsy, livelock, stuck, watchdog, zeropod};
+use crate::{effects, faults, livelock, stuck};
 use xoff_net::topology::{NodeKind, PortId};
+use xoff_outcome::report::Section;
+pub use xoff_outcome::report::{Level, Note};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop};
-
-/// How much a note matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// A promise was broken, such as a drop in a lossless priority.
-    Error,
-    /// What the run has shown, such as a deadlock.
-    Finding,
-    /// The figures need care, such as flows that did not finish.
-    Warning,
-    /// Good to know, such as an option without effect.
-    Note,
-}
 
 /// Most places of lossless drops that are reported one by one.
 const LISTED_LOSSES: usize = 8;
@@ -31,34 +17,8 @@ const LISTED_LOSSES: usize = 8;
 /// Uses of memory that are listed where the memory budget ended a run.
 const LARGEST: usize = 4;
 
-/// One remark about a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Note {
-    /// How much it matters.
-    pub level: Level,
-    /// What is the case, in one or two sentences.
-    pub text: String,
-    /// Particulars, a line each.
-    pub details: Vec<String>,
-    /// What to do about it.
-    pub help: Option<String>,
-}
-
-impl Note {
-    /// A note without details and help.
-    pub fn new(level: Level, text: impl Into<String>) -> Self {
-        Self { level, text: text.into(), details: Vec::new(), help: None }
-    }
-
-    /// The same note with advice.
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-}
-
 /// Everything that is to be said about a run, the gravest first.
-pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
+pub fn notes(plan: &Plan, outcome: &Outcome, sections: &[Section]) -> Vec<Note> {
     let mut notes = Vec::new();
     interrupted(plan, outcome, &mut notes);
     lossless_drops(plan, outcome, &mut notes);
@@ -69,10 +29,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
     faults::notes(plan, outcome, &mut notes);
     stuck::notes(plan, outcome, &mut notes);
     livelock::notes(plan, outcome, &mut notes);
-    watchdog::notes(plan, outcome, &mut notes);
-    breakers::notes(plan, outcome, &mut notes);
-    itsy::notes(plan, outcome, &mut notes);
-    zeropod::notes(plan, outcome, &mut notes);
+    notes.extend(sections.iter().flat_map(|section| &section.notes).cloned());
     effects::notes(plan, outcome, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
     notes
@@ -80,7 +37,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
 
 /// A drop that breaks the promise of a lossless priority. A packet whose time to
 /// live ended in a routing loop, or whose link failed, is not one: no buffer
-/// could have kept it. Nor is one that a watchdog or ITSY meant to be lost.
+/// could have kept it. Nor is one that a mechanism meant to be lost.
 pub fn breaks_losslessness(drops: &Drops) -> bool {
     drops.lossless && drops.reason.for_want_of_room()
 }
@@ -361,9 +318,6 @@ pub fn reason(reason: DropReason) -> &'static str {
         DropReason::Unreachable => "no path led on",
         DropReason::FrameLost => "the link lost the frame",
         DropReason::FrameCorrupted => "the link corrupted the frame",
-        DropReason::Watchdog => "the watchdog found a storm",
-        DropReason::Itsy => "ITSY found it in a deadlock",
-        DropReason::Collision => "it was sent without a grant, and met another cell",
-        DropReason::Overrun => "a watchdog let it go although there was no room",
+        DropReason::Scheme(cause) => cause.because,
     }
 }

@@ -3,26 +3,19 @@
 //! Names instead of indices, no wall time, every list in the order of the plan
 //! or of time: the same run gives the same bytes.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 
-use crate::ate::{self, AteSummary};
-use crate::bifrost::{self, BifrostSummary};
 use crate::blocking::{self, BlockingSummary};
-use crate::breakers::{self, BreakerSummary};
-use crate::itsy::{self, ItsySummary};
 use crate::livelock::{self, LivelockSummary};
 use crate::names;
 use crate::notes::{self, Note};
-use crate::plb::{self, PlbSummary};
-use crate::pyrrha::{self, PyrrhaSummary};
-use crate::roundabout::{self, RoundaboutSummary};
+use crate::sections;
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
-use crate::watchdog::{self, WatchdogSummary};
-use crate::zeropod::{self, ZeropodSummary};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
+use xoff_outcome::report::Section;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{DropReason, Held, Outcome, Pause, Stop};
@@ -58,24 +51,9 @@ pub struct Summary {
     pub pauses: PauseSummary,
     /// Head-of-line blocking, if it was measured.
     pub blocking: Option<BlockingSummary>,
-    /// Choices of first hops, where sources made them.
-    pub ate: Option<AteSummary>,
-    /// Changes of labels, where senders made them.
-    pub plb: Option<PlbSummary>,
-    /// Roots and isolation queues; null without Pyrrha.
-    pub pyrrha: Option<PyrrhaSummary>,
-    /// What long links were granted; null without Bifrost and BifrostX.
-    pub bifrost: Option<BifrostSummary>,
-    /// Storms of pauses; null without the PFC watchdog.
-    pub watchdog: Option<WatchdogSummary>,
-    /// Deadlocks that switches found; null without Roundabout.
-    pub roundabout: Option<RoundaboutSummary>,
-    /// Deadlocks that control planes found; null without Loop Breaker and Deadlock Breaker.
-    pub breakers: Option<BreakerSummary>,
-    /// Deadlocks that initial triggers found; null without ITSY.
-    pub itsy: Option<ItsySummary>,
-    /// Epochs, grants, what was sent without one, failures; null where pods have buffers.
-    pub zeropod: Option<ZeropodSummary>,
+    /// What mechanisms say, each in an object of its own name.
+    #[serde(flatten, serialize_with = "by_name")]
+    pub sections: Vec<Section>,
     /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Flows that made no progress while packets moved.
@@ -104,12 +82,11 @@ pub struct DropSummary {
     /// Packets lost because a link was down, lost or corrupted them, or because
     /// no path led on. Control frames on such a link are among them.
     pub fault_packets: u64,
-    /// Packets that a watchdog dropped, or let go although the peer had no room.
-    pub watchdog_packets: u64,
-    /// Packets that ITSY dropped to let a deadlock go.
-    pub itsy_packets: u64,
-    /// Cells that were sent without a grant, and met another one.
-    pub collision_packets: u64,
+    /// Packets that a mechanism dropped by a rule of its own, or let go where there was no room.
+    pub scheme_packets: u64,
+    /// The same by who dropped them: the end of "3 packets dropped …".
+    #[serde(skip)]
+    pub by_scheme: Vec<(&'static str, u64)>,
     /// Each place and reason.
     pub places: Vec<DropPlace>,
 }
@@ -124,8 +101,7 @@ pub struct DropPlace {
     /// Whether the priority is lossless.
     pub lossless: bool,
     /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost`, `frame-corrupted`, `watchdog`, `overrun`,
-    /// `itsy` or `collision`.
+    /// `unreachable`, `frame-lost`, `frame-corrupted`, `loop-given-up`, or a mechanism's own.
     pub reason: &'static str,
     /// How many.
     pub packets: u64,
@@ -302,9 +278,8 @@ pub fn stop_words(stop: &str) -> &'static str {
     }
 }
 
-/// Length of a pause in picoseconds; a standing one counts to the end of the run.
-pub fn pause_length(pause: &Pause, outcome: &Outcome) -> Time {
-    pause.until.unwrap_or(outcome.end).saturating_sub(pause.from)
+fn by_name<S: Serializer>(sections: &[Section], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(sections.iter().map(|section| (section.facts.section, section)))
 }
 
 /// Summarises the run of `plan`, made from the scenario called `scenario`.
@@ -312,6 +287,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
     let drops = drops(plan, outcome);
     let pauses = pauses(outcome);
     let blocking = blocking::summarise(plan, outcome);
+    let sections = sections::sections(plan, outcome);
     let c = outcome.counters;
     Summary {
         scenario: scenario.into(),
@@ -325,19 +301,10 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         complete: !outcome.stop.cut_short(),
         sizes: statistics::by_size(plan, outcome),
         classes: statistics::by_class(plan, outcome),
-        verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses, blocking.as_ref()),
+        verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses, blocking.as_ref(), &sections),
         drops,
         pauses,
         blocking,
-        ate: ate::summarise(plan, outcome),
-        plb: plb::summarise(plan, outcome),
-        pyrrha: pyrrha::summarise(plan, outcome),
-        bifrost: bifrost::summarise(plan, outcome),
-        watchdog: watchdog::summarise(plan, outcome),
-        roundabout: roundabout::summarise(plan, outcome),
-        breakers: breakers::summarise(plan, outcome),
-        itsy: itsy::summarise(plan, outcome),
-        zeropod: zeropod::summarise(plan, outcome),
         deadlock: deadlock(plan, outcome),
         livelock: livelock::summarise(plan, outcome),
         waiting: waiting(plan, outcome),
@@ -352,11 +319,19 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
             in_flight: c.in_flight,
             extra_control: c.extra_control,
         },
-        notes: notes::notes(plan, outcome),
+        notes: notes::notes(plan, outcome, &sections),
+        sections,
     }
 }
 
 fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
+    let mut by_scheme: Vec<(&'static str, u64)> = Vec::new();
+    for (cause, packets) in outcome.drops.iter().filter_map(|d| Some((d.reason.by_scheme()?, d.packets))) {
+        match by_scheme.iter_mut().find(|(by, _)| *by == cause.by) {
+            Some((_, sum)) => *sum += packets,
+            None => by_scheme.push((cause.by, packets)),
+        }
+    }
     let sum = |keep: &dyn Fn(&xoff_sim::outcome::Drops) -> bool| {
         outcome.drops.iter().filter(|d| keep(d)).map(|d| d.packets).sum()
     };
@@ -365,9 +340,8 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
         lossy_packets: sum(&|d| !d.lossless && d.reason.for_want_of_room()),
         expired_packets: sum(&|d| d.reason == DropReason::Expired),
         fault_packets: sum(&|d| d.reason.by_fault()),
-        watchdog_packets: sum(&|d| d.reason.by_watchdog()),
-        itsy_packets: sum(&|d| d.reason == DropReason::Itsy),
-        collision_packets: sum(&|d| d.reason == DropReason::Collision),
+        scheme_packets: by_scheme.iter().map(|(_, packets)| packets).sum(),
+        by_scheme,
         places: outcome
             .drops
             .iter()
@@ -385,10 +359,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
                     DropReason::Unreachable => "unreachable",
                     DropReason::FrameLost => "frame-lost",
                     DropReason::FrameCorrupted => "frame-corrupted",
-                    DropReason::Watchdog => "watchdog",
-                    DropReason::Itsy => "itsy",
-                    DropReason::Collision => "collision",
-                    DropReason::Overrun => "overrun",
+                    DropReason::Scheme(cause) => cause.name,
                 },
                 packets: d.packets,
                 bytes: d.bytes,
@@ -400,7 +371,7 @@ fn drops(plan: &Plan, outcome: &Outcome) -> DropSummary {
 }
 
 fn pauses(outcome: &Outcome) -> PauseSummary {
-    let lengths = || outcome.pauses.iter().map(|p| pause_length(p, outcome));
+    let lengths = || outcome.pauses.iter().map(|p| p.length(outcome.end));
     let count = outcome.pauses.len() as u64;
     let total_ps = lengths().fold(0, Time::saturating_add);
     let paused: BTreeSet<_> = outcome.pauses.iter().map(|p| (p.port, p.lane, p.queue)).collect();
@@ -423,10 +394,7 @@ fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
         outcome.pauses.iter().rev().find(of_all).map(|p| p.from)
     };
     let standing = d.cycle.iter().map(began).max().flatten();
-    // Those of the schemes that look for deadlocks.
-    let by_itsy = outcome.itsy.iter().flat_map(|itsy| &itsy.detections).map(|d| d.at);
-    let mut found =
-        outcome.detections.iter().map(|d| d.at).chain(outcome.found.iter().map(|f| f.at)).chain(by_itsy);
+    let mut found = outcome.records.deadlocks_found();
     Some(DeadlockSummary {
         closed_ps: d.closed,
         standing_ps: standing,

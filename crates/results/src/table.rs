@@ -1,20 +1,11 @@
 //! Text for people: aligned, at most [`WIDTH`] columns, without colour.
 
-use crate::ate;
-use crate::bifrost;
 use crate::blocking;
-use crate::breakers;
 use crate::human;
-use crate::itsy;
 use crate::notes::{Level, Note};
-use crate::plb;
-use crate::pyrrha;
-use crate::roundabout;
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary, stop_words};
 use crate::verdicts::State;
-use crate::watchdog;
-use crate::zeropod;
 
 /// Most columns of a line.
 pub const WIDTH: usize = 100;
@@ -151,34 +142,19 @@ fn totals(s: &Summary) -> String {
     let mut rows = Vec::new();
     let mut row = |name: &str, text: String| rows.push((name.to_string(), text));
     row("drops", {
-        let lost = d.lossless_packets
-            + d.lossy_packets
-            + d.expired_packets
-            + d.fault_packets
-            + d.watchdog_packets
-            + d.itsy_packets
-            + d.collision_packets;
+        let lost =
+            d.lossless_packets + d.lossy_packets + d.expired_packets + d.fault_packets + d.scheme_packets;
         let faults = match d.fault_packets {
             0 => String::new(),
             n => format!(", {} by faults", human::count(n)),
         };
-        let watchdog = match d.watchdog_packets {
-            0 => String::new(),
-            n => format!(", {} by the watchdog", human::count(n)),
-        };
-        let itsy = match d.itsy_packets {
-            0 => String::new(),
-            n => format!(", {} by ITSY", human::count(n)),
-        };
-        let collisions = match d.collision_packets {
-            0 => String::new(),
-            n => format!(", {} by collision", human::count(n)),
-        };
+        let by = |(by, n): &(&str, u64)| format!(", {} {by}", human::count(*n));
+        let schemes: String = d.by_scheme.iter().map(by).collect();
         if lost == 0 {
             format!("none in {}", human::counted(s.counters.sent, "data packet"))
         } else {
             format!(
-                "{} lossless, {} lossy, {} expired packets{faults}{watchdog}{itsy}{collisions}, ACKs included",
+                "{} lossless, {} lossy, {} expired packets{faults}{schemes}, ACKs included",
                 human::count(d.lossless_packets),
                 human::count(d.lossy_packets),
                 human::count(d.expired_packets)
@@ -214,32 +190,8 @@ fn totals(s: &Summary) -> String {
     for (name, text) in s.blocking.iter().flat_map(blocking::rows) {
         row(name, text);
     }
-    if let Some(summary) = &s.ate {
-        row("first hop", ate::row(summary));
-    }
-    if let Some(summary) = &s.plb {
-        row("labels", plb::row(summary));
-    }
-    if let Some(summary) = &s.pyrrha {
-        row("roots", pyrrha::row(summary));
-    }
-    if let Some(summary) = &s.bifrost {
-        row("grants", bifrost::row(summary));
-    }
-    if let Some(summary) = &s.roundabout {
-        row("loops", roundabout::row(summary));
-    }
-    for (name, text) in s.zeropod.iter().flat_map(zeropod::rows) {
-        row(name, text);
-    }
-    if let Some(summary) = &s.itsy {
-        row("loops", itsy::row(summary));
-    }
-    if let Some(summary) = &s.breakers {
-        row("loops", breakers::row(summary));
-    }
-    if let Some(summary) = &s.watchdog {
-        row("watchdog", watchdog::row(summary));
+    for (name, text) in s.sections.iter().flat_map(|section| &section.rows) {
+        row(name, text.clone());
     }
     let peaks = [
         ("buffer", &s.peaks.buffer),

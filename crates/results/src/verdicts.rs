@@ -7,6 +7,7 @@ use crate::blocking::{self, BlockingSummary};
 use crate::human;
 use crate::statistics;
 use crate::summary::{DropSummary, PauseSummary};
+use xoff_outcome::report::{Promise, Section};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::portfc::bound::SHORT;
@@ -55,20 +56,15 @@ pub fn verdicts(
     drops: &DropSummary,
     pauses: &PauseSummary,
     blocking: Option<&BlockingSummary>,
+    sections: &[Section],
 ) -> Vec<Verdict> {
     let c = outcome.counters;
     let activity =
         format!("{} sent, {}", human::counted(c.sent, "data packet"), human::counted(pauses.count, "pause"));
-    let watched = drops.watchdog_packets;
-    let scheduled = outcome.zeropod.as_ref().map(|told| human::counted(told.scheduled, "cell"));
-    let lossless = if let Some(scheduled) = scheduled {
-        // Links that fail lose what is on them.
-        match drops.lossless_packets {
-            0 => (
-                State::Held,
-                format!("none of {scheduled} that were granted met another one, or found a core full"),
-            ),
-            n => (State::Broken, format!("{} of {scheduled} that were granted lost", human::count(n))),
+    let lossless = if let Some(promise) = sections.iter().find_map(|section| section.lossless.clone()) {
+        match promise {
+            Promise::Held(text) => (State::Held, text),
+            Promise::Broken(text) => (State::Broken, text),
         }
     } else if !plan.lanes.iter().any(|l| l.lossless) {
         (State::NotPromised, "no priority is lossless".to_string())
@@ -78,12 +74,9 @@ pub fn verdicts(
         let lost = human::counted(drops.lossless_packets, "lossless packet");
         let why = if promised { "" } else { ", and no memory is known to suffice" };
         (state, format!("{lost} lost{why} ({activity})"))
-    } else if watched > 0 {
-        let lost = human::counted(watched, "packet");
-        (State::NotPromised, format!("{lost} lost by the watchdog, no other in a lossless priority"))
-    } else if drops.itsy_packets > 0 {
-        let lost = human::counted(drops.itsy_packets, "packet");
-        (State::NotPromised, format!("{lost} dropped by ITSY, no other in a lossless priority"))
+    } else if let Some((by, packets)) = drops.by_scheme.first() {
+        let lost = human::counted(*packets, "packet");
+        (State::NotPromised, format!("{lost} dropped {by}, no other in a lossless priority"))
     } else {
         (State::Held, format!("no lossless packet lost ({activity})"))
     };

@@ -4,19 +4,20 @@
 mod common;
 
 use common::{LANES, LOSSLESS, LOSSY, US, blocked, deadlocked, healthy, plan};
+use xoff_outcome::report::{Records, Value};
 use xoff_plan::plan::{Down, ENDS, EXPIRE, Limit, Plan, Receiver, Red};
-use xoff_results::notes::{Level, Note, notes};
+use xoff_results::notes::{Level, Note};
 use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
-use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::breakers::{BreakerParams, Cure, Found, Tally};
 use xoff_schemes::flow_control::itsy::{Detection, ItsyParams, Resolution, Trigger};
 use xoff_schemes::flow_control::none::NoParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
 use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
 use xoff_schemes::flow_control::watchdog::{Action, Storm, WatchdogParams};
-use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, ItsyOutcome, Outcome, Stop, Wait};
+use xoff_schemes::flow_control::{FlowControlParams, breakers, itsy, watchdog};
+use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
 
 /// The rendered answer, after checking that it fits.
 fn rendered(summary: &Summary) -> String {
@@ -26,6 +27,15 @@ fn rendered(summary: &Summary) -> String {
         assert_eq!(line, line.trim_end(), "blanks at the end");
     }
     text
+}
+
+fn notes(plan: &Plan, outcome: &Outcome) -> Vec<Note> {
+    summarise("ring", plan, outcome).notes
+}
+
+/// Numbers of the first mechanism's section.
+fn counts<const N: usize>(summary: &Summary, names: [&str; N]) -> [u64; N] {
+    names.map(|name| summary.sections[0].value(name).count().unwrap_or_else(|| panic!("{name}")))
 }
 
 fn texts(plan: &Plan, outcome: &Outcome) -> Vec<String> {
@@ -330,7 +340,7 @@ fn waits_are_told_by_their_root() {
     assert!(notes.iter().any(|n| n.text == "1 queue waited at the end, paused by the next hop:"));
     // A host that may not send has nothing in a queue.
     outcome.waiting = vec![Wait { bytes: 0, ..wait(0, Some(2)) }];
-    let notes = xoff_results::notes::notes(&plan, &outcome);
+    let notes = summarise("ring", &plan, &outcome).notes;
     let details = |n: &Note| n.details == ["H0:0 (priority 3) waits since 120 us for S0.0:0"];
     assert!(notes.iter().any(details), "{notes:?}");
 }
@@ -415,21 +425,27 @@ fn storms_are_told_with_what_they_cost() {
     let mut outcome = deadlocked(&plan);
     outcome.deadlock.as_mut().unwrap().ended = Some(900 * US);
     let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
-    plan.flow_control = FlowControlParams::Watchdog(WatchdogParams {
+    let params = WatchdogParams {
         pfc,
         action: Action::Drop,
         detection: 500 * US,
         restoration: 100 * US,
         poll: 100 * US,
         first: vec![Some(0); plan.topology.ports.len()],
-    });
+    };
+    plan.flow_control = FlowControlParams::Watchdog(params.clone());
+    outcome.records = Records::of(watchdog::Report { storms: Vec::new(), params });
     assert!(says(&plan, &outcome, "The watchdog never acted: "));
-    outcome.storms.push(Storm { port: 6, lane: LOSSLESS, from: 800 * US, until: None });
-    outcome.drops.push(drops(DropReason::Watchdog, LOSSLESS));
+    outcome.records.get_mut::<watchdog::Report>().unwrap().storms.push(Storm {
+        port: 6,
+        lane: LOSSLESS,
+        from: 800 * US,
+        until: None,
+    });
+    outcome.drops.push(drops(DropReason::Scheme(&watchdog::report::DROPPED), LOSSLESS));
     let summary = summarise("ring", &plan, &outcome);
-    let watchdog = summary.watchdog.as_ref().unwrap();
-    assert_eq!((watchdog.storms, watchdog.restored, watchdog.dropped_packets), (1, 0, 12));
-    assert_eq!((summary.drops.watchdog_packets, summary.drops.lossless_packets), (12, 0));
+    assert_eq!(counts(&summary, ["storms", "restored", "dropped_packets"]), [1, 0, 12]);
+    assert_eq!((summary.drops.scheme_packets, summary.drops.lossless_packets), (12, 0));
     assert_eq!(summary.verdicts[0].state, State::NotPromised);
     let text = rendered(&summary);
     for part in ["12 by the watchdog", "1 storm from 800 us on, 0 over; drop, 12 packets", "ended at 900 us"]
@@ -448,11 +464,12 @@ fn what_itsy_found_and_missed_is_told() {
     let mut plan = plan();
     let mut outcome = deadlocked(&plan);
     let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
-    let with = |resolution| FlowControlParams::Itsy(ItsyParams { pfc, numbers: Vec::new(), resolution });
-    plan.flow_control = with(Resolution::Lossy);
+    let resolution = Resolution::Lossy;
+    plan.flow_control = FlowControlParams::Itsy(ItsyParams { pfc, numbers: Vec::new(), resolution });
     let trigger = |from, until| Trigger { port: 7, lane: LOSSLESS, from, until };
     let triggers = vec![trigger(200 * US, Some(250 * US)), trigger(300 * US, None)];
-    outcome.itsy = Some(ItsyOutcome { triggers, detections: Vec::new(), discarded: 5 });
+    let detections = Vec::new();
+    outcome.records = Records::of(itsy::Report { resolution, triggers, detections, discarded: 5 });
     let missed = "ITSY missed the deadlock: of 2 triggers no check came back (5 dropped by other triggers).";
     assert!(says(&plan, &outcome, missed));
     assert!(rendered(&summarise("ring", &plan, &outcome)).contains("no deadlock found; 2 triggers"));
@@ -467,15 +484,15 @@ fn what_itsy_found_and_missed_is_told() {
         room: 0,
         ended: Some(900 * US),
     };
-    outcome.itsy.as_mut().unwrap().detections.push(found);
+    outcome.records.get_mut::<itsy::Report>().unwrap().detections.push(found);
     outcome.deadlock.as_mut().unwrap().ended = found.ended;
-    outcome.drops.push(drops(DropReason::Itsy, LOSSLESS));
+    outcome.drops.push(drops(DropReason::Scheme(&itsy::report::DROPPED), LOSSLESS));
     let summary = summarise("ring", &plan, &outcome);
-    let itsy = summary.itsy.as_ref().unwrap();
-    assert_eq!((itsy.resolution, itsy.triggers, itsy.discarded), ("lossy", 2, 5));
-    assert_eq!((itsy.found, itsy.attempts, itsy.dissolved, itsy.given_up), (1, 3, 1, 0));
-    assert_eq!((itsy.first_ps, itsy.mean_ps, itsy.dropped_packets), (Some(700 * US), Some(200 * US), 12));
-    assert_eq!((summary.drops.itsy_packets, summary.drops.lossless_packets), (12, 0));
+    assert_eq!(summary.sections[0].value("resolution"), &Value::from("lossy"));
+    assert_eq!(counts(&summary, ["triggers", "discarded"]), [2, 5]);
+    assert_eq!(counts(&summary, ["found", "attempts", "dissolved", "given_up"]), [1, 3, 1, 0]);
+    assert_eq!(counts(&summary, ["first_ps", "mean_ps", "dropped_packets"]), [700 * US, 200 * US, 12]);
+    assert_eq!((summary.drops.scheme_packets, summary.drops.lossless_packets), (12, 0));
     assert_eq!(summary.verdicts[0].state, State::NotPromised);
     let text = rendered(&summary);
     for part in ["12 by ITSY", "1 deadlock found, the first at 700 us", "1 went on after 200 us"] {
@@ -485,8 +502,9 @@ fn what_itsy_found_and_missed_is_told() {
     assert!(!says(&plan, &outcome, "ITSY missed"));
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
 
-    plan.flow_control = with(Resolution::Lossless { room: 25_000 });
-    let found = &mut outcome.itsy.as_mut().unwrap().detections[0];
+    let itsy = outcome.records.get_mut::<itsy::Report>().unwrap();
+    itsy.resolution = Resolution::Lossless { room: 25_000 };
+    let found = &mut itsy.detections[0];
     (found.refused, found.room) = (1, 75_000);
     assert!(says(&plan, &outcome, "acted 3 times: 75 kB of room given."));
     assert!(says(&plan, &outcome, "ITSY had no room to give 1 time: the shared pool had too little."));
@@ -557,14 +575,17 @@ fn breakers_are_told_with_what_they_could_not_do() {
         plan.clone()
     };
     let rerouting = run_with(Cure::Reroute);
+    let (found, tally) = (Vec::new(), Tally::default());
+    outcome.records = Records::of(breakers::Report { cure: Cure::Reroute, found, tally });
     let silent = summarise("ring", &rerouting, &outcome);
-    assert_eq!((silent.breakers.as_ref().unwrap().found, silent.roundabout.is_none()), (0, true));
+    assert_eq!((counts(&silent, ["found"]), silent.sections.len()), ([0], 1));
     assert!(rendered(&silent).contains("no deadlock found; 0 B between control planes"));
     assert!(!says(&rerouting, &outcome, "Control planes found"));
 
     let found = |at, until, attempts| Found { at, port: 6, lane: LOSSLESS, until, attempts };
-    outcome.found = vec![found(600 * US, Some(610 * US), 1), found(700 * US, None, 5)];
-    outcome.breakers = Some(Tally {
+    let report = outcome.records.get_mut::<breakers::Report>().unwrap();
+    report.found = vec![found(600 * US, Some(610 * US), 1), found(700 * US, None, 5)];
+    report.tally = Tally {
         frames: 40,
         bytes: 2_560,
         rerouted: 1_234,
@@ -572,11 +593,10 @@ fn breakers_are_told_with_what_they_could_not_do() {
         enlarged: 3,
         enlarged_bytes: 90_000,
         failed: 4,
-    });
+    };
     let summary = summarise("ring", &rerouting, &outcome);
-    let b = summary.breakers.as_ref().unwrap();
-    assert_eq!((b.found, b.attempts, b.dissolved, b.given_up), (2, 6, 1, 4));
-    assert_eq!((b.first_ps, b.mean_ps, b.longest_ps), (Some(600 * US), Some(10 * US), Some(10 * US)));
+    assert_eq!(counts(&summary, ["found", "attempts", "dissolved", "given_up"]), [2, 6, 1, 4]);
+    assert_eq!(counts(&summary, ["first_ps", "mean_ps", "longest_ps"]), [600 * US, 10 * US, 10 * US]);
     let text = rendered(&summary);
     assert!(
         text.contains("2 deadlocks found, the first at 600 us by S0.0:1; 1 went on after 10 us"),
@@ -589,6 +609,7 @@ fn breakers_are_told_with_what_they_could_not_do() {
     ));
     assert!(says(&rerouting, &outcome, "4 attempts at rerouting moved no packet"));
     let giving = run_with(Cure::Room(5_000));
+    outcome.records.get_mut::<breakers::Report>().unwrap().cure = Cure::Room(5_000);
     assert!(says(&giving, &outcome, "3 ingress queues got more room, 90 kB in all"));
     assert!(says(&giving, &outcome, "4 attempts at making room failed: the shared pool had too little"));
 }

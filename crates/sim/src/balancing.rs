@@ -6,13 +6,13 @@
 //! to it; its receiver counts the marks between two of them.
 
 use crate::core::Core;
-use crate::outcome::Relabelling;
 use crate::packet::{Kind, Packet};
 use xoff_kernel::random::Stream;
 use xoff_plan::balancing::{Choices, LoadBalancing};
 use xoff_plan::plan::Plan;
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::drill::{self, EMPTY};
+use xoff_schemes::load_balancing::plb::report::Relabelling;
 use xoff_schemes::load_balancing::plb::{Answer, Plb};
 
 /// Devices that choose for each packet.

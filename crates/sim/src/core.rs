@@ -27,6 +27,7 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_net::topology::NodeKind;
+use xoff_outcome::report::Cause;
 use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
@@ -196,7 +197,7 @@ pub struct Core<'a> {
     pub enlarged: Enlarged,
     /// Packets that are to be dropped once the flow control has returned: from an ingress port,
     /// at an egress port, in a lane.
-    pub evictions: Vec<(u32, u32, u8)>,
+    pub evictions: Vec<(u32, u32, u8, &'static Cause)>,
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub observed: Observed,
@@ -939,8 +940,8 @@ impl device::Repair for Core<'_> {
         self.give_room(port, lane, bytes)
     }
 
-    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8) {
-        self.evictions.push((ingress, egress, lane));
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8, cause: &'static Cause) {
+        self.evictions.push((ingress, egress, lane, cause));
     }
 
     fn shrink(&mut self, port: u32, lane: u8) -> bool {

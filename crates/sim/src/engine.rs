@@ -18,7 +18,7 @@ use xoff_kernel::wheel::Event;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{
-    ControlFrame, Crossing, FlowControl, FlowControlParams, Mode, Passage, Passenger, Scheme, Word,
+    ControlFrame, Crossing, FlowControl, Mode, Passage, Passenger, Scheme, Word,
 };
 
 /// A part of a run.
@@ -569,9 +569,8 @@ fn refuse(core: &mut Core, ingress: u32, id: u32, refusal: Refusal) {
         Refusal::Headroom(by) => (DropReason::HeadroomFull, by),
         Refusal::Memory(by) => (DropReason::BufferFull, by),
     };
-    let watched = matches!(core.plan.flow_control, FlowControlParams::Watchdog(_));
-    let against = watched && core.packets[id].against(ingress);
-    discard(core, ingress, id, if against { DropReason::Overrun } else { reason }, by);
+    let overrun = core.plan.flow_control.traits().overrun.filter(|_| core.packets[id].against(ingress));
+    discard(core, ingress, id, overrun.map_or(reason, DropReason::Scheme), by);
 }
 
 /// Drops a packet that arrived at `ingress`, in no queue any more.

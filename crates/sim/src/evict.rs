@@ -11,15 +11,22 @@ use xoff_schemes::flow_control::FlowControl;
 /// Drops what the flow control has asked for meanwhile.
 #[inline]
 pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
-    while let Some((ingress, egress, lane)) = core.evictions.pop() {
-        evict(core, flow_control, ingress, egress, lane);
+    while let Some((ingress, egress, lane, cause)) = core.evictions.pop() {
+        evict(core, flow_control, ingress, egress, lane, DropReason::Scheme(cause));
     }
 }
 
 /// See [`Repair::drop_waiting`](xoff_schemes::flow_control::device::Repair::drop_waiting). The answers of
 /// a flow's receiver are a flow of their own.
 #[cold]
-fn evict(core: &mut Core, flow_control: &mut FlowControl, ingress: u32, egress: u32, lane: u8) {
+fn evict(
+    core: &mut Core,
+    flow_control: &mut FlowControl,
+    ingress: u32,
+    egress: u32,
+    lane: u8,
+    reason: DropReason,
+) {
     debug_assert!(core.plain_queues, "no scheme that asks for it has queues by flow, nor oracles beside it");
     let queue = 1 + usize::from(lane);
     let list = core.ports[egress as usize].first_queue as usize + queue;
@@ -45,7 +52,7 @@ fn evict(core: &mut Core, flow_control: &mut FlowControl, ingress: u32, egress: 
             let packet = core.packets[at];
             if packet.account == account && (packet.flow, packet.kind == Kind::Data) == key {
                 core.unlink_behind(egress, queue, before);
-                engine::discard(core, ingress, at, DropReason::Itsy, 0);
+                engine::discard(core, ingress, at, reason, 0);
                 engine::release(core, flow_control, account, egress, packet.size);
             } else {
                 before = at;

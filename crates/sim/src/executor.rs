@@ -23,7 +23,7 @@ use crate::core::Letters;
 use crate::critical;
 use crate::engine::{Engine, is_news, is_timer};
 use crate::observe::{self, Series};
-use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, ItsyOutcome, Outcome, Stop};
+use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
 use crate::packet::Kind;
 use crate::partition::Partition;
 use crate::tap::{self, Handover, Tap, Taps};
@@ -34,12 +34,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControl;
-use xoff_schemes::flow_control::breakers;
-use xoff_schemes::flow_control::pyrrha::Tally;
-use xoff_schemes::flow_control::roundabout::Detection;
-use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
-use xoff_schemes::flow_control::watchdog::Storm;
 use xoff_schemes::transport::TransportKind;
 
 /// A window ends at the next multiple of this at the latest; a run without an end
@@ -164,7 +158,6 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// A lock that nobody contends for: a thread that panicked ends the run anyway.
 /// All parts of a run, which stand still.
 fn world<'w, 'a>(
     plan: &'a Plan,
@@ -179,6 +172,7 @@ fn world<'w, 'a>(
     }
 }
 
+/// A lock that nobody contends for: a thread that panicked ends the run anyway.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -490,9 +484,9 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             false => Vec::new(),
         };
         let ports = observe::port_outcomes(&world);
-        let ate = observe::ate_outcome(&world, at);
         let roots = deadlock_by_root::roots(&world);
-        let plb = observe::plb_outcome(&world);
+        let routes = observe::routes(&world);
+        let mut records = observe::of_senders(&world, at);
         let lanes = plan.lanes.len();
         let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();
         let accounts = (0..(plan.topology.ports.len() * lanes) as u32)
@@ -508,38 +502,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         let mut drops = std::collections::BTreeMap::new();
         let mut blocking: Option<Blocking> = None;
         let mut paths = Vec::new();
-        let mut pyrrha: Option<Tally> = None;
-        let mut grants = Vec::new();
-        let mut storms: Vec<Storm> = Vec::new();
-        let mut detections: Vec<Detection> = Vec::new();
-        let mut attempts: Vec<Attempted> = Vec::new();
-        let mut itsy: Option<ItsyOutcome> = None;
-        let mut found: Vec<breakers::Found> = Vec::new();
-        let mut breakers: Option<breakers::Tally> = None;
         for engine in &mut guards {
-            if let FlowControl::Pyrrha(part) = &engine.flow_control {
-                pyrrha.get_or_insert_default().add(part.tally());
-            }
-            if let FlowControl::Bifrost(part) = &engine.flow_control {
-                grants.extend(part.seen());
-            }
-            if let FlowControl::Watchdog(part) = &engine.flow_control {
-                storms.extend(part.storms());
-            }
-            if let FlowControl::Roundabout(part) = &engine.flow_control {
-                detections.extend_from_slice(part.detections());
-                attempts.extend_from_slice(part.attempts());
-            }
-            if let FlowControl::Itsy(part) = &engine.flow_control {
-                let sum: &mut ItsyOutcome = itsy.get_or_insert_default();
-                sum.triggers.extend_from_slice(part.triggers());
-                sum.detections.extend_from_slice(part.detections());
-                sum.discarded += part.discarded();
-            }
-            if let FlowControl::Breaker(part) = &engine.flow_control {
-                found.extend_from_slice(part.found());
-                breakers.get_or_insert_default().add(part.tally());
-            }
+            records.add(engine.flow_control.records());
             let core = &mut engine.core;
             core.tell_flows();
             paths.extend(core.paths(at));
@@ -566,17 +530,9 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             "packets are conserved"
         );
         pauses.sort_by_key(|p| (p.from, p.port, p.lane, p.queue));
-        grants.sort_by_key(|g| (g.port, g.lane));
-        storms.sort_by_key(|s| (s.from, s.port, s.lane));
+        records.sort();
         if let Some(deadlock) = &mut self.deadlock {
             deadlock.ended = deadlock::ended(deadlock, &pauses);
-        }
-        detections.sort_by_key(|d| (d.at, d.port, d.lane));
-        attempts.sort_by_key(|p| (p.at, p.attempt.sid, p.attempt.qid, p.attempt.rand, p.step));
-        found.sort_by_key(|f| (f.at, f.port, f.lane));
-        if let Some(itsy) = &mut itsy {
-            itsy.triggers.sort_by_key(|t| (t.from, t.port, t.lane));
-            itsy.detections.sort_by_key(|d| (d.at, d.port, d.lane));
         }
         Outcome {
             end: at,
@@ -594,18 +550,9 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             memory,
             blocking,
             paths: plan.measure.explain.then(|| critical::shares(plan, paths)),
-            ate,
-            plb,
-            pyrrha,
+            routes,
             roots,
-            grants,
-            storms,
-            detections,
-            attempts,
-            found,
-            breakers,
-            itsy,
-            zeropod: None,
+            records,
             counters,
         }
     }

@@ -6,12 +6,11 @@
 
 use crate::congestion::line_rate;
 use crate::core::Core;
-use crate::outcome::AteSource;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::portfc::ate::Weight;
+use xoff_schemes::flow_control::portfc::ate::{Weight, report};
 
 /// A host and what it has chosen.
 pub struct Source {
@@ -20,7 +19,7 @@ pub struct Source {
     /// Its port to the high-bandwidth domain.
     high: u32,
     /// What a run tells of it.
-    told: AteSource,
+    told: report::Source,
 }
 
 /// By host; empty where hosts do not choose.
@@ -34,7 +33,7 @@ pub fn sources(plan: &Plan) -> Vec<Source> {
             weight: Weight::new(&ate.params, rate(0), rate(1)),
             choices: Stream::new(plan.seed, "ATE", host.into()),
             high: ports[0],
-            told: AteSource { node: host, ..AteSource::default() },
+            told: report::Source { node: host, ..report::Source::default() },
         }
     };
     topology.hosts().map(source).collect()
@@ -48,8 +47,8 @@ impl Source {
     }
 
     /// What it has done so far.
-    pub fn told(&self, plan: &Plan, now: Time) -> AteSource {
-        AteSource { weight: self.weight(plan, now), ..self.told }
+    pub fn told(&self, plan: &Plan, now: Time) -> report::Source {
+        report::Source { weight: self.weight(plan, now), ..self.told }
     }
 }
 

@@ -34,7 +34,6 @@ mod leaves;
 mod livelock;
 mod modes;
 mod observe;
-pub mod outcome;
 mod packet;
 mod partition;
 mod port;
@@ -46,9 +45,10 @@ mod telemetry;
 mod world;
 mod zeropod;
 
-use outcome::{Counters, Outcome};
 use tap::Tap;
 use xoff_kernel::time::Time;
+pub use xoff_outcome as outcome;
+use xoff_outcome::{Counters, Outcome};
 use xoff_plan::plan::Plan;
 
 /// Where a run stands; handed to the caller every few ten thousand events.

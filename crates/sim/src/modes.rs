@@ -1,5 +1,5 @@
 //! Queues that discard what comes for them, or that send what the peer has not agreed to:
-//! states that a watchdog sets. Rare, so that all is kept apart, and the wire of such a port
+//! states that a flow control sets ([`Mode`]). Rare, so that all is kept apart, and the wire of such a port
 //! says that there is something to look up.
 
 use crate::core::Core;
@@ -7,6 +7,7 @@ use crate::faults;
 use crate::outcome::DropReason;
 use crate::port::Wire;
 use std::collections::BTreeMap;
+use xoff_outcome::report::Cause;
 use xoff_schemes::flow_control::{FlowControl, Mode};
 
 /// The queues of a run that do not simply obey.
@@ -17,7 +18,7 @@ pub struct Modes {
     /// What the ports of these, and tapped ones, send over.
     wires: BTreeMap<u32, Wire>,
     /// Queues that are to be emptied, once the flow control has returned.
-    to_empty: Vec<(u32, u8)>,
+    to_empty: Vec<(u32, u8, &'static Cause)>,
 }
 
 impl Core<'_> {
@@ -41,10 +42,10 @@ impl Core<'_> {
         let modes = &mut self.modes;
         match mode {
             Mode::Obey => drop(modes.lanes.remove(&(port, lane))),
-            Mode::Discard | Mode::Forward => drop(modes.lanes.insert((port, lane), mode)),
+            Mode::Discard(_) | Mode::Forward => drop(modes.lanes.insert((port, lane), mode)),
         }
-        if mode == Mode::Discard {
-            modes.to_empty.push((port, lane));
+        if let Mode::Discard(cause) = mode {
+            modes.to_empty.push((port, lane, cause));
         }
         if modes.lanes.range((port, 0)..=(port, u8::MAX)).next().is_some() {
             self.make_odd(port);
@@ -68,11 +69,11 @@ impl Core<'_> {
     #[cold]
     pub fn keeps_out(&self, port: u32, lane: u8) -> Option<DropReason> {
         if self.is_down(port) {
-            Some(DropReason::LinkDown)
-        } else if self.mode(port, lane) == Mode::Discard {
-            Some(DropReason::Watchdog)
-        } else {
-            None
+            return Some(DropReason::LinkDown);
+        }
+        match self.mode(port, lane) {
+            Mode::Discard(cause) => Some(DropReason::Scheme(cause)),
+            Mode::Obey | Mode::Forward => None,
         }
     }
 }
@@ -80,7 +81,7 @@ impl Core<'_> {
 /// Empties the queues that have begun to discard.
 #[inline]
 pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
-    while let Some((port, lane)) = core.modes.to_empty.pop() {
-        faults::empty(core, flow_control, port, 1 + usize::from(lane), DropReason::Watchdog);
+    while let Some((port, lane, cause)) = core.modes.to_empty.pop() {
+        faults::empty(core, flow_control, port, 1 + usize::from(lane), DropReason::Scheme(cause));
     }
 }

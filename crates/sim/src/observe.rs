@@ -1,15 +1,17 @@
 //! What a run writes down. Nothing here decides anything.
 
-use crate::outcome::{
-    AteOutcome, Counters, DropReason, Drops, FlowOutcome, Pause, PlbOutcome, PortOutcome, Quantity, Sample,
-};
+use crate::outcome::{Counters, DropReason, Drops, FlowOutcome, Pause, PortOutcome, Quantity, Sample};
 use crate::port::Port;
 use crate::world::World;
 use std::collections::BTreeMap;
 use xoff_kernel::time::{SECOND, Time};
+use xoff_net::topology::NodeId;
+use xoff_outcome::report::Records;
 use xoff_plan::balancing::LoadBalancing;
-use xoff_plan::plan::Plan;
+use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::flow_control::ControlFrame;
+use xoff_schemes::flow_control::portfc::ate;
+use xoff_schemes::load_balancing::plb;
 
 const NOT_PAUSED: u32 = u32::MAX;
 
@@ -226,32 +228,31 @@ fn on_wire(port: &Port, rate: u64, now: Time) -> u128 {
     begun.saturating_sub(ahead)
 }
 
-/// What sources chose, if they do.
-pub fn ate_outcome(world: &World, now: Time) -> Option<AteOutcome> {
+/// By flow: where the route of its data starts at the end, where senders choose or change it.
+pub fn routes(world: &World) -> Option<Vec<u32>> {
     let plan = world.plan;
-    plan.ate.as_ref()?;
-    Some(AteOutcome {
-        sources: plan
-            .topology
-            .hosts()
-            .map(|host| world.home(host).sources[host as usize].told(plan, now))
-            .collect(),
-        routes: (0..)
-            .zip(&plan.flows)
-            .map(|(i, f): (usize, _)| world.home(f.src).senders[i].path())
-            .collect(),
-    })
+    let chosen = plan.ate.is_some() || matches!(plan.load_balancing, LoadBalancing::Plb(_));
+    let home = |(i, f): (usize, &Flow)| world.home(f.src).senders[i].path();
+    chosen.then(|| plan.flows.iter().enumerate().map(home).collect())
 }
 
-/// What senders that change the labels of their flows have done.
-pub fn plb_outcome(world: &World) -> Option<PlbOutcome> {
+/// What senders that choose or change routes have recorded.
+pub fn of_senders(world: &World, now: Time) -> Records {
     let plan = world.plan;
-    let LoadBalancing::Plb(_) = &plan.load_balancing else { return None };
-    let homes = || (0..).zip(&plan.flows).map(|(i, f): (usize, _)| (i, world.home(f.src)));
-    Some(PlbOutcome {
-        flows: homes().map(|(i, core)| core.labelled[i].changes()).collect(),
-        routes: homes().map(|(i, core)| core.senders[i].path()).collect(),
-    })
+    let mut records = Records::default();
+    if let Some(ate) = &plan.ate {
+        let told = |host: NodeId| world.home(host).sources[host as usize].told(plan, now);
+        let sources = plan.topology.hosts().map(told).collect();
+        records.add(Records::of(ate::report::Report { p: ate.params.p, sources }));
+    }
+    if let LoadBalancing::Plb(plb) = &plan.load_balancing {
+        let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
+        let choices = plb.routes.chunks(plb.labels as usize).filter(several).count() as u64;
+        let changes = |(i, f): (usize, &Flow)| world.home(f.src).labelled[i].changes();
+        let flows = plan.flows.iter().enumerate().map(changes).collect();
+        records.add(Records::of(plb::report::Report { choices, flows }));
+    }
+    records
 }
 
 /// Totals of each port.

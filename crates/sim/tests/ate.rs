@@ -7,7 +7,8 @@ use common::{plan, plan_with, run};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_sim::outcome::{AteSource, Outcome, Quantity};
+use xoff_schemes::flow_control::portfc::ate::report::{Report, Source};
+use xoff_sim::outcome::{Outcome, Quantity};
 
 /// Eight domains of eight: one host sends to all that are reached over either of
 /// its ports, small flows at this share of both ports' 260 Gbit/s. So neither
@@ -24,8 +25,8 @@ fn one_sender(load: f64, ate: &str) -> String {
     )
 }
 
-fn source(outcome: &Outcome, host: usize) -> AteSource {
-    outcome.ate.as_ref().expect("it was asked for").sources[host]
+fn source(outcome: &Outcome, host: usize) -> Source {
+    outcome.records.get::<Report>().expect("it was asked for").sources[host]
 }
 
 /// In Gbit/s over the run: into the high-bandwidth domain, into the other, offered.
@@ -111,7 +112,7 @@ fn choices_are_the_sources_own_random_numbers() {
             expected = routes[usize::from(!low)];
             chosen[flow.src as usize][usize::from(!low)] += 1;
         }
-        assert_eq!(outcome.ate.as_ref().unwrap().routes[id], expected, "flow {id}");
+        assert_eq!(outcome.routes.as_ref().unwrap()[id], expected, "flow {id}");
     }
     assert!(plan.flows.len() > 500);
     let told: Vec<[u64; 2]> = (0..9).map(|host| source(&outcome, host).chosen).collect();
@@ -122,11 +123,10 @@ fn choices_are_the_sources_own_random_numbers() {
 /// What each port has sent is what the chosen routes bring to it, packet by packet;
 /// and what hosts note is what their flows weigh.
 fn assert_ports(plan: &Plan, outcome: &Outcome) {
-    let ate = outcome.ate.as_ref().expect("asked for");
     let mut packets = vec![0u64; plan.topology.ports.len()];
     let mut bytes = vec![[0u64; 2]; plan.topology.hosts().count()];
     for (id, flow) in plan.flows.iter().enumerate() {
-        let start = ate.routes[id];
+        let start = outcome.routes.as_ref().unwrap()[id];
         assert!(plan.ate.as_ref().unwrap().routes[id].contains(&start));
         let count = plan.packet.packets(flow.size);
         for &port in plan.hops[start as usize..].iter().take_while(|&&p| p < ENDS) {
@@ -166,7 +166,7 @@ fn packets_go_where_their_source_chose_under_every_flow_control() {
             assert!(outcome.flows.iter().all(|f| f.completed.is_some() && f.retransmitted == 0), "{scheme}");
             assert_ports(&plan, &outcome);
             let other =
-                |(id, f): (usize, &xoff_plan::plan::Flow)| outcome.ate.as_ref().unwrap().routes[id] != f.path;
+                |(id, f): (usize, &xoff_plan::plan::Flow)| outcome.routes.as_ref().unwrap()[id] != f.path;
             assert!(plan.flows.iter().enumerate().filter(|&f| other(f)).count() > 20, "{scheme}");
             let many = xoff_sim::run_on(&plan, 3, &mut |_| true);
             assert!(outcome == many, "{scheme}: the same on three threads");
@@ -200,7 +200,7 @@ fn a_flow_begins_at_the_rate_of_its_port() {
         );
         let plan = plan(&text);
         let outcome = run(&plan);
-        let other = outcome.ate.as_ref().unwrap().routes[0] == plan.ate.as_ref().unwrap().routes[0][1];
+        let other = outcome.routes.as_ref().unwrap()[0] == plan.ate.as_ref().unwrap().routes[0][1];
         let rate = if other { 100_000_000_000 } else { 160_000_000_000 };
         assert_eq!(series(&outcome, Quantity::Rate(0))[0].1, rate, "seed {seed}");
         seen[usize::from(other)] = true;

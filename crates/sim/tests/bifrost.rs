@@ -7,6 +7,7 @@ use common::{plan, plan_with, run};
 use proptest::prelude::*;
 use xoff_kernel::time::SECOND;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::bifrost::Report;
 use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams, Slots};
 use xoff_sim::outcome::Outcome;
 
@@ -71,8 +72,8 @@ fn sites() -> impl Strategy<Value = Sites> {
 /// Whoever is downstream stores no more than it reserves, and L + F keeps its upper bound
 /// but for the packet and the lateness that the margin stands for.
 fn bounds(plan: &Plan, outcome: &Outcome) -> Result<(), TestCaseError> {
-    prop_assert!(!outcome.grants.is_empty());
-    for grant in &outcome.grants {
+    prop_assert!(!outcome.records.get::<Report>().unwrap().0.is_empty());
+    for grant in &outcome.records.get::<Report>().unwrap().0 {
         let (tally, params) = (grant.tally, grant.params);
         prop_assert!(tally.slots > 0);
         // A packet may begin with the last token.
@@ -183,7 +184,7 @@ proptest! {
         let scheme = if x { "bifrostx" } else { "bifrost" };
         let (plan, slots) = of(&format!("scheme=\"{scheme}\"\nxoff=\"400kB\""));
         let (_, deep) = of("scheme=\"pfc\"\nxoff=\"400kB\"\n[flow_control.long]\nxoff=\"8bdp\"");
-        let grant = slots.grants.iter().max_by_key(|g| g.tally.most_stored).expect("a long link");
+        let grant = slots.records.get::<Report>().unwrap().0.iter().max_by_key(|g| g.tally.most_stored).expect("a long link");
         let slots_in_flight = grant.params.round_trip / grant.params.slot + 1;
         let floor = grant.params.bdp() + grant.params.of_slot();
         let once = (2 * slots_in_flight + 8) * u64::from(plan.packet.largest());
@@ -211,7 +212,14 @@ fn overflow(keys: &str, stall: (u64, u64)) -> (i64, u64) {
     plan.end = Some(stall.1 * 1_000_000);
     let outcome = xoff_sim::run(&plan, &mut |_| true);
     let lost = outcome.drops.iter().filter(|d| d.lossless).map(|d| d.packets).sum();
-    let over = outcome.grants.iter().map(|g| g.tally.most_stored as i64 - g.params.buffer as i64).max();
+    let over = outcome
+        .records
+        .get::<Report>()
+        .unwrap()
+        .0
+        .iter()
+        .map(|g| g.tally.most_stored as i64 - g.params.buffer as i64)
+        .max();
     (over.expect("a long link"), lost)
 }
 

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{plan, run};
+use xoff_schemes::flow_control::bifrost::Report;
 use xoff_sim::outcome::Stop;
 
 /// Two sites of two hosts each and a long link; H2 reads slowly, and not at all for a while.
@@ -41,7 +42,7 @@ fn a_long_link_that_fails_begins_afresh() {
             ));
             let outcome = run(&plan);
             assert_eq!(outcome.stop, Stop::AllDone, "{scheme} {from}");
-            assert!(outcome.grants.iter().all(|g| g.tally.slots > 0));
+            assert!(outcome.records.get::<Report>().unwrap().0.iter().all(|g| g.tally.slots > 0));
         }
     }
 }
@@ -173,8 +174,11 @@ fn inside_a_datacenter(scheme: &str) {
         .ports
         .iter()
         .filter(|p| plan.topology.nodes[p.node as usize].kind == xoff_net::topology::NodeKind::Switch);
-    assert_eq!(outcome.grants.len(), switches.count());
-    assert!(outcome.grants.iter().any(|g| g.tally.whole < g.tally.slots), "somebody was stopped");
+    assert_eq!(outcome.records.get::<Report>().unwrap().0.len(), switches.count());
+    assert!(
+        outcome.records.get::<Report>().unwrap().0.iter().any(|g| g.tally.whole < g.tally.slots),
+        "somebody was stopped"
+    );
 }
 
 #[test]
@@ -185,6 +189,6 @@ fn threads_change_nothing() {
         let two = xoff_sim::run_on(&plan, 2, &mut |_| true);
         assert_eq!(one.flows, two.flows);
         assert_eq!(one.pauses, two.pauses);
-        assert_eq!(one.grants, two.grants);
+        assert_eq!(one.records, two.records);
     }
 }

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::breakers::BreakerParams;
+use xoff_schemes::flow_control::breakers::Report;
 use xoff_sim::outcome::{Held, Outcome, Stop};
 
 const US: u64 = 1_000_000;
@@ -104,19 +105,19 @@ proptest! {
         prop_assert!(outcome.drops.is_empty());
         let Some(deadlock) = &outcome.deadlock else {
             // What is found then was no deadlock, and went on by itself.
-            prop_assert!(outcome.found.iter().all(|f| f.until.is_some()));
+            prop_assert!(outcome.records.get::<Report>().unwrap().found.iter().all(|f| f.until.is_some()));
             prop_assert_eq!(outcome.stop, Stop::AllDone);
             return Ok(());
         };
         let members = deadlock.cycle.len() as u64;
         let bound = 2 * params(&plan).period + members * hop(params(&plan));
         let master = deadlock.cycle.iter().map(|h| h.port).min().unwrap();
-        let found = outcome.found.iter().find(|f| f.port == master && f.until.is_none());
-        let found = found.unwrap_or_else(|| panic!("{:?}", outcome.found));
+        let found = outcome.records.get::<Report>().unwrap().found.iter().find(|f| f.port == master && f.until.is_none());
+        let found = found.unwrap_or_else(|| panic!("{:?}", outcome.records.get::<Report>().unwrap().found));
         prop_assert!(found.at <= closed(&outcome) + bound, "{found:?} {}", closed(&outcome));
         // It tries again and again, and fails, and says so.
         prop_assert!(found.attempts > 1);
-        let tally = outcome.breakers.unwrap();
+        let tally = outcome.records.get::<Report>().unwrap().tally;
         prop_assert!(tally.failed >= members && tally.enlarged == 0 && deadlock.ended.is_none());
         prop_assert_eq!(outcome.stop, Stop::Starved);
     }
@@ -128,7 +129,7 @@ proptest! {
         let outcome = run(&plan);
         prop_assert_eq!(outcome.stop, Stop::AllDone);
         prop_assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped, f.retransmitted) == (0, 0, 0)));
-        let tally = outcome.breakers.unwrap();
+        let tally = outcome.records.get::<Report>().unwrap().tally;
         prop_assert_eq!(tally.failed, 0);
         prop_assert!(outcome.deadlock.is_none() || tally.enlarged > 0);
     }
@@ -146,7 +147,7 @@ proptest! {
             prop_assert_eq!(outcome.stop, Stop::AllDone);
             return Ok(());
         };
-        let tally = outcome.breakers.as_ref().unwrap();
+        let tally = outcome.records.get::<Report>().unwrap().tally;
         prop_assert!(tally.rerouted > 0);
         if outcome.stop != Stop::AllDone {
             prop_assert_eq!(outcome.stop, Stop::Starved);
@@ -165,7 +166,7 @@ fn threads_change_nothing() {
         let ring = Ring { switches: 4, reach: 3, starts, xoff: 20, seed, period: 50, latency: 10 };
         let plan = plan(&ring.text(scheme, ""));
         let (one, two) = (run(&plan), xoff_sim::run_on(&plan, 2, &mut |_| true));
-        assert!(!one.found.is_empty() && one.counters.extra_control > 0);
+        assert!(!one.records.get::<Report>().unwrap().found.is_empty() && one.counters.extra_control > 0);
         assert_eq!(one.flows.iter().any(|f| f.out_of_order > 0), *scheme == "loop-breaker");
         assert!(one == two, "{scheme} {seed}");
     }
@@ -185,13 +186,22 @@ fn a_mesh_has_other_ways() {
         let plan = plan(&mesh(n, "loop-breaker"));
         let outcome = run(&plan);
         assert_eq!(outcome.stop, Stop::AllDone);
-        let (deadlock, tally) = (outcome.deadlock.as_ref().expect("it locks up"), outcome.breakers.unwrap());
+        let (deadlock, tally) =
+            (outcome.deadlock.as_ref().expect("it locks up"), outcome.records.get::<Report>().unwrap().tally);
         // Somebody led while it ended; where a queue has asked before, it takes a draw or two.
         let ended = deadlock.ended.expect("it ends");
-        assert!(outcome.found.iter().any(|f| f.at < ended && f.until.is_some_and(|until| until >= ended)));
+        assert!(
+            outcome
+                .records
+                .get::<Report>()
+                .unwrap()
+                .found
+                .iter()
+                .any(|f| f.at < ended && f.until.is_some_and(|until| until >= ended))
+        );
         assert!(ended < deadlock.closed + 10 * params(&plan).period, "{ended} {}", deadlock.closed);
         assert!(tally.rerouted > 0 && outcome.drops.is_empty());
-        assert!(outcome.found.iter().all(|f| f.until.is_some()));
+        assert!(outcome.records.get::<Report>().unwrap().found.iter().all(|f| f.until.is_some()));
     }
 }
 
@@ -236,7 +246,13 @@ fn a_queue_outside_of_the_loop_does_not_hide_it() {
             assert_eq!(cycle.len(), 3);
             // X, whose number is the smallest, waits for it.
             assert!(outcome.pauses.iter().any(|p| p.port == 0 && p.from > US));
-            let found = outcome.found.iter().find(|f| f.until.is_none_or(|until| until > deadlock.closed));
+            let found = outcome
+                .records
+                .get::<Report>()
+                .unwrap()
+                .found
+                .iter()
+                .find(|f| f.until.is_none_or(|until| until > deadlock.closed));
             let found = found.unwrap_or_else(|| panic!("{scheme} {seed}"));
             assert!(cycle.contains(&found.port));
             let took = found.at.saturating_sub(deadlock.closed);
@@ -261,7 +277,7 @@ fn lost_probes_cost_time_alone() {
         let text = ring.text(scheme, "") + "[[loss]]\nlink=\"S0.0-S0.1\"\nrate=0.3\n";
         let outcome = xoff_sim::run(&plan(&text), &mut |_| true);
         assert_eq!(outcome.stop, Stop::AllDone, "{scheme}");
-        assert!(!outcome.found.is_empty());
+        assert!(!outcome.records.get::<Report>().unwrap().found.is_empty());
     }
 }
 
@@ -276,8 +292,9 @@ fn short_pauses_are_left_alone() {
     assert!(bare.pauses.len() > 10);
     for scheme in ["loop-breaker", "deadlock-breaker"] {
         let mut watched = run(&plan_with(text, &[("flow_control.scheme", scheme)]));
-        let (found, tally) = (std::mem::take(&mut watched.found), watched.breakers.take().unwrap());
-        assert_eq!((found.len(), tally.frames, watched.counters.extra_control), (0, 0, 0));
+        let told = watched.records.get::<Report>().unwrap();
+        assert_eq!((told.found.len(), told.tally.frames, watched.counters.extra_control), (0, 0, 0));
+        watched.records = bare.records.clone();
         watched.counters.events = bare.counters.events;
         assert!(watched == bare, "{scheme}");
     }
@@ -306,7 +323,7 @@ proptest! {
         ));
         let outcome = run(&plan);
         let two = xoff_sim::run_on(&plan, 2, &mut |_| true);
-        prop_assert_eq!(&outcome.found, &two.found);
+        prop_assert_eq!(&outcome.records.get::<Report>().unwrap().found, &two.records.get::<Report>().unwrap().found);
         prop_assert!(outcome == two);
     }
 }

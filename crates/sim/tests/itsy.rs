@@ -6,6 +6,8 @@ mod common;
 use common::{pausing, plan, plan_with, run, standing};
 use proptest::prelude::*;
 use std::fmt::Write;
+use xoff_schemes::flow_control::itsy::Report;
+use xoff_schemes::flow_control::itsy::report::DROPPED;
 use xoff_sim::outcome::{DropReason, Outcome, Stop};
 
 const US: u64 = 1_000_000;
@@ -50,7 +52,7 @@ fn one_trigger_finds_the_deadlock_at_once() {
         assert_eq!(deadlock.cycle.len(), n);
         let plan = plan(&text);
         let outcome = run(&plan);
-        let itsy = outcome.itsy.as_ref().unwrap();
+        let itsy = outcome.records.get::<Report>().unwrap();
         let found = itsy.detections[0];
         let name = |port: u32| plan.topology.port_name(port);
         assert!(name(found.port).starts_with("S1") && name(found.egress).starts_with("S1"));
@@ -73,13 +75,13 @@ fn packets_are_dropped_and_sent_again() {
         let plan = plan(&one_trigger(n, ""));
         let outcome = run(&plan);
         assert_eq!(outcome.stop, Stop::AllDone);
-        let found = &outcome.itsy.as_ref().unwrap().detections;
+        let found = &outcome.records.get::<Report>().unwrap().detections;
         // One drop is not enough: what it lets in fills the queue again.
         assert!(found[0].acted > 1 && found.iter().all(|d| (d.refused, d.room) == (0, 0)));
         assert!(outcome.counters.dropped > 0 && outcome.flows.iter().any(|f| f.retransmitted > 0));
         // All of it in queues that had found a deadlock.
         for drop in &outcome.drops {
-            assert_eq!((drop.reason, drop.lossless), (DropReason::Itsy, true));
+            assert_eq!((drop.reason, drop.lossless), (DropReason::Scheme(&DROPPED), true));
             assert!(
                 found.iter().any(|d| (d.port, d.lane) == (drop.ingress, drop.lane) && d.at <= drop.first)
             );
@@ -92,7 +94,7 @@ fn room_is_given_while_the_shared_pool_has_it() {
     for n in 3..=7 {
         let outcome = run(&plan(&one_trigger(n, "resolution = \"lossless\"")));
         assert_eq!((outcome.stop, outcome.counters.dropped), (Stop::AllDone, 0));
-        let found = &outcome.itsy.as_ref().unwrap().detections;
+        let found = &outcome.records.get::<Report>().unwrap().detections;
         // By default what the 100 Gbit/s links carry in a round trip, each time.
         assert!(found.iter().all(|d| d.refused == 0 && d.room >= d.acted * 25_000));
         assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.retransmitted) == (0, 0)));
@@ -101,7 +103,7 @@ fn room_is_given_while_the_shared_pool_has_it() {
         let outcome = run(&plan);
         assert_eq!((outcome.stop, outcome.counters.dropped), (Stop::Starved, 0));
         assert_eq!(outcome.deadlock.as_ref().unwrap().ended, None);
-        let [found] = outcome.itsy.as_ref().unwrap().detections[..] else { panic!("one deadlock") };
+        let [found] = outcome.records.get::<Report>().unwrap().detections[..] else { panic!("one deadlock") };
         assert!(found.refused > 0 && (found.acted, found.room, found.ended) == (0, 0, None));
     }
 }
@@ -161,7 +163,7 @@ fn several_triggers_miss_the_deadlock() {
         let pfc = bare(&text);
         let plan = plan(&text);
         let outcome = run(&plan);
-        let itsy = outcome.itsy.as_ref().unwrap();
+        let itsy = outcome.records.get::<Report>().unwrap();
         assert_eq!((outcome.stop, &outcome.deadlock), (Stop::Starved, &pfc.deadlock));
         assert_eq!(outcome.pauses, pfc.pauses);
         assert_eq!(standing(&plan, &outcome, outcome.deadlock.as_ref().unwrap()).len(), n);
@@ -183,7 +185,7 @@ proptest! {
         let pfc = run(&plan_with(&text, &[("flow_control.scheme", "pfc")]));
         let plan = plan(&text);
         let outcome = run(&plan);
-        let itsy = outcome.itsy.as_ref().unwrap();
+        let itsy = outcome.records.get::<Report>().unwrap();
         let Some(deadlock) = &pfc.deadlock else {
             prop_assert_eq!(&itsy.detections, &[]);
             return Ok(());
@@ -219,10 +221,10 @@ fn priorities_do_not_hold_each_other_up() {
     let plan = plan(&format!("{head}{flows}{other}"));
     assert_eq!(plan.lanes.iter().filter(|lane| lane.lossless).count(), 2);
     let outcome = run(&plan);
-    let found = &outcome.itsy.as_ref().unwrap().detections;
+    let found = &outcome.records.get::<Report>().unwrap().detections;
     assert!((0..2).all(|lane| found.iter().any(|d| d.lane == lane)), "{found:?}");
     for drop in &outcome.drops {
-        assert_eq!(drop.reason, DropReason::Itsy);
+        assert_eq!(drop.reason, DropReason::Scheme(&DROPPED));
         assert!(found.iter().any(|d| (d.port, d.lane) == (drop.ingress, drop.lane)));
     }
 }
@@ -233,10 +235,10 @@ fn threads_change_nothing() {
     for keys in ["", "resolution = \"lossless\""] {
         let plan = plan(&one_trigger(5, keys));
         let (one, two) = (run(&plan), xoff_sim::run_on(&plan, 2, &mut |_| true));
-        assert!(!one.itsy.as_ref().unwrap().detections.is_empty());
+        assert!(!one.records.get::<Report>().unwrap().detections.is_empty());
         assert_eq!(
-            (two.flows, two.pauses, two.itsy, two.drops),
-            (one.flows, one.pauses, one.itsy, one.drops)
+            (two.flows, two.pauses, two.records, two.drops),
+            (one.flows, one.pauses, one.records, one.drops)
         );
     }
 }
@@ -247,7 +249,7 @@ fn faults_end_and_delay_but_break_nothing() {
     let refused = one_trigger(4, "resolution = \"lossless\"\nroom = \"1GB\"");
     let fails = "[[failure]]\nlink = \"S2-S3\"\nat = \"200us\"\nuntil = \"300us\"\n";
     let outcome = run(&plan(&(refused.clone() + fails)));
-    let first = outcome.itsy.as_ref().unwrap().detections[0];
+    let first = outcome.records.get::<Report>().unwrap().detections[0];
     assert!(first.at < 200 * US && first.ended.is_some_and(|ended| ended > 200 * US), "{first:?}");
     let loses = "[[loss]]\nlink = \"S2-S3\"\nrate = 0.01\n";
     let outcome = run(&plan(&(one_trigger(4, "") + loses)));

@@ -7,6 +7,7 @@ use common::{fcts, plan, plan_with, run};
 use xoff_kernel::random::Stream;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
+use xoff_schemes::load_balancing::plb::report::Report;
 use xoff_sim::outcome::Outcome;
 
 /// Two leaves with `hosts` hosts each and `spines` spines between them.
@@ -184,11 +185,11 @@ fn plb(forced: u32, rest: &str) -> Plan {
 fn plb_leaves_a_hot_path_and_stays_where_there_is_none() {
     let plan = plb(12, "");
     let outcome = run(&plan);
-    let told = outcome.plb.as_ref().unwrap();
-    let last = plan.hops[told.routes[1] as usize + 1];
+    let told = outcome.records.get::<Report>().unwrap();
+    let last = plan.hops[outcome.routes.as_ref().unwrap()[1] as usize + 1];
     assert_eq!(plan.topology.nodes[plan.topology.neighbour(last) as usize].name, "S1.1");
     assert_eq!((told.flows[1].moves, told.flows[1].by_timeouts), (1, 0), "{told:?}");
-    assert_eq!(told.routes[0], plan.flows[0].path, "an explicit path stays");
+    assert_eq!(outcome.routes.as_ref().unwrap()[0], plan.flows[0].path, "an explicit path stays");
     // Half of the link while they share it, all of it afterwards.
     let ecmp = colliding(|seed| common::plan(&shared(&format!("seed = {seed}"), "")));
     let (with, without) = (fcts(&plan, &outcome), fcts(&ecmp, &run(&ecmp)));
@@ -201,7 +202,7 @@ fn plb_waits_for_so_many_congested_rounds() {
     let before = |forced: u32| {
         let plan = plb(forced, "");
         let outcome = run(&plan);
-        let told = outcome.plb.as_ref().unwrap().flows[1];
+        let told = outcome.records.get::<Report>().unwrap().flows[1];
         (told.moves, packets(&outcome, &uplinks(&plan, 2))[1])
     };
     let all = 8_000;
@@ -224,7 +225,7 @@ fn without_marks_plb_is_ecmp() {
     };
     let (plb, ecmp) = (outcome("plb"), outcome("ecmp"));
     assert_eq!((&plb.flows, &plb.ports), (&ecmp.flows, &ecmp.ports));
-    assert_eq!(plb.plb.unwrap().flows[0], Default::default());
+    assert_eq!(plb.records.get::<Report>().unwrap().flows[0], Default::default());
 }
 
 /// The link of the first spine loses every frame: only another label helps.
@@ -242,7 +243,7 @@ fn after_a_timeout_plb_tries_another_label() {
         let moves = colliding(|seed| make(&format!("seed = {seed}\nload_balancing = \"plb\"")));
         let outcome = run(&moves);
         assert!(outcome.flows[1].completed.is_some(), "{transport}");
-        let told = outcome.plb.as_ref().unwrap().flows[1];
+        let told = outcome.records.get::<Report>().unwrap().flows[1];
         assert!(told.by_timeouts >= 1 && told.moves >= 1 && told.by_marks == 0, "{told:?}");
         assert_eq!(told.by_timeouts, outcome.flows[1].timeouts);
     }
@@ -260,7 +261,7 @@ fn marks_are_counted_where_acks_are_few() {
             // stand in the queue of the last hop, whose marks no other path avoids.
             plan_with(&shared(&keys, "window = \"110kB\"\n"), &text)
         });
-        let told = run(&plan).plb.unwrap();
+        let told = run(&plan).records.get::<Report>().unwrap().clone();
         assert_eq!(told.flows[1].moves, 1, "{every} {told:?}");
     }
     let LoadBalancing::Plb(p) = &plan.load_balancing else { panic!() };

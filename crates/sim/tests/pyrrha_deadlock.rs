@@ -5,6 +5,7 @@ mod common;
 
 use common::{plan_with, run};
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_sim::outcome::{Outcome, RootsAtPort};
 
 /// A figure of the paper: its fabric and flows, under a flow control.
@@ -88,7 +89,7 @@ fn one_flow_that_goes_round_does_not_lock_pyrrha_up() {
     for organisation in ["hiq", "single-tier"] {
         let (plan, outcome) = figure(&one_flow(), &pyrrha(organisation));
         assert!(outcome.deadlock.is_none() && outcome.waiting.is_empty(), "{organisation}");
-        let tally = outcome.pyrrha.as_ref().expect("it is Pyrrha");
+        let tally = outcome.records.get::<Tally>().expect("it is Pyrrha");
         // Its pauses come round to the roots themselves, which ignore them.
         assert!(tally.own_roots > 10 && tally.claims > 0, "{organisation}: {tally:?}");
         // Each port has one root ahead at most times, or both others, and their set.
@@ -108,7 +109,7 @@ fn three_flows_round_a_ring_do_not_lock_pyrrha_up() {
             let (plan, outcome) = figure(&three_flows(), &set);
             assert!(outcome.deadlock.is_none() && outcome.waiting.is_empty(), "{organisation} {merging}");
             assert_eq!(outcome.counters.dropped, 0, "{organisation} {merging}");
-            let tally = outcome.pyrrha.as_ref().expect("it is Pyrrha");
+            let tally = outcome.records.get::<Tally>().expect("it is Pyrrha");
             assert!(tally.claims >= 3, "{organisation} {merging}: {tally:?}");
             // Each link of the ring has 100 Gbit/s for two flows: 31 MB in 5 ms for each.
             for flow in &outcome.flows {

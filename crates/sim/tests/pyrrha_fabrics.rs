@@ -6,6 +6,7 @@ mod common;
 use common::{plan, run};
 use std::fmt::Write;
 use xoff_kernel::random::Stream;
+use xoff_outcome::report::Record;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_sim::outcome::{FlowBlame, Merged, Outcome, Stop};
@@ -137,7 +138,7 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, outcome: &Outcome) {
-        self.tally.add(outcome.pyrrha.as_ref().expect("Pyrrha ran"));
+        self.tally.add(outcome.records.get::<Tally>().expect("Pyrrha ran").clone());
         self.tally.peak_queues.clear();
         self.pauses += outcome.pauses.len();
         let blocking = outcome.blocking.as_ref().expect("the oracle watched");
@@ -167,7 +168,7 @@ fn theorem(organisation: &str, cases: std::ops::Range<u64>) {
         let it = plan(&(text.clone() + &pyrrha(case, organisation)));
         let outcome = run(&it);
         in_order(&it, &outcome, &format!("{organisation}, case {case}"));
-        assert_eq!(outcome.pyrrha.as_ref().expect("it ran").shared, 0, "queues enough in case {case}");
+        assert_eq!(outcome.records.get::<Tally>().expect("it ran").shared, 0, "queues enough in case {case}");
         let blocking = outcome.blocking.as_ref().expect("the oracle watched");
         let (named, longest) = (blocking.named, blocking.merged.longest);
         assert!(longest <= merges_at_most(&it), "{organisation}, case {case}: a merge took {longest} ps");

@@ -3,6 +3,7 @@
 mod common;
 
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_sim::outcome::{FlowBlame, Pause, Stop};
 
 const FABRIC: &str = r#"
@@ -70,7 +71,7 @@ fn each_link_is_paused_in_the_way_that_both_of_its_ends_know() {
                 by_root += 1;
             }
         }
-        let tally = outcome.pyrrha.expect("of Pyrrha");
+        let tally = outcome.records.get::<Tally>().cloned().expect("of Pyrrha");
         assert!(by_priority > 10 && by_root > 10 && tally.claims > 0, "{by_priority} {by_root} {tally:?}");
         // What knows PFC alone claims nothing.
         assert!(outcome.roots.iter().all(|r| !r.is_root || !is_own(&plan, name, r.port)));

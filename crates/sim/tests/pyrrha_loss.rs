@@ -6,6 +6,7 @@ mod common;
 use common::{plan, run};
 use std::fmt::Write;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::pyrrha::Tally;
 use xoff_sim::outcome::{DropReason, Outcome, Stop};
 
 const SEEDS: u64 = 40;
@@ -96,7 +97,7 @@ fn a_lost_release_stops_nothing() {
             let (_, outcome) = checked(&incasts(seed, rate));
             let what = format!("seed {seed}, rate {rate}: {:?}", outcome.waiting);
             assert_eq!((outcome.stop, standing(&outcome)), (Stop::AllDone, 0), "{what}");
-            claims[i] += outcome.pyrrha.as_ref().expect("it ran").claims;
+            claims[i] += outcome.records.get::<Tally>().expect("it ran").claims;
             roots += usize::from(i == 1 && outcome.roots.iter().any(|r| r.is_root));
             assert!(i == 1 || outcome.roots.iter().all(|r| !r.is_root), "{what}");
         }
@@ -136,7 +137,7 @@ fn roots_that_are_none_hold_innocents_where_they_stay() {
         for (sum, merging) in sums.iter_mut().zip(["soft", "off"]) {
             let outcome = run(&plan(&false_roots(seed, merging)));
             let blocking = outcome.blocking.as_ref().expect("the oracle watched");
-            let tally = outcome.pyrrha.as_ref().expect("it ran");
+            let tally = outcome.records.get::<Tally>().expect("it ran");
             let innocent: u64 = blocking.flows.iter().map(|f| f.innocent + f.source_innocent).sum();
             assert_eq!(blocking.named.1, 0, "{merging}, seed {seed}: by the root that is named");
             sum[0] += innocent;

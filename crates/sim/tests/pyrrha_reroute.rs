@@ -5,6 +5,7 @@ mod common;
 use common::{plan, run};
 use std::fmt::Write;
 use xoff_plan::plan::Plan;
+use xoff_schemes::load_balancing::plb::report::Report;
 use xoff_sim::outcome::{Outcome, Stop};
 
 /// A network of switches and hosts, each host linked to the switch of its name in capitals;
@@ -83,7 +84,7 @@ fn a_queue_pair_with_another_label_goes_on() {
         let outcome = xoff_sim::run(&plan, &mut |_| true);
         let (completed, paused) = told(&plan, &outcome, 0, "P:1");
         assert!(paused > RESUMES / 2, "seed {seed}: its host was paused for {paused} ps");
-        let changes = outcome.plb.as_ref().expect("PLB ran").flows[0];
+        let changes = outcome.records.get::<Report>().expect("PLB ran").flows[0];
         assert!(changes.by_timeouts > 0, "seed {seed}: {changes:?}");
         if changes.moves == 0 {
             assert_eq!(completed, None, "seed {seed}");

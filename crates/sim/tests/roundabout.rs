@@ -73,8 +73,8 @@ proptest! {
         let outcome = run(&ring.plan(""));
         prop_assert_eq!(outcome.stop, Stop::AllDone);
         prop_assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped, f.retransmitted) == (0, 0, 0)));
-        let steps = |step: Step| outcome.attempts.iter().filter(|a| a.step == step).count();
-        prop_assert!(steps(Step::Dissolved) + 1 >= outcome.detections.len() / 2);
+        let steps = |step: Step| outcome.records.get::<xoff_schemes::flow_control::roundabout::Report>().unwrap().attempts.iter().filter(|a| a.step == step).count();
+        prop_assert!(steps(Step::Dissolved) + 1 >= outcome.records.get::<xoff_schemes::flow_control::roundabout::Report>().unwrap().detections.len() / 2);
     }
 }
 
@@ -173,8 +173,13 @@ fn deadlocks_are_found_as_they_form() {
         let pauses = |h: &Held| outcome.pauses.iter().rfind(|p| (p.port, p.lane) == (h.port, h.lane));
         let cycle = outcome.deadlock.as_ref().map_or(&[][..], |k| &k.cycle);
         let last = cycle.iter().filter_map(pauses).map(|p| p.from).max().unwrap_or(0);
-        let (true_ones, false_ones): (Vec<&Detection>, Vec<&Detection>) =
-            outcome.detections.iter().partition(|d| stands(d) && d.at >= last);
+        let (true_ones, false_ones): (Vec<&Detection>, Vec<&Detection>) = outcome
+            .records
+            .get::<xoff_schemes::flow_control::roundabout::Report>()
+            .unwrap()
+            .detections
+            .iter()
+            .partition(|d| stands(d) && d.at >= last);
         found.false_ones += false_ones.len();
         if outcome.deadlock.is_none() {
             continue;
@@ -185,7 +190,8 @@ fn deadlocks_are_found_as_they_form() {
         let itsy = run(&common::plan(&pfc.replace("\"roundabout\"", "\"itsy\"")));
         let first = outcome.deadlock.as_ref().expect("there is one");
         let triggers = standing(&plan, &itsy, first).len().min(2);
-        let none = itsy.itsy.is_some_and(|itsy| itsy.detections.is_empty());
+        let none =
+            itsy.records.get::<xoff_schemes::flow_control::itsy::Report>().unwrap().detections.is_empty();
         found.by_triggers[triggers] += 1;
         found.missed_by_itsy[triggers] += usize::from(none);
         found.missed += usize::from(true_ones.is_empty());
@@ -238,8 +244,15 @@ fn threads_change_nothing() {
         for faults in faults {
             let plan = plan(&format!("{}{faults}", ring.text("")));
             let (one, two) = (xoff_sim::run(&plan, &mut |_| true), xoff_sim::run_on(&plan, 2, &mut |_| true));
-            assert!(!one.attempts.is_empty() && one.stop == Stop::AllDone);
-            assert_eq!((two.flows, two.pauses, two.attempts), (one.flows, one.pauses, one.attempts));
+            assert!(
+                !one.records
+                    .get::<xoff_schemes::flow_control::roundabout::Report>()
+                    .unwrap()
+                    .attempts
+                    .is_empty()
+                    && one.stop == Stop::AllDone
+            );
+            assert_eq!((two.flows, two.pauses, two.records), (one.flows, one.pauses, one.records));
         }
     }
 }
@@ -259,7 +272,16 @@ fn loops_that_overlap() {
         let outcome = scheme("roundabout");
         assert_eq!(outcome.stop, Stop::AllDone);
         assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped) == (0, 0)));
-        let steps = |step: Step| outcome.attempts.iter().filter(|a| a.step == step).count();
+        let steps = |step: Step| {
+            outcome
+                .records
+                .get::<xoff_schemes::flow_control::roundabout::Report>()
+                .unwrap()
+                .attempts
+                .iter()
+                .filter(|a| a.step == step)
+                .count()
+        };
         assert!(steps(Step::Dissolved) > 5 && steps(Step::GivenUp) > 5);
     }
 }
@@ -282,7 +304,14 @@ fn any_one_control_frame_is_lost() {
             assert_eq!(outcome.stop, Stop::AllDone, "frame {number} of {from} to {to}");
             let lost = |reason| matches!(reason, DropReason::FrameLost | DropReason::FrameCorrupted);
             hit += outcome.drops.iter().filter(|d| lost(d.reason)).map(|d| d.packets).sum::<u64>();
-            given_up += outcome.attempts.iter().filter(|a| a.step == Step::GivenUp).count();
+            given_up += outcome
+                .records
+                .get::<xoff_schemes::flow_control::roundabout::Report>()
+                .unwrap()
+                .attempts
+                .iter()
+                .filter(|a| a.step == Step::GivenUp)
+                .count();
         }
     }
     assert!(hit > 200 && given_up > 30, "{hit} {given_up}");
@@ -305,7 +334,10 @@ fn what_differs_from_pfc_is_what_its_frames_add() {
         );
         let scheme = |name: &str| run(&plan(&text.replace("SCHEME", name)));
         let (pfc, outcome) = (scheme("pfc"), scheme("roundabout"));
-        assert_eq!(outcome.detections, []);
+        assert_eq!(
+            outcome.records.get::<xoff_schemes::flow_control::roundabout::Report>().unwrap().detections,
+            []
+        );
         let frames = |o: &Outcome| o.ports.iter().map(|p| p.pause_frames + p.resume_frames).sum::<u64>();
         if (frames(&outcome), outcome.counters.extra_control) != (frames(&pfc), 0) {
             assert!(!pfc.pauses.is_empty());
@@ -329,7 +361,17 @@ fn without_the_audit_a_loop_stalls() {
         let (with, without) = (run(&ring.plan("")), run(&ring.plan("audit=false")));
         assert_eq!((with.stop, without.stop), (Stop::AllDone, Stop::Starved));
         // It is tried again and again.
-        assert!(without.attempts.iter().filter(|a| a.step == Step::GivenUp).count() > 10);
+        assert!(
+            without
+                .records
+                .get::<xoff_schemes::flow_control::roundabout::Report>()
+                .unwrap()
+                .attempts
+                .iter()
+                .filter(|a| a.step == Step::GivenUp)
+                .count()
+                > 10
+        );
     }
 }
 
@@ -347,7 +389,14 @@ fn loops_in_two_priorities() {
         let outcome = run(&plan(&format!("{text}{others}")));
         assert_eq!(outcome.stop, Stop::AllDone);
         assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped) == (0, 0)));
-        let dissolved = outcome.attempts.iter().filter(|a| a.step == Step::Dissolved).count();
+        let dissolved = outcome
+            .records
+            .get::<xoff_schemes::flow_control::roundabout::Report>()
+            .unwrap()
+            .attempts
+            .iter()
+            .filter(|a| a.step == Step::Dissolved)
+            .count();
         assert!(dissolved > 10, "{dissolved}");
     }
 }
@@ -383,7 +432,14 @@ fn links_side_by_side() {
         let outcome = run(&plan(&text));
         assert_eq!(outcome.stop, Stop::AllDone);
         assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.dropped) == (0, 0)));
-        dissolved += outcome.attempts.iter().filter(|a| a.step == Step::Dissolved).count();
+        dissolved += outcome
+            .records
+            .get::<xoff_schemes::flow_control::roundabout::Report>()
+            .unwrap()
+            .attempts
+            .iter()
+            .filter(|a| a.step == Step::Dissolved)
+            .count();
     }
     assert!(dissolved > 20, "{dissolved}");
 }
@@ -424,10 +480,17 @@ fn rings_apart() {
         let plan = plan(&text);
         let (one, two) = (xoff_sim::run(&plan, &mut |_| true), xoff_sim::run_on(&plan, 2, &mut |_| true));
         assert_eq!(one.stop, Stop::AllDone);
-        given_up += one.attempts.iter().filter(|a| a.step == Step::GivenUp).count();
+        given_up += one
+            .records
+            .get::<xoff_schemes::flow_control::roundabout::Report>()
+            .unwrap()
+            .attempts
+            .iter()
+            .filter(|a| a.step == Step::GivenUp)
+            .count();
         assert_eq!(
-            (two.flows, two.pauses, two.attempts, two.ports),
-            (one.flows, one.pauses, one.attempts, one.ports)
+            (two.flows, two.pauses, two.records, two.ports),
+            (one.flows, one.pauses, one.records, one.ports)
         );
     }
     assert!(given_up > 5, "{given_up}");

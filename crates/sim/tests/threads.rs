@@ -9,6 +9,7 @@ use std::fmt::Write;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::watchdog::Report;
 use xoff_sim::outcome::Outcome;
 use xoff_sim::tap::{Carries, Crosser, Crossing, Tap};
 
@@ -256,7 +257,8 @@ fn taps_outlast_a_watchdog() {
         keys.extend([("flow_control.action", action), ("run.duration", "3ms")]);
         let plan = plan_with(text, &keys);
         let one = xoff_sim::run(&plan, &mut |_| true);
-        assert!(one.storms.iter().any(|storm| storm.until.is_some()), "a storm has ended: {:?}", one.storms);
+        let storms = &one.records.get::<Report>().unwrap().storms;
+        assert!(storms.iter().any(|storm| storm.until.is_some()), "a storm has ended: {storms:?}");
         let (outcome, seen) = tapped(&plan, 1, &links(&plan));
         assert!(one == outcome, "taps change nothing");
         let [_, lost] = assert_consistent(&plan, &one, &seen, action);

@@ -8,7 +8,10 @@ use proptest::prelude::*;
 use std::fmt::Write;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::watchdog::Report;
 use xoff_schemes::flow_control::watchdog::WatchdogParams;
+use xoff_schemes::flow_control::watchdog::report::DROPPED;
+use xoff_schemes::flow_control::watchdog::report::OVERRUN;
 use xoff_sim::outcome::{DropReason, Outcome, Stop};
 
 /// `n` switches in a ring with a host each; host i sends over `reach` links clockwise.
@@ -64,7 +67,9 @@ fn what_waits_for_ever_is_dropped_and_everything_finishes() {
     let outcome = run(&plan);
     assert_eq!(outcome.stop, Stop::AllDone);
     // All three switches have a queue that waits for ever; the one that polls first empties its own.
-    let [storm] = outcome.storms[..] else { panic!("{:?}", outcome.storms) };
+    let [storm] = outcome.records.get::<Report>().unwrap().storms[..] else {
+        panic!("{:?}", outcome.records.get::<Report>().unwrap().storms)
+    };
     let deadlock = outcome.deadlock.as_ref().unwrap();
     let due = |port: u32| {
         let pause = outcome.pauses.iter().find(|p| p.port == port && p.until.is_none_or(|u| u >= 20 * MS));
@@ -78,7 +83,7 @@ fn what_waits_for_ever_is_dropped_and_everything_finishes() {
     let ended = deadlock.ended.expect("it was dissolved");
     assert!((storm.from..storm.from + 20_000_000).contains(&ended), "{ended} after {storm:?}");
     // Everything that was dropped was to leave by that port; nothing else was lost.
-    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Watchdog && d.lossless));
+    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Scheme(&DROPPED) && d.lossless));
     let device = |port: u32| plan.topology.ports[port as usize].node;
     assert!(outcome.drops.iter().all(|d| device(d.ingress) == device(storm.port)));
     assert!(outcome.drops.iter().all(|d| d.first >= storm.from));
@@ -98,15 +103,22 @@ fn a_storm_lasts_until_no_pause_has_come_for_a_while() {
     // H1 pauses S0.1, which pauses S0.0, which pauses the host H0: two storms, for the NIC of a
     // plain host has no watchdog. S0.0's ends as S0.1 has dropped what it had.
     let name = |port: u32| plan.topology.port_name(port);
-    let last = outcome.storms.iter().find(|s| name(s.port).starts_with("S0.1")).unwrap();
+    let last = outcome
+        .records
+        .get::<Report>()
+        .unwrap()
+        .storms
+        .iter()
+        .find(|s| name(s.port).starts_with("S0.1"))
+        .unwrap();
     let pauses = outcome.pauses.iter().filter(|p| p.port == last.port);
     let from = pauses.clone().find(|p| p.from < 20 * MS && p.until.is_none_or(|u| u > 20 * MS)).unwrap().from;
     assert_eq!(last.from, found(params(&plan), last.port, from));
     // H1's last refresh comes before it reads again.
     let until = last.until.expect("it is over");
     assert!((70 * MS - MS..77 * MS + MS).contains(&until), "{until}");
-    assert!(outcome.storms.iter().all(|s| !name(s.port).starts_with('H')));
-    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Watchdog));
+    assert!(outcome.records.get::<Report>().unwrap().storms.iter().all(|s| !name(s.port).starts_with('H')));
+    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Scheme(&DROPPED)));
     // H0 repeats its thousand packets after each timeout of 4 ms, and all come to nothing.
     assert!(outcome.flows[0].dropped > 8_000, "{:?}", outcome.flows[0]);
 }
@@ -131,8 +143,14 @@ fn hosts_that_relay_watch_and_plain_ones_do_not() {
         outcome.pauses.iter().any(|p| name(plan.topology.ports[p.port as usize].node) == name_of)
     };
     assert!(["A", "S0", "R", "S1"].into_iter().all(paused));
-    let mut found: Vec<&str> =
-        outcome.storms.iter().map(|s| name(plan.topology.ports[s.port as usize].node)).collect();
+    let mut found: Vec<&str> = outcome
+        .records
+        .get::<Report>()
+        .unwrap()
+        .storms
+        .iter()
+        .map(|s| name(plan.topology.ports[s.port as usize].node))
+        .collect();
     found.sort_unstable();
     assert_eq!(found, ["R", "S0", "S1"]);
 }
@@ -142,8 +160,8 @@ fn let_go_they_overrun_their_peers_and_nobody_else_loses_anything() {
     let text = ring(3, 2, "2MB", WATCHED) + "[run]\nseed = 3\n";
     let outcome = run(&plan_with(&text, &[("flow_control.action", "forward")]));
     assert_eq!(outcome.stop, Stop::AllDone);
-    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Overrun && d.lossless));
-    assert!(outcome.counters.dropped > 0 && outcome.storms.len() == 1);
+    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Scheme(&OVERRUN) && d.lossless));
+    assert!(outcome.counters.dropped > 0 && outcome.records.get::<Report>().unwrap().storms.len() == 1);
 }
 
 /// But for the storms that are told of, and the polls, which are events.
@@ -152,10 +170,10 @@ fn an_alert_changes_nothing() {
     let text = ring(3, 2, "2MB", WATCHED) + "[run]\nduration = \"70ms\"\n[measure]\nblocking = true\n";
     let bare = run(&plan_with(&text, &[("flow_control.scheme", "pfc")]));
     let mut told = run(&plan_with(&text, &[("flow_control.action", "alert")]));
-    assert_eq!(told.storms.len(), 3);
-    assert!(told.storms.iter().all(|s| s.until.is_none()));
+    assert_eq!(told.records.get::<Report>().unwrap().storms.len(), 3);
+    assert!(told.records.get::<Report>().unwrap().storms.iter().all(|s| s.until.is_none()));
     assert!(told.counters.events > bare.counters.events);
-    told.storms.clear();
+    told.records = bare.records.clone();
     told.counters.events = bare.counters.events;
     assert!(told == bare);
 }
@@ -169,6 +187,8 @@ fn short_pauses_are_left_alone() {
     let bare = run(&plan_with(&text, &[("flow_control.scheme", "pfc")]));
     assert!(bare.pauses.len() > 10);
     let mut watched = run(&plan(&text));
+    assert_eq!(watched.records.get::<Report>().unwrap().storms, []);
+    watched.records = bare.records.clone();
     watched.counters.events = bare.counters.events;
     assert!(watched == bare);
 }
@@ -179,7 +199,7 @@ fn a_link_that_fails_ends_its_storm() {
     for action in ["drop", "forward"] {
         let action = ("flow_control.action", action);
         let healthy = run(&plan_with(&text, &[action]));
-        let storm = healthy.storms[0];
+        let storm = healthy.records.get::<Report>().unwrap().storms[0];
         let from = storm.from / 1_000_000 + 1;
         let failing = format!(
             "{text}[[failure]]\nlink = \"S0.0-S0.1\"\nat = \"{from}us\"\nuntil = \"{}us\"\n\
@@ -190,8 +210,8 @@ fn a_link_that_fails_ends_its_storm() {
             from + 500
         );
         let outcome = run(&plan_with(&failing, &[action]));
-        assert_eq!(outcome.storms[0].from, storm.from);
-        assert_eq!(outcome.storms[0].until, Some(from * 1_000_000));
+        assert_eq!(outcome.records.get::<Report>().unwrap().storms[0].from, storm.from);
+        assert_eq!(outcome.records.get::<Report>().unwrap().storms[0].until, Some(from * 1_000_000));
         // Nobody drops for the storm behind that, unless there is another one.
         assert_eq!(outcome.stop, Stop::AllDone);
     }
@@ -201,7 +221,7 @@ fn assert_same_on_threads(plan: &Plan, one: &Outcome) {
     for threads in [2, 4] {
         let many = xoff_sim::run_on(plan, threads, &mut |_| true);
         assert_eq!(one.counters, many.counters);
-        assert_eq!((&one.storms, &one.drops), (&many.storms, &many.drops));
+        assert_eq!((&one.records, &one.drops), (&many.records, &many.drops));
         assert!(*one == many, "{threads} threads");
     }
 }
@@ -245,14 +265,14 @@ proptest! {
             prop_assert_eq!(outcome.stop, Stop::AllDone);
         }
         let mine = match action {
-            "drop" => Some(DropReason::Watchdog),
-            "forward" => Some(DropReason::Overrun),
+            "drop" => Some(DropReason::Scheme(&DROPPED)),
+            "forward" => Some(DropReason::Scheme(&OVERRUN)),
             _ => None,
         };
         for d in &outcome.drops {
             prop_assert!(Some(d.reason) == mine || d.reason.by_fault(), "{:?}", d);
         }
-        for s in &outcome.storms {
+        for s in &outcome.records.get::<Report>().unwrap().storms {
             let first = params(&plan).first[s.port as usize];
             prop_assert!(first.is_some_and(|first| (s.from - first).is_multiple_of(params(&plan).poll)));
             prop_assert!(s.from >= params(&plan).detection);

@@ -5,6 +5,8 @@ mod common;
 use common::{plan, run};
 use proptest::prelude::*;
 use xoff_plan::plan::Plan;
+use xoff_schemes::scheduling::zeropod::report::COLLISION;
+use xoff_schemes::scheduling::zeropod::report::Report;
 use xoff_schemes::scheduling::zeropod::{model, slots::Slots};
 use xoff_sim::outcome::{DropReason, Outcome, Stop};
 
@@ -50,7 +52,7 @@ fn run_all(plan: &Plan) -> Outcome {
         // Nothing is faster than alone.
         assert!(result.completed.unwrap() - result.started.unwrap() >= flow.ideal, "{flow:?} {result:?}");
     }
-    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Collision), "{:?}", outcome.drops);
+    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Scheme(&COLLISION)), "{:?}", outcome.drops);
     outcome
 }
 
@@ -129,7 +131,7 @@ fn between_pods_there_are_two_rounds() {
     let (slots, pipeline) = (zeropod.slots, zeropod.slots.pipeline(zeropod.delay, true));
     let epoch = slots.epoch();
     // When a cell is at its core, if it is sent in an epoch by position 0; and when what it asks for is granted.
-    let told = outcome.zeropod.as_ref().expect("Zeropod");
+    let told = outcome.records.get::<Report>().expect("Zeropod");
     assert_eq!((told.grants, told.scheduled, told.unused), (2, 2, 0));
     assert_eq!(outcome.counters.data_hops, 6);
     // The first round: the RTS of epoch 0 arrives two hops and its length later.
@@ -158,7 +160,7 @@ fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
     let outcome = run_all(&plan);
     // The RTS of position 0, a cell, the slots of position 2, and two cells.
     assert_eq!(fct(&outcome, 0), 2 * 44_160 + 2 * 3_200 + 2 * 44_160 + 4_000_000);
-    let told = outcome.zeropod.as_ref().expect("Zeropod").unscheduled;
+    let told = outcome.records.get::<Report>().expect("Zeropod").unscheduled;
     assert_eq!((told.sent, told.delivered), (3, 3));
 }
 
@@ -173,7 +175,7 @@ fn optimistic_cells_leave_all_else_as_it_is() {
         (run_all(&plan), plan)
     };
     let ((some, plan), (none, _)) = (with(5), with(0));
-    let told = |o: &Outcome| o.zeropod.clone().expect("Zeropod");
+    let told = |o: &Outcome| o.records.get::<Report>().expect("Zeropod").clone();
     assert!(told(&some).unscheduled.met_scheduled > 10 && told(&some).unscheduled.delivered > 10);
     assert_eq!(told(&none).unscheduled.sent, 0);
     assert_eq!(told(&some).tally, told(&none).tally);
@@ -206,7 +208,7 @@ fn unscheduled_cells_arrive_as_often_as_the_model_says() {
             ),
         );
         let outcome = xoff_sim::run(&plan(&text), &mut |_| true);
-        let told = outcome.zeropod.expect("Zeropod").unscheduled;
+        let told = outcome.records.get::<Report>().cloned().expect("Zeropod").unscheduled;
         assert!(told.sent > 50_000, "{}", told.sent);
         told.delivered as f64 / told.sent as f64
     };
@@ -270,7 +272,7 @@ fn backpressure_keeps_cores_from_overflowing() {
         let plan = plan(&scenario(PODS, &keys, &incast));
         let outcome = run_all(&plan);
         let peak = outcome.buffer_peaks.iter().copied().max().expect("cores");
-        (outcome.zeropod.clone().expect("Zeropod").backpressure, peak, outcome.end)
+        (outcome.records.get::<Report>().cloned().expect("Zeropod").backpressure, peak, outcome.end)
     };
     let (some, small, _) = at(100);
     let (none, large, _) = at(100_000);
@@ -291,7 +293,7 @@ fn one_failed_link_of_each_kind() {
         let plan = plan(&scenario(PODS, keys, &rest));
         let outcome = xoff_sim::run(&plan, &mut |_| true);
         assert_eq!(outcome.stop, Stop::AllDone, "{link:?}");
-        let told = outcome.zeropod.as_ref().expect("Zeropod");
+        let told = outcome.records.get::<Report>().expect("Zeropod");
         let lost =
             outcome.drops.iter().filter(|d| d.reason == DropReason::LinkDown).map(|d| d.packets).sum::<u64>();
         assert!(lost > 0, "{link:?}");
@@ -329,7 +331,7 @@ fn schedulers_and_their_links_fail() {
         let keys = format!("cells = 32\ndelay = \"5us\"\n{failure}");
         let plan = plan(&scenario(PODS, &keys, &dense(600)));
         let outcome = run_all(&plan);
-        assert!(outcome.zeropod.expect("Zeropod").taken_back > 0, "{failure}");
+        assert!(outcome.records.get::<Report>().cloned().expect("Zeropod").taken_back > 0, "{failure}");
     }
 }
 
@@ -341,7 +343,7 @@ fn clocks_that_are_off_are_found() {
         let rest = poisson(0.3, 0.5) + &format!("[run]\nduration = \"1ms\"\ndrain = \"{ms}ms\"\n");
         let plan = plan(&scenario(POD, &keys, &rest));
         let outcome = run(&plan);
-        let told = outcome.zeropod.clone().expect("Zeropod");
+        let told = outcome.records.get::<Report>().cloned().expect("Zeropod");
         let off =
             plan.zeropod.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
         let unfinished = plan.flows.iter().zip(&outcome.flows).filter(|(_, o)| o.completed.is_none());

@@ -56,14 +56,12 @@ const fn optional(name: &'static str, unit: Unit, place: Place) -> Metric {
 }
 
 /// The kinds of drops.
-const DROPS: [&str; 7] = [
+const DROPS: [&str; 5] = [
     "/drops/lossless_packets",
     "/drops/lossy_packets",
     "/drops/expired_packets",
     "/drops/fault_packets",
-    "/drops/watchdog_packets",
-    "/drops/itsy_packets",
-    "/drops/collision_packets",
+    "/drops/scheme_packets",
 ];
 
 /// All metrics, in the order in which they are stored.

@@ -4,6 +4,7 @@
 use super::frame::ControlFrame;
 use super::seam::{Mode, Onward};
 use xoff_kernel::time::Time;
+use xoff_outcome::report::Cause;
 use xoff_wire::queue_pause::Target;
 
 /// What every scheme may see of and do to its own device.
@@ -107,9 +108,9 @@ pub trait Repair: Device {
     /// Drops packets that came through `ingress` and wait in `lane` of `egress` until the account
     /// of (`ingress`, `lane`) is not over any more, or none is left there: those of the flow with
     /// most bytes among them first (the earlier one of two alike), each flow's from the head on.
-    /// They are dropped once the scheme's timer has returned, and give back what they were
+    /// They are dropped for `cause` once the scheme's timer has returned, and give back what they were
     /// charged.
-    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8);
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8, cause: &'static Cause);
 }
 
 /// Places in a loop that is being dissolved: for Roundabout.

@@ -14,6 +14,7 @@ pub mod frame;
 pub mod itsy;
 pub mod keys;
 mod lasting;
+mod loops;
 pub mod none;
 #[cfg(test)]
 mod notes;
@@ -37,8 +38,8 @@ pub use frame::ControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{
-    Crossing, Headroom, LinkFacts, Mode, Numbers, Onward, Parameters, Passing, PauseScope, Queueing, Scheme,
-    Seen, Traits,
+    Crossing, Headroom, LinkFacts, Machine, Mode, Numbers, Onward, Parameters, Passing, PauseScope, Queueing,
+    Scheme, Seen, Traits,
 };
 pub use xoff_wire::queue_pause::Target;
 pub use xoff_wire::root_pause::Word;

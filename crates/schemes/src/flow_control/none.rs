@@ -5,7 +5,7 @@ use super::fabric::Fabric;
 use super::keys::{Complaint, Keys, Reader, Setting, Table};
 use super::pfc::keys::PfcKeys;
 use super::registry::{FlowControl, FlowControlParams};
-use super::seam::{Parameters, Scheme, Seen, Traits};
+use super::seam::{Machine, Parameters, Scheme, Seen, Traits};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -89,10 +89,6 @@ impl Parameters for NoParams {
     }
 }
 
-impl NoFlowControl {
-    pub(super) fn timers(&self) -> usize {
-        0
-    }
-}
+impl Machine for NoFlowControl {}
 
 impl<D: Device> Scheme<D> for NoFlowControl {}

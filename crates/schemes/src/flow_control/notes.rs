@@ -162,7 +162,7 @@ impl Repair for Notes {
         self.log.push(format!("enlarge {port}/{lane} {bytes}"));
         self.enlarged
     }
-    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8) {
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8, _: &'static xoff_outcome::report::Cause) {
         self.log.push(format!("drop {ingress}/{lane} at {egress}"));
     }
     fn shrink(&mut self, port: u32, lane: u8) -> bool {

@@ -25,7 +25,7 @@ use super::pyrrha::{Pyrrha, PyrrhaParams};
 use super::roundabout::dissolve::{Passage, Passenger};
 use super::roundabout::keys::RoundaboutKeys;
 use super::roundabout::{Roundabout, RoundaboutParams};
-use super::seam::{Crossing, Parameters, Passing, Scheme};
+use super::seam::{Crossing, Machine, Parameters, Passing, Scheme};
 use super::swing::SwingParams;
 use super::swing::keys::SwingKeys;
 use super::tagger::TaggerParams;
@@ -36,6 +36,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::Deref;
 use xoff_kernel::time::Time;
+use xoff_outcome::report::Records;
 
 /// From a line for each scheme: the enums of keys, parameters and state machines, and what calls reach
 /// their scheme. What shares its parameters or its state machine with a scheme above has none.
@@ -121,7 +122,12 @@ macro_rules! registry {
         impl FlowControl {
             /// Number of timers that it arms, counted from 0.
             pub fn timers(&self) -> usize {
-                match self { $($($(Self::$scheme(machine) => <$machine>::timers(machine),)?)?)* }
+                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::timers(machine),)?)?)* }
+            }
+
+            /// What it has recorded for the report of the run.
+            pub fn records(&self) -> Records {
+                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::records(machine),)?)?)* }
             }
         }
 

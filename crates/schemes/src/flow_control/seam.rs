@@ -18,6 +18,7 @@ use super::registry::FlowControl;
 use super::roundabout::dissolve::{Passage, Passenger};
 use super::size::links::{Links, Report};
 use xoff_kernel::time::Time;
+use xoff_outcome::report::{Cause, Records};
 
 /// The hooks of a flow control on every port of a run; each port's state stands alone.
 ///
@@ -141,6 +142,19 @@ pub trait Scheme<D: Device> {
     }
 }
 
+/// A state machine, whatever device it runs on.
+pub trait Machine {
+    /// Number of timers that it arms, counted from 0.
+    fn timers(&self) -> usize {
+        0
+    }
+
+    /// What it has recorded for the report of the run.
+    fn records(&self) -> Records {
+        Records::default()
+    }
+}
+
 /// What a scheme is, as plain data: what the device does for it, and what can be said of it without
 /// running it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +173,8 @@ pub struct Traits {
     pub counts_arrivals: bool,
     /// Whether [`Causes::waits`](super::device::Causes::waits) is kept, and [`Scheme::waits`] told.
     pub knows_causes: bool,
+    /// Why a packet was dropped that left a queue in [`Mode::Forward`] and found no room.
+    pub overrun: Option<&'static Cause>,
     /// Bytes of the cells in which accounts count packets, a power of two: a packet is charged whole
     /// ones.
     pub cell: u32,
@@ -179,6 +195,7 @@ impl Traits {
         asks_to_leave: false,
         counts_arrivals: false,
         knows_causes: false,
+        overrun: None,
         cell: 1,
         relay_order: RelayOrder::Turns,
         pause_scope: PauseScope::Nothing,
@@ -394,8 +411,8 @@ pub struct Headroom {
 pub enum Mode {
     /// They wait, and go while it is not paused.
     Obey,
-    /// Those that wait are dropped, and those that come for it.
-    Discard,
+    /// Those that wait are dropped for this cause, and those that come for it.
+    Discard(&'static Cause),
     /// As with [`Mode::Obey`]; but it sends what the peer has not agreed to, which may
     /// therefore have no room for it. The scheme does not pause it meanwhile.
     Forward,

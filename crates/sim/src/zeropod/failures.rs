@@ -19,10 +19,10 @@
 //!   What should have come before it took over it does not wait for.
 
 use super::{PodState, World};
-use crate::outcome::LinkFound;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Zeropod;
+use xoff_schemes::scheduling::zeropod::report::LinkFound;
 use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
 
 /// A link that fails so often, and carries nothing between, is taken to be down.

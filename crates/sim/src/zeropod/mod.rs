@@ -52,7 +52,7 @@ use crate::footprint;
 use crate::livelock::wire_time;
 use crate::outcome::{
     AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome,
-    Quantity, Sample, StalledFlow, Stop, ZeropodOutcome,
+    Quantity, Sample, StalledFlow, Stop,
 };
 use crate::tap::{INTERVAL, Tap};
 use acks::Acks;
@@ -66,7 +66,9 @@ use voq::{Item, Items, NONE, Piece, Received, Voq};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, SECOND, Time};
 use xoff_kernel::wheel::{Event, Wheel};
+use xoff_outcome::report::Records;
 use xoff_plan::plan::{Plan, Zeropod};
+use xoff_schemes::scheduling::zeropod::report::{self, Report};
 use xoff_schemes::scheduling::zeropod::slots::Pipeline;
 use xoff_schemes::scheduling::zeropod::{Demand, Grant, Link, Scheduler, Sender, Target};
 
@@ -235,7 +237,7 @@ struct World<'a> {
     counters: Counters,
     ports: Vec<PortOutcome>,
     drops: BTreeMap<(u32, DropReason), Drops>,
-    told: ZeropodOutcome,
+    told: Report,
     series: Vec<Sample>,
     /// When something was sent last.
     moved: Time,
@@ -371,7 +373,13 @@ impl<'a> World<'a> {
             counters: Counters::default(),
             ports: vec![PortOutcome::default(); plan.topology.ports.len()],
             drops: BTreeMap::new(),
-            told: ZeropodOutcome::default(),
+            told: Report {
+                epoch: zeropod.slots.epoch(),
+                pipeline: zeropod.slots.pipeline(zeropod.delay, zeropod.pod.cores > 0).data,
+                cell: zeropod.slots.data,
+                acks: zeropod.acks.is_some(),
+                ..Report::default()
+            },
             series: Vec::new(),
             moved: 0,
             pieces: Vec::new(),
@@ -1017,7 +1025,7 @@ impl<'a> World<'a> {
         self.counters.dropped += 1;
         let bytes = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
         // What is scheduled is promised to arrive.
-        let lossless = reason != DropReason::Collision;
+        let lossless = reason != DropReason::Scheme(&report::COLLISION);
         let none =
             Drops { ingress, lane: 0, lossless, reason, packets: 0, bytes: 0, first: at, shortfall: 0 };
         let drops = self.drops.entry((ingress, reason)).or_insert(none);
@@ -1306,18 +1314,9 @@ impl<'a> World<'a> {
             memory,
             blocking: None,
             paths: None,
-            ate: None,
-            plb: None,
-            pyrrha: None,
+            routes: None,
             roots: Vec::new(),
-            grants: Vec::new(),
-            storms: Vec::new(),
-            detections: Vec::new(),
-            attempts: Vec::new(),
-            found: Vec::new(),
-            breakers: None,
-            itsy: None,
-            zeropod: Some(self.told),
+            records: Records::of(self.told),
             counters: self.counters,
         }
     }

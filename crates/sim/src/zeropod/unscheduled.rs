@@ -17,13 +17,14 @@
 //! - *Duplicates* (`zeropod.optimistic-duplicates`). A flow is complete when each byte has come in some copy.
 
 use super::{World, kind};
-use crate::outcome::{DropReason, UnscheduledTally};
+use crate::outcome::DropReason;
 use std::collections::VecDeque;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::{Collision, Plan, Zeropod};
 use xoff_schemes::scheduling::zeropod::Link;
+use xoff_schemes::scheduling::zeropod::report::{COLLISION, UnscheduledTally};
 
 /// A cell on its way.
 #[derive(Clone, Copy)]
@@ -294,12 +295,12 @@ impl World<'_> {
         let scheduled = self.scheduled_on(pod, link, self.now, cell.length);
         if scheduled.is_some_and(|(from, _)| from <= self.now) {
             self.unscheduled.tally.met_scheduled += u64::from(cell.intact);
-            return self.lose(element, link, DropReason::Collision);
+            return self.lose(element, link, DropReason::Scheme(&COLLISION));
         }
         match self.zeropod.collision {
             Collision::Later if busy => {
                 self.unscheduled.tally.met_unscheduled += u64::from(cell.intact);
-                return self.lose(element, link, DropReason::Collision);
+                return self.lose(element, link, DropReason::Scheme(&COLLISION));
             }
             Collision::Both if busy => {
                 for lost in [other.cell, element] {
@@ -334,7 +335,7 @@ impl World<'_> {
     fn end_of(&mut self, element: u32, link: Link) {
         let cell = self.unscheduled.cells[element as usize];
         if !cell.intact {
-            return self.lose(element, link, DropReason::Collision);
+            return self.lose(element, link, DropReason::Scheme(&COLLISION));
         }
         self.unscheduled.free.push(element);
         self.unscheduled.tally.delivered += 1;

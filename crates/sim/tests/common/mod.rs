@@ -3,6 +3,7 @@
 
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::itsy::Report;
 use xoff_schemes::flow_control::itsy::Trigger;
 use xoff_sim::outcome::{Deadlock, FlowOutcome, Outcome};
 
@@ -69,6 +70,6 @@ pub fn pausing(plan: &Plan, deadlock: &Deadlock) -> Vec<u32> {
 pub fn standing(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Vec<Trigger> {
     let loops = pausing(plan, deadlock);
     let stood = |t: &&Trigger| t.from <= deadlock.closed && t.until.is_none_or(|u| u > deadlock.closed);
-    let itsy = outcome.itsy.as_ref().expect("the scheme ran");
+    let itsy = outcome.records.get::<Report>().expect("the scheme ran");
     itsy.triggers.iter().filter(stood).filter(|t| loops.contains(&t.port)).copied().collect()
 }

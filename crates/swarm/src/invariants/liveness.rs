@@ -47,7 +47,10 @@ fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     let cut_off =
         plan.flows.iter().zip(&outcome.flows).any(|(f, seen)| seen.completed.is_none() && f.ideal == 0);
     let pods = plan.zeropod.as_ref().is_some_and(|z| z.acks.is_none());
-    let unheard = outcome.zeropod.as_ref().is_some_and(|z| z.off_time > 0);
+    let unheard = outcome
+        .records
+        .get::<xoff_schemes::scheduling::zeropod::report::Report>()
+        .is_some_and(|z| z.off_time > 0);
     let lost = outcome.drops.iter().any(|d| d.packets > 0);
     // A resume may never be sent then.
     let one_flag = matches!(&plan.flow_control, FlowControlParams::PortFc(p) if p.variant.one_flag);

@@ -47,7 +47,9 @@ use super::lasting::Lasting;
 use super::pause_time;
 use super::registry::FlowControl;
 use super::seam::range;
-use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
+use super::{
+    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+};
 use table::Table;
 use xoff_kernel::random::mix;
 use xoff_kernel::time::{SECOND, Time};
@@ -166,10 +168,6 @@ impl Bfc {
         }
     }
 
-    pub(super) fn timers(&self) -> usize {
-        self.due.len() + self.lasting.timers()
-    }
-
     /// A side of a port and lane: what is forwarded, or the host's own flows.
     fn side(&self, packet: &Passing) -> usize {
         (packet.port as usize * self.lanes + usize::from(packet.lane)) * 2 + usize::from(packet.own)
@@ -230,6 +228,12 @@ impl Bfc {
         }
         self.counters[at].paused = false;
         self.send(device, at, false);
+    }
+}
+
+impl Machine for Bfc {
+    fn timers(&self) -> usize {
+        self.due.len() + self.lasting.timers()
     }
 }
 

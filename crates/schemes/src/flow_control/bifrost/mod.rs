@@ -26,19 +26,22 @@
 //! frame, is that of the cable and of the switch (section IV-D).
 
 pub mod keys;
+pub mod report;
 pub mod size;
 pub mod slots;
 pub mod tokens;
 
 use super::pfc::{self, Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::size::links::{Links, Report};
-use super::{ControlFrame, Crossing, Device, Parameters, Scheme, Seen, Traits};
+use super::size::links::{self, Links};
+use super::{ControlFrame, Crossing, Device, Machine, Parameters, Scheme, Seen, Traits};
+pub use report::Report;
 use slots::{Grant, SlotParams, Slots, quanta};
 use tokens::{Leftover, Tokens, of_class};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_net::units::{Bandwidth, Span};
+use xoff_outcome::report::Records;
 use xoff_wire::feedback::FeedbackFrame;
 use xoff_wire::pfc::PfcFrame;
 
@@ -109,7 +112,7 @@ impl Parameters for BifrostParams {
         text
     }
 
-    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+    fn compare(&self, links: &Links<'_>, report: &mut links::Report) -> bool {
         links.accounts(|port, priority, account| match &self.ports[port as usize] {
             Some(slots) => {
                 size::compare(links, self, slots, port, priority, account, report);
@@ -294,19 +297,21 @@ impl Bifrost {
     }
 
     /// What was seen, port by port.
-    pub fn seen(&self) -> impl Iterator<Item = Granting> + '_ {
-        self.granters.iter().flat_map(|granter| {
-            granter.groups.iter().filter(|group| group.tally.slots > 0).map(|group| Granting {
-                port: granter.port,
-                lane: group.lanes[0],
-                params: granter.params,
-                tally: group.tally,
-            })
-        })
-    }
-
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.timers() + self.granters.len() * TIMERS as usize
+    fn seen(&self) -> Vec<Granting> {
+        let of = |granter: &Granter| {
+            granter
+                .groups
+                .iter()
+                .filter(|group| group.tally.slots > 0)
+                .map(|group| Granting {
+                    port: granter.port,
+                    lane: group.lanes[0],
+                    params: granter.params,
+                    tally: group.tally,
+                })
+                .collect::<Vec<_>>()
+        };
+        self.granters.iter().flat_map(of).collect()
     }
 
     /// The granter of `port`, if it grants.
@@ -380,6 +385,19 @@ impl Bifrost {
             if frame.enabled >> priority & 1 == 1 {
                 device.resume(port, lane);
             }
+        }
+    }
+}
+
+impl Machine for Bifrost {
+    fn timers(&self) -> usize {
+        self.pfc.timers() + self.granters.len() * TIMERS as usize
+    }
+
+    fn records(&self) -> Records {
+        match self.seen() {
+            granted if granted.is_empty() => Records::default(),
+            granted => Records::of(Report(granted)),
         }
     }
 }

@@ -62,6 +62,7 @@
 //!   of the control plane, and not made up for.
 
 pub mod keys;
+pub mod report;
 
 #[cfg(test)]
 mod tests;
@@ -69,11 +70,13 @@ mod tests;
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Seen, Traits};
+pub use report::Report;
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::Records;
 pub use xoff_wire::probe::{Identifier, ProbeFrame, Word};
 use xoff_wire::roundabout::Nodes;
 
@@ -259,11 +262,6 @@ impl Breaker {
     /// What was done.
     pub fn tally(&self) -> &Tally {
         &self.tally
-    }
-
-    /// PFC's, then a poll for each port and lane, then an inbox for each port.
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.timers() + self.watches.len() + self.params.first.len()
     }
 
     fn at(&self, port: u32, lane: u8) -> usize {
@@ -487,6 +485,17 @@ impl Breaker {
         {
             self.send(device, next, frame);
         }
+    }
+}
+
+impl Machine for Breaker {
+    /// PFC's, then a poll for each port and lane, then an inbox for each port.
+    fn timers(&self) -> usize {
+        self.pfc.timers() + self.watches.len() + self.params.first.len()
+    }
+
+    fn records(&self) -> Records {
+        Records::of(Report { cure: self.params.cure, found: self.found.clone(), tally: self.tally })
     }
 }
 

@@ -54,7 +54,7 @@ pub mod size;
 use super::registry::FlowControl;
 use super::seam::range;
 use super::size::links::{Links, Report};
-use super::{ControlFrame, Device, LinkFacts, Parameters, PauseScope, Scheme, Seen, Traits};
+use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Scheme, Seen, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_net::units::{Bytes, Span};
 pub use xoff_wire::credit::Form;
@@ -225,10 +225,6 @@ impl Cbfc {
         Self { params: params.clone(), priorities: priorities.to_vec(), ends }
     }
 
-    pub(super) fn timers(&self) -> usize {
-        self.ends.len()
-    }
-
     /// The place of (`port`, `lane`), if it runs on credit.
     fn place(&self, port: u32, lane: u8) -> Option<usize> {
         let governed = (port as usize) < self.params.buffer.len() && self.params.lanes[usize::from(lane)];
@@ -279,6 +275,12 @@ impl Cbfc {
     /// Blocks that `port` can store of each lane. For oracles.
     pub fn buffer(&self, port: u32) -> u64 {
         self.params.buffer.get(port as usize).copied().unwrap_or(u64::MAX)
+    }
+}
+
+impl Machine for Cbfc {
+    fn timers(&self) -> usize {
+        self.ends.len()
     }
 }
 

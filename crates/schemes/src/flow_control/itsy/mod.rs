@@ -49,6 +49,7 @@
 //! PFC's headroom suffices.
 
 pub mod keys;
+pub mod report;
 
 #[cfg(test)]
 mod tests;
@@ -56,9 +57,11 @@ mod tests;
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Seen, Traits};
+pub use report::Report;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::Records;
 use xoff_wire::itsy::{Check, ItsyFrame};
 use xoff_wire::pfc::PfcFrame;
 
@@ -189,10 +192,6 @@ impl Itsy {
             detections: Vec::new(),
             discarded: 0,
         }
-    }
-
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.timers() + self.queues.len()
     }
 
     /// The triggers, in their order.
@@ -340,7 +339,7 @@ impl Itsy {
         match self.params.resolution {
             Resolution::Lossy => {
                 detection.acted += 1;
-                device.drop_waiting(port, detection.egress, lane);
+                device.drop_waiting(port, detection.egress, lane, &report::DROPPED);
             }
             Resolution::Lossless { room } => match device.enlarge(port, lane, room) {
                 None => detection.refused += 1,
@@ -353,6 +352,21 @@ impl Itsy {
                 }
             },
         }
+    }
+}
+
+impl Machine for Itsy {
+    fn timers(&self) -> usize {
+        self.pfc.timers() + self.queues.len()
+    }
+
+    fn records(&self) -> Records {
+        Records::of(Report {
+            resolution: self.params.resolution,
+            triggers: self.triggers.clone(),
+            detections: self.detections.clone(),
+            discarded: self.discarded,
+        })
     }
 }
 

@@ -24,7 +24,7 @@ use super::lasting::Lasting;
 use super::pause_time;
 use super::registry::FlowControl;
 use super::seam::range;
-use super::{ControlFrame, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
+use super::{ControlFrame, Machine, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
@@ -85,8 +85,10 @@ impl PerFlowQueue {
         let lasting = Lasting::new(params.pause_time, ports, priorities, 0);
         Self { params: params.clone(), lasting, ingresses: BTreeMap::new() }
     }
+}
 
-    pub(super) fn timers(&self) -> usize {
+impl Machine for PerFlowQueue {
+    fn timers(&self) -> usize {
         self.lasting.timers()
     }
 }

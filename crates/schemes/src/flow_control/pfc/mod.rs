@@ -41,7 +41,7 @@ pub mod keys;
 pub mod size;
 
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Machine, Parameters, Scheme, Seen, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_net::units::Span;
 use xoff_wire::pfc::{PfcFrame, QUANTUM_BITS};
@@ -161,10 +161,6 @@ impl Pfc {
             Relay::Blind | Relay::Mirror { .. } => vec![0; ports * priorities.len()],
         };
         Self { params, priorities: priorities.to_vec(), ports, marks }
-    }
-
-    pub(super) fn timers(&self) -> usize {
-        self.ports * self.priorities.len() * self.roles() as usize
     }
 
     /// Timers of a port and lane.
@@ -311,6 +307,12 @@ impl Pfc {
     pub(super) fn hold_until(&self, device: &mut impl Device, port: u32, lane: u8, until: Time) {
         device.arm(self.timer_of(port, lane, Role::Expiry), until);
         device.hold(port, lane);
+    }
+}
+
+impl Machine for Pfc {
+    fn timers(&self) -> usize {
+        self.ports * self.priorities.len() * self.roles() as usize
     }
 }
 

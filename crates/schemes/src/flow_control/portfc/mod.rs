@@ -68,7 +68,9 @@ use super::device::Queues;
 use super::registry::FlowControl;
 use super::seam::range;
 use super::size::links::{Links, Report};
-use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
+use super::{
+    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+};
 use bound::Bound;
 use map::QueueMap;
 use std::sync::Arc;
@@ -258,10 +260,6 @@ impl PortFc {
         Self { params: params.clone(), sets: vec![[Set::default(); 2]; ports] }
     }
 
-    pub(super) fn timers(&self) -> usize {
-        0
-    }
-
     /// The set of a packet's queue, of a packet at a switch.
     fn set_of(&self, packet: &Passing) -> Option<usize> {
         let map = &self.params.map;
@@ -305,6 +303,8 @@ impl PortFc {
         Some(PortPauseFrame { pause, queue: map.n - 1, port: congested })
     }
 }
+
+impl Machine for PortFc {}
 
 impl<D: Queues> Scheme<D> for PortFc {
     fn classify(&mut self, _: &mut D, packet: &mut Passing) -> u16 {

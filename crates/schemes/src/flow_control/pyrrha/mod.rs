@@ -97,6 +97,7 @@
 pub mod keys;
 mod port;
 mod queues;
+pub mod report;
 mod seen;
 pub mod size;
 mod trees;
@@ -106,14 +107,17 @@ use super::device::Queues;
 use super::pfc::{self, Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::seam::range;
-use super::size::links::{Links, Report};
-use super::{ControlFrame, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
+use super::size::links::{self, Links};
+use super::{
+    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+};
 use port::{FlowPlaces, PortState};
 pub use seen::Ahead;
 use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::Records;
 use xoff_wire::root_pause::RootId;
 
 /// How isolation queues are organised.
@@ -220,7 +224,7 @@ impl Parameters for PyrrhaParams {
         text
     }
 
-    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+    fn compare(&self, links: &Links<'_>, report: &mut links::Report) -> bool {
         size::compare(links, self, report);
         links.accounts(|port, priority, account| {
             pfc::size::compare(links, port, priority, account, self.response_time, report);
@@ -283,24 +287,6 @@ pub struct Tally {
     pub peak_queues: Vec<u16>,
 }
 
-impl Tally {
-    /// Adds what happened in another part of the run.
-    pub fn add(&mut self, other: &Self) {
-        self.claims += other.claims;
-        self.abdications += other.abdications;
-        self.merges += other.merges;
-        self.releases += other.releases;
-        self.host_releases += other.host_releases;
-        self.own_roots += other.own_roots;
-        self.shared += other.shared;
-        self.moves += other.moves;
-        self.peak_queues.resize(self.peak_queues.len().max(other.peak_queues.len()), 0);
-        for (mine, theirs) in self.peak_queues.iter_mut().zip(&other.peak_queues) {
-            *mine = (*mine).max(*theirs);
-        }
-    }
-}
-
 /// A port and lane, with the index of its state.
 #[derive(Clone, Copy, Debug)]
 struct At {
@@ -338,10 +324,6 @@ impl Pyrrha {
             pfc: params.pfc.map(|pfc| Pfc::new(pfc, ports, priorities)),
             tally: Tally { peak_queues: vec![0; ports], ..Tally::default() },
         }
-    }
-
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.as_ref().map_or(0, Pfc::timers)
     }
 
     /// What it has done so far.
@@ -383,6 +365,16 @@ impl Pyrrha {
     /// pairs: where the latter begin.
     fn own(&self) -> u16 {
         self.params.queues + 1
+    }
+}
+
+impl Machine for Pyrrha {
+    fn timers(&self) -> usize {
+        self.pfc.as_ref().map_or(0, Pfc::timers)
+    }
+
+    fn records(&self) -> Records {
+        Records::of(self.tally.clone())
     }
 }
 

@@ -75,8 +75,8 @@
 
 use super::Roundabout;
 use super::registers::Triplet;
-use crate::flow_control::ControlFrame;
 use crate::flow_control::device::Loops;
+use crate::flow_control::{ControlFrame, Machine};
 use xoff_kernel::time::Time;
 use xoff_wire::roundabout::{Nodes, Opcode, RoundaboutFrame};
 

@@ -26,19 +26,22 @@ pub mod dissolve;
 mod explore;
 pub mod keys;
 pub mod registers;
+pub mod report;
 #[cfg(test)]
 mod tests;
 
 use super::device::Loops;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Parameters, Passage, Passenger, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, Machine, Parameters, Passage, Passenger, Scheme, Seen, Traits};
 use dissolve::{Attempted, LONGEST_LOOP, Seat};
 use registers::{Heard, Printed, Registers, Triplet, Word};
+pub use report::Report;
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::units::Span;
+use xoff_outcome::report::Records;
 pub use xoff_wire::roundabout::Opcode;
 use xoff_wire::roundabout::{Nodes, RoundaboutFrame};
 
@@ -152,10 +155,6 @@ impl Roundabout {
             printed: Printed::default(),
             resolves: dissolve::Printed::default(),
         }
-    }
-
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.timers() + self.registers.len()
     }
 
     /// What became of attempts, in their order.
@@ -278,6 +277,16 @@ impl Roundabout {
             let heard = self.registers[at].peer_resumed(t, below, &self.printed);
             self.heard(device, of, lane, heard);
         }
+    }
+}
+
+impl Machine for Roundabout {
+    fn timers(&self) -> usize {
+        self.pfc.timers() + self.registers.len()
+    }
+
+    fn records(&self) -> Records {
+        Records::of(Report { detections: self.detections.clone(), attempts: self.attempts.clone() })
     }
 }
 

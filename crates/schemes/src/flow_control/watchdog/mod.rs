@@ -40,13 +40,16 @@
 //! while the queue is paused or in a storm: the others would see nothing.
 
 pub mod keys;
+pub mod report;
 
 use super::device::Repair;
 use super::pfc::{Pfc, PfcParams, pause_time};
 use super::registry::FlowControl;
-use super::{ControlFrame, Mode, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Machine, Mode, Parameters, Scheme, Seen, Traits};
+pub use report::Report;
 use xoff_kernel::time::Time;
 use xoff_net::units::Span;
+use xoff_outcome::report::Records;
 use xoff_wire::pfc::PfcFrame;
 
 /// What is done about a storm.
@@ -87,7 +90,12 @@ impl WatchdogParams {
 
 impl Parameters for WatchdogParams {
     fn traits(&self) -> Traits {
-        Traits { patience: self.patience(), ends_deadlocks: true, ..Traits::of_pfc(&self.pfc) }
+        Traits {
+            patience: self.patience(),
+            ends_deadlocks: true,
+            overrun: Some(&report::OVERRUN),
+            ..Traits::of_pfc(&self.pfc)
+        }
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
@@ -174,10 +182,6 @@ impl Watchdog {
         &self.storms
     }
 
-    pub(super) fn timers(&self) -> usize {
-        self.pfc.timers() + self.watches.len()
-    }
-
     fn at(&self, port: u32, lane: u8) -> usize {
         port as usize * self.priorities.len() + usize::from(lane)
     }
@@ -240,7 +244,7 @@ impl Watchdog {
         self.storms.push(Storm { port, lane, from: now, until: None });
         match self.params.action {
             Action::Alert => {}
-            Action::Drop => device.set_mode(port, lane, Mode::Discard),
+            Action::Drop => device.set_mode(port, lane, Mode::Discard(&report::DROPPED)),
             Action::Forward => {
                 device.set_mode(port, lane, Mode::Forward);
                 // As if the neighbour had let it go.
@@ -259,6 +263,16 @@ impl Watchdog {
                 device.set_mode(port, lane, Mode::Obey);
             }
         }
+    }
+}
+
+impl Machine for Watchdog {
+    fn timers(&self) -> usize {
+        self.pfc.timers() + self.watches.len()
+    }
+
+    fn records(&self) -> Records {
+        Records::of(Report { storms: self.storms.clone(), params: self.params.clone() })
     }
 }
 

@@ -60,6 +60,8 @@
 //! it has to send. Once they pause, every epoch serves the smallest that is left, and so all
 //! that has a path is served in the end.
 
+pub mod report;
+
 mod demands;
 pub mod model;
 mod ports;

@@ -39,6 +39,8 @@
 //! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H /
 //!   (B_H + B_N): "proportional fairness" (§III-F).
 
+pub mod report;
+
 use xoff_kernel::time::{SECOND, Time};
 
 /// What a weight does.

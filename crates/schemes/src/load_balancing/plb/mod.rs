@@ -82,6 +82,8 @@ impl Plb {
     }
 }
 
+pub mod report;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,15 +1,11 @@
-//! What a run leaves behind: plain data, in the order of the plan.
+//! What a run leaves behind: plain data, in the order of the plan. It knows no mechanism: what one
+//! counts and finds is a [`Record`](report::Record) of its own.
 
+pub mod report;
+
+use report::{Cause, Records};
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
-use xoff_schemes::flow_control::bifrost::Granting;
-use xoff_schemes::flow_control::breakers;
-use xoff_schemes::flow_control::itsy;
-use xoff_schemes::flow_control::pyrrha::Tally;
-use xoff_schemes::flow_control::roundabout::Detection;
-use xoff_schemes::flow_control::roundabout::dissolve::Attempted;
-use xoff_schemes::flow_control::watchdog::Storm;
-use xoff_schemes::scheduling::zeropod as scheduling;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,145 +42,16 @@ pub struct Outcome {
     /// Where the time of flows went along their critical paths, if the plan asks for
     /// it: by flow, then in the order of the path. Flows that did not begin have none.
     pub paths: Option<Vec<Share>>,
-    /// What sources did that chose the first hop of their flows, if they do.
-    pub ate: Option<AteOutcome>,
-    /// What senders did that changed the labels of their flows, if they do.
-    pub plb: Option<PlbOutcome>,
-    /// What Pyrrha did, if that is the flow control.
-    pub pyrrha: Option<Tally>,
-    /// Under Pyrrha: who was a root at the end, and who knew of any; in the order of
-    /// ports and lanes.
+    /// By flow: where the route of its data starts in the plan's hops at the end, where senders choose
+    /// or change it.
+    pub routes: Option<Vec<u32>>,
+    /// Where pauses are for congestion roots: who was a root at the end, and who knew of any; in the
+    /// order of ports and lanes.
     pub roots: Vec<RootsAtPort>,
-    /// Under Bifrost and BifrostX: what ports granted, in the order of ports and lanes.
-    pub grants: Vec<Granting>,
-    /// Under the PFC watchdog: the storms that it found, in the order of their beginning
-    /// (then of port and lane).
-    pub storms: Vec<Storm>,
-    /// Under Roundabout: deadlocks that switches have found, in their order.
-    pub detections: Vec<Detection>,
-    /// Under Roundabout: what became of them, in their order.
-    pub attempts: Vec<Attempted>,
-    /// Under Loop Breaker and Deadlock Breaker: deadlocks that queues have found, in their order.
-    pub found: Vec<breakers::Found>,
-    /// Under these: what control planes did.
-    pub breakers: Option<breakers::Tally>,
-    /// What ITSY did, if that is the flow control.
-    pub itsy: Option<ItsyOutcome>,
-    /// What happened in pods without buffers, if there are any.
-    pub zeropod: Option<ZeropodOutcome>,
+    /// What mechanisms have counted and found.
+    pub records: Records,
     /// Totals.
     pub counters: Counters,
-}
-
-/// Initial triggers, and what they found (ITSY).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ItsyOutcome {
-    /// Times for which queues were triggers, in their order (then of port and lane).
-    pub triggers: Vec<itsy::Trigger>,
-    /// Deadlocks that triggers have found, in their order (then of port and lane).
-    pub detections: Vec<itsy::Detection>,
-    /// Checks that triggers dropped which were not their own.
-    pub discarded: u64,
-}
-
-/// Pods without buffers (Zeropod), all together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ZeropodOutcome {
-    /// Epochs for which schedulers worked.
-    pub epochs: u64,
-    /// Grants, …
-    pub grants: u64,
-    /// … and the cells that went over a pod by them: cells between pods count twice.
-    pub scheduled: u64,
-    /// Cells that were granted, and for which nothing was left.
-    pub unused: u64,
-    /// What the phases of Algorithm 1 did.
-    pub tally: scheduling::Tally,
-    /// Entries of the fullest RTS: destinations with new data, and with mice.
-    pub most_in_rts: u64,
-    /// Times that a core asked for nothing more for a pod.
-    pub backpressure: u64,
-    /// Most bytes that a receiver held back for others before them.
-    pub most_held: u64,
-    /// Cells that were sent optimistically.
-    pub unscheduled: UnscheduledTally,
-    /// Links that schedulers took to be down, or no longer, in the order of time.
-    pub found: Vec<LinkFound>,
-    /// RTS that came at another time than they should, for their host's clock was off.
-    pub off_time: u64,
-    /// Cells whose grants came to nothing, for their SCHD were lost, and that were granted again.
-    pub taken_back: u64,
-}
-
-/// A scheduler takes a link to be down, or tries it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkFound {
-    /// When.
-    pub at: Time,
-    /// The port that sends over it.
-    pub port: PortId,
-    /// Whether it is taken to be down.
-    pub down: bool,
-}
-
-/// Cells that were sent optimistically.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UnscheduledTally {
-    /// Sent.
-    pub sent: u64,
-    /// Arrived whole.
-    pub delivered: u64,
-    /// Lost to scheduled cells, data or control.
-    pub met_scheduled: u64,
-    /// Lost to each other.
-    pub met_unscheduled: u64,
-}
-
-/// Choices of first hops.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AteOutcome {
-    /// By host.
-    pub sources: Vec<AteSource>,
-    /// By flow: where the route of its data starts in the plan's hops.
-    pub routes: Vec<u32>,
-}
-
-/// Changes of labels (PLB).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PlbOutcome {
-    /// By flow.
-    pub flows: Vec<Relabelling>,
-    /// By flow: where the route of its data starts in the plan's hops at the end.
-    pub routes: Vec<u32>,
-}
-
-/// How often a flow got another label.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Relabelling {
-    /// For its packets came marked.
-    pub by_marks: u32,
-    /// After a timeout.
-    pub by_timeouts: u32,
-    /// Of all these, how often the other label gave another route.
-    pub moves: u32,
-}
-
-/// A host that chooses the first hop of its flows, and what it sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct AteSource {
-    /// The host.
-    pub node: NodeId,
-    /// The probability of the high-bandwidth domain at the end, 0 to 1.
-    pub weight: f64,
-    /// Bytes of its own data packets that it sent into the high-bandwidth domain,
-    /// repeats included …
-    pub high_bytes: u64,
-    /// … and into the other.
-    pub other_bytes: u64,
-    /// Bytes of the data packets of all its flows that began.
-    pub offered_bytes: u64,
-    /// Flows with a choice that it sent into the high-bandwidth domain, and into the other.
-    pub chosen: [u64; 2],
 }
 
 /// Why a run ended.
@@ -297,7 +164,7 @@ pub struct FlowOutcome {
 
 impl FlowOutcome {
     /// Adds what another part of the run saw of the same flow.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         // Named one by one, so that a new field cannot be forgotten here.
         let Self {
             started,
@@ -358,6 +225,13 @@ pub struct Pause {
     /// The congested port that the frame itself names. `None` if its scheme does
     /// not name one: PFC, BFC and queues per flow do not.
     pub named_root: Option<PortId>,
+}
+
+impl Pause {
+    /// Its length in picoseconds, in a run that ended at `end`; a standing one counts to the end.
+    pub fn length(&self, end: Time) -> Time {
+        self.until.unwrap_or(end).saturating_sub(self.from)
+    }
 }
 
 /// What the head-of-line blocking oracle has found out.
@@ -448,7 +322,7 @@ pub struct Blame {
 
 impl Blocking {
     /// Adds what another part of the run has found out.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         for (sum, part) in self.flows.iter_mut().zip(&other.flows) {
             sum.own += part.own;
             sum.innocent += part.innocent;
@@ -630,16 +504,10 @@ pub enum DropReason {
     FrameLost,
     /// The link corrupted it; the receiver found that by the checksum.
     FrameCorrupted,
-    /// A watchdog had taken its queue for the victim of a storm of pauses.
-    Watchdog,
-    /// There was no room for it, and its sender had been told so, but a watchdog let it go.
-    Overrun,
     /// It went round a deadlocked loop when that was given up, and has no way from there.
     LoopGivenUp,
-    /// ITSY had found it to be part of a deadlock, and made room.
-    Itsy,
-    /// It was sent without a grant, and met another cell.
-    Collision,
+    /// A mechanism dropped it by a rule of its own.
+    Scheme(&'static Cause),
 }
 
 impl DropReason {
@@ -649,14 +517,17 @@ impl DropReason {
         matches!(self, Self::HeadroomFull | Self::BufferFull | Self::QueueLimit | Self::LoopGivenUp)
     }
 
-    /// Whether a watchdog meant it to be lost, or let it go at the risk of that.
-    pub fn by_watchdog(self) -> bool {
-        matches!(self, Self::Watchdog | Self::Overrun)
-    }
-
     /// Whether the scenario's failures and losses are the reason.
     pub fn by_fault(self) -> bool {
         matches!(self, Self::LinkDown | Self::Unreachable | Self::FrameLost | Self::FrameCorrupted)
+    }
+
+    /// The rule of a mechanism, if that is the reason.
+    pub fn by_scheme(self) -> Option<&'static Cause> {
+        match self {
+            Self::Scheme(cause) => Some(cause),
+            _ => None,
+        }
     }
 }
 
@@ -785,7 +656,7 @@ pub struct Counters {
 
 impl Counters {
     /// Adds those of another part of the run.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         let Self { events, packet_hops, data_hops, sent, delivered, dropped, in_flight, extra_control } =
             *other;
         self.events += events;

@@ -1,0 +1,133 @@
+//! What ITSY says of a run: the deadlocks that triggers found, and what became of them.
+
+use super::{Detection, Resolution, Trigger};
+use crate::flow_control::loops;
+use xoff_kernel::time::Time;
+use xoff_net::human;
+use xoff_outcome::facts;
+use xoff_outcome::report::{Cause, Facts, Level, Note, Ran, Record, Section};
+
+/// A packet of a deadlock that made room.
+pub static DROPPED: Cause = Cause { name: "itsy", because: "ITSY found it in a deadlock", by: "by ITSY" };
+
+static FACTS: Facts = facts! { "itsy":
+    resolution: Text, "What is done about a deadlock: `lossy` or `lossless`.";
+    triggers: Count, "Times for which ingress queues were initial triggers.";
+    discarded: Count, "Checks that triggers dropped because they were another's.";
+    found: Count, "Deadlocks found: checks that came back to the trigger that had sent them.";
+    attempts: Count, "How often packets of one were dropped, or its queue got room.";
+    dissolved: Count, "Deadlocks found whose queue went on later.";
+    given_up: Count, "How often the shared pool had too little room to give.";
+    first_ps: Time, "When the first one was found; null if there was none.";
+    first_port: Text, "The port whose ingress queue found it.";
+    mean_ps: Time, "From finding one until its queue went on: the mean; null if none did.";
+    longest_ps: Time, "The longest.";
+    dropped_packets: Count, "Packets dropped for it.";
+    dropped_bytes: Bytes, "Their bytes.";
+    room_bytes: Bytes, "Bytes that it took from shared pools.";
+};
+
+/// What ITSY recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What is done about a deadlock.
+    pub resolution: Resolution,
+    /// Times for which queues were triggers, in their order (then of port and lane).
+    pub triggers: Vec<Trigger>,
+    /// Deadlocks that triggers have found, in their order (then of port and lane).
+    pub detections: Vec<Detection>,
+    /// Checks that triggers dropped which were not their own.
+    pub discarded: u64,
+}
+
+impl Record for Report {
+    fn add(&mut self, other: Self) {
+        self.triggers.extend(other.triggers);
+        self.detections.extend(other.detections);
+        self.discarded += other.discarded;
+    }
+
+    fn sort(&mut self) {
+        self.triggers.sort_by_key(|t| (t.from, t.port, t.lane));
+        self.detections.sort_by_key(|d| (d.at, d.port, d.lane));
+    }
+
+    fn deadlocks_found(&self) -> Vec<Time> {
+        self.detections.iter().map(|d| d.at).collect()
+    }
+
+    fn section(&self, ran: &Ran<'_>) -> Section {
+        let found = &self.detections;
+        let times: Vec<Time> = found.iter().filter_map(|d| Some(d.ended? - d.at)).collect();
+        let first = found.first().map(|d| (d.at, ran.port(d.port)));
+        let dropped = ran.dropped(&DROPPED);
+        let triggers = human::counted(self.triggers.len() as u64, "trigger");
+        let row = loops::row(found.len() as u64, first.as_ref(), &times, "went on", " after");
+        let values = vec![
+            match self.resolution {
+                Resolution::Lossy => "lossy",
+                Resolution::Lossless { .. } => "lossless",
+            }
+            .into(),
+            (self.triggers.len() as u64).into(),
+            self.discarded.into(),
+            (found.len() as u64).into(),
+            found.iter().map(|d| d.acted).sum::<u64>().into(),
+            (times.len() as u64).into(),
+            found.iter().map(|d| d.refused).sum::<u64>().into(),
+            first.as_ref().map(|f| f.0).into(),
+            first.map(|f| f.1).into(),
+            loops::mean(&times).into(),
+            times.iter().copied().max().into(),
+            dropped.0.into(),
+            dropped.1.into(),
+            found.iter().map(|d| d.room).sum::<u64>().into(),
+        ];
+        let mut section = Section::new(&FACTS, values).row("loops", format!("{row}; {triggers}"));
+        self.notes(ran, dropped, &mut section.notes);
+        section
+    }
+}
+
+impl Report {
+    /// What it did, or what it missed.
+    fn notes(&self, ran: &Ran<'_>, dropped: (u64, u64), notes: &mut Vec<Note>) {
+        let found = &self.detections;
+        if found.is_empty() {
+            if ran.outcome.deadlock.as_ref().is_some_and(|d| d.ended.is_none()) {
+                let text = format!(
+                    "ITSY missed the deadlock: of {} no check came back ({} dropped by other triggers).",
+                    human::counted(self.triggers.len() as u64, "trigger"),
+                    human::count(self.discarded)
+                );
+                let help =
+                    "It finds deadlocks with one trigger, in the loop itself: compare with roundabout.";
+                notes.push(Note::new(Level::Finding, text).help(help));
+            }
+            return;
+        }
+        let done = match self.resolution {
+            Resolution::Lossy => {
+                format!("{} ({}) dropped", human::counted(dropped.0, "packet"), human::bytes(dropped.1))
+            }
+            Resolution::Lossless { .. } => {
+                format!("{} of room given", human::bytes(found.iter().map(|d| d.room).sum()))
+            }
+        };
+        let text = format!(
+            "ITSY found {}, and acted {}: {done}.",
+            human::counted(found.len() as u64, "deadlock"),
+            human::counted(found.iter().map(|d| d.acted).sum(), "time")
+        );
+        notes.push(Note::new(Level::Finding, text));
+        let refused: u64 = found.iter().map(|d| d.refused).sum();
+        if refused > 0 {
+            let text = format!(
+                "ITSY had no room to give {}: the shared pool had too little.",
+                human::counted(refused, "time")
+            );
+            let help = "To see it succeed: a larger switch.buffer, or less flow_control.room.";
+            notes.push(Note::new(Level::Finding, text).help(help));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What Pyrrha says of a run: roots, trees, isolation queues.
+
+use super::Tally;
+use xoff_net::human;
+use xoff_net::topology::PortId;
+use xoff_outcome::facts;
+use xoff_outcome::report::{Facts, Ran, Record, Section, Value};
+
+static FACTS: Facts = facts! { "pyrrha":
+    claims: Count, "How often ports claimed to be a root.";
+    abdications: Count, "How often ports abdicated for a root further down.";
+    merges: Count, "Frames that merge a tree into another.";
+    releases: Count, "Frames that give an isolation queue back.";
+    host_releases: Count, "Those that hosts have sent.";
+    own_roots: Count, "Frames ignored because they name the port that received them.";
+    shared: Count, "How often a root had to share an isolation queue with another one.";
+    moves: Count, "Packets that went on from one isolation queue to another.";
+    most_queues: Count, "Most isolation queues that a port had in use at a time.";
+    most_queues_port: Text, "The first port that had so many; null if none had any.";
+    standing_roots: List, "Ports that are roots at the end, in order; each once, whatever its priorities.";
+};
+
+impl Record for Tally {
+    fn add(&mut self, other: Self) {
+        self.claims += other.claims;
+        self.abdications += other.abdications;
+        self.merges += other.merges;
+        self.releases += other.releases;
+        self.host_releases += other.host_releases;
+        self.own_roots += other.own_roots;
+        self.shared += other.shared;
+        self.moves += other.moves;
+        self.peak_queues.resize(self.peak_queues.len().max(other.peak_queues.len()), 0);
+        for (mine, theirs) in self.peak_queues.iter_mut().zip(&other.peak_queues) {
+            *mine = (*mine).max(*theirs);
+        }
+    }
+
+    fn by_port(&self, ports: usize) -> Vec<(&'static str, Vec<u64>)> {
+        let queues = self.peak_queues.iter().map(|&n| n.into());
+        vec![("isolation_queues", queues.chain(std::iter::repeat(0)).take(ports).collect())]
+    }
+
+    fn section(&self, ran: &Ran<'_>) -> Section {
+        let most = self.peak_queues.iter().copied().max().unwrap_or(0);
+        let port = self.peak_queues.iter().position(|&q| q == most && q > 0);
+        let port = port.map(|p| ran.port(p as PortId));
+        let mut standing: Vec<PortId> =
+            ran.outcome.roots.iter().filter(|r| r.is_root).map(|r| r.port).collect();
+        standing.dedup();
+        let row = match &port {
+            None => format!("{}, no isolation queue in use", human::counted(self.claims, "claim")),
+            Some(port) => format!(
+                "{}, {} abdicated, {}, {}; at most {} in use ({port}){}",
+                human::counted(self.claims, "claim"),
+                human::count(self.abdications),
+                human::counted(self.merges, "merge"),
+                human::counted(self.releases, "release"),
+                human::counted(most.into(), "isolation queue"),
+                match self.shared {
+                    0 => String::new(),
+                    n => format!(", {} times one for several roots", human::count(n)),
+                },
+            ),
+        };
+        let values = vec![
+            self.claims.into(),
+            self.abdications.into(),
+            self.merges.into(),
+            self.releases.into(),
+            self.host_releases.into(),
+            self.own_roots.into(),
+            self.shared.into(),
+            self.moves.into(),
+            most.into(),
+            port.into(),
+            standing.into_iter().map(|p| ran.port(p).into()).collect::<Vec<Value>>().into(),
+        ];
+        Section::new(&FACTS, values).row("roots", row)
+    }
+}

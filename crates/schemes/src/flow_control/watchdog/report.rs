@@ -1,0 +1,142 @@
+//! What the watchdog says of a run: the storms that it found, and what it cost.
+
+use super::{Action, Storm, WatchdogParams};
+use xoff_net::human;
+use xoff_outcome::facts;
+use xoff_outcome::report::{Cause, Facts, Level, Note, Ran, Record, Section, Value};
+
+/// A packet that waited in a queue in a storm, or came for it.
+pub static DROPPED: Cause =
+    Cause { name: "watchdog", because: "the watchdog found a storm", by: "by the watchdog" };
+
+/// A packet that left a queue in a storm although it was paused, and that the peer had no room for.
+pub static OVERRUN: Cause = Cause {
+    name: "overrun",
+    because: "a watchdog let it go although there was no room",
+    by: "by the watchdog",
+};
+
+static FACTS: Facts = facts! { "watchdog":
+    action: Text, "What is done about a storm: `drop`, `forward` or `alert`.";
+    storms: Count, "Storms found.";
+    restored: Count, "Those that it held to be over, or whose link failed.";
+    first_ps: Time, "When it found the first one; null if there was none.";
+    dropped_packets: Count, "Packets dropped in queues that were in a storm, or on their way there.";
+    dropped_bytes: Bytes, "Their bytes.";
+    overrun_packets: Count, "Packets that left a queue in a storm although it was paused, and that the peer then had no room for.";
+    overrun_bytes: Bytes, "Their bytes.";
+    queues: List, "Each storm, in the order of their beginning: `port`, `priority`, `from_ps`, and `until_ps` (null if it stood at the end).";
+};
+
+/// What the watchdog recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The storms, in the order of their beginning (then of port and lane).
+    pub storms: Vec<Storm>,
+    /// What it was set to.
+    pub params: WatchdogParams,
+}
+
+impl Record for Report {
+    fn add(&mut self, other: Self) {
+        self.storms.extend(other.storms);
+    }
+
+    fn sort(&mut self) {
+        self.storms.sort_by_key(|s| (s.from, s.port, s.lane));
+    }
+
+    fn section(&self, ran: &Ran<'_>) -> Section {
+        let action = match self.params.action {
+            Action::Drop => "drop",
+            Action::Forward => "forward",
+            Action::Alert => "alert",
+        };
+        let (dropped, overrun) = (ran.dropped(&DROPPED), ran.dropped(&OVERRUN));
+        let restored = self.storms.iter().filter(|s| s.until.is_some()).count() as u64;
+        let queue = |s: &Storm| {
+            vec![
+                ("port", Value::from(ran.port(s.port))),
+                ("priority", ran.priorities[usize::from(s.lane)].into()),
+                ("from_ps", s.from.into()),
+                ("until_ps", s.until.into()),
+            ]
+            .into()
+        };
+        let lost = |(packets, bytes): (u64, u64), what: &str| match packets {
+            0 => String::new(),
+            n => format!(", {} ({}) {what}", human::counted(n, "packet"), human::bytes(bytes)),
+        };
+        let row = match self.storms.first() {
+            None => "no storm".into(),
+            Some(first) => format!(
+                "{} from {} on, {} over; {action}{}{}",
+                human::counted(self.storms.len() as u64, "storm"),
+                human::time(first.from),
+                human::count(restored),
+                lost(dropped, "dropped"),
+                lost(overrun, "that the peer had no room for"),
+            ),
+        };
+        let values = vec![
+            action.into(),
+            (self.storms.len() as u64).into(),
+            restored.into(),
+            self.storms.first().map(|s| s.from).into(),
+            dropped.0.into(),
+            dropped.1.into(),
+            overrun.0.into(),
+            overrun.1.into(),
+            self.storms.iter().map(queue).collect::<Vec<Value>>().into(),
+        ];
+        let mut section = Section::new(&FACTS, values).row("watchdog", row);
+        section.notes.extend(self.note(ran, restored, dropped, overrun));
+        section
+    }
+}
+
+impl Report {
+    /// What it did, or how far it was from doing anything.
+    fn note(&self, ran: &Ran<'_>, restored: u64, dropped: (u64, u64), overrun: (u64, u64)) -> Option<Note> {
+        let params = &self.params;
+        let Some(first) = self.storms.first() else {
+            let watched = ran.outcome.pauses.iter().filter(|p| params.first[p.port as usize].is_some());
+            let longest = watched.map(|p| p.length(ran.outcome.end)).max()?;
+            let text = format!(
+                "The watchdog never acted: of the queues that it watches none was paused for longer than {}, and \
+                 a storm takes {} and two polls, which are {} apart.",
+                human::time(longest),
+                human::time(params.detection),
+                human::time(params.poll),
+            );
+            let help = "To see it act: a shorter flow_control.detection_time, or a longer run.duration.";
+            return Some(Note::new(Level::Note, text).help(help));
+        };
+        let what = match params.action {
+            Action::Drop => format!(
+                "dropped what waited there and came for them: {} ({})",
+                human::counted(dropped.0, "packet"),
+                human::bytes(dropped.1)
+            ),
+            Action::Forward => format!(
+                "let them send, of which {} ({}) found no room",
+                human::counted(overrun.0, "packet"),
+                human::bytes(overrun.1)
+            ),
+            Action::Alert => "only told of them".into(),
+        };
+        Some(Note::new(
+            Level::Finding,
+            format!(
+                "The watchdog found {}, the first at {} ({}), of which {} over at the end, and {what}.",
+                human::counted(self.storms.len() as u64, "storm"),
+                human::time(first.from),
+                ran.port(first.port),
+                match restored {
+                    1 => "1 was".into(),
+                    n => format!("{} were", human::count(n)),
+                },
+            ),
+        ))
+    }
+}

@@ -1,0 +1,60 @@
+//! What PLB says of a run: changes of labels.
+
+use xoff_net::human;
+use xoff_outcome::facts;
+use xoff_outcome::report::{Facts, Ran, Record, Section};
+
+static FACTS: Facts = facts! { "plb":
+    flows_with_choice: Count, "Flows whose labels give them more than one route.";
+    flows_changed: Count, "Flows that changed their label.";
+    changes_by_marks: Count, "Changes for packets that came marked …";
+    changes_by_timeouts: Count, "… and after timeouts.";
+    moves: Count, "Changes of both kinds that gave another route.";
+};
+
+/// What senders changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Flows whose labels give them more than one route.
+    pub choices: u64,
+    /// By flow.
+    pub flows: Vec<Relabelling>,
+}
+
+/// How often a flow got another label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relabelling {
+    /// For its packets came marked.
+    pub by_marks: u32,
+    /// After a timeout.
+    pub by_timeouts: u32,
+    /// Of all these, how often the other label gave another route.
+    pub moves: u32,
+}
+
+impl Record for Report {
+    fn add(&mut self, other: Self) {
+        for (sum, part) in self.flows.iter_mut().zip(other.flows) {
+            sum.by_marks += part.by_marks;
+            sum.by_timeouts += part.by_timeouts;
+            sum.moves += part.moves;
+        }
+    }
+
+    fn section(&self, _: &Ran<'_>) -> Section {
+        let sum =
+            |get: fn(&Relabelling) -> u32| -> u64 { self.flows.iter().map(|f| u64::from(get(f))).sum() };
+        let changed = self.flows.iter().filter(|f| f.by_marks + f.by_timeouts > 0).count() as u64;
+        let (marks, timeouts, moves) = (sum(|f| f.by_marks), sum(|f| f.by_timeouts), sum(|f| f.moves));
+        let row = format!(
+            "{} changes for marks and {} after timeouts, by {} of {} with a choice; {} gave another route",
+            human::count(marks),
+            human::count(timeouts),
+            human::count(changed),
+            human::counted(self.choices, "flow"),
+            human::count(moves),
+        );
+        let values = vec![self.choices.into(), changed.into(), marks.into(), timeouts.into(), moves.into()];
+        Section::new(&FACTS, values).row("labels", row)
+    }
+}

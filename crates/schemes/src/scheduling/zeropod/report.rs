@@ -1,0 +1,206 @@
+//! What pods without buffers say of a run: epochs, grants, what was sent without one, and what failed.
+
+use super::Tally;
+use xoff_kernel::time::Time;
+use xoff_net::human;
+use xoff_net::topology::PortId;
+use xoff_outcome::facts;
+use xoff_outcome::report::{Cause, Facts, Level, Note, Promise, Ran, Record, Section, Value};
+
+/// A cell that was sent without a grant, and met another one.
+pub static COLLISION: Cause = Cause {
+    name: "collision",
+    because: "it was sent without a grant, and met another cell",
+    by: "by collision",
+};
+
+static FACTS: Facts = facts! { "zeropod":
+    epoch_ps: Time, "Length of an epoch.";
+    pipeline: Count, "From the epoch in which a request is heard until that of its data, in epochs.";
+    epochs: Count, "Epochs that schedulers worked for, all pods together.";
+    grants: Count, "Grants of an epoch to a sender.";
+    scheduled: Count, "Cells that crossed a pod by them; those between pods cross two.";
+    unused: Count, "Cells that were granted, and for which nothing was left.";
+    iterations: Count, "Iterations of Algorithm 1 in which a path was asked for.";
+    requests: Count, "Paths that were asked for, and those that were accepted.";
+    accepted: Count, "See `requests`.";
+    most_in_rts: Count, "Entries of the fullest request (RTS).";
+    backpressure: Count, "Times that a core asked for nothing more for a pod.";
+    most_held: Bytes, "Most bytes that a receiver held back for others before them.";
+    optimistic: Count, "Cells sent optimistically.";
+    optimistic_delivered: Count, "Those of them that arrived, …";
+    optimistic_share: Share, "… as a share of all, 0 to 1; null if none was sent.";
+    optimistic_goodput: Share, "Those that arrived, for each host and each time that a cell takes, from the first start of a flow to the last (S of equation 7); null if none was sent.";
+    met_scheduled: Count, "Those that met something scheduled, …";
+    met_optimistic: Count, "… or another one.";
+    taken_back: Count, "Cells whose grants came to nothing, as an SCHD was lost, and that were granted again.";
+    off_time: Count, "Requests that came at another time than they should: a clock is off.";
+    links_found: List, "Links that schedulers took to be down, or tried again, in the order of time: `at_ps`, `port`, `down`.";
+};
+
+/// What happened in pods without buffers, all together. Two cells that were granted never met: the run
+/// would have stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Length of an epoch.
+    pub epoch: Time,
+    /// From the epoch in which a request is heard until that of its data, in epochs.
+    pub pipeline: u64,
+    /// How long a cell takes.
+    pub cell: Time,
+    /// Receivers say what has come.
+    pub acks: bool,
+    /// Epochs for which schedulers worked.
+    pub epochs: u64,
+    /// Grants, …
+    pub grants: u64,
+    /// … and the cells that went over a pod by them: cells between pods count twice.
+    pub scheduled: u64,
+    /// Cells that were granted, and for which nothing was left.
+    pub unused: u64,
+    /// What the phases of Algorithm 1 did.
+    pub tally: Tally,
+    /// Entries of the fullest RTS: destinations with new data, and with mice.
+    pub most_in_rts: u64,
+    /// Times that a core asked for nothing more for a pod.
+    pub backpressure: u64,
+    /// Most bytes that a receiver held back for others before them.
+    pub most_held: u64,
+    /// Cells that were sent optimistically.
+    pub unscheduled: UnscheduledTally,
+    /// Links that schedulers took to be down, or no longer, in the order of time.
+    pub found: Vec<LinkFound>,
+    /// RTS that came at another time than they should, for their host's clock was off.
+    pub off_time: u64,
+    /// Cells whose grants came to nothing, for their SCHD were lost, and that were granted again.
+    pub taken_back: u64,
+}
+
+/// A scheduler takes a link to be down, or tries it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFound {
+    /// When.
+    pub at: Time,
+    /// The port that sends over it.
+    pub port: PortId,
+    /// Whether it is taken to be down.
+    pub down: bool,
+}
+
+/// Cells that were sent optimistically.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnscheduledTally {
+    /// Sent.
+    pub sent: u64,
+    /// Arrived whole.
+    pub delivered: u64,
+    /// Lost to scheduled cells, data or control.
+    pub met_scheduled: u64,
+    /// Lost to each other.
+    pub met_unscheduled: u64,
+}
+
+impl Record for Report {
+    /// All pods are in one part.
+    fn add(&mut self, _: Self) {
+        unreachable!("pods run on one thread");
+    }
+
+    fn section(&self, ran: &Ran<'_>) -> Section {
+        let sent = self.unscheduled;
+        let link = |f: &LinkFound| {
+            vec![("at_ps", Value::from(f.at)), ("port", ran.port(f.port).into()), ("down", f.down.into())]
+                .into()
+        };
+        let starts = || ran.outcome.flows.iter().filter_map(|f| f.started);
+        let span = starts().max().unwrap_or(0) - starts().min().unwrap_or(0);
+        let slots = ran.topology.hosts().count() as f64 * span as f64 / self.cell as f64;
+        let values = vec![
+            self.epoch.into(),
+            self.pipeline.into(),
+            self.epochs.into(),
+            self.grants.into(),
+            self.scheduled.into(),
+            self.unused.into(),
+            self.tally.iterations.into(),
+            self.tally.requests.into(),
+            self.tally.accepted.into(),
+            self.most_in_rts.into(),
+            self.backpressure.into(),
+            self.most_held.into(),
+            sent.sent.into(),
+            sent.delivered.into(),
+            (sent.sent > 0).then(|| sent.delivered as f64 / sent.sent as f64).into(),
+            (sent.sent > 0 && span > 0).then(|| sent.delivered as f64 / slots).into(),
+            sent.met_scheduled.into(),
+            sent.met_unscheduled.into(),
+            self.taken_back.into(),
+            self.off_time.into(),
+            self.found.iter().map(link).collect::<Vec<Value>>().into(),
+        ];
+        let grants = format!(
+            "{} in {} of {}, {} cells, none of which met another one",
+            human::count(self.grants),
+            human::counted(self.epochs, "epoch"),
+            human::time(self.epoch),
+            human::count(self.scheduled)
+        );
+        let mut section = Section::new(&FACTS, values).row("grants", grants);
+        if sent.sent > 0 {
+            section = section.row(
+                "cells",
+                format!(
+                    "{} optimistic: {} arrived, {} met something scheduled, {} each other",
+                    human::count(sent.sent),
+                    human::count(sent.delivered),
+                    human::count(sent.met_scheduled),
+                    human::count(sent.met_unscheduled)
+                ),
+            );
+        }
+        let granted = human::counted(self.scheduled, "cell");
+        // Links that fail lose what is on them.
+        section.lossless = Some(match ran.dropped_if(|d| d.lossless && d.reason.for_want_of_room()).0 {
+            0 => Promise::Held(format!(
+                "none of {granted} that were granted met another one, or found a core full"
+            )),
+            n => Promise::Broken(format!("{} of {granted} that were granted lost", human::count(n))),
+        });
+        self.notes(ran, &mut section.notes);
+        section
+    }
+}
+
+impl Report {
+    /// What failed.
+    fn notes(&self, ran: &Ran<'_>, notes: &mut Vec<Note>) {
+        let mut down: Vec<(String, Time)> =
+            self.found.iter().filter(|f| f.down).map(|f| (ran.port(f.port), f.at)).collect();
+        if let Some((first, at)) = down.first().cloned() {
+            down.sort_by(|a, b| a.0.cmp(&b.0));
+            down.dedup_by(|a, b| a.0 == b.0);
+            let text = format!(
+                "Schedulers took {} to be down, the first ({first}) at {}; {} of grants whose answer was lost were \
+                 granted again.",
+                human::counted(down.len() as u64, "link"),
+                human::time(at),
+                human::counted(self.taken_back, "cell")
+            );
+            notes.push(Note::new(Level::Finding, text));
+        }
+        if self.off_time > 0 {
+            let text = format!(
+                "{} came at another time than they should: clocks are off by more than the guard band takes, and these \
+                 hosts got no grant.",
+                human::counted(self.off_time, "request")
+            );
+            let help = "Choose a wider zeropod.guard: twice the error or more.";
+            notes.push(Note::new(Level::Warning, text).help(help));
+        }
+        if !self.acks && ran.outcome.drops.iter().any(|d| d.reason.by_fault()) {
+            let text = "Cells were lost with failed links, and nothing repeats them.";
+            let help = "--set zeropod.acks=true has receivers say what has come.";
+            notes.push(Note::new(Level::Warning, text).help(help));
+        }
+    }
+}
