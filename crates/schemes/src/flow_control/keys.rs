@@ -25,7 +25,8 @@ pub const LARGEST: u64 = 1_000_000_000_000_000_000;
 
 /// The keys of a scheme: what they refuse, and what they resolve to.
 ///
-/// Whoever reads a scenario calls the hooks in the order in which they stand here.
+/// A scheme writes the hooks that it uses. Those that it does not write are PFC's where it rests on PFC,
+/// and else do nothing.
 #[allow(unused_variables)]
 pub trait Keys {
     /// PFC's, where the scheme rests on PFC.

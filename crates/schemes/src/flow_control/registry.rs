@@ -268,6 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn own_keys_come_in_their_order_and_are_none_of_pfcs() {
+        for name in FlowControlKeys::NAMES {
+            let [own, pfc] = FlowControlKeys::of(name);
+            assert!(own.iter().all(|key| !pfc.contains(key)), "{name}");
+            assert!(pfc.is_empty() || pfc == FlowControlKeys::of("pfc")[0], "{name}");
+        }
+        assert_eq!(FlowControlKeys::of("loop-breaker")[0], ["period", "latency"]);
+        assert_eq!(FlowControlKeys::of("none"), [&[] as &[&str], &[]]);
+    }
+
+    #[test]
     fn a_frame_reaches_its_scheme() {
         let mut pfc = FlowControlParams::Pfc(PFC).start(2, &[3]);
         let mut device = Notes::default();

@@ -7,8 +7,7 @@ use super::super::registry::FlowControlParams;
 use super::super::{Headroom, LinkFacts};
 use super::BifrostParams;
 use super::size::{self, MOST_QUANTA, SLOTS_PER_DELAY};
-use super::slots::{History, SlotParams};
-use super::tokens::Leftover;
+use super::slots::SlotParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_kernel::time::{Time, serialisation};
@@ -57,13 +56,13 @@ pub struct BifrostKeys {
     pub jitter: Span,
     /// How F, what can still arrive, is kept.
     #[serde(default)]
-    pub history: BifrostHistory,
+    pub history: History,
     /// Which links.
     #[serde(default)]
     pub links: BifrostLinks,
     /// `bifrostx`: what becomes of tokens that a priority does not use in its slot.
     #[serde(default)]
-    pub leftover: BifrostLeftover,
+    pub leftover: Leftover,
     /// Accepts a `buffer` with which throughput is lost, to see it.
     #[serde(default)]
     pub undersized: bool,
@@ -72,7 +71,8 @@ pub struct BifrostKeys {
 /// How Bifrost keeps what can still arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum BifrostHistory {
+#[schemars(rename = "BifrostHistory")]
+pub enum History {
     /// By the grants of the last RTT + T.
     #[default]
     Grants,
@@ -94,7 +94,8 @@ pub enum BifrostLinks {
 /// What becomes of tokens that a priority does not use in its slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum BifrostLeftover {
+#[schemars(rename = "BifrostLeftover")]
+pub enum Leftover {
     /// Any priority may use them until the slot ends.
     #[default]
     Pooled,
@@ -113,9 +114,9 @@ impl Default for BifrostKeys {
             spare: None,
             processing: processing(),
             jitter: defaults::zero_time(),
-            history: BifrostHistory::default(),
+            history: History::default(),
             links: BifrostLinks::default(),
-            leftover: BifrostLeftover::default(),
+            leftover: Leftover::default(),
             undersized: false,
         }
     }
@@ -271,10 +272,7 @@ impl Keys for OnPfc<BifrostKeys> {
             processing: self.keys.processing.0,
             jitter: self.keys.jitter.0,
             seed: cx.seed,
-            tokens: counted(cx).then_some(match self.keys.leftover {
-                BifrostLeftover::Pooled => Leftover::Pooled,
-                BifrostLeftover::Reserved => Leftover::Reserved,
-            }),
+            tokens: counted(cx).then_some(self.keys.leftover),
         }))
     }
 }
@@ -303,10 +301,7 @@ fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: 
         response_time,
         repair_every: keys.repair_every,
         counted,
-        history: match keys.history {
-            BifrostHistory::Grants => History::Grants,
-            BifrostHistory::Recurrence => History::Recurrence,
-        },
+        history: keys.history,
     };
     size::params(link, &ask)
 }

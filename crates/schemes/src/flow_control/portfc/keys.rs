@@ -5,7 +5,7 @@ use super::super::keys::{Complaint, Keys, MEMORY, Setting, Whole, bytes, default
 use super::super::registry::FlowControlParams;
 use super::bound::{Bound, Link, Side, bound};
 use super::map::{Place, QueueMap, Unmappable};
-use super::{Doubt, PortFcParams, RelayOrder, Variant, size};
+use super::{Doubt, PortFcParams, Variant, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct PortFcKeys {
     pub ddq_xon: Option<Threshold>,
     /// When a host serves what it relays, beside its own traffic.
     #[serde(default)]
-    pub relay_queue: PortFcRelay,
+    pub relay_queue: RelayOrder,
     /// How many flags a switch port has.
     #[serde(default)]
     pub flags: PortFcFlags,
@@ -59,7 +59,8 @@ pub struct PortFcKeys {
 /// When a host serves what it relays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum PortFcRelay {
+#[schemars(rename = "PortFcRelay")]
+pub enum RelayOrder {
     /// Before its own traffic.
     #[default]
     First,
@@ -87,7 +88,7 @@ impl Default for PortFcKeys {
             xon: None,
             ddq_xoff: None,
             ddq_xon: None,
-            relay_queue: PortFcRelay::default(),
+            relay_queue: RelayOrder::default(),
             flags: PortFcFlags::default(),
             relay_signals: true,
             response_time: defaults::zero_time(),
@@ -351,11 +352,7 @@ fn params(cx: &mut Setting<'_>, portfc: &PortFcKeys, fabric: &Fabric<'_>) -> Res
         ddq_xoff,
         ddq_xon,
         lane: lanes.iter().position(|l| l.lossless).unwrap_or(0) as u8,
-        relay_order: match portfc.relay_queue {
-            PortFcRelay::First => RelayOrder::First,
-            PortFcRelay::Turns => RelayOrder::Turns,
-            PortFcRelay::Last => RelayOrder::Last,
-        },
+        relay_order: portfc.relay_queue,
         variant: Variant {
             one_flag: portfc.flags == PortFcFlags::One,
             no_signal_relay: !portfc.relay_signals,

@@ -72,24 +72,13 @@ use super::{
     ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
 };
 use bound::Bound;
+pub use keys::RelayOrder;
 use map::QueueMap;
 use std::sync::Arc;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
 use xoff_wire::port_pause::PortPauseFrame;
 use xoff_wire::queue_pause::Target;
-
-/// When a node serves what it relays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RelayOrder {
-    /// Before its own traffic.
-    #[default]
-    First,
-    /// In turn with its own traffic, half of the wire for each.
-    Turns,
-    /// Behind its own traffic.
-    Last,
-}
 
 /// What is left out of PortFC, to show what for it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

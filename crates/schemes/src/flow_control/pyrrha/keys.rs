@@ -4,7 +4,7 @@ use super::super::fabric::{Buffer, Fabric};
 use super::super::keys::{Complaint, Keys, Setting, Whole, alpha_q16, bytes, defaults, link, shown, time};
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
-use super::{Merging, Organisation, Places, PyrrhaParams, Variant, size};
+use super::{Places, PyrrhaParams, Variant, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use xoff_net::units::{Span, Threshold};
 pub struct PyrrhaKeys {
     /// How isolation queues are organised.
     #[serde(default)]
-    pub organisation: PyrrhaOrganisation,
+    pub organisation: Organisation,
     /// Isolation queues of a port and priority, 1 to 1024. When they run out, roots
     /// share them.
     #[serde(default = "pyrrha_queues")]
@@ -35,7 +35,7 @@ pub struct PyrrhaKeys {
     pub k_resume: Option<Threshold>,
     /// What becomes of the tree of a port that turns out to be no root.
     #[serde(default)]
-    pub merging: PyrrhaMerging,
+    pub merging: Merging,
     /// Whether hosts hold back flows that go through a paused root.
     #[serde(default)]
     pub hosts: PyrrhaHosts,
@@ -84,7 +84,8 @@ pub struct PyrrhaLegacy {
 /// How isolation queues are organised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum PyrrhaOrganisation {
+#[schemars(rename = "PyrrhaOrganisation")]
+pub enum Organisation {
     /// Hierarchical: one for each root, which packets pass through from near to far.
     #[default]
     Hiq,
@@ -95,7 +96,8 @@ pub enum PyrrhaOrganisation {
 /// What becomes of the tree of a port that turns out to be no root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum PyrrhaMerging {
+#[schemars(rename = "PyrrhaMerging")]
+pub enum Merging {
     /// It is merged into that of the root; packets that wait for the old one are sorted
     /// anew in order.
     #[default]
@@ -131,11 +133,11 @@ pub enum PyrrhaAcks {
 impl Default for PyrrhaKeys {
     fn default() -> Self {
         PyrrhaKeys {
-            organisation: PyrrhaOrganisation::default(),
+            organisation: Organisation::default(),
             queues: pyrrha_queues(),
             k_pause: four_bdp(),
             k_resume: None,
-            merging: PyrrhaMerging::default(),
+            merging: Merging::default(),
             hosts: PyrrhaHosts::default(),
             acks: PyrrhaAcks::default(),
             variants: Vec::new(),
@@ -236,15 +238,8 @@ impl Keys for PyrrhaKeys {
                 .collect(),
         };
         let params = PyrrhaParams {
-            organisation: match self.organisation {
-                PyrrhaOrganisation::Hiq => Organisation::Hiq,
-                PyrrhaOrganisation::SingleTier => Organisation::SingleTier,
-            },
-            merging: match self.merging {
-                PyrrhaMerging::Soft => Merging::Soft,
-                PyrrhaMerging::Hard => Merging::Hard,
-                PyrrhaMerging::Off => Merging::Off,
-            },
+            organisation: self.organisation,
+            merging: self.merging,
             queues: self.queues as u16,
             k_pause,
             k_resume,
@@ -312,7 +307,7 @@ fn warn(
         let key = format!("flow_control.variants[{i}]");
         if pyrrha.variants[..i].contains(variant) {
             cx.warn(key, "had no effect: it is listed already".into());
-        } else if *variant == PyrrhaVariant::ReclaimAtOnce && pyrrha.merging == PyrrhaMerging::Off {
+        } else if *variant == PyrrhaVariant::ReclaimAtOnce && pyrrha.merging == Merging::Off {
             cx.warn(key, "had no effect: with merging = \"off\" no port abdicates".into());
         }
     }

@@ -111,6 +111,7 @@ use super::size::links::{self, Links};
 use super::{
     ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
 };
+pub use keys::{Merging, Organisation};
 use port::{FlowPlaces, PortState};
 pub use seen::Ahead;
 use std::sync::Arc;
@@ -119,29 +120,6 @@ use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::Records;
 use xoff_wire::root_pause::RootId;
-
-/// How isolation queues are organised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Organisation {
-    /// Hierarchical: a queue for each root, passed through from near to far.
-    #[default]
-    Hiq,
-    /// A queue for each set of roots.
-    SingleTier,
-}
-
-/// What happens to the tree of a port that was no root.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Merging {
-    /// Its queues are let go, and emptied in order: into those of roots ahead that are
-    /// known here, and into the OQ.
-    #[default]
-    Soft,
-    /// The same, but its queues take no more packets: later ones may overtake.
-    Hard,
-    /// It goes on as a root.
-    Off,
-}
 
 /// Rules that are read otherwise, to see what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

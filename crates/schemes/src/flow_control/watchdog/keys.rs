@@ -4,7 +4,7 @@ use super::super::fabric::{Fabric, first_polls};
 use super::super::keys::{Complaint, Keys, OnPfc, Setting, time};
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
-use super::{Action, WatchdogParams};
+use super::WatchdogParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
@@ -20,7 +20,7 @@ const SHORTEST_POLL: Time = MICROSECOND;
 pub struct WatchdogKeys {
     /// What is done about a storm.
     #[serde(default)]
-    pub action: WatchdogAction,
+    pub action: Action,
     /// A queue that has been paused without a break for so long, with something to
     /// send, is in a storm. Default as in SONiC and in Roundabout's paper, section VI-E.
     #[serde(default = "watchdog_time")]
@@ -38,7 +38,8 @@ pub struct WatchdogKeys {
 /// What is done about a storm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum WatchdogAction {
+#[schemars(rename = "WatchdogAction")]
+pub enum Action {
     /// What waits in the queue and what comes for it is dropped.
     #[default]
     Drop,
@@ -51,7 +52,7 @@ pub enum WatchdogAction {
 impl Default for WatchdogKeys {
     fn default() -> Self {
         WatchdogKeys {
-            action: WatchdogAction::default(),
+            action: Action::default(),
             detection_time: watchdog_time(),
             restoration_time: watchdog_time(),
             poll: None,
@@ -103,11 +104,7 @@ impl Keys for OnPfc<WatchdogKeys> {
         let (keys, poll) = (&self.keys, self.keys.poll().0);
         Ok(FlowControlParams::Watchdog(WatchdogParams {
             pfc: self.pfc.params(),
-            action: match keys.action {
-                WatchdogAction::Drop => Action::Drop,
-                WatchdogAction::Forward => Action::Forward,
-                WatchdogAction::Alert => Action::Alert,
-            },
+            action: keys.action,
             detection: keys.detection_time.0,
             restoration: keys.restoration_time.0,
             poll,

@@ -46,22 +46,12 @@ use super::device::Repair;
 use super::pfc::{Pfc, PfcParams, pause_time};
 use super::registry::FlowControl;
 use super::{ControlFrame, Machine, Mode, Parameters, Scheme, Seen, Traits};
+pub use keys::Action;
 pub use report::Report;
 use xoff_kernel::time::Time;
 use xoff_net::units::Span;
 use xoff_outcome::report::Records;
 use xoff_wire::pfc::PfcFrame;
-
-/// What is done about a storm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Packets for the queue are dropped.
-    Drop,
-    /// The queue sends although it is paused.
-    Forward,
-    /// It is only told of.
-    Alert,
-}
 
 /// Parameters of PFC under a watchdog, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
