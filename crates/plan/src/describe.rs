@@ -12,19 +12,8 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::bifrost::BifrostParams;
-use xoff_schemes::flow_control::bifrost::slots::SlotParams;
-use xoff_schemes::flow_control::breakers::Cure;
-use xoff_schemes::flow_control::cbfc::CbfcParams;
-use xoff_schemes::flow_control::cbfc::frame::{BLOCK, Form};
-use xoff_schemes::flow_control::itsy::Resolution;
-use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
-use xoff_schemes::flow_control::portfc::{PortFcParams, RelayOrder};
-use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
-use xoff_schemes::flow_control::swing::SwingParams;
-use xoff_schemes::flow_control::watchdog::Action;
-use xoff_schemes::flow_control::{FlowControlParams, Headroom};
+use xoff_schemes::flow_control::{Headroom, Seen};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::transport::{TransportKind, dctcp::ONE};
@@ -275,156 +264,13 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
-/// The least and the most of `values` (not none), or the one that they all are.
-fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String {
-    match (values.iter().min(), values.iter().max()) {
-        (Some(least), Some(most)) if least < most => format!("{} to {}", show(least), show(most)),
-        (Some(one), _) => show(one),
-        (None, _) => String::new(),
-    }
-}
-
-fn pause_time(time: Time) -> String {
-    if time == 0 { String::new() } else { format!(", pauses last {}", Span(time)) }
-}
-
-fn bifrost(p: &BifrostParams) -> String {
-    let mut kinds: Vec<SlotParams> = Vec::new();
-    for &slots in p.ports.iter().flatten() {
-        if !kinds.contains(&slots) {
-            kinds.push(slots);
-        }
-    }
-    let mut text = format!(
-        "{} (processing {}, jitter {}, response time {}; pfc with {} quanta on other links)",
-        if p.tokens.is_some() { "bifrostx" } else { "bifrost" },
-        Span(p.processing),
-        Span(p.jitter),
-        Span(p.pfc.response_time),
-        p.pfc.quanta
-    );
-    for slots in kinds {
-        text += &format!(
-            "\n  links of {}: slot {}, round trip {}, H {} B of which {} B are a round trip's, margin {} B",
-            Bandwidth(slots.rate),
-            Span(slots.slot),
-            Span(slots.round_trip),
-            slots.buffer,
-            slots.bdp(),
-            slots.margin
-        );
-    }
-    text
-}
-
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
     // The inner ports of slow hosts come behind the scenario's own.
-    let own = plan.topology.ports.len() - 2 * plan.receivers.len();
-    let scheme = match &plan.flow_control {
-        FlowControlParams::None(_) => "none".to_string(),
-        FlowControlParams::Pfc(p) => {
-            let relay = match p.relay {
-                Relay::Accounts | Relay::Mirror { .. } => "",
-                Relay::Blind => ", hosts pass pauses on",
-            };
-            format!("pfc ({} quanta, response time {}{relay})", p.quanta, Span(p.response_time))
-        }
-        FlowControlParams::Watchdog(p) => {
-            let action = match p.action {
-                Action::Drop => "drops what it holds and gets",
-                Action::Forward => "sends all the same",
-                Action::Alert => "is told of",
-            };
-            let watched = p.first.iter().flatten().count();
-            format!(
-                "pfc-watchdog (a queue paused for {} {action}, until {} without a pause frame; {watched} ports \
-                 watched, every {}; {} quanta, response time {})",
-                Span(p.detection),
-                Span(p.restoration),
-                Span(p.poll),
-                p.pfc.quanta,
-                Span(p.pfc.response_time)
-            )
-        }
-        FlowControlParams::Swing(SwingParams { pfc: p }) => {
-            let hold = match p.relay {
-                Relay::Mirror { hold } => hold,
-                Relay::Accounts | Relay::Blind => 0,
-            };
-            format!(
-                "swing (relays pass pauses on at once, and their ends {} later; {} quanta, response time {})",
-                Span(hold),
-                p.quanta,
-                Span(p.response_time)
-            )
-        }
-        FlowControlParams::Tagger(p) => {
-            let shown = |n: u8| if n < 8 { n.to_string() } else { "8 or more".to_string() };
-            format!(
-                "tagger (lossless tags of a packet: {}, then priority {}; {} quanta, response time {})\n  \
-                 the routes of this scenario need {} lossless tags, all shortest paths between hosts {}",
-                p.lossless,
-                plan.lanes[usize::from(p.lossy)].priority,
-                p.pfc.quanta,
-                Span(p.pfc.response_time),
-                shown(p.needed),
-                p.all_routes.map_or("were too many to look at".to_string(), shown)
-            )
-        }
-        FlowControlParams::Bfc(p) => format!(
-            "bfc ({} queues, {} virtual flows, hop round trip {}, response time {}{})",
-            p.queues,
-            p.virtual_flows,
-            range(&p.hop_rtt[..own], |&t| Span(t).to_string()),
-            Span(p.response_time),
-            pause_time(p.pause_time)
-        ),
-        FlowControlParams::PerFlowQueue(p) => format!(
-            "per-flow-queue (xoff {}, xon {}, response time {}{})",
-            range(&p.pause[..own], |&b| Bytes(b).to_string()),
-            range(&p.resume[..own], |&b| Bytes(b).to_string()),
-            Span(p.response_time),
-            pause_time(p.pause_time)
-        ),
-        FlowControlParams::PortFc(p) => portfc(p, own),
-        FlowControlParams::Pyrrha(p) => pyrrha(p, own),
-        FlowControlParams::Bifrost(p) => bifrost(p),
-        FlowControlParams::Cbfc(p) => cbfc(p),
-        FlowControlParams::Itsy(p) => {
-            let resolution = match p.resolution {
-                Resolution::Lossy => "drops packets of what it finds".to_string(),
-                Resolution::Lossless { room } => {
-                    format!("gives {} of room to what it finds, if the shared pool has them", Bytes(room))
-                }
-            };
-            format!(
-                "itsy ({resolution}; {} quanta, response time {})",
-                p.pfc.quanta,
-                Span(p.pfc.response_time)
-            )
-        }
-        FlowControlParams::Breaker(p) => {
-            let cure = match p.cure {
-                Cure::Reroute => {
-                    format!("packets get other ways, known for {} places of routes", plan.detours.len())
-                }
-                Cure::Room(bytes) => format!("ingress queues get {} of room", Bytes(bytes)),
-            };
-            format!(
-                "{} (polls every {}, messages take {} in each device, {cure}; {} quanta, response time {})",
-                plan.flow_control.name(),
-                Span(p.period),
-                Span(p.latency),
-                p.pfc.quanta,
-                Span(p.pfc.response_time)
-            )
-        }
-        FlowControlParams::Roundabout(p) => {
-            format!("roundabout ({} quanta, response time {})", p.pfc.quanta, Span(p.pfc.response_time))
-        }
-    };
-    writeln!(out, "flow control: {scheme}")?;
+    let links = plan.topology.ports.len() - 2 * plan.receivers.len();
+    let seen = Seen { links, lanes: &plan.lanes, detours: plan.detours.len() };
+    let scheme = format!("{} {}", plan.flow_control.name(), plan.flow_control.describe(&seen));
+    writeln!(out, "flow control: {}", scheme.trim_end())?;
     writeln!(out, "priorities, in the order of service")?;
     for lane in &plan.lanes {
         let loss = if lane.lossless { "lossless" } else { "lossy" };
@@ -455,87 +301,6 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
         )?;
     }
     Ok(())
-}
-
-/// Buffers and periods of credit-based flow control.
-fn cbfc(p: &CbfcParams) -> String {
-    let bits = match p.form {
-        Form::Narrow => "12-bit",
-        Form::Wide => "64-bit",
-    };
-    format!(
-        "cbfc ({bits} credits, buffer of a port and priority {}, update every {}, response time {})",
-        range(&p.buffer, |&blocks| Bytes(blocks * u64::from(BLOCK)).to_string()),
-        range(&p.update, |&t| Span(t).to_string()),
-        Span(p.response_time)
-    )
-}
-
-/// Pyrrha's thresholds and queues.
-fn pyrrha(p: &PyrrhaParams, own: usize) -> String {
-    let shown = |values: &[u64]| range(&values[..own], |&b| Bytes(b).to_string());
-    let organisation = match p.organisation {
-        Organisation::Hiq => "one for each root",
-        Organisation::SingleTier => "one for each set of roots",
-    };
-    let mut text = format!(
-        "pyrrha (K_pause {}, K_resume {}, response time {})\n  {} isolation queues of each port, {organisation}",
-        shown(&p.k_pause),
-        shown(&p.k_resume),
-        Span(p.response_time),
-        p.queues,
-    );
-    match p.merging {
-        Merging::Soft => {}
-        Merging::Hard => text += "; queues of a merged root take no more packets",
-        Merging::Off => text += "; trees are not merged",
-    }
-    if !p.hosts_obey {
-        text += "; hosts take no notice";
-    }
-    text
-}
-
-/// PortFC's thresholds, queues, and the memory that suffices.
-fn portfc(p: &PortFcParams, own: usize) -> String {
-    let shown = |values: &[u64]| range(&values[..own], |&b| Bytes(b).to_string());
-    let order = match p.relay_order {
-        RelayOrder::First => "before their own traffic",
-        RelayOrder::Turns => "in turn with their own traffic",
-        RelayOrder::Last => "behind their own traffic",
-    };
-    let mut text = format!(
-        "portfc (forwarding queues: xoff {}, xon {}; direct queues: xoff {}, xon {}; response time {})\n  \
-         {} queues of each switch port, {} of each host port; hosts serve what they relay {order}",
-        shown(&p.xoff),
-        shown(&p.xon),
-        shown(&p.ddq_xoff),
-        shown(&p.ddq_xon),
-        Span(p.response_time),
-        p.map.of_switch() + 1,
-        p.map.of_node() + 1,
-    );
-    if p.variant.one_flag {
-        text += "; one flag for both kinds of queues";
-    }
-    if p.variant.no_signal_relay {
-        text += "; hosts pass no frames on";
-    }
-    if let Some(most) = p.needs.iter().max_by_key(|bound| bound.total()) {
-        text += &format!(
-            "\n  {} of memory suffice in a switch while relay queues are short: {} for thresholds, {} and {} for what \
-             arrives behind them at forwarding and direct queues",
-            Bytes(most.total()),
-            Bytes(most.thresholds),
-            Bytes(most.forwarding),
-            Bytes(most.direct),
-        );
-    }
-    if !p.doubts.is_empty() {
-        let why: Vec<&str> = p.doubts.iter().map(|d| d.why()).collect();
-        text += &format!("\n  here that need not suffice: {}", why.join("; "));
-    }
-    text
 }
 
 fn limit(limit: &Limit) -> String {
@@ -570,8 +335,7 @@ fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
 
 /// Each distinct account, with the headroom's terms.
 fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
-    // Under credit-based flow control they are parts of a buffer, and no thresholds.
-    if matches!(plan.flow_control, FlowControlParams::Cbfc(_)) {
+    if !plan.flow_control.has_thresholds() {
         return Ok(());
     }
     let lanes = plan.lanes.len();

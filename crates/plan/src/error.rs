@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use xoff_net::text::is_hidden;
+pub use xoff_schemes::flow_control::keys::Warning;
 
 /// Most characters of an error's text: more is foreign text that was quoted whole.
 const LONGEST_TEXT: usize = 600;
@@ -247,24 +248,6 @@ impl Diagnostic for Error {
         let span = self.0.source.shown.as_ref().map_or(span, |(_, shown)| shown.clone());
         let label = LabeledSpan::new_with_span(None, SourceSpan::from(span));
         Some(Box::new(std::iter::once(label)))
-    }
-}
-
-/// Something in a scenario that is allowed but does not do what its author may expect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// The key it is about, such as `flow_control.xoff`; empty for the whole.
-    pub key: String,
-    /// What is the matter, as a sentence without its full stop.
-    pub message: String,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.key.is_empty() {
-            write!(f, "`{}`: ", self.key)?;
-        }
-        f.write_str(&self.message)
     }
 }
 

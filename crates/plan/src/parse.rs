@@ -2,13 +2,12 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{
-    Bifrost, DeadlockBreaker, FlowControl, Itsy, LoopBreaker, Pfc, PfcWatchdog, Roundabout, Scenario, Swing,
-    Tagger, Traffic,
-};
+use crate::scenario::{Scenario, Traffic};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use xoff_net::builders::TopologySpec;
+use xoff_schemes::flow_control::FlowControlKeys;
+use xoff_schemes::flow_control::keys::Reader;
 
 const TABLES: [&str; 22] = [
     "topology",
@@ -49,113 +48,6 @@ const TRAFFIC: [&str; 12] = [
     "burst",
     "loop",
 ];
-const SCHEMES: [&str; 16] = [
-    "pfc",
-    "tagger",
-    "bfc",
-    "per-flow-queue",
-    "portfc",
-    "pyrrha",
-    "bifrost",
-    "bifrostx",
-    "cbfc",
-    "swing",
-    "pfc-watchdog",
-    "roundabout",
-    "loop-breaker",
-    "deadlock-breaker",
-    "itsy",
-    "none",
-];
-
-/// The keys of PFC, and of every scheme that rests on it.
-const PFC: [&str; 13] = [
-    "xoff",
-    "xon",
-    "alpha",
-    "xon_offset",
-    "cap",
-    "reserve",
-    "headroom",
-    "response_time",
-    "quanta",
-    "priorities",
-    "relay",
-    "long",
-    "gateway",
-];
-/// Bifrost's own, and BifrostX's.
-const BIFROST: [&str; 11] = [
-    "slot",
-    "buffer",
-    "repair_every",
-    "margin",
-    "spare",
-    "processing",
-    "jitter",
-    "history",
-    "links",
-    "leftover",
-    "undersized",
-];
-
-/// The keys of `[flow_control]` by scheme: its own, then PFC's if it rests on PFC.
-const KEYS: [(&str, &[&str], &[&str]); 16] = [
-    ("pfc", &[], &PFC),
-    ("tagger", &["rule", "lossless", "lossy"], &PFC),
-    (
-        "bfc",
-        &[
-            "queues",
-            "virtual_flows",
-            "hop_rtt",
-            "keep",
-            "reuse_kept",
-            "resume_interval",
-            "acks",
-            "response_time",
-            "pause_time",
-        ],
-        &[],
-    ),
-    ("per-flow-queue", &["xoff", "xon", "response_time", "pause_time"], &[]),
-    (
-        "portfc",
-        &["xoff", "xon", "ddq_xoff", "ddq_xon", "relay_queue", "flags", "relay_signals", "response_time"],
-        &[],
-    ),
-    (
-        "pyrrha",
-        &[
-            "organisation",
-            "queues",
-            "k_pause",
-            "k_resume",
-            "merging",
-            "hosts",
-            "acks",
-            "variants",
-            "legacy",
-            "response_time",
-        ],
-        &[],
-    ),
-    ("bifrost", &BIFROST, &PFC),
-    ("bifrostx", &BIFROST, &PFC),
-    ("cbfc", &["buffer", "long_buffer", "gateway_buffer", "update", "unlimited", "response_time"], &[]),
-    (
-        "swing",
-        &["relay_buffer", "relay_limit", "relay_xoff", "relay_xon", "switch_side", "relay_delay"],
-        &PFC,
-    ),
-    ("pfc-watchdog", &["action", "detection_time", "restoration_time", "poll"], &PFC),
-    ("roundabout", &["spare", "patience", "audit", "dissolve"], &PFC),
-    ("loop-breaker", &["period", "latency"], &PFC),
-    ("deadlock-breaker", &["period", "latency", "room"], &PFC),
-    ("itsy", &["resolution", "room"], &PFC),
-    ("none", &[], &[]),
-];
-
 /// Reads the whole scenario; the first error ends it.
 pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<Scenario, Error> {
     for key in doc.keys("") {
@@ -301,115 +193,41 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
 
 /// One scenario serves with several schemes: keys that belong to other schemes
 /// than the chosen one are passed over, and each is named as having no effect.
-fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowControl, Error> {
-    let scheme = choice(doc, "flow_control", "scheme", &SCHEMES)?.unwrap_or("pfc");
-    let has = |keys: &[&str], key: &str| keys.contains(&key);
-    let of_scheme = KEYS.iter().find(|(name, ..)| *name == scheme).expect("each scheme has a row");
-    let own = of_scheme.1;
-    let all = [own, of_scheme.2].concat();
+fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowControlKeys, Error> {
+    let all = FlowControlKeys::NAMES;
+    let scheme = choice(doc, "flow_control", "scheme", all)?.unwrap_or(FlowControlKeys::default().name());
+    let keys = |name: &str| FlowControlKeys::of(name).concat();
+    let own = keys(scheme);
     let mut passed = vec!["scheme"];
     for key in doc.keys("flow_control") {
-        let owners: Vec<String> = KEYS
-            .iter()
-            .filter(|(_, a, b)| has(a, &key) || has(b, &key))
-            .map(|(name, ..)| format!("`{name}`"))
-            .collect();
-        let known = KEYS.iter().flat_map(|(_, a, b)| a.iter().chain(*b)).find(|k| **k == key);
-        let Some(known) = known.filter(|k| !has(&all, k)) else { continue };
+        let owners: Vec<&str> =
+            all.iter().copied().filter(|name| keys(name).contains(&key.as_str())).collect();
+        let known = owners.first().and_then(|name| keys(name).into_iter().find(|known| *known == key));
+        let Some(known) = known.filter(|known| !own.contains(known)) else { continue };
         passed.push(known);
+        let owners: Vec<String> = owners.iter().map(|name| format!("`{name}`")).collect();
         let message =
             format!("had no effect: it belongs to {}, and this run has `{scheme}`", listed(&owners));
         warnings.push(Warning { key: format!("flow_control.{key}"), message });
     }
-    Ok(match scheme {
-        "pfc" => FlowControl::Pfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
-        "tagger" => {
-            let (tags, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::Tagger(Tagger { tags, pfc })
-        }
-        "bifrost" | "bifrostx" => {
-            let (keys, pfc) = with_pfc(doc, own, &passed)?;
-            let both = Bifrost { keys, pfc };
-            if scheme == "bifrost" { FlowControl::Bifrost(both) } else { FlowControl::BifrostX(both) }
-        }
-        "swing" => {
-            let (relays, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::Swing(Swing { relays, pfc })
-        }
-        "pfc-watchdog" => {
-            let (watch, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::PfcWatchdog(PfcWatchdog { watch, pfc })
-        }
-        "roundabout" => {
-            let (keys, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::Roundabout(Roundabout { keys, pfc })
-        }
-        "loop-breaker" => {
-            let (keys, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::LoopBreaker(LoopBreaker { keys, pfc })
-        }
-        "deadlock-breaker" => {
-            let (keys, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::DeadlockBreaker(DeadlockBreaker { keys, pfc })
-        }
-        "itsy" => {
-            let (keys, pfc) = with_pfc(doc, own, &passed)?;
-            FlowControl::Itsy(Itsy { keys, pfc })
-        }
-        "bfc" => FlowControl::Bfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
-        "per-flow-queue" => {
-            FlowControl::PerFlowQueue(doc.read_documented("flow_control", &passed)?.unwrap_or_default())
-        }
-        "portfc" => FlowControl::PortFc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
-        "pyrrha" => FlowControl::Pyrrha(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
-        "cbfc" => FlowControl::Cbfc(doc.read_documented("flow_control", &passed)?.unwrap_or_default()),
-        _ => {
-            // The keys of PFC, the default, are checked even where they do nothing.
-            passed.retain(|key| !has(&PFC, key));
-            doc.read_documented::<Pfc>("flow_control", &passed)?;
-            FlowControl::None
-        }
-    })
+    FlowControlKeys::read(scheme, &FlowControlTable(doc), &passed)
 }
 
-/// A scheme's `own` keys and those of PFC: read in two parts, neither of which knows what
-/// else is allowed.
-fn with_pfc<T: DeserializeOwned + Default + JsonSchema>(
-    doc: &Document<'_>,
-    own: &[&'static str],
-    passed: &[&'static str],
-) -> Result<(T, Pfc), Error> {
-    let known = |key: &str| own.contains(&key) || PFC.contains(&key) || passed.contains(&key);
-    if let Some(key) = doc.keys("flow_control").iter().find(|key| !known(key)) {
-        let help = suggest(key, "allowed here", &[own, &PFC].concat());
-        let path = format!("flow_control.{key}");
-        return Err(doc.key_error(&path, format!("unknown key `{key}`"), help));
+struct FlowControlTable<'d, 's>(&'d Document<'s>);
+
+impl Reader for FlowControlTable<'_, '_> {
+    type Error = Error;
+
+    fn keys(&self) -> Vec<String> {
+        self.0.keys("flow_control")
     }
-    Ok((
-        doc.read_documented("flow_control", &[passed, &PFC].concat())?.unwrap_or_default(),
-        doc.read_documented("flow_control", &[passed, own].concat())?.unwrap_or_default(),
-    ))
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    fn read<T: DeserializeOwned + Default + JsonSchema>(&self, without: &[&str]) -> Result<T, Error> {
+        Ok(self.0.read_documented("flow_control", without)?.unwrap_or_default())
+    }
 
-    #[test]
-    fn the_keys_of_each_scheme_are_those_of_its_type() {
-        let schema = serde_json::to_value(crate::schema::schema()).expect("JSON");
-        let variants = schema["$defs"]["FlowControl"]["oneOf"].as_array().expect("schemes");
-        assert_eq!(variants.len(), KEYS.len());
-        for (variant, (name, own, shared)) in variants.iter().zip(KEYS) {
-            assert_eq!(variant["properties"]["scheme"]["const"], name);
-            let named = variant["$ref"].as_str().and_then(|r| r.rsplit('/').next());
-            let table = named.map_or(variant, |name| &schema["$defs"][name]);
-            let properties = table["properties"].as_object().into_iter().flat_map(|p| p.keys());
-            let mut known: Vec<&str> = properties.map(String::as_str).filter(|k| *k != "scheme").collect();
-            let mut keys = [own, shared].concat();
-            keys.sort_unstable();
-            known.sort_unstable();
-            assert_eq!(keys, known, "{name}");
-        }
+    fn unknown(&self, key: &str, allowed: &[&str]) -> Error {
+        let help = suggest(key, "allowed here", allowed);
+        self.0.key_error(&format!("flow_control.{key}"), format!("unknown key `{key}`"), help)
     }
 }

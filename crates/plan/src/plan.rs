@@ -7,9 +7,10 @@ use crate::balancing::LoadBalancing;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::flow_control::FlowControlParams;
+pub use xoff_schemes::flow_control::fabric::{Account, Buffer, ENDS, Lane, Limit, PacketFormat, Red};
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::AteParams;
-use xoff_schemes::flow_control::{FlowControlParams, Headroom};
 use xoff_schemes::scheduling::zeropod;
 use xoff_schemes::scheduling::zeropod::slots::Slots;
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -29,10 +30,7 @@ pub const FRAME_LOST: u32 = u32::MAX - 4;
 pub const FRAME_CORRUPTED: u32 = u32::MAX - 5;
 /// From this number on, and below all of the ends above, an entry of [`Plan::hops`] is
 /// a choice among next hops; see [`crate::balancing`].
-pub const CHOICES: u32 = 1 << 31;
-/// From this number on an entry of [`Plan::hops`] is an end of a run of ports, or a
-/// choice how it goes on; below it, a port.
-pub const ENDS: u32 = CHOICES;
+pub const CHOICES: u32 = ENDS;
 
 /// A scenario, worked out.
 #[derive(Clone, Debug)]
@@ -81,7 +79,7 @@ pub struct Plan {
     pub measure: Measure,
     /// Links that fail, lose or corrupt, and how routes follow.
     pub faults: Faults,
-    /// Under `loop-breaker`: positions in [`Plan::hops`], each with another one of the same
+    /// Where the flow control reroutes: positions in [`Plan::hops`], each with another one of the same
     /// device from which its packets come to the same host; ordered by the first. Else empty.
     pub detours: Vec<(u32, u32)>,
     /// Sources choose the first hop of their flows, if they do.
@@ -149,103 +147,8 @@ impl Plan {
     /// through port `ingress` and leaves through port `egress`. It is charged to
     /// `lane` there, and waits in this one.
     pub fn onward_lane(&self, lane: u8, ingress: PortId, egress: PortId) -> u8 {
-        match &self.flow_control {
-            FlowControlParams::Tagger(tagger) => tagger.tags.onward(lane, ingress, egress),
-            _ => lane,
-        }
+        self.flow_control.onward_lane(lane, ingress, egress)
     }
-}
-
-/// A priority in use and how egress queues treat it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Lane {
-    /// 802.1p priority, 0 to 7.
-    pub priority: u8,
-    /// Tiers are served strictly, the lowest number first.
-    pub tier: u8,
-    /// Deficit round robin within the tier: bytes per turn.
-    pub quantum: u32,
-    /// Paused instead of dropped.
-    pub lossless: bool,
-    /// Most bytes that one egress queue of this lane may hold.
-    pub egress_limit: Limit,
-    /// RED marking on the egress queue.
-    pub ecn: Option<Red>,
-}
-
-/// A bound on a queue or an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// None but the buffer itself.
-    Unlimited,
-    /// So many bytes.
-    Static(u64),
-    /// α times what is free of the shared pool, with α in 1/65536, and at most `cap` bytes.
-    Dynamic {
-        /// α · 65536.
-        alpha_q16: u64,
-        /// Upper bound in bytes.
-        cap: u64,
-    },
-}
-
-/// ECN marking: none up to `k_min` bytes, then linearly up to `p_max` at `k_max`, then all.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Red {
-    /// Bytes.
-    pub k_min: u64,
-    /// Bytes, at least `k_min`.
-    pub k_max: u64,
-    /// Probability at `k_max`, 0 to 1.
-    pub p_max: f64,
-    /// The lengths are for a port of this rate in bits per second, and in
-    /// proportion for others; 0: they hold for every port.
-    pub per: u64,
-    /// A packet is marked when it leaves the queue, by what it leaves behind,
-    /// rather than when it joins it, by what it finds.
-    pub at_dequeue: bool,
-}
-
-impl Red {
-    /// The marking at a port of `rate` bits per second; lengths are rounded down.
-    pub fn at(self, rate: u64) -> Self {
-        if self.per == 0 {
-            return self;
-        }
-        let scaled = |k: u64| {
-            u64::try_from(u128::from(k) * u128::from(rate) / u128::from(self.per)).unwrap_or(u64::MAX)
-        };
-        Self { k_min: scaled(self.k_min), k_max: scaled(self.k_max), per: 0, ..self }
-    }
-}
-
-/// Memory of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffer {
-    /// All of it, in bytes.
-    pub total: u64,
-    /// What the accounts share: the total less every account's headroom,
-    /// reserve and one packet (the one that crosses the threshold).
-    pub shared: u64,
-}
-
-/// What one ingress port grants one lane.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Account {
-    /// Guaranteed bytes, outside the shared pool.
-    pub reserve: u64,
-    /// Beyond the reserve: where the account is over its threshold (XOFF).
-    pub limit: Limit,
-    /// The account is under its threshold again (XON) at this many bytes of
-    /// the shared pool (static limit) …
-    pub resume: u64,
-    /// … or this many bytes below the threshold of the moment (dynamic limit).
-    pub resume_offset: u64,
-    /// Room for what arrives after XOFF; `None` on lossy lanes.
-    pub headroom: Option<Headroom>,
-    /// The buffer that it is charged to, an index into [`Plan::buffers`], which it may
-    /// share with the other lanes of its port; the node's if `None`.
-    pub pool: Option<u32>,
 }
 
 /// A flow (a message of one queue pair).
@@ -319,35 +222,6 @@ pub struct Gate {
     /// The flows that wait (those whose [`Flow::after`] names it), in the order
     /// in which they begin.
     pub flows: Vec<u32>,
-}
-
-/// Sizes of packets on the wire, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketFormat {
-    /// Largest payload of a data packet.
-    pub mtu: u32,
-    /// Everything else of a data packet.
-    pub header: u32,
-    /// An ACK or NACK.
-    pub ack: u32,
-}
-
-impl PacketFormat {
-    /// Number of packets that carry `size` payload bytes.
-    pub fn packets(&self, size: u64) -> u64 {
-        size.div_ceil(u64::from(self.mtu))
-    }
-
-    /// Wire size of packet `index` of a flow of `size` bytes.
-    pub fn wire_size(&self, size: u64, index: u64) -> u32 {
-        let sent = index * u64::from(self.mtu);
-        (size - sent).min(u64::from(self.mtu)) as u32 + self.header
-    }
-
-    /// Largest packet of any kind.
-    pub fn largest(&self) -> u32 {
-        (self.mtu + self.header).max(self.ack)
-    }
 }
 
 /// A slow receiver. Packets for the host wait in its own memory, charged to the

@@ -18,8 +18,10 @@ use std::fmt::Write;
 use xoff_kernel::time::{MICROSECOND, SECOND, Time};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::LinkFacts;
+use xoff_schemes::flow_control::bifrost::size as bifrost;
 use xoff_schemes::flow_control::bifrost::slots::History;
-use xoff_schemes::flow_control::sizing::{bifrost, cbfc, pfc};
+use xoff_schemes::flow_control::cbfc::size as cbfc;
+use xoff_schemes::flow_control::pfc::size as pfc;
 use xoff_sim::outcome::Outcome;
 
 const RATE: u64 = 100_000_000_000;

@@ -8,7 +8,7 @@ use super::{Context, MEMORY};
 use crate::balancing::{Choices, LoadBalancing, Plb};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, EXPIRE, Flow, Lane, UNREACHABLE};
-use crate::scenario::{FlowControl, LoadBalancing as Kind, TransportKind};
+use crate::scenario::{LoadBalancing as Kind, TransportKind};
 use std::collections::BTreeMap;
 use xoff_kernel::random::mix;
 use xoff_net::routing::{Ends, Route, Router, RoutingKind, TTL};
@@ -53,18 +53,8 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         let message = format!("`{name}` and [routing.ate] would both choose");
         return refuse(message, "write one of the two");
     }
-    match &cx.scenario.flow_control {
-        FlowControl::Tagger(_) => {
-            let message =
-                format!("`tagger` counts its tags along the flows' routes, which `{name}` does not keep");
-            return refuse(message, "use `ecmp`, or another flow control");
-        }
-        FlowControl::PortFc(_) => {
-            let message =
-                format!("`portfc` has a queue by the port behind the next one, which `{name}` leaves open");
-            return refuse(message, "use `ecmp`, or another flow control");
-        }
-        _ => {}
+    if let Some(message) = cx.scenario.flow_control.refuses_balancing(name) {
+        return refuse(message, "use `ecmp`, or another flow control");
     }
     if kind != Kind::Plb && !routing.overrides.is_empty() {
         let message = format!("static routes may lead in circles, and no packet of `{name}` knows its way");

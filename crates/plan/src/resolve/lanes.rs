@@ -1,11 +1,11 @@
 //! Lanes: the priorities in use, and how egress queues treat each.
 
-use super::tags::Layout;
-use super::{Context, alpha_q16, bytes, congestion};
+use super::{Context, bytes, congestion};
 use crate::error::Error;
 use crate::plan::{Lane, Limit, PacketFormat, Red};
-use crate::scenario::{Ecn, FlowControl, MarkAt, Priority};
-use std::collections::BTreeMap;
+use crate::scenario::{Ecn, MarkAt, Priority};
+use std::collections::{BTreeMap, BTreeSet};
+use xoff_schemes::flow_control::keys::{self, alpha_q16};
 
 /// The priorities that the scenario declares, by number, with their table's index.
 pub(super) fn declared<'s>(cx: &Context<'s>) -> Result<BTreeMap<u8, (usize, &'s Priority)>, Error> {
@@ -34,10 +34,7 @@ pub(super) fn declared<'s>(cx: &Context<'s>) -> Result<BTreeMap<u8, (usize, &'s 
 
 /// Refuses a priority above 7.
 pub(super) fn check_priority(cx: &Context<'_>, path: &str, priority: u8) -> Result<(), Error> {
-    if priority <= 7 {
-        return Ok(());
-    }
-    Err(cx.doc.error(path, format!("priority {priority} does not exist"), "802.1p has the priorities 0 to 7"))
+    keys::check_priority(path, priority).map_err(|c| cx.located(c))
 }
 
 fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
@@ -57,12 +54,12 @@ fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
 }
 
 /// The lanes of the priorities in `used`, in the order of service; where there
-/// are `tags`, they say which are lossless.
+/// are `tags`, those are lossless.
 pub(super) fn build(
     cx: &mut Context<'_>,
     used: &[u8],
     packet: &PacketFormat,
-    tags: Option<&Layout>,
+    tags: Option<&BTreeSet<u8>>,
 ) -> Result<Vec<Lane>, Error> {
     let declared = declared(cx)?;
     for (&id, &(i, _)) in &declared {
@@ -74,13 +71,10 @@ pub(super) fn build(
         check_ecn(cx, "ecn", ecn)?;
     }
     let covered = match tags {
-        Some(layout) => layout.lossless.iter().copied().collect(),
-        None => covered(cx, used)?,
+        Some(tags) => tags.iter().copied().collect(),
+        None => cx.ask(|keys, cx| keys.covered(cx, used))?,
     };
-    let by_flow = matches!(
-        cx.scenario.flow_control,
-        FlowControl::Bfc(_) | FlowControl::PerFlowQueue(_) | FlowControl::PortFc(_) | FlowControl::Pyrrha(_)
-    );
+    let unlimited = cx.scenario.flow_control.lifts_limits();
     let mut lanes = Vec::new();
     for &id in used {
         let table = declared.get(&id).copied();
@@ -92,8 +86,11 @@ pub(super) fn build(
         let egress_limit = match table.and_then(|(_, p)| p.egress_limit) {
             _ if lossless => Limit::Unlimited,
             Some(limit) => Limit::Static(limit.0),
-            None if by_flow && alpha.is_none() => Limit::Unlimited,
-            None => Limit::Dynamic { alpha_q16: alpha_q16(cx, &path, alpha.unwrap_or(1.0))?, cap: u64::MAX },
+            None if unlimited && alpha.is_none() => Limit::Unlimited,
+            None => {
+                let alpha_q16 = alpha_q16(&path, alpha.unwrap_or(1.0)).map_err(|c| cx.located(c))?;
+                Limit::Dynamic { alpha_q16, cap: u64::MAX }
+            }
         };
         if let Limit::Static(limit) = egress_limit
             && limit < u64::from(packet.largest())
@@ -138,34 +135,6 @@ pub(super) fn build(
     Ok(lanes)
 }
 
-/// The priorities that the flow control makes lossless.
-pub(super) fn covered(cx: &mut Context<'_>, used: &[u8]) -> Result<Vec<u8>, Error> {
-    if super::portfc::chosen(cx).is_some() {
-        let answers = [super::portfc::answers(cx), cx.scenario.dcqcn.and_then(|d| d.cnp_priority)];
-        return Ok(used.iter().copied().filter(|&p| !answers.contains(&Some(p))).collect());
-    }
-    if let FlowControl::Cbfc(_) = cx.scenario.flow_control {
-        return Ok(used.to_vec());
-    }
-    let Some(pfc) = cx.scenario.flow_control.pfc() else { return Ok(Vec::new()) };
-    let Some(list) = &pfc.priorities else { return Ok(used.to_vec()) };
-    for (i, &p) in list.iter().enumerate() {
-        let path = format!("flow_control.priorities[{i}]");
-        check_priority(cx, &path, p)?;
-        if list[..i].contains(&p) {
-            return Err(cx.doc.error(
-                &path,
-                format!("priority {p} is listed twice"),
-                "remove one of the two",
-            ));
-        }
-        if !used.contains(&p) {
-            cx.warn(path, format!("had no effect: no traffic has priority {p}"));
-        }
-    }
-    Ok(list.clone())
-}
-
 fn lossless(
     cx: &mut Context<'_>,
     id: u8,
@@ -173,68 +142,8 @@ fn lossless(
     covered: bool,
 ) -> Result<bool, Error> {
     let Some((i, p)) = table else { return Ok(covered) };
-    let pfc = match &cx.scenario.flow_control {
-        FlowControl::Pfc(pfc) => pfc,
-        FlowControl::Swing(swing) => &swing.pfc,
-        FlowControl::PfcWatchdog(watched) => &watched.pfc,
-        FlowControl::Roundabout(roundabout) => &roundabout.pfc,
-        FlowControl::LoopBreaker(breaker) => &breaker.pfc,
-        FlowControl::DeadlockBreaker(breaker) => &breaker.pfc,
-        FlowControl::Itsy(itsy) => &itsy.pfc,
-        FlowControl::Bifrost(bifrost) | FlowControl::BifrostX(bifrost) => &bifrost.pfc,
-        FlowControl::Tagger(tagger) => {
-            if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {
-                let (is, not) = if wanted { ("lossy", "lossless") } else { ("lossless", "lossy") };
-                let message = format!("priority {id} is {is} here, by its tag, and cannot be {not}");
-                let help = "remove `lossless`: under `tagger` flow_control.lossless and priorities decide";
-                return Err(cx.doc.error(&format!("priority[{i}].lossless"), message, help));
-            }
-            &tagger.pfc
-        }
-        FlowControl::PortFc(_) => {
-            if let Some(wanted) = p.lossless.filter(|&wanted| wanted != covered) {
-                let what =
-                    if covered { "data, which PortFC keeps lossless" } else { "ACKs, which nothing pauses" };
-                let message = format!("priority {id} is that of {what}: it cannot be lossless = {wanted}");
-                let help = "remove `lossless`";
-                return Err(cx.doc.error(&format!("priority[{i}].lossless"), message, help));
-            }
-            return no_limit(cx, i, p, id, covered);
-        }
-        FlowControl::Cbfc(_) => return no_limit(cx, i, p, id, p.lossless.unwrap_or(covered)),
-        other => {
-            if p.lossless == Some(true) {
-                let why = match other {
-                    FlowControl::None => "without flow control",
-                    _ => "under a flow control that reserves no headroom",
-                };
-                let message = format!("had no effect: {why} no priority is lossless");
-                cx.warn(format!("priority[{i}].lossless"), message);
-            }
-            return Ok(false);
-        }
-    };
-    let path = format!("priority[{i}].lossless");
-    let lossless = match p.lossless {
-        Some(true) if !covered => {
-            let message =
-                format!("priority {id} is lossless here, but flow_control.priorities leaves it out");
-            return Err(cx.doc.error(
-                &path,
-                message,
-                format!("add {id} to flow_control.priorities, or remove `lossless`"),
-            ));
-        }
-        Some(false) if pfc.priorities.is_some() && covered => {
-            let message = format!("priority {id} is lossy here, but flow_control.priorities lists it");
-            return Err(cx.doc.error(
-                &path,
-                message,
-                format!("remove {id} from flow_control.priorities, or remove `lossless`"),
-            ));
-        }
-        given => given.unwrap_or(covered),
-    };
+    let key = format!("priority[{i}].lossless");
+    let lossless = cx.ask(|keys, cx| keys.lossless(cx, id, &key, p.lossless, covered))?;
     no_limit(cx, i, p, id, lossless)
 }
 
@@ -243,9 +152,9 @@ fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) ->
     for (key, given) in [("egress_limit", p.egress_limit.is_some()), ("alpha", p.alpha.is_some())] {
         if lossless && given {
             let message = format!("priority {id} is lossless: its egress queues have no limit that drops");
-            let help = match super::portfc::chosen(cx) {
-                Some(_) => format!("remove `{key}`"),
-                None => format!("remove `{key}`, or write lossless = false"),
+            let help = match cx.scenario.flow_control.may_be_lossy() {
+                true => format!("remove `{key}`, or write lossless = false"),
+                false => format!("remove `{key}`"),
             };
             return Err(cx.doc.error(&format!("priority[{i}].{key}"), message, help));
         }

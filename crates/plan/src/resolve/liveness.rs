@@ -4,14 +4,13 @@
 use super::{Context, bytes};
 use crate::error::Error;
 use crate::plan::{Flow, Limit, Plan};
-use crate::scenario::FlowControl;
 use std::collections::BTreeSet;
 use xoff_net::topology::{NodeKind, PortId};
 
 /// Refuses lossy queues that never hold a packet, and warns of ACKs that data can starve.
 pub(super) fn check(cx: &mut Context<'_>, plan: &Plan) -> Result<(), Error> {
-    // Packets of Tagger change their priority on the way; pods without buffers have no such queues.
-    if matches!(cx.scenario.flow_control, FlowControl::Tagger(_)) || plan.zeropod.is_some() {
+    // Pods without buffers have no such queues.
+    if cx.scenario.flow_control.changes_priorities() || plan.zeropod.is_some() {
         return Ok(());
     }
     check_room(cx, plan)?;

@@ -3,31 +3,22 @@
 
 mod ate;
 mod balancing;
-mod bifrost;
-mod breakers;
-mod cbfc;
 mod congestion;
+mod detours;
 mod effects;
 mod faults;
 mod files;
 mod flow_control;
-mod itsy;
 mod lanes;
 mod liveness;
 mod measure;
 mod memory;
 mod offered;
-mod portfc;
-mod pyrrha;
 mod rates;
 mod reroute;
-mod roundabout;
 mod routes;
 mod sizes;
-mod swing;
-mod tags;
 mod transport;
-mod watchdog;
 mod zeropod;
 
 use crate::Expected;
@@ -36,7 +27,7 @@ use crate::error::{Error, Warning};
 use crate::ideal;
 use crate::names::{self, extent};
 use crate::plan::{PacketFormat, Plan, Receiver};
-use crate::scenario::{FlowControl, LoadOf, Scenario, Traffic};
+use crate::scenario::{LoadOf, Scenario, Traffic};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -45,13 +36,9 @@ use xoff_kernel::time::{MICROSECOND, SECOND, Time};
 use xoff_net::routing::{Router, Saturation};
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
-use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::fabric::{Fabric, UNBOUNDED};
+use xoff_schemes::flow_control::keys::{LARGEST, LONGEST, MEMORY, bytes};
 
-/// Most memory that a plan may need: 16 GiB.
-const MEMORY: u64 = 16 << 30;
-
-/// Longest one-way delay of a link and longest response time: 1000 s.
-const LONGEST: u64 = 1_000 * SECOND;
 /// Shortest timer of a flow, 100 ns: shorter ones would cost time and show nothing.
 const SHORTEST_TIMER: Time = MICROSECOND / 10;
 /// Fastest link: 1 Pbit/s. Within these two all sums of bytes fit 64 bits.
@@ -60,14 +47,15 @@ const FASTEST: u64 = 1_000_000_000_000_000;
 /// Last time of the clock: 100 days. Sums of two times then fit 63 bits, which
 /// is what the files of a run hold.
 const LAST: Time = 100 * 86_400 * SECOND;
-/// Largest buffer: 1 EB. Sums over the accounts of a device fit 64 bits.
-const LARGEST: u64 = 1_000_000_000_000_000_000;
 
 /// What every part of the work reads, and where it leaves warnings.
 struct Context<'s> {
     doc: &'s Document<'s>,
     scenario: &'s Scenario,
     files: &'s dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    packet: PacketFormat,
+    /// Priorities of data, when they are known.
+    data: Vec<u8>,
     warnings: Vec<Warning>,
 }
 
@@ -106,35 +94,35 @@ pub(crate) fn plan(
     scenario: &Scenario,
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
 ) -> Result<Built, Error> {
-    let mut cx = Context { doc, scenario, files, warnings: Vec::new() };
+    let packet = PacketFormat { mtu: 0, header: 0, ack: 0 };
+    let mut cx = Context { doc, scenario, files, packet, data: Vec::new(), warnings: Vec::new() };
     zeropod::check(&mut cx)?;
     let end = end(&mut cx)?;
-    let packet = packet(&cx)?;
-    if let Some(pfc) = scenario.flow_control.pfc() {
-        memory::check_pfc(&cx, pfc, &packet)?;
-    }
-    flow_control::check(&mut cx, &packet)?;
+    let packet = self::packet(&cx)?;
+    cx.packet = packet;
+    cx.ask(|keys, cx| {
+        keys.pfc().map_or(Ok(()), |pfc| pfc.check_values(cx))?;
+        keys.check(cx)
+    })?;
     let mut topology = files::topology(&cx)?;
-    swing::insert(&cx, &mut topology)?;
+    cx.ask(|keys, _| keys.extend(&mut topology))?;
     check_links(&cx, &topology)?;
-    flow_control::check_relay(&mut cx, &topology)?;
+    cx.ask(|keys, cx| keys.check_topology(cx, &topology))?;
     balancing::check(&mut cx, &topology)?;
     let listed = files::flows(&cx, &topology)?;
-    let mut used = used_priorities(&cx, &listed)?;
-    let tags = tags::layout(&mut cx, &topology, &packet, &listed, end, &mut used)?;
-    let lanes = lanes::build(&mut cx, &used, &packet, tags.as_ref())?;
+    let mut used = used_priorities(&mut cx, &listed)?;
+    let tags = flow_control::tags(&mut cx, &topology, &listed, end, &mut used)?;
+    let lanes = lanes::build(&mut cx, &used, &packet, tags.as_ref().map(|layout| &layout.lossless))?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
-    let relays = swing::Relays::new(&cx, &listed)?;
-    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes, &packet, relays.as_ref())?;
-    if let Some(relays) = &relays {
-        relays.warn(&mut cx, &topology, &lanes, &packet)?;
-    }
-    flow_control::check_pauses(&cx, &topology, &packet)?;
-    memory::warn_of_unused(&mut cx, &topology);
+    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes)?;
+    cx.ask(|keys, cx| {
+        keys.check_links(cx, &topology, &lanes)?;
+        keys.warn_of_unused(cx, &topology);
+        Ok(())
+    })?;
     memory::warn_of_overcommitment(&mut cx, &topology, lanes.len(), &buffers, &accounts);
-    portfc::check_tiers(&cx, &lanes)?;
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
@@ -163,35 +151,30 @@ pub(crate) fn plan(
     }
     effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
     let ate = routes.choices.take().map(|choices| choices.plan(&mut cx));
-    let detours = breakers::detours(&cx, &topology, &mut routes, &planned)?;
+    let detours = detours::detours(&cx, &topology, &mut routes, &planned)?;
     let hops = routes.hops;
     let receivers: Vec<Receiver> = slow.values().map(|s| s.receiver.clone()).collect();
     for s in slow.values() {
         let spec = LinkSpec { rate: Bandwidth(s.rate), delay: Span(0) };
         let (rx, _) = topology.link(s.receiver.host, s.receiver.host, spec);
         assert_eq!(rx, s.receiver.rx, "inner ports follow the scenario's own, in the order of hosts");
-        accounts.extend(std::iter::repeat_n(memory::UNBOUNDED, 2 * lanes.len()));
+        accounts.extend(std::iter::repeat_n(UNBOUNDED, 2 * lanes.len()));
     }
     buffers.shrink_to_fit();
-    let flow_control = match &scenario.flow_control {
-        FlowControl::Pyrrha(keys) => {
-            let params = pyrrha::params(&cx, keys, &topology, &receivers)?;
-            pyrrha::warn(&mut cx, keys, &params, &topology, &buffers);
-            FlowControlParams::Pyrrha(params)
-        }
-        FlowControl::PortFc(keys) => {
-            let whole = portfc::Whole {
-                topology: &topology,
-                packet: &packet,
-                lanes: &lanes,
-                buffers: &buffers,
-                flows: &flows,
-                faults: &planned,
-                hops: &hops,
-            };
-            FlowControlParams::PortFc(portfc::params(&mut cx, keys, &whole)?)
-        }
-        _ => flow_control::params(&cx, &topology, &packet, &planned, tags, &lanes)?,
+    let flow_control = {
+        let routes = flow_control::routes(&hops, &flows, &planned);
+        let receivers: Vec<_> = receivers.iter().map(|r| (r.host, r.rx)).collect();
+        let fabric = Fabric {
+            topology: &topology,
+            lanes: &lanes,
+            buffers: &buffers,
+            receivers: &receivers,
+            routes: &routes,
+            fails: !planned.down.is_empty(),
+            loses: !planned.losses.is_empty(),
+            tags,
+        };
+        cx.ask(|keys, cx| keys.params(cx, fabric))?
     };
     let zeropod = zeropod::build(&mut cx, &topology, end)?;
     effects::late_frames(&mut cx, flow_control.traits().response_time, end);
@@ -276,7 +259,7 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
 }
 
 /// Priorities of data and ACKs, in descending order.
-fn used_priorities(cx: &Context<'_>, listed: &files::Listed) -> Result<Vec<u8>, Error> {
+fn used_priorities(cx: &mut Context<'_>, listed: &files::Listed) -> Result<Vec<u8>, Error> {
     let mut used = Vec::new();
     for (i, t) in cx.scenario.traffic.iter().enumerate() {
         match listed.get(&i) {
@@ -290,8 +273,9 @@ fn used_priorities(cx: &Context<'_>, listed: &files::Listed) -> Result<Vec<u8>, 
     if let Some(p) = cx.scenario.transport.ack_priority {
         lanes::check_priority(cx, "transport.ack_priority", p)?;
     }
-    portfc::data_priority(cx, &used)?;
-    used.extend(portfc::answers(cx));
+    cx.data.clone_from(&used);
+    cx.ask(|keys, cx| keys.check_priorities(cx, cx.data))?;
+    used.extend(cx.answers());
     used.extend(congestion::priority(cx)?);
     used.sort_unstable_by(|a, b| b.cmp(a));
     used.dedup();
@@ -464,26 +448,6 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
         out.insert(host, Slow { receiver: crate::plan::Receiver { host, rx, stalls }, rate });
     }
     Ok(out)
-}
-
-/// α in 1/65536.
-fn alpha_q16(cx: &Context<'_>, path: &str, alpha: f64) -> Result<u64, Error> {
-    if !(1.0 / 65_536.0..=1_024.0).contains(&alpha) {
-        let help = "write a number from 0.0000153 (1/65536) to 1024, such as 0.125";
-        return Err(cx.doc.error(path, format!("α = {alpha} is out of range"), help));
-    }
-    Ok((alpha * 65_536.0).round() as u64)
-}
-
-/// A number of bytes as the errors show it: rounded to what a reader can take in.
-fn bytes(n: u64) -> String {
-    let (unit, factor) = match n {
-        0..10_000 => return format!("{n} B"),
-        10_000..1_000_000 => ("kB", 1e3),
-        1_000_000..1_000_000_000 => ("MB", 1e6),
-        _ => ("GB", 1e9),
-    };
-    format!("{} {unit}", (n as f64 / factor * 100.0).round() / 100.0)
 }
 
 /// The ideal's view of a route's ports.

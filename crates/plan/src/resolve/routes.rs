@@ -1,9 +1,7 @@
 //! Routes of flows and, from them, the flows' ideal completion times.
 
 use super::ate::{self, Choices};
-use super::{
-    Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key, swing,
-};
+use super::{Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
@@ -89,7 +87,7 @@ impl Routes {
     ) -> Result<Vec<Flow>, Error> {
         let transport = &cx.scenario.transport;
         let ack_every = transport.ack_every.max(1);
-        let answers = super::portfc::answers(cx);
+        let answers = cx.answers();
         let pods = super::zeropod::alone(cx, topology);
         let one = Message { size: u64::from(packet.mtu), pace: 0, ack_every: 1 };
         let mut known: Option<(Vec<Hop>, Vec<Hop>, Time)> = None;
@@ -279,7 +277,7 @@ impl Routes {
         key: &str,
         nodes: Vec<NodeId>,
     ) -> Result<Route, Error> {
-        let nodes = swing::through(topology, nodes);
+        let nodes = through(topology, nodes);
         self.router.explicit(&nodes, TTL).map_err(|e| {
             cx.doc.error(
                 key,
@@ -288,6 +286,20 @@ impl Routes {
             )
         })
     }
+}
+
+/// The nodes of a path through the relays of long links, which its writer need
+/// not name: between two that a long link joined, its relays are put.
+fn through(topology: &Topology, nodes: Vec<NodeId>) -> Vec<NodeId> {
+    let mut out: Vec<NodeId> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let before = out.last().copied();
+        if let Some(port) = before.and_then(|b| topology.relayed(b, node).first().copied()) {
+            out.extend([topology.ports[port as usize].node, topology.neighbour(port)]);
+        }
+        out.push(node);
+    }
+    out
 }
 
 /// The key that says how large the flows of a table are.

@@ -6,7 +6,7 @@ use super::{Context, LONGEST, SHORTEST_TIMER, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{Arbiter, ENDS, Flow, IrnFlow, PacketFormat};
-use crate::scenario::{self, CongestionControl, FlowControl, LoadBalancing, Traffic, TransportKind as Kind};
+use crate::scenario::{self, CongestionControl, LoadBalancing, Traffic, TransportKind as Kind};
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::Topology;
 use xoff_net::units::{Span, Threshold};
@@ -64,7 +64,7 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
         scenario::Arbiter::Srpt => Arbiter::Srpt,
         scenario::Arbiter::SrptStrict => Arbiter::SrptStrict,
     };
-    let flow_control = matches!(s.flow_control, FlowControl::None | FlowControl::Pfc(_));
+    let flow_control = s.flow_control.suits_arbiter();
     let paced = s.traffic.iter().any(|t| matches!(t, Traffic::Flow(flow) if flow.rate.is_some()));
     let refused = [
         (s.transport.kind != Kind::Irn, "another transport than `irn`, which keeps what comes early"),

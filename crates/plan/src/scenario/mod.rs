@@ -3,15 +3,9 @@
 
 mod ate;
 mod balancing;
-mod breakers;
-mod cbfc;
 mod collective;
 mod congestion;
 mod faults;
-mod flow_control;
-mod itsy;
-mod long_haul;
-mod roundabout;
 mod text;
 mod traffic;
 mod transport;
@@ -19,19 +13,9 @@ mod zeropod;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
-pub use breakers::{DeadlockBreaker, DeadlockBreakerKeys, LoopBreaker, LoopBreakerKeys};
-pub use cbfc::Cbfc;
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
-pub use flow_control::{
-    Bfc, BfcAcks, PerFlowQueue, PfcWatchdog, PortFc, PortFcFlags, PortFcRelay, Pyrrha, PyrrhaAcks,
-    PyrrhaHosts, PyrrhaLegacy, PyrrhaMerging, PyrrhaOrganisation, PyrrhaVariant, Relay, Swing, SwingKeys,
-    SwitchSide, TagRule, Tagger, TaggerKeys, WatchdogAction, WatchdogKeys,
-};
-pub use itsy::{Itsy, ItsyKeys, ItsyResolution};
-pub use long_haul::{Bifrost, BifrostHistory, BifrostKeys, BifrostLeftover, BifrostLinks, LinkThresholds};
-pub use roundabout::{Roundabout, RoundaboutKeys};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
@@ -44,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{HashKind, RoutingKind};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
+use xoff_schemes::flow_control::FlowControlKeys;
 
 /// A scenario: a fabric, what runs over it, and what is measured.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -78,7 +63,7 @@ pub struct Scenario {
     pub ecn: Option<Ecn>,
     /// The flow control of every link; PFC if not given.
     #[serde(default)]
-    pub flow_control: FlowControl,
+    pub flow_control: FlowControlKeys,
     /// How a flow's packets are numbered, acknowledged and repeated.
     #[serde(default)]
     pub transport: Transport,
@@ -266,154 +251,6 @@ pub enum MarkAt {
     Dequeue,
 }
 
-/// The flow control of every link.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(tag = "scheme", rename_all = "kebab-case")]
-pub enum FlowControl {
-    /// Priority-based flow control, IEEE 802.1Qbb.
-    Pfc(Pfc),
-    /// PFC whose packets change to a higher priority, their tag, before their
-    /// routes can close a circle of pauses (CoNEXT 2017); PortFC calls it PFC*.
-    /// Beyond the last lossless tag they are lossy.
-    Tagger(Tagger),
-    /// Backpressure flow control (NSDI 2022): flows are assigned to a limited
-    /// number of queues, and a queue that grows pauses the upstream queues that
-    /// fill it. Nothing is reserved: what does not fit is dropped.
-    Bfc(Bfc),
-    /// A queue of its own for every flow on every port, paused flow by flow: the
-    /// ideal without head-of-line blocking. Nothing is reserved.
-    PerFlowQueue(PerFlowQueue),
-    /// Per-port flow control for networks whose hosts relay (2026): queues by the
-    /// port through which packets leave the next switch, paused from there.
-    #[serde(rename = "portfc")]
-    PortFc(PortFc),
-    /// Congestion-root flow control (2026): what goes through a congested port waits in
-    /// queues of its own at every hop before it, which that port pauses. Nothing is
-    /// reserved: what does not fit is dropped.
-    Pyrrha(Pyrrha),
-    /// Pauses of long links slot by slot, by what is stored and what can still arrive
-    /// (2024): lossless and at full throughput with little more than one BDP of buffer.
-    /// All other links run PFC.
-    Bifrost(Bifrost),
-    /// Bifrost for several priorities: in each slot tokens for each of them, and for all
-    /// together, which share one buffer of little more than one BDP.
-    #[serde(rename = "bifrostx")]
-    BifrostX(Bifrost),
-    /// Credit-based flow control as InfiniBand has it: nothing is sent that the receiver has
-    /// not said it has room for.
-    Cbfc(Cbfc),
-    /// PFC, and in each end of each long link a relay with memory for a round trip,
-    /// which passes pauses on (SWING, TPDS 2023).
-    Swing(Swing),
-    /// PFC with the watchdog of datacenter switches: a queue that has been paused for too
-    /// long is drained.
-    PfcWatchdog(PfcWatchdog),
-    /// PFC whose frames carry probes by which switches find deadlocks, and which dissolves
-    /// them with headroom to spare (2025): packets go round the loop until they are where they
-    /// leave it, in order and without a loss.
-    Roundabout(Roundabout),
-    /// PFC, and control planes that find deadlocks with probes and give the packets in them other
-    /// ways (Shpiner et al., HotNets 2016).
-    LoopBreaker(LoopBreaker),
-    /// The same, but for that they give the ingress queues of a deadlock more room.
-    DeadlockBreaker(DeadlockBreaker),
-    /// PFC whose first pauses carry a check: a deadlock is found where its own comes back to the
-    /// queue that began it, which then drops packets or gets room (ITSY, INFOCOM 2022).
-    Itsy(Itsy),
-    /// None: what does not fit is dropped.
-    None,
-}
-
-impl FlowControl {
-    /// The keys of PFC, where it (or what rests on it) is chosen.
-    pub fn pfc(&self) -> Option<&Pfc> {
-        match self {
-            Self::Pfc(pfc) => Some(pfc),
-            Self::Tagger(tagger) => Some(&tagger.pfc),
-            Self::Swing(swing) => Some(&swing.pfc),
-            Self::PfcWatchdog(watched) => Some(&watched.pfc),
-            Self::Roundabout(roundabout) => Some(&roundabout.pfc),
-            Self::LoopBreaker(breaker) => Some(&breaker.pfc),
-            Self::DeadlockBreaker(breaker) => Some(&breaker.pfc),
-            Self::Itsy(itsy) => Some(&itsy.pfc),
-            Self::Bifrost(bifrost) | Self::BifrostX(bifrost) => Some(&bifrost.pfc),
-            Self::Bfc(_)
-            | Self::PerFlowQueue(_)
-            | Self::PortFc(_)
-            | Self::Pyrrha(_)
-            | Self::Cbfc(_)
-            | Self::None => None,
-        }
-    }
-}
-
-/// PFC. The threshold is static (`xoff`) or dynamic (`alpha`, `cap`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Pfc {
-    /// Static: an ingress pauses its peer when it holds this much of the shared
-    /// buffer, beyond its reserve. In bytes, or in the link's BDP (rate times
-    /// one-way delay): `"6bdp"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub xoff: Option<Threshold>,
-    /// Static: it resumes the peer when it holds no more than this. Default:
-    /// `xon_offset` below `xoff`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub xon: Option<Threshold>,
-    /// Dynamic: it pauses at this multiple of what is free of the shared buffer.
-    /// Default 0.125.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<f64>,
-    /// It resumes this far below the threshold (of the moment, if dynamic).
-    /// Default 3 kB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub xon_offset: Option<Bytes>,
-    /// Dynamic: the threshold never exceeds this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cap: Option<Bytes>,
-    /// Guaranteed to each ingress and priority before it draws on the shared
-    /// buffer. Default: 4 kB if dynamic, none if static.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reserve: Option<Bytes>,
-    /// Room of each ingress and priority for what arrives after the pause:
-    /// `"auto"` (from the link's rate and delay, the largest packet and the
-    /// response time), or bytes.
-    #[serde(default)]
-    pub headroom: HeadroomRule,
-    /// From the arrival of a pause frame until it takes effect.
-    #[serde(default = "defaults::zero_time")]
-    pub response_time: Span,
-    /// Quanta (of 512 bit times) that a pause frame asks for, 1 to 65535; it is
-    /// repeated before they run out.
-    #[serde(default = "defaults::quanta")]
-    #[schemars(range(min = 1))]
-    pub quanta: u16,
-    /// The lossless priorities; all that are used if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub priorities: Option<Vec<u8>>,
-    /// When hosts that relay pause their neighbours.
-    #[serde(default, skip_serializing_if = "Relay::is_accounts")]
-    #[schemars(extend("default" = Relay::default()))]
-    pub relay: Relay,
-    /// On long links, at both ends. With this table or `gateway`, a device with a long
-    /// link shares no buffer: each of its ingresses and priorities has its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub long: Option<LinkThresholds>,
-    /// On the other links of devices with a long link, at that end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<LinkThresholds>,
-}
-
-/// How much headroom.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HeadroomRule {
-    /// From the formula.
-    #[default]
-    Auto,
-    /// So much for every ingress and lossless priority.
-    Fixed(Bytes),
-}
-
 /// How a flow's packets are numbered, acknowledged and repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -574,10 +411,6 @@ pub enum PortSet {
 mod defaults {
     use xoff_net::units::{Bytes, Span};
 
-    pub fn yes() -> bool {
-        true
-    }
-
     pub fn one() -> u32 {
         1
     }
@@ -586,9 +419,6 @@ mod defaults {
     }
     pub fn priority() -> u8 {
         3
-    }
-    pub fn quanta() -> u16 {
-        u16::MAX
     }
     pub fn zero_time() -> Span {
         Span(0)
@@ -619,32 +449,6 @@ mod defaults {
 impl Default for Host {
     fn default() -> Self {
         Host { buffer: defaults::host_buffer() }
-    }
-}
-
-impl Default for FlowControl {
-    fn default() -> Self {
-        FlowControl::Pfc(Pfc::default())
-    }
-}
-
-impl Default for Pfc {
-    fn default() -> Self {
-        Pfc {
-            xoff: None,
-            xon: None,
-            alpha: None,
-            xon_offset: None,
-            cap: None,
-            reserve: None,
-            headroom: HeadroomRule::Auto,
-            response_time: defaults::zero_time(),
-            quanta: defaults::quanta(),
-            priorities: None,
-            relay: Relay::Accounts,
-            long: None,
-            gateway: None,
-        }
     }
 }
 

@@ -1,41 +1,13 @@
 //! Values that are written in more than one way: their text by hand.
 
-use super::{HeadroomRule, LoadOf, PortSet, Sizes, SizesTable};
+use super::{LoadOf, PortSet, Sizes, SizesTable};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt;
-use xoff_net::units::{Bandwidth, Bytes};
-
-impl Serialize for HeadroomRule {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self {
-            HeadroomRule::Auto => s.serialize_str("auto"),
-            HeadroomRule::Fixed(bytes) => bytes.serialize(s),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for HeadroomRule {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        match text.as_str() {
-            "auto" => Ok(HeadroomRule::Auto),
-            other => other.parse().map(HeadroomRule::Fixed).map_err(D::Error::custom),
-        }
-    }
-}
-
-impl JsonSchema for HeadroomRule {
-    fn schema_name() -> Cow<'static, str> {
-        "HeadroomRule".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "const": "auto" }, generator.subschema_for::<Bytes>()] })
-    }
-}
+use xoff_net::units::Bandwidth;
 
 impl Serialize for LoadOf {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {

@@ -1,9 +1,11 @@
 //! The table `[zeropod]`: pods without buffers.
 
-use super::{FlowControl, Routing, Scenario, Transport};
+use super::{Routing, Scenario, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_net::units::{Bytes, Span};
+use xoff_schemes::flow_control::FlowControlKeys;
+use xoff_schemes::flow_control::none::NoKeys;
 
 /// Pods without buffers (Zeropod). The defaults are those of its evaluation of one pod
 /// (§V-A), where it names a value.
@@ -156,7 +158,7 @@ impl Scenario {
         // Loads are by these.
         let Transport { mtu, header, .. } = self.transport;
         self.transport = Transport { mtu, header, ..Transport::default() };
-        self.flow_control = FlowControl::None;
+        self.flow_control = FlowControlKeys::None(NoKeys {});
         (self.switch, self.host) = Default::default();
         self.priority.clear();
         self.ecn = None;

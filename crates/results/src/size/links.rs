@@ -5,7 +5,7 @@ use crate::human;
 use crate::table::wrapped;
 use xoff_net::units::{Bandwidth, Span};
 use xoff_plan::size::links::{Need, Report};
-use xoff_schemes::flow_control::sizing::grouped;
+use xoff_schemes::flow_control::size::grouped;
 
 /// Names of places that are shown with one kind of need; JSON has all.
 const SAMPLE: usize = 12;

@@ -8,7 +8,7 @@ use crate::human;
 use serde_json::{Map, Value, json};
 use xoff_net::units::{Bytes, Length};
 use xoff_plan::size::{Question, Reach, SCHEMES};
-use xoff_schemes::flow_control::sizing::{Figure, Sizing, Unit};
+use xoff_schemes::flow_control::size::{Figure, Sizing, Unit};
 
 pub use text::render;
 
@@ -69,7 +69,7 @@ pub fn json(question: &Question, distance: Length, buffer: Option<Bytes>) -> Val
 /// Rate times round trip, in bytes.
 fn bdp(question: &Question, distance: Length) -> u64 {
     let link = question.link(distance);
-    xoff_schemes::flow_control::sizing::bytes_in(link.rate, 2 * link.delay)
+    xoff_schemes::flow_control::size::bytes_in(link.rate, 2 * link.delay)
 }
 
 fn scheme(row: &Row, rate: u64) -> Value {

@@ -5,7 +5,7 @@ use crate::human;
 use crate::table::{Align, aligned, wrapped};
 use xoff_net::units::{Bytes, Length};
 use xoff_plan::size::Question;
-use xoff_schemes::flow_control::sizing::{Unit, grouped};
+use xoff_schemes::flow_control::size::{Unit, grouped};
 
 /// What a link of length `length` needs under every scheme, and how far `buffer` reaches.
 pub fn render(question: &Question, length: Length, buffer: Option<Bytes>) -> String {

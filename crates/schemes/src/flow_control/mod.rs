@@ -1,20 +1,24 @@
 //! Flow controls, one folder or file each.
 //!
 //! [`seam`] has what a scheme and its device call of each other, [`device`] what a device gives a
-//! scheme, [`frame`] the frames between them, and [`registry`] a line for each scheme.
+//! scheme, [`frame`] the frames between them, [`keys`] what scenarios say and [`fabric`] what it comes
+//! to, and [`registry`] a line for each scheme.
 
 pub mod bfc;
 pub mod bifrost;
 pub mod breakers;
 pub mod cbfc;
 pub mod device;
+pub mod fabric;
 pub mod frame;
 pub mod itsy;
+pub mod keys;
 mod lasting;
 mod loops;
 pub mod none;
 #[cfg(test)]
 mod notes;
+mod pause_time;
 pub mod per_flow_queue;
 pub mod pfc;
 pub mod portfc;
@@ -23,7 +27,7 @@ pub mod registry;
 pub mod roundabout;
 pub mod seam;
 pub mod seen;
-pub mod sizing;
+pub mod size;
 pub mod swing;
 pub mod tagger;
 pub mod watchdog;
@@ -32,10 +36,10 @@ mod worked;
 
 pub use device::Device;
 pub use frame::{ControlFrame, Effect};
-pub use registry::{FlowControl, FlowControlParams};
+pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{
     Crossing, Headroom, LinkFacts, Machine, Mode, Numbers, Onward, Parameters, Passing, PauseScope, Queueing,
-    Scheme, Traits,
+    Scheme, Seen, Traits,
 };
 pub use xoff_wire::queue_pause::Target;

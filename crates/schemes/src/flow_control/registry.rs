@@ -1,101 +1,161 @@
-//! Every built-in scheme: one line for its parameters, and one for its state where that is its own.
+//! Every built-in scheme: a line with its name, its keys, its parameters and its state machine.
 
+use super::bfc::keys::BfcKeys;
 use super::bfc::{Bfc, BfcParams};
-use super::bifrost::slots::SlotParams;
+use super::bifrost::keys::BifrostKeys;
 use super::bifrost::{Bifrost, BifrostParams};
+use super::breakers::keys::{DeadlockBreakerKeys, LoopBreakerKeys};
 use super::breakers::{Breaker, BreakerParams};
+use super::cbfc::keys::CbfcKeys;
 use super::cbfc::{Cbfc, CbfcParams};
 use super::device::WholeDevice;
 use super::frame::ControlFrame;
+use super::itsy::keys::ItsyKeys;
 use super::itsy::{Itsy, ItsyParams};
-use super::none::{NoFlowControl, NoParams};
+use super::keys::{Keys, OnPfc, Reader, Table};
+use super::none::{NoFlowControl, NoKeys, NoParams};
+use super::per_flow_queue::keys::PerFlowQueueKeys;
 use super::per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
+use super::pfc::keys::PfcKeys;
 use super::pfc::{Pfc, PfcParams};
+use super::portfc::keys::PortFcKeys;
 use super::portfc::{PortFc, PortFcParams};
+use super::pyrrha::keys::PyrrhaKeys;
 use super::pyrrha::{Pyrrha, PyrrhaParams};
 use super::roundabout::dissolve::{Passage, Passenger};
+use super::roundabout::keys::RoundaboutKeys;
 use super::roundabout::{Roundabout, RoundaboutParams};
-use super::seam::{Crossing, Machine, Parameters, Passing, Scheme, Traits};
-use super::seen::{Credits, Pausers, Roots};
+use super::seam::{Crossing, Machine, Parameters, Passing, Scheme};
+use super::seen::{Credits, Roots};
 use super::swing::SwingParams;
+use super::swing::keys::SwingKeys;
 use super::tagger::TaggerParams;
+use super::tagger::keys::TaggerKeys;
+use super::watchdog::keys::WatchdogKeys;
 use super::watchdog::{Watchdog, WatchdogParams};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::ops::Deref;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::{Facts, Records};
 
-/// Writes the enums of parameters and of state machines, and has each call reach its scheme.
+/// From a line for each scheme: the enums of keys, parameters and state machines, and what calls reach
+/// their scheme. What shares its parameters or its state machine with a scheme above has none.
 macro_rules! registry {
-    (
-        parameters { $($(#[$about:meta])* $scheme:ident($params:ty),)* }
-        machines { $($(#[$what:meta])* $state:ident($machine:ty) $(tells $facts:path)?,)* }
-    ) => {
-        /// What the schemes tell of a run.
-        pub fn facts() -> Vec<&'static Facts> {
-            vec![$($(&$facts,)?)*]
+    ($($(#[$about:meta])* $scheme:ident = $name:literal: $keys:ty $(=> $params:ty $(=> $machine:ty)?)?;)*) => {
+        /// What schemes tell of a run.
+        pub fn facts() -> impl Iterator<Item = &'static Facts> {
+            [$($($(<$machine as Machine>::FACTS,)?)?)*].into_iter().flatten()
+        }
+
+        /// The flow control of every link.
+        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+        #[serde(tag = "scheme")]
+        #[schemars(rename = "FlowControl")]
+        pub enum FlowControlKeys {
+            $($(#[$about])* #[serde(rename = $name)] $scheme($keys),)*
+        }
+
+        impl FlowControlKeys {
+            /// The names by which scenarios ask for schemes.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            /// The name by which the scenario asks for it.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$scheme(_) => $name,)* }
+            }
+
+            /// The keys of the scheme called `name`: its own, and those of PFC if it rests on PFC.
+            pub fn of(name: &str) -> [&'static [&'static str]; 2] {
+                match name { $($name => <$keys>::names(),)* _ => [&[], &[]] }
+            }
+
+            /// Reads the table of the scheme called `name`, but for the keys in `passed`.
+            ///
+            /// # Errors
+            /// A key is unknown, or its value wrong.
+            pub fn read<R: Reader>(name: &str, reader: &R, passed: &[&'static str]) -> Result<Self, R::Error> {
+                Ok(match name {
+                    $($name => Self::$scheme(<$keys>::read(reader, passed)?),)*
+                    other => unreachable!("`{other}` is none of NAMES"),
+                })
+            }
+        }
+
+        impl Default for FlowControlKeys {
+            fn default() -> Self {
+                Self::Pfc(PfcKeys::default())
+            }
+        }
+
+        impl Deref for FlowControlKeys {
+            type Target = dyn Keys;
+
+            fn deref(&self) -> &Self::Target {
+                match self { $(Self::$scheme(keys) => keys,)* }
+            }
         }
 
         /// The flow control of a run, with its resolved parameters.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum FlowControlParams {
-            $($(#[$about])* $scheme($params),)*
+            $($(#[doc = concat!("Under `", $name, "`.")] $scheme($params),)?)*
         }
 
         impl FlowControlParams {
             /// The name by which scenarios ask for it.
             pub fn name(&self) -> &'static str {
-                match self { $(Self::$scheme(params) => params.name(),)* }
+                match self {
+                    $($(Self::$scheme(params) => <$params as Parameters>::alias(params).unwrap_or($name),)?)*
+                }
             }
+        }
 
-            /// What the scheme is, as plain data.
-            pub fn traits(&self) -> Traits {
-                match self { $(Self::$scheme(params) => params.traits(),)* }
-            }
+        impl Deref for FlowControlParams {
+            type Target = dyn Parameters;
 
-            /// The parameters of PFC, where it (or what rests on it) runs.
-            pub fn pfc(&self) -> Option<&PfcParams> {
-                match self { $(Self::$scheme(params) => params.pfc(),)* }
-            }
-
-            /// What the ingress of `port` grants its peer by, if it grants slots.
-            pub fn slots(&self, port: u32) -> Option<&SlotParams> {
-                match self { $(Self::$scheme(params) => params.slots(port),)* }
-            }
-
-            /// Where each pause names a port, the queues that keep queue `queue` of `port` paused.
-            pub fn pausers(&self, port: u32, queue: u16) -> Option<Pausers> {
-                match self { $(Self::$scheme(params) => params.pausers(port, queue),)* }
-            }
-
-            /// The state machines of `ports` ports with the given lanes' priorities.
-            pub fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
-                match self { $(Self::$scheme(params) => params.start(ports, priorities),)* }
+            fn deref(&self) -> &Self::Target {
+                match self { $($(Self::$scheme(params) => { let params: &$params = params; params })?)* }
             }
         }
 
         /// The flow control of all devices of a run; each port's state stands alone.
         #[derive(Clone, Debug)]
         pub enum FlowControl {
-            $($(#[$what])* $state($machine),)*
+            $($($(#[doc = concat!("Under `", $name, "`.")] $scheme($machine),)?)?)*
         }
 
         impl FlowControl {
             /// Number of timers that it arms, counted from 0.
             pub fn timers(&self) -> usize {
-                match self { $(Self::$state(machine) => machine.timers(),)* }
+                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::timers(machine),)?)?)* }
             }
 
             /// What it has recorded for the report of the run.
             pub fn records(&self) -> Records {
-                match self { $(Self::$state(machine) => machine.records(),)* }
+                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::records(machine),)?)?)* }
+            }
+
+            /// What it knows of credit, if its upstream sends on credit.
+            pub fn credits(&self) -> Option<&dyn Credits> {
+                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::credits(machine),)?)?)* }
+            }
+
+            /// What it knows of roots, if it pauses by root.
+            pub fn roots(&self) -> Option<&dyn Roots> {
+                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::roots(machine),)?)?)* }
             }
         }
 
         impl<D: WholeDevice> Scheme<D> for FlowControl {
             fn makes_room(&self, device: &D, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
-                match self { $(Self::$state(machine) => machine.makes_room(device, ingress, egress, lane),)* }
+                match self {
+                    $($($(Self::$scheme(machine) =>
+                        <$machine as Scheme<D>>::makes_room(machine, device, ingress, egress, lane),)?)?)*
+                }
             }
 
-            hooks! { [$($state)*]
+            hooks! { [$($($({ $scheme $machine })?)?)*]
                 fn begins(port: u32);
                 fn crossed(port: u32, lane: u8, crossing: Crossing);
                 fn received(port: u32, frame: &ControlFrame);
@@ -122,95 +182,71 @@ macro_rules! hooks {
     ($states:tt $(fn $hook:ident $args:tt $(-> $out:ty)?;)*) => {
         $(hooks! { @hook $states $hook $args ($($out)?) })*
     };
-    (@hook [$($state:ident)*] $hook:ident ($($arg:ident: $type:ty),*) ($($out:ty)?)) => {
+    (@hook [$({ $state:ident $machine:ty })*] $hook:ident ($($arg:ident: $type:ty),*) ($($out:ty)?)) => {
         #[inline]
         fn $hook(&mut self, device: &mut D, $($arg: $type),*) $(-> $out)? {
-            hooks! { @match self device $hook ($($arg),*) $($state)* }
+            hooks! { @match self device $hook ($($arg),*) $({ $state $machine })* }
         }
     };
-    (@match $self:ident $device:ident $hook:ident $args:tt $($state:ident)*) => {
-        match $self { $(Self::$state(machine) => hooks! { @call machine $device $hook $args },)* }
+    (@match $self:ident $device:ident $hook:ident $args:tt $({ $state:ident $machine:ty })*) => {
+        match $self { $(Self::$state(machine) => hooks! { @call $machine, machine $device $hook $args },)* }
     };
-    (@call $machine:ident $device:ident $hook:ident ($($arg:ident),*)) => {
-        Scheme::<D>::$hook($machine, $device, $($arg),*)
+    (@call $type:ty, $machine:ident $device:ident $hook:ident ($($arg:ident),*)) => {
+        <$type as Scheme<D>>::$hook($machine, $device, $($arg),*)
     };
 }
 
 registry! {
-    parameters {
-        /// None: what does not fit is dropped.
-        None(NoParams),
-        /// IEEE 802.1Qbb.
-        Pfc(PfcParams),
-        /// The same with priorities that grow on the way.
-        Tagger(TaggerParams),
-        /// Backpressure flow control: pauses queues that flows are assigned to.
-        Bfc(BfcParams),
-        /// A queue and a pause of its own for every flow.
-        PerFlowQueue(PerFlowQueueParams),
-        /// Per-port flow control of networks whose nodes relay.
-        PortFc(PortFcParams),
-        /// Congestion-root flow control.
-        Pyrrha(PyrrhaParams),
-        /// Pauses by slots on long links, and PFC on all others.
-        Bifrost(BifrostParams),
-        /// InfiniBand's credits.
-        Cbfc(CbfcParams),
-        /// PFC, and relays in the ends of long links.
-        Swing(SwingParams),
-        /// PFC, and queues that are paused for too long are drained.
-        Watchdog(WatchdogParams),
-        /// PFC whose frames carry probes for deadlocks.
-        Roundabout(RoundaboutParams),
-        /// PFC whose first pauses carry checks for deadlocks.
-        Itsy(ItsyParams),
-        /// PFC, and control planes that look for deadlocks.
-        Breaker(BreakerParams),
-    }
-    machines {
-        /// Nothing is ever paused.
-        None(NoFlowControl),
-        /// 802.1Qbb; also under Tagger and SWING, where devices rewrite tags and relay.
-        Pfc(Pfc),
-        /// Backpressure flow control.
-        Bfc(Bfc),
-        /// A queue for each flow.
-        PerFlowQueue(PerFlowQueue),
-        /// Per-port flow control.
-        PortFc(PortFc),
-        /// Congestion-root flow control.
-        Pyrrha(Pyrrha) tells super::pyrrha::report::FACTS,
-        /// Pauses by slots on long links.
-        Bifrost(Bifrost) tells super::bifrost::report::FACTS,
-        /// InfiniBand's credits.
-        Cbfc(Cbfc),
-        /// 802.1Qbb, watched.
-        Watchdog(Watchdog) tells super::watchdog::report::FACTS,
-        /// Deadlocks found by election.
-        Roundabout(Roundabout) tells super::roundabout::report::FACTS,
-        /// Deadlocks found by those that began them.
-        Itsy(Itsy) tells super::itsy::report::FACTS,
-        /// Deadlocks found by control planes.
-        Breaker(Breaker) tells super::breakers::report::FACTS,
-    }
-}
-
-impl FlowControl {
-    /// What it knows of credit, if its upstream sends on credit.
-    pub fn credits(&self) -> Option<&dyn Credits> {
-        match self {
-            Self::Cbfc(cbfc) => Some(cbfc),
-            _ => None,
-        }
-    }
-
-    /// What it knows of roots, if it pauses by root.
-    pub fn roots(&self) -> Option<&dyn Roots> {
-        match self {
-            Self::Pyrrha(pyrrha) => Some(pyrrha),
-            _ => None,
-        }
-    }
+    /// Priority-based flow control, IEEE 802.1Qbb.
+    Pfc = "pfc": PfcKeys => PfcParams => Pfc;
+    /// PFC whose packets change to a higher priority, their tag, before their
+    /// routes can close a circle of pauses (CoNEXT 2017); PortFC calls it PFC*.
+    /// Beyond the last lossless tag they are lossy.
+    Tagger = "tagger": OnPfc<TaggerKeys> => TaggerParams;
+    /// Backpressure flow control (NSDI 2022): flows are assigned to a limited
+    /// number of queues, and a queue that grows pauses the upstream queues that
+    /// fill it. Nothing is reserved: what does not fit is dropped.
+    Bfc = "bfc": BfcKeys => BfcParams => Bfc;
+    /// A queue of its own for every flow on every port, paused flow by flow: the
+    /// ideal without head-of-line blocking. Nothing is reserved.
+    PerFlowQueue = "per-flow-queue": PerFlowQueueKeys => PerFlowQueueParams => PerFlowQueue;
+    /// Per-port flow control for networks whose hosts relay (2026): queues by the
+    /// port through which packets leave the next switch, paused from there.
+    PortFc = "portfc": PortFcKeys => PortFcParams => PortFc;
+    /// Congestion-root flow control (2026): what goes through a congested port waits in
+    /// queues of its own at every hop before it, which that port pauses. Nothing is
+    /// reserved: what does not fit is dropped.
+    Pyrrha = "pyrrha": PyrrhaKeys => PyrrhaParams => Pyrrha;
+    /// Pauses of long links slot by slot, by what is stored and what can still arrive
+    /// (2024): lossless and at full throughput with little more than one BDP of buffer.
+    /// All other links run PFC.
+    Bifrost = "bifrost": OnPfc<BifrostKeys> => BifrostParams => Bifrost;
+    /// Bifrost for several priorities: in each slot tokens for each of them, and for all
+    /// together, which share one buffer of little more than one BDP.
+    BifrostX = "bifrostx": OnPfc<BifrostKeys>;
+    /// Credit-based flow control as InfiniBand has it: nothing is sent that the receiver has
+    /// not said it has room for.
+    Cbfc = "cbfc": CbfcKeys => CbfcParams => Cbfc;
+    /// PFC, and in each end of each long link a relay with memory for a round trip,
+    /// which passes pauses on (SWING, TPDS 2023).
+    Swing = "swing": OnPfc<SwingKeys> => SwingParams;
+    /// PFC with the watchdog of datacenter switches: a queue that has been paused for too
+    /// long is drained.
+    Watchdog = "pfc-watchdog": OnPfc<WatchdogKeys> => WatchdogParams => Watchdog;
+    /// PFC whose frames carry probes by which switches find deadlocks, and which dissolves
+    /// them with headroom to spare (2025): packets go round the loop until they are where they
+    /// leave it, in order and without a loss.
+    Roundabout = "roundabout": OnPfc<RoundaboutKeys> => RoundaboutParams => Roundabout;
+    /// PFC, and control planes that find deadlocks with probes and give the packets in them other
+    /// ways (Shpiner et al., HotNets 2016).
+    Breaker = "loop-breaker": OnPfc<LoopBreakerKeys> => BreakerParams => Breaker;
+    /// The same, but for that they give the ingress queues of a deadlock more room.
+    DeadlockBreaker = "deadlock-breaker": OnPfc<DeadlockBreakerKeys>;
+    /// PFC whose first pauses carry a check: a deadlock is found where its own comes back to the
+    /// queue that began it, which then drops packets or gets room (ITSY, INFOCOM 2022).
+    Itsy = "itsy": OnPfc<ItsyKeys> => ItsyParams => Itsy;
+    /// None: what does not fit is dropped.
+    None = "none": NoKeys => NoParams => NoFlowControl;
 }
 
 #[cfg(test)]
@@ -245,6 +281,17 @@ mod tests {
             let traits = scheme.traits();
             assert_eq!((traits.patience, traits.asks_to_leave, traits.knows_causes), (patience, asks, knows));
         }
+    }
+
+    #[test]
+    fn own_keys_come_in_their_order_and_are_none_of_pfcs() {
+        for name in FlowControlKeys::NAMES {
+            let [own, pfc] = FlowControlKeys::of(name);
+            assert!(own.iter().all(|key| !pfc.contains(key)), "{name}");
+            assert!(pfc.is_empty() || pfc == FlowControlKeys::of("pfc")[0], "{name}");
+        }
+        assert_eq!(FlowControlKeys::of("loop-breaker")[0], ["period", "latency"]);
+        assert_eq!(FlowControlKeys::of("none"), [&[] as &[&str], &[]]);
     }
 
     #[test]

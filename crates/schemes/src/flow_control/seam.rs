@@ -10,14 +10,16 @@ use super::bifrost::slots::SlotParams;
 use super::device::Device;
 #[cfg(doc)]
 use super::device::Loops;
+use super::fabric::Lane;
 use super::frame::ControlFrame;
-use super::pfc::{Pfc, PfcParams};
+use super::pfc::{self, Pfc, PfcParams};
 use super::portfc::RelayOrder;
 use super::registry::FlowControl;
 use super::roundabout::dissolve::{Passage, Passenger};
-use super::seen::Pausers;
+use super::seen::{Credits, Pausers, Roots};
+use super::size::links::{Links, Report};
 use xoff_kernel::time::Time;
-use xoff_outcome::report::{Cause, Records};
+use xoff_outcome::report::{Cause, Facts, Records};
 
 /// The hooks of a flow control on every port of a run; each port's state stands alone.
 ///
@@ -143,6 +145,9 @@ pub trait Scheme<D: Device> {
 
 /// A state machine, whatever device it runs on.
 pub trait Machine {
+    /// What it tells of a run.
+    const FACTS: Option<&'static Facts> = None;
+
     /// Number of timers that it arms, counted from 0.
     fn timers(&self) -> usize {
         0
@@ -151,6 +156,16 @@ pub trait Machine {
     /// What it has recorded for the report of the run.
     fn records(&self) -> Records {
         Records::default()
+    }
+
+    /// What it knows of credit, if its upstream sends on credit.
+    fn credits(&self) -> Option<&dyn Credits> {
+        None
+    }
+
+    /// What it knows of roots, if it pauses by root.
+    fn roots(&self) -> Option<&dyn Roots> {
+        None
     }
 }
 
@@ -211,9 +226,13 @@ impl Traits {
 }
 
 /// The resolved parameters of a scheme.
+#[allow(unused_variables)]
 pub trait Parameters {
-    /// The name by which scenarios ask for it.
-    fn name(&self) -> &'static str;
+    /// The name by which scenarios ask for it, where it shares its parameters with the scheme of
+    /// their registry line.
+    fn alias(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What the scheme is.
     fn traits(&self) -> Traits;
@@ -224,7 +243,7 @@ pub trait Parameters {
     }
 
     /// What the ingress of `port` grants its peer by, if it grants slots.
-    fn slots(&self, _port: u32) -> Option<&SlotParams> {
+    fn slots(&self, port: u32) -> Option<&SlotParams> {
         None
     }
 
@@ -234,8 +253,52 @@ pub trait Parameters {
         None
     }
 
+    /// The lane that a packet of `lane` goes on in at a device that it came to through port `ingress`
+    /// and leaves through port `egress`.
+    fn onward_lane(&self, lane: u8, ingress: u32, egress: u32) -> u8 {
+        lane
+    }
+
+    /// Whether accounts have thresholds, rather than being parts of a buffer.
+    fn has_thresholds(&self) -> bool {
+        true
+    }
+
+    /// The parameters in words, in parentheses and on further lines.
+    fn describe(&self, seen: &Seen<'_>) -> String;
+
+    /// Compares the memory of a scenario's links with what they need; `false` if none is known to
+    /// suffice.
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        let Some(pfc) = self.pfc() else { return false };
+        links.accounts(|port, priority, account| {
+            pfc::size::compare(links, port, priority, account, pfc.response_time, report);
+            true
+        });
+        true
+    }
+
     /// The state machines of `ports` ports with the given lanes' priorities.
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl;
+}
+
+/// What a description of parameters needs of the plan.
+pub struct Seen<'p> {
+    /// Ports of links; inner ports of slow hosts come last.
+    pub links: usize,
+    /// The priorities in use.
+    pub lanes: &'p [Lane],
+    /// Places of routes from which packets know another path.
+    pub detours: usize,
+}
+
+/// The least and the most of `values`, or the one that they all are.
+pub(super) fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String {
+    match (values.iter().min(), values.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{} to {}", show(least), show(most)),
+        (Some(one), _) => show(one),
+        (None, _) => String::new(),
+    }
 }
 
 /// What one pause stops: the static pause relation, by which a fabric can be

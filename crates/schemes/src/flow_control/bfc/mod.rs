@@ -39,15 +39,21 @@
 //! BFC reserves no buffer for what arrives after a pause: a packet that does not
 //! fit is dropped.
 
+pub mod keys;
 mod table;
 
 use super::device::Queues;
 use super::lasting::Lasting;
+use super::pause_time;
 use super::registry::FlowControl;
-use super::{ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
+use super::seam::range;
+use super::{
+    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+};
 use table::Table;
 use xoff_kernel::random::mix;
 use xoff_kernel::time::{SECOND, Time};
+use xoff_net::units::Span;
 use xoff_wire::queue_pause::Target;
 
 /// Parameters of BFC, resolved.
@@ -75,10 +81,6 @@ pub struct BfcParams {
 }
 
 impl Parameters for BfcParams {
-    fn name(&self) -> &'static str {
-        "bfc"
-    }
-
     fn traits(&self) -> Traits {
         let numbers =
             Numbers { switch: self.queues, relayed: (0, self.queues), own: (self.queues, self.queues) };
@@ -89,6 +91,17 @@ impl Parameters for BfcParams {
             queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: false },
             ..Traits::NONE
         }
+    }
+
+    fn describe(&self, seen: &Seen<'_>) -> String {
+        format!(
+            "({} queues, {} virtual flows, hop round trip {}, response time {}{})",
+            self.queues,
+            self.virtual_flows,
+            range(&self.hop_rtt[..seen.links], |&t| Span(t).to_string()),
+            Span(self.response_time),
+            pause_time::shown(self.pause_time)
+        )
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

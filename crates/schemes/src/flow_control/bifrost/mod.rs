@@ -26,21 +26,24 @@
 //! frame, is that of the cable and of the switch (section IV-D).
 
 pub mod frame;
+pub mod keys;
+pub mod report;
+pub mod size;
 pub mod slots;
 pub mod tokens;
 
-pub mod report;
-
-use super::pfc::{Pfc, PfcParams};
+use super::pfc::{self, Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Device, Machine, Parameters, Scheme, Traits};
+use super::size::links::{self, Links};
+use super::{ControlFrame, Crossing, Device, Machine, Parameters, Scheme, Seen, Traits};
 use frame::FeedbackFrame;
 pub use report::Report;
 use slots::{Grant, SlotParams, Slots, quanta};
 use tokens::{Leftover, Tokens, of_class};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{SECOND, Time, serialisation};
-use xoff_outcome::report::Records;
+use xoff_net::units::{Bandwidth, Span};
+use xoff_outcome::report::{Facts, Records};
 use xoff_wire::pfc::PfcFrame;
 
 /// Parameters of Bifrost and of BifrostX, resolved.
@@ -66,8 +69,8 @@ pub struct BifrostParams {
 }
 
 impl Parameters for BifrostParams {
-    fn name(&self) -> &'static str {
-        if self.tokens.is_some() { "bifrostx" } else { "bifrost" }
+    fn alias(&self) -> Option<&'static str> {
+        self.tokens.is_some().then_some("bifrostx")
     }
 
     fn traits(&self) -> Traits {
@@ -80,6 +83,49 @@ impl Parameters for BifrostParams {
 
     fn slots(&self, port: u32) -> Option<&SlotParams> {
         self.ports.get(port as usize)?.as_ref()
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let mut kinds: Vec<SlotParams> = Vec::new();
+        for &slots in self.ports.iter().flatten() {
+            if !kinds.contains(&slots) {
+                kinds.push(slots);
+            }
+        }
+        let mut text = format!(
+            "(processing {}, jitter {}, response time {}; pfc with {} quanta on other links)",
+            Span(self.processing),
+            Span(self.jitter),
+            Span(self.pfc.response_time),
+            self.pfc.quanta
+        );
+        for slots in kinds {
+            text += &format!(
+                "\n  links of {}: slot {}, round trip {}, H {} B of which {} B are a round trip's, margin {} B",
+                Bandwidth(slots.rate),
+                Span(slots.slot),
+                Span(slots.round_trip),
+                slots.buffer,
+                slots.bdp(),
+                slots.margin
+            );
+        }
+        text
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut links::Report) -> bool {
+        links.accounts(|port, priority, account| match &self.ports[port as usize] {
+            Some(slots) => {
+                size::compare(links, self, slots, port, priority, account, report);
+                // BifrostX: all of them share what is said of the first.
+                self.tokens.is_none()
+            }
+            None => {
+                pfc::size::compare(links, port, priority, account, self.pfc.response_time, report);
+                true
+            }
+        });
+        true
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
@@ -345,6 +391,8 @@ impl Bifrost {
 }
 
 impl Machine for Bifrost {
+    const FACTS: Option<&'static Facts> = Some(&report::FACTS);
+
     fn timers(&self) -> usize {
         self.pfc.timers() + self.granters.len() * TIMERS as usize
     }

@@ -39,19 +39,10 @@
 //! before it arrives: without the margin every slot of a round trip can leak one
 //! (`bifrost.full-pause-gap` says so of pauses of a whole slot alone).
 
+pub use super::keys::History;
 use std::collections::VecDeque;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_wire::pfc::QUANTUM_BITS;
-
-/// How F is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum History {
-    /// The grants of the last RTT + T.
-    #[default]
-    Grants,
-    /// Line 15, with 0 as its floor (`bifrost.F-update`).
-    Recurrence,
-}
 
 /// What a port is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,17 +28,8 @@
 //! a class whose c_i is R_s T, whose length has not grown: it "should not be paused".
 
 use super::frame::FeedbackFrame;
+pub use super::keys::Leftover;
 use xoff_kernel::time::Time;
-
-/// What becomes of tokens that a class does not use in its slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Leftover {
-    /// Any class may use them until the slot ends.
-    #[default]
-    Pooled,
-    /// They are lost.
-    Reserved,
-}
 
 /// No bound but the wire.
 const FREE: i64 = i64::MAX;

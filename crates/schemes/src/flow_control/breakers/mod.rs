@@ -62,22 +62,24 @@
 //!   of the control plane, and not made up for.
 
 pub mod frame;
+pub mod keys;
+pub mod report;
+
 #[cfg(test)]
 mod tests;
-
-pub mod report;
 
 use super::device::{Causes, Repair};
 use super::frame::Frame;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Seen, Traits};
 pub use frame::{Identifier, ProbeFrame, Word};
 pub use report::Report;
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
-use xoff_outcome::report::Records;
+use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::{Facts, Records};
 use xoff_wire::nodes::Nodes;
 
 /// What is done about a deadlock.
@@ -117,11 +119,8 @@ impl BreakerParams {
 }
 
 impl Parameters for BreakerParams {
-    fn name(&self) -> &'static str {
-        match self.cure {
-            Cure::Reroute => "loop-breaker",
-            Cure::Room(_) => "deadlock-breaker",
-        }
+    fn alias(&self) -> Option<&'static str> {
+        matches!(self.cure, Cure::Room(_)).then_some("deadlock-breaker")
     }
 
     fn traits(&self) -> Traits {
@@ -135,6 +134,22 @@ impl Parameters for BreakerParams {
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, seen: &Seen<'_>) -> String {
+        let cure = match self.cure {
+            Cure::Reroute => {
+                format!("packets get other ways, known for {} places of routes", seen.detours)
+            }
+            Cure::Room(bytes) => format!("ingress queues get {} of room", Bytes(bytes)),
+        };
+        format!(
+            "(polls every {}, messages take {} in each device, {cure}; {} quanta, response time {})",
+            Span(self.period),
+            Span(self.latency),
+            self.pfc.quanta,
+            Span(self.pfc.response_time)
+        )
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
@@ -476,6 +491,8 @@ impl Breaker {
 }
 
 impl Machine for Breaker {
+    const FACTS: Option<&'static Facts> = Some(&report::FACTS);
+
     /// PFC's, then a poll for each port and lane, then an inbox for each port.
     fn timers(&self) -> usize {
         self.pfc.timers() + self.watches.len() + self.params.first.len()

@@ -49,12 +49,18 @@
 //! link's length: these decide throughput alone. See [`full_throughput`].
 
 pub mod frame;
+pub mod keys;
+pub mod size;
+
 use super::registry::FlowControl;
+use super::seam::range;
 use super::seen::Credits;
-use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Scheme, Traits};
+use super::size::links::{Links, Report};
+use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Scheme, Seen, Traits};
 pub use frame::Form;
 use frame::{BLOCK, CreditPacket, MODULUS, MOST};
 use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_net::units::{Bytes, Span};
 
 /// Parameters of credit-based flow control, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,10 +90,6 @@ impl CbfcParams {
 }
 
 impl Parameters for CbfcParams {
-    fn name(&self) -> &'static str {
-        "cbfc"
-    }
-
     fn traits(&self) -> Traits {
         Traits {
             response_time: self.response_time,
@@ -98,6 +100,28 @@ impl Parameters for CbfcParams {
             pause_scope: PauseScope::Lane,
             ..Traits::NONE
         }
+    }
+
+    fn has_thresholds(&self) -> bool {
+        false
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let bits = match self.form {
+            Form::Narrow => "12-bit",
+            Form::Wide => "64-bit",
+        };
+        format!(
+            "({bits} credits, buffer of a port and priority {}, update every {}, response time {})",
+            range(&self.buffer, |&blocks| Bytes(blocks * u64::from(BLOCK)).to_string()),
+            range(&self.update, |&t| Span(t).to_string()),
+            Span(self.response_time)
+        )
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        size::compare(links, self, report);
+        true
     }
 
     fn start(&self, _ports: usize, priorities: &[u8]) -> FlowControl {
@@ -264,6 +288,10 @@ impl Credits for Cbfc {
 impl Machine for Cbfc {
     fn timers(&self) -> usize {
         self.ends.len()
+    }
+
+    fn credits(&self) -> Option<&dyn Credits> {
+        Some(self)
     }
 }
 

@@ -49,19 +49,21 @@
 //! PFC's headroom suffices.
 
 pub mod frame;
+pub mod keys;
+pub mod report;
+
 #[cfg(test)]
 mod tests;
-
-pub mod report;
 
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Seen, Traits};
 use frame::{Check, ItsyFrame};
 pub use report::Report;
 use xoff_kernel::time::Time;
-use xoff_outcome::report::Records;
+use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::{Facts, Records};
 use xoff_wire::pfc::PfcFrame;
 
 /// What is done about a deadlock.
@@ -88,16 +90,22 @@ pub struct ItsyParams {
 }
 
 impl Parameters for ItsyParams {
-    fn name(&self) -> &'static str {
-        "itsy"
-    }
-
     fn traits(&self) -> Traits {
         Traits { ends_deadlocks: true, knows_causes: true, ..Traits::of_pfc(&self.pfc) }
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let resolution = match self.resolution {
+            Resolution::Lossy => "drops packets of what it finds".to_string(),
+            Resolution::Lossless { room } => {
+                format!("gives {} of room to what it finds, if the shared pool has them", Bytes(room))
+            }
+        };
+        format!("({resolution}; {} quanta, response time {})", self.pfc.quanta, Span(self.pfc.response_time))
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
@@ -349,6 +357,8 @@ impl Itsy {
 }
 
 impl Machine for Itsy {
+    const FACTS: Option<&'static Facts> = Some(&report::FACTS);
+
     fn timers(&self) -> usize {
         self.pfc.timers() + self.queues.len()
     }

@@ -17,12 +17,17 @@
 //! arrives after the pause is not bounded by anything that is reserved: the
 //! buffer must be ample, and packets that it cannot hold are dropped.
 
+pub mod keys;
+
 use super::device::Queues;
 use super::lasting::Lasting;
+use super::pause_time;
 use super::registry::FlowControl;
-use super::{ControlFrame, Machine, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
+use super::seam::range;
+use super::{ControlFrame, Machine, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
+use xoff_net::units::{Bytes, Span};
 use xoff_wire::queue_pause::Target;
 
 /// Parameters of per-flow queues, resolved.
@@ -40,10 +45,6 @@ pub struct PerFlowQueueParams {
 }
 
 impl Parameters for PerFlowQueueParams {
-    fn name(&self) -> &'static str {
-        "per-flow-queue"
-    }
-
     fn traits(&self) -> Traits {
         Traits {
             response_time: self.response_time,
@@ -51,6 +52,16 @@ impl Parameters for PerFlowQueueParams {
             queueing: Queueing::PerFlow,
             ..Traits::NONE
         }
+    }
+
+    fn describe(&self, seen: &Seen<'_>) -> String {
+        format!(
+            "(xoff {}, xon {}, response time {}{})",
+            range(&self.pause[..seen.links], |&b| Bytes(b).to_string()),
+            range(&self.resume[..seen.links], |&b| Bytes(b).to_string()),
+            Span(self.response_time),
+            pause_time::shown(self.pause_time)
+        )
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

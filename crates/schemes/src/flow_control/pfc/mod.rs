@@ -37,9 +37,13 @@
 //! *Relays on long links* ([`Relay::Mirror`], see [`super::swing`]) do the same,
 //! but for one thing: they pass a pause on at once, and its end a little later.
 
+pub mod keys;
+pub mod size;
+
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Machine, Parameters, Scheme, Traits};
+use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Machine, Parameters, Scheme, Seen, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_net::units::Span;
 use xoff_wire::pfc::{PfcFrame, QUANTUM_BITS};
 
 /// Parameters of PFC, resolved.
@@ -54,16 +58,20 @@ pub struct PfcParams {
 }
 
 impl Parameters for PfcParams {
-    fn name(&self) -> &'static str {
-        "pfc"
-    }
-
     fn traits(&self) -> Traits {
         Traits::of_pfc(self)
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(self)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let relay = match self.relay {
+            Relay::Accounts | Relay::Mirror { .. } => "",
+            Relay::Blind => ", hosts pass pauses on",
+        };
+        format!("({} quanta, response time {}{relay})", self.quanta, Span(self.response_time))
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -61,30 +61,26 @@
 pub mod ate;
 pub mod bound;
 pub mod frame;
+pub mod keys;
 pub mod map;
+pub mod size;
 
 use super::device::Queues;
 use super::registry::FlowControl;
+use super::seam::range;
 use super::seen::Pausers;
-use super::{ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
+use super::size::links::{Links, Report};
+use super::{
+    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+};
 use bound::Bound;
 use frame::PortPauseFrame;
+pub use keys::RelayOrder;
 use map::{QueueMap, Role};
 use std::sync::Arc;
 use xoff_kernel::time::Time;
+use xoff_net::units::{Bytes, Span};
 use xoff_wire::queue_pause::Target;
-
-/// When a node serves what it relays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RelayOrder {
-    /// Before its own traffic.
-    #[default]
-    First,
-    /// In turn with its own traffic, half of the wire for each.
-    Turns,
-    /// Behind its own traffic.
-    Last,
-}
 
 /// What is left out of PortFC, to show what for it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,10 +124,6 @@ pub struct PortFcParams {
 }
 
 impl Parameters for PortFcParams {
-    fn name(&self) -> &'static str {
-        "portfc"
-    }
-
     fn traits(&self) -> Traits {
         let (switch, relay) = (self.map.of_switch(), self.map.relay());
         let numbers = Numbers { switch, relayed: (relay, 1), own: (0, relay) };
@@ -151,6 +143,52 @@ impl Parameters for PortFcParams {
             _ => (forwarding..self.map.n, &self.ddq_xon),
         };
         Some(Pausers { port: congested, queues, resume: xon[congested as usize] })
+    }
+
+    fn describe(&self, seen: &Seen<'_>) -> String {
+        let shown = |values: &[u64]| range(&values[..seen.links], |&b| Bytes(b).to_string());
+        let order = match self.relay_order {
+            RelayOrder::First => "before their own traffic",
+            RelayOrder::Turns => "in turn with their own traffic",
+            RelayOrder::Last => "behind their own traffic",
+        };
+        let mut text = format!(
+            "(forwarding queues: xoff {}, xon {}; direct queues: xoff {}, xon {}; response time {})\n  \
+             {} queues of each switch port, {} of each host port; hosts serve what they relay {order}",
+            shown(&self.xoff),
+            shown(&self.xon),
+            shown(&self.ddq_xoff),
+            shown(&self.ddq_xon),
+            Span(self.response_time),
+            self.map.of_switch() + 1,
+            self.map.of_node() + 1,
+        );
+        if self.variant.one_flag {
+            text += "; one flag for both kinds of queues";
+        }
+        if self.variant.no_signal_relay {
+            text += "; hosts pass no frames on";
+        }
+        if let Some(most) = self.needs.iter().max_by_key(|bound| bound.total()) {
+            text += &format!(
+                "\n  {} of memory suffice in a switch while relay queues are short: {} for thresholds, {} and {} for what \
+                 arrives behind them at forwarding and direct queues",
+                Bytes(most.total()),
+                Bytes(most.thresholds),
+                Bytes(most.forwarding),
+                Bytes(most.direct),
+            );
+        }
+        if !self.doubts.is_empty() {
+            let why: Vec<&str> = self.doubts.iter().map(|d| d.why()).collect();
+            text += &format!("\n  here that need not suffice: {}", why.join("; "));
+        }
+        text
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        size::compare(links, self, report);
+        true
     }
 
     fn start(&self, ports: usize, _priorities: &[u8]) -> FlowControl {

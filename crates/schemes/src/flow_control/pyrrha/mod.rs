@@ -95,47 +95,32 @@
 //! **Lost frames.** The paper sends each word once. What a link loses is lost.
 
 pub mod frame;
+pub mod keys;
 mod port;
 mod queues;
+pub mod report;
 mod seen;
+pub mod size;
 mod trees;
 mod words;
 
-pub mod report;
-
 use super::device::Queues;
-use super::pfc::{Pfc, PfcParams};
+use super::pfc::{self, Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Traits};
+use super::seam::range;
+use super::seen::Roots;
+use super::size::links::{self, Links};
+use super::{
+    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+};
 use frame::RootId;
+pub use keys::{Merging, Organisation};
 use port::{FlowPlaces, PortState};
 use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
-use xoff_outcome::report::Records;
-
-/// How isolation queues are organised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Organisation {
-    /// Hierarchical: a queue for each root, passed through from near to far.
-    #[default]
-    Hiq,
-    /// A queue for each set of roots.
-    SingleTier,
-}
-
-/// What happens to the tree of a port that was no root.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Merging {
-    /// Its queues are let go, and emptied in order: into those of roots ahead that are
-    /// known here, and into the OQ.
-    #[default]
-    Soft,
-    /// The same, but its queues take no more packets: later ones may overtake.
-    Hard,
-    /// It goes on as a root.
-    Off,
-}
+use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::{Facts, Records};
 
 /// Rules that are read otherwise, to see what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,10 +167,6 @@ pub struct PyrrhaParams {
 }
 
 impl Parameters for PyrrhaParams {
-    fn name(&self) -> &'static str {
-        "pyrrha"
-    }
-
     fn traits(&self) -> Traits {
         // The OQ and the IQs.
         let all = 1 + self.queues;
@@ -197,6 +178,39 @@ impl Parameters for PyrrhaParams {
             queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: true },
             ..Traits::NONE
         }
+    }
+
+    fn describe(&self, seen: &Seen<'_>) -> String {
+        let shown = |values: &[u64]| range(&values[..seen.links], |&b| Bytes(b).to_string());
+        let organisation = match self.organisation {
+            Organisation::Hiq => "one for each root",
+            Organisation::SingleTier => "one for each set of roots",
+        };
+        let mut text = format!(
+            "(K_pause {}, K_resume {}, response time {})\n  {} isolation queues of each port, {organisation}",
+            shown(&self.k_pause),
+            shown(&self.k_resume),
+            Span(self.response_time),
+            self.queues,
+        );
+        match self.merging {
+            Merging::Soft => {}
+            Merging::Hard => text += "; queues of a merged root take no more packets",
+            Merging::Off => text += "; trees are not merged",
+        }
+        if !self.hosts_obey {
+            text += "; hosts take no notice";
+        }
+        text
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut links::Report) -> bool {
+        size::compare(links, self, report);
+        links.accounts(|port, priority, account| {
+            pfc::size::compare(links, port, priority, account, self.response_time, report);
+            true
+        });
+        true
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
@@ -335,12 +349,18 @@ impl Pyrrha {
 }
 
 impl Machine for Pyrrha {
+    const FACTS: Option<&'static Facts> = Some(&report::FACTS);
+
     fn timers(&self) -> usize {
         self.pfc.as_ref().map_or(0, Pfc::timers)
     }
 
     fn records(&self) -> Records {
         Records::of(self.tally.clone())
+    }
+
+    fn roots(&self) -> Option<&dyn Roots> {
+        Some(self)
     }
 }
 

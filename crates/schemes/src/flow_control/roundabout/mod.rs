@@ -25,16 +25,16 @@ pub mod dissolve;
 #[cfg(test)]
 mod explore;
 pub mod frame;
+pub mod keys;
 pub mod registers;
+pub mod report;
 #[cfg(test)]
 mod tests;
-
-pub mod report;
 
 use super::device::Loops;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Machine, Parameters, Passage, Passenger, Scheme, Traits};
+use super::{ControlFrame, Crossing, Machine, Parameters, Passage, Passenger, Scheme, Seen, Traits};
 use dissolve::{Attempted, LONGEST_LOOP, Seat};
 pub use frame::Opcode;
 use frame::RoundaboutFrame;
@@ -43,7 +43,8 @@ pub use report::Report;
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
-use xoff_outcome::report::Records;
+use xoff_net::units::Span;
+use xoff_outcome::report::{Facts, Records};
 use xoff_wire::nodes::Nodes;
 
 /// Parameters of Roundabout, resolved.
@@ -69,10 +70,6 @@ pub struct RoundaboutParams {
 }
 
 impl Parameters for RoundaboutParams {
-    fn name(&self) -> &'static str {
-        "roundabout"
-    }
-
     fn traits(&self) -> Traits {
         Traits {
             // Until an attempt is given up, and another one is.
@@ -85,6 +82,10 @@ impl Parameters for RoundaboutParams {
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        format!("({} quanta, response time {})", self.pfc.quanta, Span(self.pfc.response_time))
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
@@ -282,6 +283,8 @@ impl Roundabout {
 }
 
 impl Machine for Roundabout {
+    const FACTS: Option<&'static Facts> = Some(&report::FACTS);
+
     fn timers(&self) -> usize {
         self.pfc.timers() + self.registers.len()
     }

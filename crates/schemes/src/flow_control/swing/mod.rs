@@ -51,10 +51,15 @@
 //! not enough, and a bound needs the account's own threshold, with headroom for a
 //! round trip above it: plain PFC between the relays, as the last resort.
 
-use super::pfc::{Pfc, PfcParams, headroom};
+pub mod keys;
+pub mod size;
+
+use super::pfc::{self, Pfc, PfcParams, Relay, headroom};
 use super::registry::FlowControl;
-use super::{Headroom, LinkFacts, Parameters, Traits};
+use super::size::links::{Links, Report};
+use super::{Headroom, LinkFacts, Parameters, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
+use xoff_net::units::Span;
 
 /// PFC's on every port: what is SWING's own are the relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +69,37 @@ pub struct SwingParams {
 }
 
 impl Parameters for SwingParams {
-    fn name(&self) -> &'static str {
-        "swing"
-    }
-
     fn traits(&self) -> Traits {
         Traits::of_pfc(&self.pfc)
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let hold = match self.pfc.relay {
+            Relay::Mirror { hold } => hold,
+            Relay::Accounts | Relay::Blind => 0,
+        };
+        format!(
+            "(relays pass pauses on at once, and their ends {} later; {} quanta, response time {})",
+            Span(hold),
+            self.pfc.quanta,
+            Span(self.pfc.response_time)
+        )
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
+        let (topology, response_time) = (links.topology, self.pfc.response_time);
+        links.accounts(|port, priority, account| {
+            let p = &topology.ports[port as usize];
+            let relay = p.long && topology.is_relay(p.node);
+            let compare = if relay { size::compare } else { pfc::size::compare };
+            compare(links, port, priority, account, response_time, report);
+            true
+        });
+        true
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -35,9 +35,12 @@
 //!
 //! Everything else is [`super::pfc`]: thresholds, headroom and pauses of each tag.
 
+pub mod keys;
+
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{Parameters, Traits};
+use super::{Parameters, Seen, Traits};
+use xoff_net::units::Span;
 
 /// What comes in through this port may have its tag grow.
 pub const IN: u8 = 1;
@@ -90,16 +93,30 @@ pub struct TaggerParams {
 }
 
 impl Parameters for TaggerParams {
-    fn name(&self) -> &'static str {
-        "tagger"
-    }
-
     fn traits(&self) -> Traits {
         Traits::of_pfc(&self.pfc)
     }
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn onward_lane(&self, lane: u8, ingress: u32, egress: u32) -> u8 {
+        self.tags.onward(lane, ingress, egress)
+    }
+
+    fn describe(&self, seen: &Seen<'_>) -> String {
+        let shown = |n: u8| if n < 8 { n.to_string() } else { "8 or more".to_string() };
+        format!(
+            "(lossless tags of a packet: {}, then priority {}; {} quanta, response time {})\n  \
+             the routes of this scenario need {} lossless tags, all shortest paths between hosts {}",
+            self.lossless,
+            seen.lanes[usize::from(self.lossy)].priority,
+            self.pfc.quanta,
+            Span(self.pfc.response_time),
+            shown(self.needed),
+            self.all_routes.map_or("were too many to look at".to_string(), shown)
+        )
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

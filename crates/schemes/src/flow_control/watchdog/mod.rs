@@ -39,27 +39,19 @@
 //! request 2304). Frames that resume do not count as PAUSE frames. A poll is armed only
 //! while the queue is paused or in a storm: the others would see nothing.
 
+pub mod keys;
 pub mod report;
 
 use super::device::Repair;
 use super::pfc::{Pfc, PfcParams, pause_time};
 use super::registry::FlowControl;
-use super::{ControlFrame, Machine, Mode, Parameters, Scheme, Traits};
+use super::{ControlFrame, Machine, Mode, Parameters, Scheme, Seen, Traits};
+pub use keys::Action;
 pub use report::Report;
 use xoff_kernel::time::Time;
-use xoff_outcome::report::Records;
+use xoff_net::units::Span;
+use xoff_outcome::report::{Facts, Records};
 use xoff_wire::pfc::PfcFrame;
-
-/// What is done about a storm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Packets for the queue are dropped.
-    Drop,
-    /// The queue sends although it is paused.
-    Forward,
-    /// It is only told of.
-    Alert,
-}
 
 /// Parameters of PFC under a watchdog, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,10 +79,6 @@ impl WatchdogParams {
 }
 
 impl Parameters for WatchdogParams {
-    fn name(&self) -> &'static str {
-        "pfc-watchdog"
-    }
-
     fn traits(&self) -> Traits {
         Traits {
             patience: self.patience(),
@@ -102,6 +90,24 @@ impl Parameters for WatchdogParams {
 
     fn pfc(&self) -> Option<&PfcParams> {
         Some(&self.pfc)
+    }
+
+    fn describe(&self, _: &Seen<'_>) -> String {
+        let action = match self.action {
+            Action::Drop => "drops what it holds and gets",
+            Action::Forward => "sends all the same",
+            Action::Alert => "is told of",
+        };
+        let watched = self.first.iter().flatten().count();
+        format!(
+            "(a queue paused for {} {action}, until {} without a pause frame; {watched} ports \
+             watched, every {}; {} quanta, response time {})",
+            Span(self.detection),
+            Span(self.restoration),
+            Span(self.poll),
+            self.pfc.quanta,
+            Span(self.pfc.response_time)
+        )
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
@@ -251,6 +257,8 @@ impl Watchdog {
 }
 
 impl Machine for Watchdog {
+    const FACTS: Option<&'static Facts> = Some(&report::FACTS);
+
     fn timers(&self) -> usize {
         self.pfc.timers() + self.watches.len()
     }

@@ -1,17 +1,16 @@
-//! PortFC: its keys, its map of queues, and the networks and routes that it can
-//! serve.
+//! `[flow_control]` of PortFC.
 
-use super::{Context, LONGEST, MEMORY, bytes};
-use crate::error::Error;
-use crate::plan::{Buffer, ENDS, Faults, Flow, Lane, PacketFormat};
-use crate::scenario::{CongestionControl, FlowControl, PortFc, PortFcFlags, PortFcRelay, TransportKind};
+use super::super::fabric::{ENDS, Fabric, Lane, PacketFormat, Routes};
+use super::super::keys::{Complaint, Keys, MEMORY, Setting, Whole, bytes, defaults, link, time};
+use super::super::registry::FlowControlParams;
+use super::bound::{Bound, Link, Side, bound};
+use super::map::{Place, QueueMap, Unmappable};
+use super::{Doubt, PortFcParams, Variant, size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
-use xoff_net::units::{Bandwidth, Span, Threshold};
-use xoff_schemes::flow_control::portfc::bound::{Bound, Link, Side, bound};
-use xoff_schemes::flow_control::portfc::map::{Place, QueueMap, Unmappable};
-use xoff_schemes::flow_control::portfc::{Doubt, PortFcParams, RelayOrder, Variant};
-use xoff_schemes::flow_control::sizing;
+use xoff_net::units::{Span, Threshold};
 
 /// Priority of ACKs and notifications, if not given: first of all.
 const HIGH: u8 = 7;
@@ -22,90 +21,192 @@ const LARGEST_SWITCH: u16 = 1 << 14;
 /// Egress ports of the longest route: node, switch, node, switch.
 const LONGEST_ROUTE: usize = 4;
 
-/// The keys, if this is the scheme.
-pub(super) fn chosen<'s>(cx: &Context<'s>) -> Option<&'s PortFc> {
-    match &cx.scenario.flow_control {
-        FlowControl::PortFc(portfc) => Some(portfc),
-        _ => None,
-    }
+/// PortFC, per-port flow control for networks whose hosts relay (2026). All data
+/// has one priority; ACKs and notifications have a better one, 7 if
+/// `transport.ack_priority` is not given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortFcKeys {
+    /// A switch port whose forwarding queues hold this much together pauses what
+    /// feeds them. In bytes, or in BDP (rate times one-way delay) of its link.
+    #[serde(default = "six_bdp")]
+    pub xoff: Threshold,
+    /// They are resumed when they hold no more than this. Default: two thirds of
+    /// `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xon: Option<Threshold>,
+    /// The same of its destination-direct queue. Default: `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ddq_xoff: Option<Threshold>,
+    /// The same of its destination-direct queue. Default: two thirds of
+    /// `ddq_xoff`, or `xon` where neither is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ddq_xon: Option<Threshold>,
+    /// When a host serves what it relays, beside its own traffic.
+    #[serde(default)]
+    pub relay_queue: RelayOrder,
+    /// How many flags a switch port has.
+    #[serde(default)]
+    pub flags: PortFcFlags,
+    /// Hosts pass frames about destination-direct queues on to their other ports.
+    #[serde(default = "defaults::yes")]
+    pub relay_signals: bool,
+    /// From the arrival of a pause or resume frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
 }
 
-/// The priority of ACKs and of notifications without one of their own; `None`
-/// where that of their flow.
-pub(super) fn answers(cx: &Context<'_>) -> Option<u8> {
-    cx.scenario.transport.ack_priority.or(chosen(cx).map(|_| HIGH))
+/// When a host serves what it relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "PortFcRelay")]
+pub enum RelayOrder {
+    /// Before its own traffic.
+    #[default]
+    First,
+    /// In turn with it, half of the wire for each.
+    Turns,
+    /// Behind it.
+    Last,
 }
 
-/// Refuses values out of range.
-pub(super) fn check(cx: &Context<'_>, portfc: &PortFc) -> Result<(), Error> {
-    if portfc.response_time.0 > LONGEST {
-        let message = format!("response_time = {} is out of range", portfc.response_time);
-        let help = format!("{} are the most", Span(LONGEST));
-        return Err(cx.doc.error("flow_control.response_time", message, help));
-    }
-    Ok(())
+/// How many flags tell a switch port whom it has paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortFcFlags {
+    /// One for its forwarding queues, one for its destination-direct queue.
+    #[default]
+    Two,
+    /// One for both, as the paper's algorithms print it.
+    One,
 }
 
-/// The priority of data, given those of the traffic tables: PortFC has one set of
-/// queues.
-pub(super) fn data_priority(cx: &Context<'_>, traffic: &[u8]) -> Result<(), Error> {
-    let (Some(_), Some(&first)) = (chosen(cx), traffic.first()) else { return Ok(()) };
-    if let Some(other) = traffic.iter().find(|&&p| p != first) {
-        let message =
-            format!("the traffic has priorities {first} and {other}, and PortFC has one set of queues");
-        return Err(cx.doc.error("flow_control.scheme", message, "give all traffic the same priority"));
-    }
-    let hq = answers(cx).expect("of this scheme");
-    let key = if cx.scenario.transport.ack_priority.is_some() {
-        "transport.ack_priority"
-    } else {
-        "flow_control.scheme"
-    };
-    if hq == first {
-        let message =
-            format!("ACKs and data both have priority {hq}, but PortFC keeps ACKs in a queue of their own");
-        return Err(cx.doc.error(
-            key,
-            message,
-            "give ACKs another priority than data (7 if not given), with a better tier",
-        ));
-    }
-    if cx.scenario.dcqcn.is_some_and(|d| d.cnp_priority == Some(first)) {
-        let message =
-            format!("notifications and data both have priority {first}, but PortFC keeps them apart");
-        return Err(cx.doc.error(
-            "dcqcn.cnp_priority",
-            message,
-            "remove the key: they then go with the ACKs",
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses ACKs and notifications that are not served strictly before data.
-pub(super) fn check_tiers(cx: &Context<'_>, lanes: &[Lane]) -> Result<(), Error> {
-    if chosen(cx).is_none() {
-        return Ok(());
-    }
-    let Some(data) = lanes.iter().find(|l| l.lossless) else { return Ok(()) };
-    let acks = answers(cx).map(|p| ("ACKs", p, "transport.ack_priority"));
-    let cnps = cx.scenario.dcqcn.and_then(|d| d.cnp_priority);
-    for (what, priority, key) in
-        acks.into_iter().chain(cnps.map(|p| ("notifications", p, "dcqcn.cnp_priority")))
-    {
-        let behind = |l: &&Lane| l.priority == priority && l.tier >= data.tier;
-        if lanes.iter().any(|l| behind(&l)) {
-            let message = format!(
-                "{what} (priority {priority}) are not served before data (priority {}), as PortFC's high-priority \
-                 queue is",
-                data.priority
-            );
-            let key = if cx.doc.get(key).is_some() { key } else { "flow_control.scheme" };
-            let help = format!("choose a higher {key}, or tiers in [[priority]] tables");
-            return Err(cx.doc.error(key, message, help));
+impl Default for PortFcKeys {
+    fn default() -> Self {
+        PortFcKeys {
+            xoff: six_bdp(),
+            xon: None,
+            ddq_xoff: None,
+            ddq_xon: None,
+            relay_queue: RelayOrder::default(),
+            flags: PortFcFlags::default(),
+            relay_signals: true,
+            response_time: defaults::zero_time(),
         }
     }
-    Ok(())
+}
+
+fn six_bdp() -> Threshold {
+    "6bdp".parse().expect("a threshold")
+}
+
+impl Whole for PortFcKeys {}
+
+impl Keys for PortFcKeys {
+    fn check(&self, _: &mut Setting<'_>) -> Result<(), Complaint> {
+        time("response_time", self.response_time)
+    }
+
+    fn refuses_balancing(&self, name: &str) -> Option<String> {
+        Some(format!("`portfc` has a queue by the port behind the next one, which `{name}` leaves open"))
+    }
+
+    fn answers(&self) -> Option<u8> {
+        Some(HIGH)
+    }
+
+    /// PortFC has one set of queues.
+    fn check_priorities(&self, cx: &Setting<'_>, data: &[u8]) -> Result<(), Complaint> {
+        let Some(&first) = data.first() else { return Ok(()) };
+        if let Some(other) = data.iter().find(|&&p| p != first) {
+            let message =
+                format!("the traffic has priorities {first} and {other}, and PortFC has one set of queues");
+            return Err(Complaint::new("flow_control.scheme", message, "give all traffic the same priority"));
+        }
+        let hq = answers(cx);
+        let key = if cx.ack_priority.is_some() { "transport.ack_priority" } else { "flow_control.scheme" };
+        if hq == first {
+            let message = format!(
+                "ACKs and data both have priority {hq}, but PortFC keeps ACKs in a queue of their own"
+            );
+            return Err(Complaint::new(
+                key,
+                message,
+                "give ACKs another priority than data (7 if not given), with a better tier",
+            ));
+        }
+        if cx.cnp_priority == Some(first) {
+            let message =
+                format!("notifications and data both have priority {first}, but PortFC keeps them apart");
+            return Err(Complaint::new(
+                "dcqcn.cnp_priority",
+                message,
+                "remove the key: they then go with the ACKs",
+            ));
+        }
+        Ok(())
+    }
+
+    fn covered(&self, cx: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
+        let answers = [Some(answers(cx)), cx.cnp_priority];
+        Ok(used.iter().copied().filter(|&p| !answers.contains(&Some(p))).collect())
+    }
+
+    fn lossless(
+        &self,
+        _: &mut Setting<'_>,
+        id: u8,
+        key: &str,
+        wanted: Option<bool>,
+        covered: bool,
+    ) -> Result<bool, Complaint> {
+        if let Some(wanted) = wanted.filter(|&wanted| wanted != covered) {
+            let what =
+                if covered { "data, which PortFC keeps lossless" } else { "ACKs, which nothing pauses" };
+            let message = format!("priority {id} is that of {what}: it cannot be lossless = {wanted}");
+            return Err(Complaint::new(key, message, "remove `lossless`"));
+        }
+        Ok(covered)
+    }
+
+    fn may_be_lossy(&self) -> bool {
+        false
+    }
+
+    fn lifts_limits(&self) -> bool {
+        true
+    }
+
+    /// Refuses ACKs and notifications that are not served strictly before data.
+    fn check_links(&self, cx: &mut Setting<'_>, _: &Topology, lanes: &[Lane]) -> Result<(), Complaint> {
+        let Some(data) = lanes.iter().find(|l| l.lossless) else { return Ok(()) };
+        let acks = ("ACKs", answers(cx), "transport.ack_priority");
+        for (what, priority, key) in
+            [acks].into_iter().chain(cx.cnp_priority.map(|p| ("notifications", p, "dcqcn.cnp_priority")))
+        {
+            let behind = |l: &&Lane| l.priority == priority && l.tier >= data.tier;
+            if lanes.iter().any(|l| behind(&l)) {
+                let message = format!(
+                    "{what} (priority {priority}) are not served before data (priority {}), as PortFC's high-priority \
+                     queue is",
+                    data.priority
+                );
+                let key = if cx.written(key) { key } else { "flow_control.scheme" };
+                let help = format!("choose a higher {key}, or tiers in [[priority]] tables");
+                return Err(Complaint::new(key, message, help));
+            }
+        }
+        Ok(())
+    }
+
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        params(cx, self, &fabric).map(FlowControlParams::PortFc)
+    }
+}
+
+/// The priority of ACKs.
+fn answers(cx: &Setting<'_>) -> u8 {
+    cx.ack_priority.unwrap_or(HIGH)
 }
 
 /// Where every port of a network is, as the map of queues wants it.
@@ -119,12 +220,12 @@ fn places(topology: &Topology) -> Vec<Place> {
 }
 
 /// The map of a network's queues.
-fn map(cx: &Context<'_>, topology: &Topology) -> Result<QueueMap, Error> {
+fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     let name = |node: NodeId| topology.nodes[node as usize].name.clone();
     let ends = |port: PortId| (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
     let refuse = |why: String| {
         let help = "choose kind = \"ndc\" with k = 1, \"rail-only\", or another topology whose hosts have one or two ports to switches, or another scheme";
-        Err(cx.doc.error("flow_control.scheme", why, help))
+        Err(Complaint::new("flow_control.scheme", why, help))
     };
     if !topology.relay_hosts {
         return refuse(
@@ -150,12 +251,12 @@ fn map(cx: &Context<'_>, topology: &Topology) -> Result<QueueMap, Error> {
 }
 
 /// Refuses more queues than have numbers, or than fit in memory.
-fn check_size(cx: &Context<'_>, topology: &Topology, map: &QueueMap, lanes: usize) -> Result<(), Error> {
+fn check_size(topology: &Topology, map: &QueueMap, lanes: usize) -> Result<(), Complaint> {
     let help = "choose smaller switches, or another scheme";
     if map.n > LARGEST_SWITCH {
         let message =
             format!("a switch has {} ports, and PortFC's queues are numbered up to {LARGEST_SWITCH}", map.n);
-        return Err(cx.doc.error("flow_control.scheme", message, help));
+        return Err(Complaint::new("flow_control.scheme", message, help));
     }
     // List and state of each queue, for every priority.
     let each = 32 + 24;
@@ -166,7 +267,7 @@ fn check_size(cx: &Context<'_>, topology: &Topology, map: &QueueMap, lanes: usiz
     let queues = topology.ports.iter().map(of).sum::<u64>() * lanes as u64;
     if queues * each > MEMORY {
         let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
-        return Err(cx.doc.error("flow_control.scheme", message, help));
+        return Err(Complaint::new("flow_control.scheme", message, help));
     }
     Ok(())
 }
@@ -180,24 +281,15 @@ fn route<'h>(map: &QueueMap, hops: &'h [u32], at: u32) -> &'h [u32] {
 
 /// Refuses routes of data with more than one relay, and packets under way that
 /// would go over another one.
-fn check_routes(
-    cx: &Context<'_>,
-    topology: &Topology,
-    map: &QueueMap,
-    flows: &[Flow],
-    faults: &Faults,
-    hops: &[u32],
-) -> Result<(), Error> {
+fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Result<(), Complaint> {
+    let hops = routes.hops;
     let why = "packets that come over a second relay enter queues that nothing can pause";
-    let later = faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, true));
-    let first = (0..).zip(flows).map(|(i, f)| (i, f.path, false));
-    for (flow, path, failed) in first.chain(later) {
-        let way = route(map, hops, path);
+    for f in &routes.flows {
+        let way = route(map, hops, f.path);
         let links = way.len();
         if let [_, into, _, out] = *way
             && map.place(into).device == map.place(out).device
         {
-            let f = &flows[flow as usize];
             let message = format!(
                 "a flow from {} to {} comes back to {} over a relay: PortFC has no queue for that, and nothing \
                  could pause it",
@@ -206,53 +298,38 @@ fn check_routes(
                 topology.nodes[map.place(into).device as usize].name
             );
             let help = "send it over the relay's other switch, or straight to its receiver";
-            return Err(cx.doc.error("flow_control.scheme", message, help));
+            return Err(Complaint::new("flow_control.scheme", message, help));
         }
         if links > LONGEST_ROUTE {
-            let f = &flows[flow as usize];
             let message = format!(
                 "a flow from {} to {} takes {links} links{}, and PortFC is defined for up to {LONGEST_ROUTE}: {why}",
                 topology.nodes[f.src as usize].name,
                 topology.nodes[f.dst as usize].name,
-                if failed { " after a failure" } else { "" }
+                if f.later { " after a failure" } else { "" }
             );
             let help = "use shortest paths in an intact network, or another scheme";
-            return Err(cx.doc.error("flow_control.scheme", message, help));
+            return Err(Complaint::new("flow_control.scheme", message, help));
         }
     }
-    for &(old, new) in faults.tables.iter().flat_map(|t| &t.positions) {
+    for &(old, new) in &routes.moved {
         if route(map, hops, new).len() > route(map, hops, old).len() {
             let port = topology.port_name(hops[new as usize]);
             let message = format!("packets under way at {port} take a longer way after a failure: {why}");
             let help = "let the failure begin at time 0, so that routes avoid it from the beginning, or use another scheme";
-            return Err(cx.doc.error("flow_control.scheme", message, help));
+            return Err(Complaint::new("flow_control.scheme", message, help));
         }
     }
     Ok(())
 }
 
-/// What PortFC is told of the whole plan.
-pub(super) struct Whole<'p> {
-    pub(super) topology: &'p Topology,
-    pub(super) packet: &'p PacketFormat,
-    pub(super) lanes: &'p [Lane],
-    pub(super) buffers: &'p [Buffer],
-    pub(super) flows: &'p [Flow],
-    pub(super) faults: &'p Faults,
-    pub(super) hops: &'p [u32],
-}
-
 /// The parameters.
-pub(super) fn params(
-    cx: &mut Context<'_>,
-    portfc: &PortFc,
-    whole: &Whole<'_>,
-) -> Result<PortFcParams, Error> {
-    let Whole { topology, lanes, hops, .. } = *whole;
-    let map = map(cx, topology)?;
-    check_size(cx, topology, &map, lanes.len())?;
-    check_routes(cx, topology, &map, whole.flows, whole.faults, hops)?;
-    let least = u64::from(whole.packet.largest());
+fn params(cx: &mut Setting<'_>, portfc: &PortFcKeys, fabric: &Fabric<'_>) -> Result<PortFcParams, Complaint> {
+    let Fabric { topology, lanes, routes, .. } = *fabric;
+    let hops = routes.hops;
+    let map = map(topology)?;
+    check_size(topology, &map, lanes.len())?;
+    check_routes(topology, &map, routes)?;
+    let least = u64::from(cx.packet.largest());
     let (xoff, xon) = thresholds(cx, topology, least, ["xoff", "xon"], portfc.xoff, portfc.xon)?;
     let (ddq_xoff, ddq_xon) = match (portfc.ddq_xoff, portfc.ddq_xon) {
         (None, None) => (xoff.clone(), xon.clone()),
@@ -275,11 +352,7 @@ pub(super) fn params(
         ddq_xoff,
         ddq_xon,
         lane: lanes.iter().position(|l| l.lossless).unwrap_or(0) as u8,
-        relay_order: match portfc.relay_queue {
-            PortFcRelay::First => RelayOrder::First,
-            PortFcRelay::Turns => RelayOrder::Turns,
-            PortFcRelay::Last => RelayOrder::Last,
-        },
+        relay_order: portfc.relay_queue,
         variant: Variant {
             one_flag: portfc.flags == PortFcFlags::One,
             no_signal_relay: !portfc.relay_signals,
@@ -291,62 +364,56 @@ pub(super) fn params(
     let mut evenly_fed = true;
     for node in 0..topology.nodes.len() as NodeId {
         let (bound, evenly) = match topology.nodes[node as usize].kind {
-            NodeKind::Switch => needs(topology, &params, whole.packet, node),
+            NodeKind::Switch => needs(topology, &params, &cx.packet, node),
             NodeKind::Host => (Bound::default(), true),
         };
         params.needs.push(bound);
         evenly_fed &= evenly;
     }
-    let slowed = cx.scenario.transport.congestion_control != CongestionControl::None
-        || cx.scenario.transport.window.is_some()
-        || cx.scenario.transport.kind != TransportKind::GoBackN;
     let doubts = [
         (!evenly_fed, Doubt::UnequalRates),
         (params.relay_order != RelayOrder::First, Doubt::RelayOrder),
         (params.variant.no_signal_relay, Doubt::NoSignalRelay),
         (params.variant.one_flag, Doubt::OneFlag),
-        (!slowed && relays(whole, &params.map), Doubt::NothingSlows),
+        (!cx.slows && relays(routes, &params.map), Doubt::NothingSlows),
     ];
     params.doubts = doubts.into_iter().filter(|d| d.0).map(|d| d.1).collect();
-    warn(cx, whole, &params);
+    warn(cx, fabric, &params);
     Ok(params)
 }
 
 /// Whether data of any flow goes over a relay.
-fn relays(whole: &Whole<'_>, map: &QueueMap) -> bool {
-    whole.flows.iter().any(|f| route(map, whole.hops, f.path).len() > 2)
+fn relays(routes: &Routes<'_>, map: &QueueMap) -> bool {
+    routes.flows.iter().any(|f| !f.later && route(map, routes.hops, f.path).len() > 2)
 }
 
 /// Thresholds of every port, in bytes; an XOFF is at least a largest packet.
 fn thresholds(
-    cx: &Context<'_>,
+    cx: &Setting<'_>,
     topology: &Topology,
     least: u64,
     keys: [&str; 2],
     off: Threshold,
     on: Option<Threshold>,
-) -> Result<(Vec<u64>, Vec<u64>), Error> {
+) -> Result<(Vec<u64>, Vec<u64>), Complaint> {
     let mut out = (Vec::new(), Vec::new());
     for (id, port) in (0..).zip(&topology.ports) {
         let xoff = off.resolve(port.rate, port.delay);
-        let xon = on.map_or_else(|| sizing::portfc::xon(xoff), |t| t.resolve(port.rate, port.delay));
+        let xon = on.map_or_else(|| size::xon(xoff), |t| t.resolve(port.rate, port.delay));
         let inner = topology.neighbour(id) == port.node;
         if xon > xoff && !inner {
             let message = format!(
-                "{} = {} B is above {} = {} B on the link of {} ({}, {})",
+                "{} = {} B is above {} = {} B on {}",
                 keys[1],
                 xon,
                 keys[0],
                 xoff,
-                topology.port_name(id),
-                Bandwidth(port.rate),
-                Span(port.delay)
+                link(topology, id)
             );
-            let given =
-                keys.into_iter().rev().find(|key| cx.doc.get(&format!("flow_control.{key}")).is_some());
+            let given = keys.into_iter().rev().find(|key| cx.written(&format!("flow_control.{key}")));
             let key = format!("flow_control.{}", given.unwrap_or("scheme"));
             let help = format!("choose `{}` no larger than `{}`", keys[1], keys[0]);
-            return Err(cx.doc.error(&key, message, help));
+            return Err(Complaint::new(&key, message, help));
         }
         out.0.push(xoff.max(least));
         out.1.push(xon);
@@ -378,8 +445,8 @@ fn needs(topology: &Topology, params: &PortFcParams, packet: &PacketFormat, node
 
 /// Says where memory is less than what is known to suffice, and what cannot be
 /// promised.
-fn warn(cx: &mut Context<'_>, whole: &Whole<'_>, params: &PortFcParams) {
-    let (topology, buffers) = (whole.topology, whole.buffers);
+fn warn(cx: &mut Setting<'_>, fabric: &Fabric<'_>, params: &PortFcParams) {
+    let (topology, buffers) = (fabric.topology, fabric.buffers);
     let short = (0..)
         .zip(&params.needs)
         .filter(|(n, bound): &(NodeId, _)| bound.total() > buffers[*n as usize].total)
@@ -402,15 +469,13 @@ fn warn(cx: &mut Context<'_>, whole: &Whole<'_>, params: &PortFcParams) {
         );
         cx.warn("switch.buffer".into(), message);
     }
-    for (i, s) in cx.scenario.slow_receiver.iter().enumerate() {
+    for (i, host) in cx.slow_receivers.clone().into_iter().enumerate() {
         let message = format!(
-            "PortFC has hosts pause nobody: what {} does not read in time fills its memory, and is lost then",
-            s.host
+            "PortFC has hosts pause nobody: what {host} does not read in time fills its memory, and is lost then"
         );
         cx.warn(format!("slow_receiver[{i}]"), message);
     }
-    let lossy = !whole.faults.losses.is_empty();
-    if lossy {
+    if fabric.loses {
         let message = "PortFC sends each pause and resume once: a resume that a link loses leaves its queue paused for good";
         cx.warn("loss".into(), message.into());
     }

@@ -1,34 +1,111 @@
-//! Credit-based flow control: buffers of ports, periods, and what 12 bits can grant.
+//! `[flow_control]` of credit-based flow control.
 
-use super::flow_control::time;
-use super::memory::{UNBOUNDED, at_buffer, default_switch};
-use super::{Context, LARGEST, bytes};
-use crate::error::Error;
-use crate::plan::{Account, Buffer, Lane, Limit, PacketFormat};
-use crate::scenario::Cbfc;
+use super::super::fabric::{
+    Account, Buffer, Fabric, Lane, Limit, PacketFormat, UNBOUNDED, at_buffer, default_switch,
+};
+use super::super::keys::{Complaint, Keys, LARGEST, Setting, Whole, bytes, defaults, link, shown, time};
+use super::super::registry::FlowControlParams;
+use super::super::{Headroom, LinkFacts};
+use super::frame::{BLOCK, CreditPacket, Form};
+use super::{CbfcParams, blocks, full_throughput, longest_update, most};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use xoff_kernel::time::{MICROSECOND, SECOND, Time, serialisation};
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
-use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
-use xoff_schemes::flow_control::cbfc::frame::{BLOCK, CreditPacket, Form};
-use xoff_schemes::flow_control::cbfc::{CbfcParams, blocks, full_throughput, longest_update, most};
-use xoff_schemes::flow_control::{Headroom, LinkFacts};
+use xoff_net::units::{Bytes, Span, Threshold};
 
-/// Refuses values out of range.
-pub(super) fn check(cx: &Context<'_>, keys: &Cbfc) -> Result<(), Error> {
-    time(cx, "response_time", keys.response_time)?;
-    let Some(update) = keys.update else { return Ok(()) };
-    if update.0 == 0 {
-        let message = "an update of no time: flow-control packets would take all of the wire";
-        return Err(cx.doc.error("flow_control.update", message, "write a time above 0, such as \"1us\""));
-    }
-    time(cx, "update", update)
+/// Credit-based flow control after InfiniBand. Each port has a buffer of its own for each
+/// priority that comes in by it; nothing is shared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CbfcKeys {
+    /// Room of each port for each priority. In bytes, or in BDP (rate times one-way
+    /// delay) of its link; whole blocks of 64 B are used. Default: as much as keeps the
+    /// link busy, and without `unlimited` no more than 12 bits can grant, 131,072 B.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Threshold>,
+    /// Time between two flow-control packets of a priority on a link. Default:
+    /// InfiniBand's longest, 65,536 symbol times: that of 262,144 B at the link's rate,
+    /// 20.97 us at 100 Gbit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<Span>,
+    /// Counters of 64 bits instead of 12, so that more than 2,048 blocks can be granted:
+    /// CBFC-ideal.
+    #[serde(default)]
+    pub unlimited: bool,
+    /// The same of the ports of long links. Default: `buffer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_buffer: Option<Threshold>,
+    /// The same of the other ports of switches that have long links. Default: `buffer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway_buffer: Option<Threshold>,
+    /// From the arrival of a flow-control packet until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
 }
 
-fn form(keys: &Cbfc) -> Form {
+impl Default for CbfcKeys {
+    fn default() -> Self {
+        CbfcKeys {
+            buffer: None,
+            update: None,
+            unlimited: false,
+            long_buffer: None,
+            gateway_buffer: None,
+            response_time: defaults::zero_time(),
+        }
+    }
+}
+
+impl Whole for CbfcKeys {}
+
+impl Keys for CbfcKeys {
+    fn check(&self, _: &mut Setting<'_>) -> Result<(), Complaint> {
+        time("response_time", self.response_time)?;
+        let Some(update) = self.update else { return Ok(()) };
+        if update.0 == 0 {
+            let message = "an update of no time: flow-control packets would take all of the wire";
+            let help = "write a time above 0, such as \"1us\"";
+            return Err(Complaint::new("flow_control.update", message, help));
+        }
+        time("update", update)
+    }
+
+    fn covered(&self, _: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
+        Ok(used.to_vec())
+    }
+
+    fn lossless(
+        &self,
+        _: &mut Setting<'_>,
+        _: u8,
+        _: &str,
+        wanted: Option<bool>,
+        covered: bool,
+    ) -> Result<bool, Complaint> {
+        Ok(wanted.unwrap_or(covered))
+    }
+
+    fn memory(
+        &self,
+        cx: &mut Setting<'_>,
+        topology: &Topology,
+        lanes: &[Lane],
+    ) -> Result<Option<(Vec<Buffer>, Vec<Account>)>, Complaint> {
+        let packet = cx.packet;
+        memory(cx, self, topology, lanes, &packet).map(Some)
+    }
+
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        params(self, fabric.topology, fabric.lanes, &cx.packet).map(FlowControlParams::Cbfc)
+    }
+}
+
+fn form(keys: &CbfcKeys) -> Form {
     if keys.unlimited { Form::Wide } else { Form::Narrow }
 }
 
-fn update(keys: &Cbfc, port: &Port) -> Time {
+fn update(keys: &CbfcKeys, port: &Port) -> Time {
     keys.update.map_or_else(|| longest_update(port.rate), |t| t.0)
 }
 
@@ -37,7 +114,7 @@ fn facts(port: &Port, packet: &PacketFormat) -> LinkFacts {
 }
 
 /// Blocks that keep the link of a port busy.
-fn needed(keys: &Cbfc, port: &Port, packet: &PacketFormat) -> u64 {
+fn needed(keys: &CbfcKeys, port: &Port, packet: &PacketFormat) -> u64 {
     full_throughput(&facts(port, packet), update(keys, port), keys.response_time.0, form(keys))
 }
 
@@ -47,7 +124,7 @@ fn is_gateway(topology: &Topology, node: NodeId) -> bool {
 }
 
 /// The buffer that is written for a port, with its key.
-fn written(keys: &Cbfc, topology: &Topology, port: &Port) -> Option<(&'static str, Threshold)> {
+fn written(keys: &CbfcKeys, topology: &Topology, port: &Port) -> Option<(&'static str, Threshold)> {
     let other = keys.buffer.map(|b| ("flow_control.buffer", b));
     if port.long {
         keys.long_buffer.map(|b| ("flow_control.long_buffer", b)).or(other)
@@ -58,20 +135,8 @@ fn written(keys: &Cbfc, topology: &Topology, port: &Port) -> Option<(&'static st
     }
 }
 
-/// A link, as errors name it.
-fn link(topology: &Topology, id: PortId) -> String {
-    let port = &topology.ports[id as usize];
-    format!("the link of {} ({}, {})", topology.port_name(id), Bandwidth(port.rate), Span(port.delay))
-}
-
 /// Blocks of the buffer of a port for each lane.
-fn buffer(
-    cx: &Context<'_>,
-    keys: &Cbfc,
-    topology: &Topology,
-    id: PortId,
-    packet: &PacketFormat,
-) -> Result<u64, Error> {
+fn buffer(keys: &CbfcKeys, topology: &Topology, id: PortId, packet: &PacketFormat) -> Result<u64, Complaint> {
     let port = &topology.ports[id as usize];
     let largest = blocks(packet.largest().into());
     let Some((key, threshold)) = written(keys, topology, port) else {
@@ -80,13 +145,10 @@ fn buffer(
         return Ok(needed(keys, port, packet).min(grantable));
     };
     let resolved = threshold.resolve(port.rate, port.delay);
-    let shown = match threshold {
-        Threshold::Bytes(b) => b.to_string(),
-        bdp => format!("{bdp} ({})", bytes(resolved)),
-    };
+    let shown = shown(threshold, resolved);
     if resolved > LARGEST {
         let message = format!("a buffer of {shown} is out of range");
-        return Err(cx.doc.error(key, message, format!("{} are the most", Bytes(LARGEST))));
+        return Err(Complaint::new(key, message, format!("{} are the most", Bytes(LARGEST))));
     }
     let buffer = resolved / u64::from(BLOCK);
     if buffer < largest {
@@ -95,7 +157,7 @@ fn buffer(
             link(topology, id)
         );
         let help = format!("write {}B or more", largest * u64::from(BLOCK));
-        return Err(cx.doc.error(key, message, help));
+        return Err(Complaint::new(key, message, help));
     }
     Ok(buffer)
 }
@@ -107,7 +169,7 @@ fn microseconds(time: Time) -> String {
 
 /// Says where a link cannot be kept busy for want of bits, the worst one, and what of
 /// written buffers is never used.
-fn warn(cx: &mut Context<'_>, keys: &Cbfc, topology: &Topology, buffers: &[u64], packet: &PacketFormat) {
+fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u64], packet: &PacketFormat) {
     let grantable = most(form(keys), keys.response_time.0);
     let room = grantable.saturating_mul(u64::from(BLOCK));
     let mut unused: Option<(&str, PortId)> = None;
@@ -158,19 +220,19 @@ fn warn(cx: &mut Context<'_>, keys: &Cbfc, topology: &Topology, buffers: &[u64],
 /// and the rest, but for a block, its headroom. So it is over exactly while there is no
 /// room for the largest packet, which is what oracles look at; credit alone keeps it
 /// within its blocks.
-pub(super) fn memory(
-    cx: &mut Context<'_>,
-    keys: &Cbfc,
+fn memory(
+    cx: &mut Setting<'_>,
+    keys: &CbfcKeys,
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
-) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
-    check_updates(cx, keys, topology, lanes.len())?;
+) -> Result<(Vec<Buffer>, Vec<Account>), Complaint> {
+    check_updates(keys, topology, lanes.len())?;
     let largest = blocks(packet.largest().into());
     let block = u64::from(BLOCK);
     let sizes = (0..topology.ports.len() as PortId)
-        .map(|id| buffer(cx, keys, topology, id, packet))
-        .collect::<Result<Vec<u64>, Error>>()?;
+        .map(|id| buffer(keys, topology, id, packet))
+        .collect::<Result<Vec<u64>, Complaint>>()?;
     warn(cx, keys, topology, &sizes, packet);
     for (key, given) in [("long_buffer", keys.long_buffer), ("gateway_buffer", keys.gateway_buffer)] {
         if given.is_some() && topology.ports.iter().all(|p| !p.long) {
@@ -195,27 +257,26 @@ pub(super) fn memory(
             let each = ports.iter().map(|&p| sizes[p as usize] * block).fold(0, u64::saturating_add);
             total(cx, topology, node, each.saturating_mul(lossless), lossless < lanes.len() as u64, packet)
         })
-        .collect::<Result<Vec<Buffer>, Error>>()?;
+        .collect::<Result<Vec<Buffer>, Complaint>>()?;
     Ok((buffers, accounts))
 }
 
 /// The memory of a node whose partitions take `taken` bytes. Where its size is not
 /// written, or a long link asks for what it needs, it grows with them.
 fn total(
-    cx: &Context<'_>,
+    cx: &Setting<'_>,
     topology: &Topology,
     node: NodeId,
     taken: u64,
     lossy: bool,
     packet: &PacketFormat,
-) -> Result<Buffer, Error> {
+) -> Result<Buffer, Complaint> {
     let n = &topology.nodes[node as usize];
     let (key, given) = match n.kind {
-        NodeKind::Host => ("host.buffer", cx.scenario.host.buffer.0),
-        NodeKind::Switch => (
-            "switch.buffer",
-            cx.scenario.switch.buffer.map_or_else(|| default_switch(topology, node), |b| b.0),
-        ),
+        NodeKind::Host => ("host.buffer", cx.host_buffer),
+        NodeKind::Switch => {
+            ("switch.buffer", cx.switch_buffer.unwrap_or_else(|| default_switch(topology, node)))
+        }
     };
     // Lossy priorities share room for one packet at least, charged in whole blocks.
     let rest = if lossy { u64::from(packet.largest()).next_multiple_of(u64::from(BLOCK)) } else { 0 };
@@ -225,7 +286,7 @@ fn total(
         let message = format!("a buffer of {} is out of range", Bytes(total));
         return Err(at_buffer(cx, key, message, &format!("{} are the most", Bytes(LARGEST))));
     }
-    let fixed = cx.doc.get(key).is_some() && !is_gateway(topology, node);
+    let fixed = cx.written(key) && !is_gateway(topology, node);
     if fixed && given < need {
         let message =
             format!("{} has {}, but the buffers of its ports take {}", n.name, bytes(given), bytes(need));
@@ -236,19 +297,18 @@ fn total(
 }
 
 /// The parameters on the ports of `topology`, of which those of links come first.
-pub(super) fn params(
-    cx: &Context<'_>,
-    keys: &Cbfc,
+fn params(
+    keys: &CbfcKeys,
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
-) -> Result<CbfcParams, Error> {
+) -> Result<CbfcParams, Complaint> {
     let is_link = |&(id, port): &(PortId, &Port)| topology.neighbour(id) != port.node;
     let links: Vec<(PortId, &Port)> = (0..).zip(&topology.ports).take_while(is_link).collect();
     let buffer = links
         .iter()
-        .map(|&(id, _)| buffer(cx, keys, topology, id, packet))
-        .collect::<Result<Vec<u64>, Error>>()?;
+        .map(|&(id, _)| buffer(keys, topology, id, packet))
+        .collect::<Result<Vec<u64>, Complaint>>()?;
     Ok(CbfcParams {
         form: form(keys),
         ahead: links.iter().map(|(_, port)| buffer[port.peer as usize]).collect(),
@@ -260,7 +320,7 @@ pub(super) fn params(
 }
 
 /// Refuses updates that would leave no wire for data.
-fn check_updates(cx: &Context<'_>, keys: &Cbfc, topology: &Topology, lanes: usize) -> Result<(), Error> {
+fn check_updates(keys: &CbfcKeys, topology: &Topology, lanes: usize) -> Result<(), Complaint> {
     let Some(given) = keys.update else { return Ok(()) };
     let packet = CreditPacket::new(form(keys), 0, 0, 0).length();
     let of = |port: &Port| serialisation(u64::from(packet) * lanes as u64, port.rate);
@@ -273,7 +333,7 @@ fn check_updates(cx: &Context<'_>, keys: &Cbfc, topology: &Topology, lanes: usiz
             link(topology, id)
         );
         let help = format!("write more than {}", Span(2 * of(port)));
-        return Err(cx.doc.error("flow_control.update", message, help));
+        return Err(Complaint::new("flow_control.update", message, help));
     }
     Ok(())
 }

@@ -2,7 +2,13 @@
 
 use super::*;
 use crate::flow_control::LinkFacts;
+use crate::flow_control::bifrost::size as bifrost;
 use crate::flow_control::bifrost::slots::History;
+use crate::flow_control::cbfc::size as cbfc;
+use crate::flow_control::pfc::size as pfc;
+use crate::flow_control::portfc::size as portfc;
+use crate::flow_control::pyrrha::size as pyrrha;
+use crate::flow_control::swing::size as swing;
 use xoff_kernel::time::MICROSECOND;
 
 const KM: Time = 5 * MICROSECOND;

@@ -1,9 +1,14 @@
 //! PFC: as its thresholds are usually chosen, and such that its egress never waits.
 
-use super::{Control, Promise, Sizing, Term, bytes_of, grouped};
-use crate::flow_control::pfc::{headroom, pause_time};
-use crate::flow_control::{Headroom, LinkFacts};
+use super::super::fabric::{Account, Limit};
+use super::super::size::links::{Links, Report};
+use super::super::size::question::Question;
+use super::super::size::{Control, Promise, Sizing, Term, bytes_of, grouped};
+use super::super::{Headroom, LinkFacts};
+use super::keys::PfcKeys;
+use super::{headroom, pause_time};
 use xoff_kernel::time::Time;
+use xoff_net::topology::PortId;
 use xoff_wire::pfc::PfcFrame;
 
 /// XOFF on a long link as Bifrost's paper has it (section VI-B, "PFC settings"): 1 MiB.
@@ -52,7 +57,7 @@ pub fn refresh(link: &LinkFacts, quanta: u16, priorities: u64) -> Control {
 }
 
 /// Says that what resumes below `busy` bytes can run dry.
-pub(super) fn may_idle(busy: u64) -> String {
+pub(in super::super) fn may_idle(busy: u64) -> String {
     format!(
         "an egress may idle after a pause: only what resumes at {} B or more has something to send until the \
          sender's packets are there again",
@@ -97,4 +102,41 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         notes,
     }
     .if_frames_fit(link.rate)
+}
+
+/// With the XOFF that is asked with.
+pub(in super::super) fn shallow(question: &Question, link: &LinkFacts) -> Sizing {
+    answer(question, link, Some(question.xoff.0))
+}
+
+/// With the XOFF that keeps the egress busy.
+pub(in super::super) fn deep(question: &Question, link: &LinkFacts) -> Sizing {
+    answer(question, link, None)
+}
+
+fn answer(question: &Question, link: &LinkFacts, xoff: Option<u64>) -> Sizing {
+    let quanta = PfcKeys::default().quanta;
+    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
+    sizing(link, &Ask { xoff, response_time, quanta, priorities })
+}
+
+/// PFC: headroom, so that nothing is lost; and XON, so that the egress stays busy.
+pub(in super::super) fn compare(
+    links: &Links<'_>,
+    id: PortId,
+    priority: u8,
+    account: &Account,
+    response_time: Time,
+    report: &mut Report,
+) {
+    let link = links.facts(id);
+    let room = account.headroom.as_ref().map_or(0, |room| room.total);
+    let needed = headroom(&link, response_time);
+    report.add(links.need(id, Some(priority), "headroom", room, &needed.terms));
+    // A threshold that moves with what is free has no least value.
+    if matches!(account.limit, Limit::Static(_)) {
+        let on = account.reserve.saturating_add(account.resume);
+        let busy = busy(&link, response_time);
+        report.idle(links, id, links.need(id, Some(priority), "XON", on, &busy.terms));
+    }
 }

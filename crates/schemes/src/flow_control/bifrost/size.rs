@@ -1,10 +1,15 @@
 //! Bifrost and BifrostX: one BDP and two slots, and what packets and lateness add.
 
-use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_of};
-use crate::flow_control::bifrost::frame::FeedbackFrame;
-use crate::flow_control::bifrost::slots::{History, SlotParams, bytes_in, quanta};
-use crate::flow_control::{Headroom, LinkFacts};
+use super::super::fabric::Account;
+use super::super::size::links::{Links, Report};
+use super::super::size::question::Question;
+use super::super::size::{Control, Figure, Promise, Sizing, Term, Unit, bytes_of};
+use super::super::{Headroom, LinkFacts};
+use super::BifrostParams;
+use super::frame::FeedbackFrame;
+use super::slots::{History, SlotParams, bytes_in, quanta};
 use xoff_kernel::time::{Time, serialisation};
+use xoff_net::topology::PortId;
 use xoff_wire::pfc::PfcFrame;
 
 /// Most quanta of a pause frame.
@@ -194,4 +199,44 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
         notes,
     }
     .if_frames_fit(link.rate)
+}
+
+/// What a link needs with what is asked.
+pub(in super::super) fn answer(question: &Question, link: &LinkFacts, counted: bool) -> Sizing {
+    sizing(link, &question.slots(counted), question.priorities.into())
+}
+
+/// The margin and the room beyond H, so that nothing is lost; and H, so that the
+/// egress stays busy.
+pub(super) fn compare(
+    links: &Links<'_>,
+    p: &BifrostParams,
+    slots: &SlotParams,
+    id: PortId,
+    priority: u8,
+    account: &Account,
+    report: &mut Report,
+) {
+    let priority = p.tokens.is_none().then_some(priority);
+    let link = links.facts(id);
+    let ask = Ask {
+        slot: slots.slot,
+        processing: p.processing,
+        jitter: p.jitter,
+        margin: None,
+        response_time: p.pfc.response_time,
+        repair_every: slots.repair_every,
+        counted: slots.counted,
+        history: slots.history,
+    };
+    let needed = params(&link, &ask);
+    let spare = spare(&link, p.jitter, slots.repair_every, slots.counted);
+    let room = match account.pool {
+        Some(pool) => links.buffers[pool as usize].total.saturating_sub(slots.buffer),
+        None => account.headroom.as_ref().map_or(0, |room| room.total),
+    };
+    report.add(links.need(id, priority, "margin", slots.margin, &[("packet and late frame", needed.margin)]));
+    report.add(links.need(id, priority, "room beyond H", room, &spare.terms));
+    let least = [("BDP, two slots and margin", needed.least_buffer())];
+    report.idle(links, id, links.need(id, priority, "H", slots.buffer, &least));
 }

@@ -1,10 +1,13 @@
 //! CBFC, InfiniBand's flow control by credits: what one round trip and one update of
 //! credits take, in blocks of 64 bytes.
 
-use super::{Control, Figure, Promise, Sizing, Term, Unit, bytes_in, grouped};
-use crate::flow_control::LinkFacts;
-use crate::flow_control::cbfc::frame::{BLOCK, CreditPacket, Form};
-use crate::flow_control::cbfc::{blocks, full_throughput, longest_update, most};
+use super::super::LinkFacts;
+use super::super::size::links::{Links, Report};
+use super::super::size::question::Question;
+use super::super::size::{Control, Figure, Promise, Sizing, Term, Unit, bytes_in, grouped};
+use super::CbfcParams;
+use super::frame::{BLOCK, CreditPacket, Form};
+use super::{blocks, full_throughput, longest_update, most};
 use xoff_kernel::time::Time;
 
 /// What CBFC is asked with, beside the link.
@@ -93,4 +96,25 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         notes,
     }
     .if_frames_fit(link.rate)
+}
+
+/// What a link needs with what is asked.
+pub(in super::super) fn answer(question: &Question, link: &LinkFacts, unlimited: bool) -> Sizing {
+    let (update, response_time) = (question.update.map(|t| t.0), question.response_time.0);
+    sizing(link, &Ask { update, response_time, priorities: question.priorities.into(), unlimited })
+}
+
+/// With any credit nothing is lost.
+pub(super) fn compare(links: &Links<'_>, params: &CbfcParams, report: &mut Report) {
+    let most = most(params.form, params.response_time);
+    for (id, (&blocks, &period)) in (0..).zip(params.buffer.iter().zip(&params.update)) {
+        let needed = full_throughput(&links.facts(id), period, params.response_time, params.form);
+        let bytes = |blocks: u64| blocks.saturating_mul(BLOCK.into());
+        for (lane, _) in links.lanes.iter().zip(&params.lanes).filter(|(_, on)| **on) {
+            report.compared += 1;
+            let terms = [("a round trip, an update and packets, in blocks", bytes(needed))];
+            let need = links.need(id, Some(lane.priority), "credit", bytes(blocks.min(most)), &terms);
+            report.idle(links, id, need);
+        }
+    }
 }

@@ -1,17 +1,15 @@
 //! What a link needs under every scheme, before there is a scenario: `xoff size`.
 //!
-//! The sums are the schemes' own ([`xoff_schemes::flow_control::sizing`]), which plans are
-//! made with as well; what is not asked for is as scenarios have it by default.
+//! The sums are the schemes' own, which plans are made with as well; what is not asked for is as
+//! scenarios have it by default.
 
-pub mod links;
-
-use crate::scenario::{BifrostKeys, Pfc, PortFc, Pyrrha};
+use super::super::bifrost::keys::BifrostKeys;
+use super::super::bifrost::slots::History;
+use super::super::pfc::keys::PfcKeys;
+use super::super::{LinkFacts, bifrost, cbfc, pfc, portfc, pyrrha, swing};
+use super::{Sizing, grouped};
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
-use xoff_schemes::flow_control::LinkFacts;
-use xoff_schemes::flow_control::bifrost::slots::History;
-use xoff_schemes::flow_control::sizing::{Sizing, bifrost, cbfc, grouped, pfc, portfc, pyrrha, swing};
-use xoff_schemes::flow_control::swing::THRESHOLD;
 
 /// Once around the Earth, in metres: no cable is longer.
 pub const LONGEST: u64 = 40_000_000;
@@ -76,9 +74,32 @@ pub enum Reach {
     Anywhere,
 }
 
+/// A scheme's answer about a link.
+type Answer = fn(&Question, &LinkFacts) -> Sizing;
+
 /// The schemes that are asked, in the order of their answers.
-pub const SCHEMES: [&str; 9] =
-    ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "cbfc-ideal", "swing", "pyrrha", "portfc"];
+const ANSWERS: [(&str, Answer); 9] = [
+    ("pfc", pfc::size::shallow),
+    ("pfc-deep", pfc::size::deep),
+    ("bifrost", |question, link| bifrost::size::answer(question, link, false)),
+    ("bifrostx", |question, link| bifrost::size::answer(question, link, true)),
+    ("cbfc", |question, link| cbfc::size::answer(question, link, false)),
+    ("cbfc-ideal", |question, link| cbfc::size::answer(question, link, true)),
+    ("swing", swing::size::answer),
+    ("pyrrha", pyrrha::size::answer),
+    ("portfc", portfc::size::answer),
+];
+
+/// Their names.
+pub const SCHEMES: [&str; ANSWERS.len()] = {
+    let mut names = [""; ANSWERS.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = ANSWERS[i].0;
+        i += 1;
+    }
+    names
+};
 
 impl Question {
     /// About a link of `rate`, with packets of 1500 B and one priority, and what the paper of
@@ -89,12 +110,12 @@ impl Question {
             rate,
             mtu: Bytes(1_500),
             priorities: 1,
-            response_time: Pfc::default().response_time,
+            response_time: PfcKeys::default().response_time,
             slot: keys.slot,
             processing: keys.processing,
             jitter: keys.jitter,
             repair_every: keys.repair_every as u16,
-            xoff: Bytes(pfc::SHALLOW),
+            xoff: Bytes(pfc::size::SHALLOW),
             update: None,
             fan_in: 1,
         }
@@ -105,8 +126,9 @@ impl Question {
         LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
     }
 
-    fn slots(&self, counted: bool) -> bifrost::Ask {
-        bifrost::Ask {
+    /// Bifrost's part of it.
+    pub(in super::super) fn slots(&self, counted: bool) -> bifrost::size::Ask {
+        bifrost::size::Ask {
             slot: self.slot.0,
             processing: self.processing.0,
             jitter: self.jitter.0,
@@ -171,9 +193,9 @@ impl Question {
             return refuse("xoff", format!("{} is no threshold", self.xoff), help);
         }
         let link = self.link(Length(0));
-        match bifrost::fit(&link, &self.slots(false)) {
+        match bifrost::size::fit(&link, &self.slots(false)) {
             Ok(()) => Ok(()),
-            Err(bifrost::Unfit::BelowProcessing(least)) => refuse(
+            Err(bifrost::size::Unfit::BelowProcessing(least)) => refuse(
                 "slot",
                 format!(
                     "a slot of {} ends before the switch has sent its frame, after {}",
@@ -182,7 +204,7 @@ impl Question {
                 ),
                 "choose a slot longer than `processing` and `jitter` together; 10us is usual".into(),
             ),
-            Err(bifrost::Unfit::TooManyQuanta(quanta)) => {
+            Err(bifrost::size::Unfit::TooManyQuanta(quanta)) => {
                 let (longest, needed) = (self.longest_slot(), Span(self.processing.0 + self.jitter.0));
                 let help = match longest > needed.0 {
                     true => format!("choose a slot of up to {}", Span(longest)),
@@ -192,7 +214,7 @@ impl Question {
                         Span(longest)
                     ),
                 };
-                let margin = bifrost::params(&link, &self.slots(false)).margin;
+                let margin = bifrost::size::params(&link, &self.slots(false)).margin;
                 let message = format!(
                     "a pause of a slot of {} at {}, with the margin of {} B (a packet just begun, a late frame), takes {} \
                      quanta of 512 bit times, and a frame has room for {}",
@@ -200,7 +222,7 @@ impl Question {
                     self.rate,
                     grouped(margin),
                     grouped(quanta),
-                    grouped(bifrost::MOST_QUANTA)
+                    grouped(bifrost::size::MOST_QUANTA)
                 );
                 refuse("slot", message, help)
             }
@@ -212,9 +234,9 @@ impl Question {
         let (mut fits, mut too_long) = (0, LONGEST_TIME / 1_000);
         while too_long - fits > 1 {
             let middle = fits.midpoint(too_long);
-            let ask = bifrost::Ask { slot: middle * 1_000, ..self.slots(false) };
-            let pause = bifrost::longest_pause(&bifrost::params(&self.link(Length(0)), &ask));
-            if pause <= bifrost::MOST_QUANTA { fits = middle } else { too_long = middle }
+            let ask = bifrost::size::Ask { slot: middle * 1_000, ..self.slots(false) };
+            let pause = bifrost::size::longest_pause(&bifrost::size::params(&self.link(Length(0)), &ask));
+            if pause <= bifrost::size::MOST_QUANTA { fits = middle } else { too_long = middle }
         }
         fits * 1_000
     }
@@ -229,34 +251,8 @@ impl Question {
     /// # Panics
     /// If `scheme` is none of them.
     pub fn answer(&self, scheme: &str, distance: Length) -> Sizing {
-        let link = self.link(distance);
-        let (response_time, priorities) = (self.response_time.0, u64::from(self.priorities));
-        let quanta = Pfc::default().quanta;
-        let resolve = |t: xoff_net::units::Threshold| t.resolve(link.rate, link.delay);
-        match scheme {
-            "pfc" | "pfc-deep" => {
-                let xoff = (scheme == "pfc").then_some(self.xoff.0);
-                pfc::sizing(&link, &pfc::Ask { xoff, response_time, quanta, priorities })
-            }
-            "bifrost" | "bifrostx" => bifrost::sizing(&link, &self.slots(scheme == "bifrostx"), priorities),
-            "cbfc" | "cbfc-ideal" => {
-                let (update, unlimited) = (self.update.map(|t| t.0), scheme == "cbfc-ideal");
-                cbfc::sizing(&link, &cbfc::Ask { update, response_time, priorities, unlimited })
-            }
-            "swing" => {
-                let (xoff, relay_delay) = (THRESHOLD, 0);
-                swing::sizing(&link, &swing::Ask { xoff, relay_delay, response_time, quanta, priorities })
-            }
-            "pyrrha" => {
-                let (k_pause, fan_in) = (resolve(Pyrrha::default().k_pause), self.fan_in.into());
-                pyrrha::sizing(&link, &pyrrha::Ask { k_pause, fan_in, response_time, priorities })
-            }
-            "portfc" => {
-                let (xoff, others) = (resolve(PortFc::default().xoff), self.fan_in.into());
-                portfc::sizing(&link, &portfc::Ask { xoff, others, response_time, priorities })
-            }
-            other => panic!("{other} is none of the schemes"),
-        }
+        let answer = ANSWERS.iter().find(|(name, _)| *name == scheme);
+        answer.unwrap_or_else(|| panic!("{scheme} is none of the schemes")).1(self, &self.link(distance))
     }
 
     /// How long a link `buffer` bytes suffice for, under one of [`SCHEMES`]; where the

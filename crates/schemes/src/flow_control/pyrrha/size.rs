@@ -1,10 +1,16 @@
 //! Pyrrha: what is left at a congested port when everybody who sends to it is told to stop.
 
-use super::{Control, Promise, Sizing, Term, bytes_of, pfc};
-use crate::flow_control::LinkFacts;
-use crate::flow_control::pfc::headroom;
-use crate::flow_control::pyrrha::frame::RootPauseFrame;
+use super::super::LinkFacts;
+use super::super::pfc::headroom;
+use super::super::pfc::size as pfc;
+use super::super::size::links::{self, Links, Report};
+use super::super::size::question::Question;
+use super::super::size::{Control, Promise, Sizing, Term, bytes_of};
+use super::PyrrhaParams;
+use super::frame::RootPauseFrame;
+use super::keys::PyrrhaKeys;
 use xoff_kernel::time::{Time, serialisation};
+use xoff_net::topology::{NodeKind, PortId};
 
 /// What Pyrrha is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,4 +76,38 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         notes,
     }
     .if_frames_fit(link.rate)
+}
+
+/// What a link needs with what is asked.
+pub(in super::super) fn answer(question: &Question, link: &LinkFacts) -> Sizing {
+    let k_pause = PyrrhaKeys::default().k_pause.resolve(link.rate, link.delay);
+    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
+    sizing(link, &Ask { k_pause, fan_in: question.fan_in.into(), response_time, priorities })
+}
+
+/// A switch holds what one congested port of it leaves, when all of its other
+/// ports feed that one. Of its ports the one that takes most counts.
+pub(super) fn compare(fabric: &Links<'_>, params: &PyrrhaParams, report: &mut Report) {
+    for (node, buffer) in fabric.topology.nodes.iter().zip(fabric.buffers) {
+        // A switch that knows PFC alone is never a root.
+        let own = |p: &&PortId| params.k_pause[**p as usize] != u64::MAX;
+        if node.kind == NodeKind::Host {
+            continue;
+        }
+        let after = |p: PortId| headroom(&fabric.facts(p), params.response_time).total;
+        let all: u64 = node.ports.iter().map(|&p| after(p)).fold(0, u64::saturating_add);
+        let worst = node.ports.iter().filter(own).map(|&p| {
+            let k_pause = params.k_pause[p as usize];
+            [
+                ("K_pause", k_pause),
+                ("packet that exceeds it", fabric.packet.largest().into()),
+                ("what all other ports still bring", all.saturating_sub(after(p))),
+            ]
+        });
+        if let Some(terms) =
+            worst.max_by_key(|terms| terms.iter().fold(0u64, |sum, t| sum.saturating_add(t.1)))
+        {
+            report.add(links::device(&node.name, buffer.total, &terms));
+        }
+    }
 }

@@ -1,16 +1,12 @@
 //! What a link needs under each scheme: memory by terms, thresholds, and the bandwidth of
-//! its control frames. One function for each scheme, in closed form, which whoever sets a
-//! scheme up or asks beforehand (`xoff size`) calls with the facts of the link.
+//! its control frames. One function for each scheme, in closed form, in its folder, which
+//! whoever sets a scheme up or asks beforehand (`xoff size`) calls with the facts of the link.
 //!
 //! All of it is the worst case of one direction of one link: its peer always has something
 //! to send, and what drains the receiving port stops and goes on whenever that is worst.
 
-pub mod bifrost;
-pub mod cbfc;
-pub mod pfc;
-pub mod portfc;
-pub mod pyrrha;
-pub mod swing;
+pub mod links;
+pub mod question;
 
 use xoff_kernel::time::{SECOND, Time};
 
@@ -58,7 +54,7 @@ impl Sizing {
 
     /// What remains of the promise where control frames would take all of the other direction,
     /// or more: they wait for each other, ever longer. Only credit may come late without loss.
-    fn if_frames_fit(mut self, rate: u64) -> Self {
+    pub(super) fn if_frames_fit(mut self, rate: u64) -> Self {
         if self.control.share(rate) >= 1.0 {
             self.promise.full_throughput = false;
             self.promise.lossless &= self.scheme.starts_with("cbfc");

@@ -1,11 +1,18 @@
 //! SWING: a relay with deep memory at the end of the long link, and a switch behind it that
 //! runs PFC with shallow thresholds.
 
-use super::{Promise, Sizing, Term, bytes_of, pfc};
-use crate::flow_control::LinkFacts;
-use crate::flow_control::pfc::headroom;
-use crate::flow_control::swing::{memory, xon};
+use super::super::LinkFacts;
+use super::super::fabric::{Account, Limit};
+use super::super::pfc::headroom;
+use super::super::pfc::keys::PfcKeys;
+use super::super::pfc::size as pfc;
+use super::super::size::links::{Links, Report};
+use super::super::size::question::Question;
+use super::super::size::{Promise, Sizing, Term, bytes_of};
+use super::THRESHOLD;
+use super::{memory, xon};
 use xoff_kernel::time::Time;
+use xoff_net::topology::PortId;
 
 /// What SWING is asked with, beside the long link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,4 +83,38 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         notes,
     }
     .if_frames_fit(link.rate)
+}
+
+/// What a link needs with what is asked.
+pub(in super::super) fn answer(question: &Question, link: &LinkFacts) -> Sizing {
+    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
+    let quanta = PfcKeys::default().quanta;
+    sizing(link, &Ask { xoff: THRESHOLD, relay_delay: 0, response_time, quanta, priorities })
+}
+
+/// Relays, towards the long link: what a round trip leaves in them, or headroom
+/// above a threshold of their own, which alone is enough where several priorities have data.
+pub(super) fn compare(
+    links: &Links<'_>,
+    id: PortId,
+    priority: u8,
+    account: &Account,
+    response_time: Time,
+    report: &mut Report,
+) {
+    let link = links.facts(id);
+    let room = account.headroom.as_ref().map_or(0, |room| room.total);
+    let needed = headroom(&link, response_time);
+    let data = links.lanes.iter().zip(&links.data);
+    let several = data.filter(|(lane, has_data)| lane.lossless && **has_data).count() > 1;
+    if several || room >= needed.total {
+        report.add(links.need(id, Some(priority), "headroom", room, &needed.terms));
+    } else {
+        let threshold = match account.limit {
+            Limit::Static(more) => account.reserve.saturating_add(more),
+            _ => account.reserve,
+        };
+        let memory = memory(&link, response_time);
+        report.add(links.need(id, Some(priority), "relay memory", threshold, &memory.terms));
+    }
 }

@@ -1,10 +1,16 @@
 //! PortFC: a port's part of what suffices for a switch.
 
-use super::{Control, Promise, Sizing, Term, bytes_of, pfc};
-use crate::flow_control::LinkFacts;
-use crate::flow_control::portfc::bound::{Link, Side, bound};
-use crate::flow_control::portfc::frame::PortPauseFrame;
+use super::super::LinkFacts;
+use super::super::pfc::size as pfc;
+use super::super::size::links::{self, Links, Report};
+use super::super::size::question::Question;
+use super::super::size::{Control, Promise, Sizing, Term, bytes_of};
+use super::PortFcParams;
+use super::bound::{Link, Side, bound};
+use super::frame::PortPauseFrame;
+use super::keys::PortFcKeys;
 use xoff_kernel::time::{Time, serialisation};
+use xoff_net::topology::NodeKind;
 
 /// What PortFC is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,4 +73,25 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         notes,
     }
     .if_frames_fit(link.rate)
+}
+
+/// What a link needs with what is asked.
+pub(in super::super) fn answer(question: &Question, link: &LinkFacts) -> Sizing {
+    let xoff = PortFcKeys::default().xoff.resolve(link.rate, link.delay);
+    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
+    sizing(link, &Ask { xoff, others: question.fan_in.into(), response_time, priorities })
+}
+
+/// A switch holds what all of its queues can.
+pub(super) fn compare(fabric: &Links<'_>, params: &PortFcParams, report: &mut Report) {
+    for ((node, need), buffer) in fabric.topology.nodes.iter().zip(&params.needs).zip(fabric.buffers) {
+        if node.kind == NodeKind::Switch {
+            let terms = [
+                ("thresholds", need.thresholds),
+                ("what still comes for forwarding queues", need.forwarding),
+                ("what still comes for direct queues", need.direct),
+            ];
+            report.add(links::device(&node.name, buffer.total, &terms));
+        }
+    }
 }

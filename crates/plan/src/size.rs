@@ -1,0 +1,31 @@
+//! What links need, before there is a scenario and of a scenario's own links: `xoff size`.
+
+pub use xoff_schemes::flow_control::size::question::*;
+
+/// Which links of a scenario have less memory than its scheme needs on them.
+pub mod links {
+    use crate::plan::Plan;
+    pub use xoff_schemes::flow_control::size::links::*;
+
+    /// Compares every link of a plan with what its scheme needs.
+    ///
+    /// # Errors
+    /// No memory is known to suffice under the scheme; its name.
+    pub fn links(plan: &Plan) -> Result<Report, &'static str> {
+        let mut data = vec![false; plan.lanes.len()];
+        plan.flows.iter().for_each(|f| data[usize::from(f.lane)] = true);
+        let links = Links {
+            topology: &plan.topology,
+            lanes: &plan.lanes,
+            data,
+            buffers: &plan.buffers,
+            accounts: &plan.accounts,
+            packet: plan.packet,
+        };
+        let mut report = Report { scheme: plan.flow_control.name(), ..Report::default() };
+        match plan.flow_control.compare(&links, &mut report) {
+            true => Ok(report),
+            false => Err(report.scheme),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `[flow_control]` of BFC.
+
+use super::super::fabric::{Fabric, Lane};
+use super::super::keys::{Complaint, Keys, Setting, Whole, defaults, time};
+use super::super::pause_time::{check_pause_time, check_pauses, pause_time};
+use super::super::registry::FlowControlParams;
+use super::BfcParams;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_net::topology::Topology;
+use xoff_net::units::Span;
+
+/// BFC, after Goyal et al., Backpressure Flow Control, NSDI 2022.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BfcKeys {
+    /// Queues of a port and priority, 2 to 1024. Number 0 is for ACKs; flows
+    /// are assigned to the others. The papers use 32 and 128.
+    #[serde(default = "bfc_queues")]
+    #[schemars(range(min = 2, max = 1024))]
+    pub queues: u32,
+    /// Numbers that flows are hashed to, 1 to 16777216; flows of one number are
+    /// one to BFC.
+    #[serde(default = "virtual_flows")]
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub virtual_flows: u32,
+    /// Hop round trip. A packet that finds its queue longer than the egress
+    /// rate times this, divided by the port's active queues, pauses the upstream
+    /// queue. Twice the delay of the link it came through if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hop_rtt: Option<Span>,
+    /// A flow keeps its queue for so many hop round trips after its last packet
+    /// has left, 0 to 1000.
+    #[serde(default = "keep")]
+    #[schemars(range(max = 1000))]
+    pub keep: u32,
+    /// A queue that is empty and only being kept may be given to another flow.
+    #[serde(default)]
+    pub reuse_kept: bool,
+    /// Least time between two resume frames that one egress queue causes; 0
+    /// resumes at once.
+    #[serde(default = "defaults::zero_time")]
+    pub resume_interval: Span,
+    /// Where ACKs wait.
+    #[serde(default)]
+    pub acks: BfcAcks,
+    /// From the arrival of a pause or resume frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
+    /// A pause lasts so long, 1 us or more, and is repeated after half of it: so a
+    /// lost resume does not pause for ever. Default: none in a run without failures
+    /// and losses, where a pause holds until its resume; else 100 us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_time: Option<Span>,
+}
+
+/// Where ACKs wait under BFC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BfcAcks {
+    /// In queue 0, served first and never paused.
+    #[default]
+    Control,
+    /// In queues 1 and up, as flows of their own.
+    Queues,
+}
+
+impl Default for BfcKeys {
+    fn default() -> Self {
+        BfcKeys {
+            queues: bfc_queues(),
+            virtual_flows: virtual_flows(),
+            hop_rtt: None,
+            keep: keep(),
+            reuse_kept: false,
+            resume_interval: defaults::zero_time(),
+            acks: BfcAcks::default(),
+            response_time: defaults::zero_time(),
+            pause_time: None,
+        }
+    }
+}
+
+fn bfc_queues() -> u32 {
+    32
+}
+
+fn virtual_flows() -> u32 {
+    16_384
+}
+
+fn keep() -> u32 {
+    2
+}
+
+impl Whole for BfcKeys {}
+
+impl Keys for BfcKeys {
+    fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
+        for (key, value, least, most) in [
+            ("queues", self.queues, 2, 1_024),
+            ("virtual_flows", self.virtual_flows, 1, 1 << 24),
+            ("keep", self.keep, 0, 1_000),
+        ] {
+            if !(least..=most).contains(&value) {
+                let message = format!("{key} = {value} is out of range");
+                let help = format!("write a whole number from {least} to {most}");
+                return Err(Complaint::new(&format!("flow_control.{key}"), message, help));
+            }
+        }
+        for (key, value) in [("resume_interval", self.resume_interval), ("response_time", self.response_time)]
+        {
+            time(key, value)?;
+        }
+        if let Some(hop_rtt) = self.hop_rtt {
+            time("hop_rtt", hop_rtt)?;
+        }
+        check_pause_time(self.pause_time)?;
+        if self.keep == 0 && self.reuse_kept {
+            cx.warn("flow_control.reuse_kept".into(), "had no effect: with keep = 0 no queue is kept".into());
+        }
+        Ok(())
+    }
+
+    fn lifts_limits(&self) -> bool {
+        true
+    }
+
+    /// Lists and states of a port's queues and of its host's, and counters against its neighbour's.
+    fn queues(&self) -> Option<(u32, u64)> {
+        Some((self.queues, 2 * (32 + 32 + 24 + 8)))
+    }
+
+    fn check_links(&self, cx: &mut Setting<'_>, topology: &Topology, _: &[Lane]) -> Result<(), Complaint> {
+        check_pauses(self.pause_time, topology, &cx.packet)
+    }
+
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        let topology = fabric.topology;
+        let hop_rtt = |delay: u64| self.hop_rtt.map_or(2 * delay, |t| t.0);
+        Ok(FlowControlParams::Bfc(BfcParams {
+            queues: self.queues as u16,
+            virtual_flows: self.virtual_flows,
+            hop_rtt: topology.ports.iter().map(|p| hop_rtt(p.delay)).collect(),
+            keep: self.keep,
+            reuse_kept: self.reuse_kept,
+            resume_interval: self.resume_interval.0,
+            acks_in_queues: self.acks == BfcAcks::Queues,
+            response_time: self.response_time.0,
+            pause_time: pause_time(self.pause_time, topology, &cx.packet, fabric.fails || fabric.loses),
+        }))
+    }
+}

@@ -1,0 +1,390 @@
+//! `[flow_control]` of Bifrost and BifrostX.
+
+use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit, PacketFormat};
+use super::super::keys::{Complaint, Keys, LARGEST, OnPfc, Setting, bytes, defaults, link, shown, time};
+use super::super::pfc::keys::PfcKeys;
+use super::super::registry::FlowControlParams;
+use super::super::{Headroom, LinkFacts};
+use super::BifrostParams;
+use super::size::{self, MOST_QUANTA, SLOTS_PER_DELAY};
+use super::slots::SlotParams;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_kernel::time::{Time, serialisation};
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_net::units::{Bytes, Span, Threshold};
+use xoff_wire::SMALLEST_FRAME;
+
+/// Slots in a round trip: a port keeps the grant of each, in 8 bytes.
+const MOST_SLOTS: u64 = 1 << 20;
+
+/// Bifrost: keys of its own for long links, and those of PFC for all others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Bifrost")]
+pub struct BifrostKeys {
+    /// T: the downstream port of a link says so often for how much of the next slot
+    /// its peer must pause. Longer than `processing` and than 64 B take on the link, at most a
+    /// quarter of the link's one-way delay, and at most what 65535 quanta last.
+    #[serde(default = "slot")]
+    pub slot: Span,
+    /// H: what the port grants by. In bytes, or in BDP (rate times *one-way* delay; the
+    /// paper's BDP is `"2bdp"`). Default: the least with which no throughput is lost,
+    /// Δ + 2·R·T and what packets and late frames add. Of each lossless priority; with
+    /// `bifrostx` of all of them together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Threshold>,
+    /// k: leaks are looked for in every so many slots, 1 to 1000; the port has room for k
+    /// largest packets beyond H.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub repair_every: u32,
+    /// How much longer than its grant says a pause lasts, against packets that have
+    /// just begun and frames that come late. Default: both in full, the time of two
+    /// largest packets and `jitter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<Span>,
+    /// Room beyond H for what comes beyond what was granted, in bytes. Default: k
+    /// largest packets, and what passes while a frame is late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spare: Option<Bytes>,
+    /// From the end of a slot until its frame is at the wire.
+    #[serde(default = "processing")]
+    pub processing: Span,
+    /// A frame is late by up to this, uniformly.
+    #[serde(default = "defaults::zero_time")]
+    pub jitter: Span,
+    /// How F, what can still arrive, is kept.
+    #[serde(default)]
+    pub history: History,
+    /// Which links.
+    #[serde(default)]
+    pub links: BifrostLinks,
+    /// `bifrostx`: what becomes of tokens that a priority does not use in its slot.
+    #[serde(default)]
+    pub leftover: Leftover,
+    /// Accepts a `buffer` with which throughput is lost, to see it.
+    #[serde(default)]
+    pub undersized: bool,
+}
+
+/// How Bifrost keeps what can still arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "BifrostHistory")]
+pub enum History {
+    /// By the grants of the last RTT + T.
+    #[default]
+    Grants,
+    /// By the recurrence that the paper's Algorithm 1 prints.
+    Recurrence,
+}
+
+/// Which links Bifrost grants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BifrostLinks {
+    /// Long ones.
+    #[default]
+    Long,
+    /// All that lead to a switch.
+    All,
+}
+
+/// What becomes of tokens that a priority does not use in its slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "BifrostLeftover")]
+pub enum Leftover {
+    /// Any priority may use them until the slot ends.
+    #[default]
+    Pooled,
+    /// They are lost: a priority gets what it has queued when the frame comes, as the
+    /// paper's Algorithm 3 prints it.
+    Reserved,
+}
+
+impl Default for BifrostKeys {
+    fn default() -> Self {
+        BifrostKeys {
+            slot: slot(),
+            buffer: None,
+            repair_every: defaults::one(),
+            margin: None,
+            spare: None,
+            processing: processing(),
+            jitter: defaults::zero_time(),
+            history: History::default(),
+            links: BifrostLinks::default(),
+            leftover: Leftover::default(),
+            undersized: false,
+        }
+    }
+}
+
+fn slot() -> Span {
+    "10us".parse().expect("a time")
+}
+
+fn processing() -> Span {
+    "1us".parse().expect("a time")
+}
+
+impl Keys for OnPfc<BifrostKeys> {
+    fn pfc(&self) -> Option<&PfcKeys> {
+        Some(&self.pfc)
+    }
+
+    fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
+        let keys = &self.keys;
+        for (key, value) in [("slot", keys.slot), ("processing", keys.processing), ("jitter", keys.jitter)] {
+            time(key, value)?;
+        }
+        if let Some(margin) = keys.margin {
+            time("margin", margin)?;
+        }
+        if let Some(spare) = keys.spare.filter(|spare| spare.0 > LARGEST) {
+            let message = format!("spare = {spare} is out of range");
+            let help = format!("{} are the most", Bytes(LARGEST));
+            return Err(Complaint::new("flow_control.spare", message, help));
+        }
+        if !(1..=1_000).contains(&keys.repair_every) {
+            let message = format!("repair_every = {} is out of range", keys.repair_every);
+            return Err(Complaint::new(
+                "flow_control.repair_every",
+                message,
+                "write a whole number from 1 to 1000",
+            ));
+        }
+        if keys.slot.0 <= keys.processing.0 + keys.jitter.0 {
+            let message = format!(
+                "a slot of {} ends before its frame is at the wire, after {}",
+                keys.slot,
+                Span(keys.processing.0 + keys.jitter.0)
+            );
+            let help = "choose a slot longer than `processing` and `jitter` together";
+            return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
+        }
+        if keys.undersized && keys.buffer.is_none() {
+            let message = "had no effect: without `buffer` it is as large as it should be".to_string();
+            cx.warn("flow_control.undersized".to_string(), message);
+        }
+        if !counted(cx) && cx.written("flow_control.leftover") {
+            let message = "had no effect: it belongs to `bifrostx`, and this run has `bifrost`".to_string();
+            cx.warn("flow_control.leftover".to_string(), message);
+        }
+        Ok(())
+    }
+
+    /// It counts as over where nothing can be granted, even with nothing under way.
+    fn account(
+        &self,
+        cx: &Setting<'_>,
+        topology: &Topology,
+        port: PortId,
+        _: &[Lane],
+    ) -> Result<Option<Account>, Complaint> {
+        if !grants(&self.keys, topology, port) {
+            return Ok(None);
+        }
+        let params = slots(cx, self, topology, port, &cx.packet)?;
+        let keys = &self.keys;
+        let p = &topology.ports[port as usize];
+        let largest = u64::from(cx.packet.largest());
+        let headroom = match keys.spare {
+            Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
+            None => {
+                let link = LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
+                size::spare(&link, keys.jitter.0, keys.repair_every, counted(cx))
+            }
+        };
+        Ok(Some(Account {
+            reserve: 0,
+            limit: Limit::Static(params.buffer - largest + 1),
+            resume: params.buffer - largest,
+            resume_offset: 0,
+            headroom: Some(headroom),
+            pool: None,
+        }))
+    }
+
+    fn sets_apart(&self, topology: &Topology, port: PortId) -> bool {
+        topology.ports[port as usize].long || grants(&self.keys, topology, port)
+    }
+
+    /// Under BifrostX the lossless accounts of each port that grants share one buffer, which is that
+    /// of a single one.
+    fn pool(
+        &self,
+        cx: &Setting<'_>,
+        topology: &Topology,
+        accounts: &mut [Account],
+        lanes: usize,
+    ) -> Vec<(NodeId, Buffer)> {
+        if !counted(cx) {
+            return Vec::new();
+        }
+        let largest = u64::from(cx.packet.largest());
+        let mut pools = Vec::new();
+        for port in (0..topology.ports.len() as PortId).filter(|&p| grants(&self.keys, topology, p)) {
+            let index = (topology.nodes.len() + pools.len()) as u32;
+            let mut pool = None;
+            for account in &mut accounts[port as usize * lanes..][..lanes] {
+                let (Some(headroom), Limit::Static(xoff)) = (&mut account.headroom, account.limit) else {
+                    continue;
+                };
+                let total = account.resume + largest + headroom.total;
+                pool = Some(Buffer { total, shared: xoff });
+                // Each may use all that is left, whichever of them fills it: the buffer is the bound.
+                headroom.total = total;
+                headroom.terms.clear();
+                account.limit = Limit::Unlimited;
+                account.resume = u64::MAX;
+                account.pool = Some(index);
+            }
+            pools.extend(pool.map(|pool| (topology.ports[port as usize].node, pool)));
+        }
+        pools
+    }
+
+    fn warn_of_unused(&self, cx: &mut Setting<'_>, topology: &Topology) {
+        self.pfc.warn_of_unused(cx, topology, true);
+        if self.keys.links == BifrostLinks::Long && topology.ports.iter().all(|p| !p.long) {
+            let message = "grants nothing: this topology has no long link, and all links run PFC";
+            cx.warn("flow_control.scheme".to_string(), message.to_string());
+        }
+    }
+
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        let (cx, topology) = (&*cx, fabric.topology);
+        let own = |port: PortId| topology.neighbour(port) != topology.ports[port as usize].node;
+        let ports = (0..topology.ports.len() as PortId)
+            .map(|port| match own(port) && grants(&self.keys, topology, port) {
+                true => slots(cx, self, topology, port, &cx.packet).map(Some),
+                false => Ok(None),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(FlowControlParams::Bifrost(BifrostParams {
+            pfc: self.pfc.params(),
+            granted: topology.ports.iter().map(|p| ports[p.peer as usize]).collect(),
+            ports,
+            lossless: fabric.lanes.iter().map(|lane| lane.lossless).collect(),
+            processing: self.keys.processing.0,
+            jitter: self.keys.jitter.0,
+            seed: cx.seed,
+            tokens: counted(cx).then_some(self.keys.leftover),
+        }))
+    }
+}
+
+/// Whether grants are counted as tokens: BifrostX.
+fn counted(cx: &Setting<'_>) -> bool {
+    cx.scheme == "bifrostx"
+}
+
+/// Whether the ingress of `port` grants its peer.
+fn grants(keys: &BifrostKeys, topology: &Topology, port: PortId) -> bool {
+    let p = &topology.ports[port as usize];
+    match keys.links {
+        BifrostLinks::Long => p.long,
+        BifrostLinks::All => topology.nodes[p.node as usize].kind == NodeKind::Switch,
+    }
+}
+
+/// What the downstream port of a link is set to, without its buffer.
+fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: &LinkFacts) -> SlotParams {
+    let ask = size::Ask {
+        slot: keys.slot.0,
+        processing: keys.processing.0,
+        jitter: keys.jitter.0,
+        margin: keys.margin.map(|margin| margin.0),
+        response_time,
+        repair_every: keys.repair_every,
+        counted,
+        history: keys.history,
+    };
+    size::params(link, &ask)
+}
+
+/// What the downstream port of a link is set to.
+fn slots(
+    cx: &Setting<'_>,
+    bifrost: &OnPfc<BifrostKeys>,
+    topology: &Topology,
+    port: PortId,
+    packet: &PacketFormat,
+) -> Result<SlotParams, Complaint> {
+    let keys = &bifrost.keys;
+    let p = &topology.ports[port as usize];
+    let facts = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };
+    let name = || link(topology, port);
+    if !size::far_below(&facts, keys.slot.0) {
+        let message = format!("a slot of {} is not far below the one-way delay of {}", keys.slot, name());
+        let help = format!("write {} or less: a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
+        return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
+    }
+    let params = without_buffer(keys, counted(cx), bifrost.pfc.response_time.0, &facts);
+    let longest = size::longest_pause(&params);
+    if longest > MOST_QUANTA {
+        let message = format!(
+            "a pause of a slot of {} and its margin ({}) on {} takes {longest} quanta of 512 bit times, and a frame has \
+             room for {MOST_QUANTA}",
+            keys.slot,
+            bytes(params.margin),
+            name()
+        );
+        // By itself the slot may fit, and what was given be the reason that it does not.
+        let fits = size::longest_pause(&SlotParams { margin: 0, ..params }) <= MOST_QUANTA;
+        let (key, help) = match keys.margin.is_some() && fits {
+            true => ("flow_control.margin", "choose a smaller margin, or a shorter slot"),
+            false => ("flow_control.slot", "choose a shorter slot"),
+        };
+        return Err(Complaint::new(key, message, help).about(key));
+    }
+    let history = params.round_trip / params.slot;
+    if history > MOST_SLOTS {
+        let message = format!(
+            "a round trip of {} on {} has {history} slots of {}, and a port keeps the grant of each",
+            Span(params.round_trip),
+            name(),
+            keys.slot
+        );
+        let help = format!("choose a faster link or a longer slot: the maximum is {MOST_SLOTS} slots");
+        return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
+    }
+    let frame = serialisation(u64::from(SMALLEST_FRAME), p.rate);
+    if keys.slot.0 <= frame {
+        let message = format!(
+            "a slot of {} is not longer than the frame of {SMALLEST_FRAME} B that it sends back, which takes {} on {}: \
+             nothing else would leave there",
+            keys.slot,
+            Span(frame),
+            name()
+        );
+        let help = format!("write more than {}", Span(frame));
+        return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
+    }
+    let least = params.least_buffer();
+    let Some(given) = keys.buffer else { return Ok(SlotParams { buffer: least, ..params }) };
+    let buffer = given.resolve(p.rate, p.delay);
+    // With less an idle link is never let go (`bifrost.min-H`).
+    let dead = params.bdp() + params.of_slot() + params.margin + 2 * u64::from(facts.largest);
+    let (short, help) = if buffer > LARGEST {
+        let help = format!("{} are the most", Bytes(LARGEST));
+        return Err(Complaint::new("flow_control.buffer", format!("buffer = {given} is out of range"), help));
+    } else if buffer < dead {
+        (
+            "would never let anything go on",
+            format!("write {dead}B or more; with {least}B no throughput is lost"),
+        )
+    } else if buffer < least && !keys.undersized {
+        (
+            "loses throughput on",
+            format!("write {least}B or more, remove `buffer`, or add undersized = true to see what it does"),
+        )
+    } else {
+        return Ok(SlotParams { buffer, ..params });
+    };
+    let shown = shown(given, buffer);
+    Err(Complaint::new("flow_control.buffer", format!("buffer = {shown} {short} {}", name()), help))
+}

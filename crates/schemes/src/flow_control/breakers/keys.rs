@@ -1,0 +1,172 @@
+//! `[flow_control]` of Loop Breaker and Deadlock Breaker.
+
+use super::super::fabric::{Fabric, first_polls};
+use super::super::keys::{Complaint, Keys, LONGEST, OnPfc, Setting, check_room, room, time};
+use super::super::pfc::keys::{PfcKeys, Relay};
+use super::super::registry::FlowControlParams;
+use super::{BreakerParams, Cure};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time, serialisation};
+use xoff_net::topology::{Port, Topology};
+use xoff_net::units::{Span, Threshold};
+use xoff_wire::nodes::MOST_NODES;
+
+/// The shortest time between two polls: a poll of every queue is an event.
+const SHORTEST_PERIOD: Time = MICROSECOND;
+/// Bytes of the longest frame, which lists a whole loop.
+const LONGEST_FRAME: u32 = 158;
+
+/// Loop Breaker: its own keys, and those of the PFC that it rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LoopBreaker")]
+pub struct LoopBreakerKeys {
+    /// A device looks at its queues so often, beginning at a random time of its own.
+    #[serde(default = "period")]
+    pub period: Span,
+    /// How long a message spends in the control plane of each device.
+    #[serde(default = "latency")]
+    pub latency: Span,
+}
+
+/// Deadlock Breaker: its own keys, and those of the PFC that it rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "DeadlockBreaker")]
+pub struct DeadlockBreakerKeys {
+    /// A device looks at its queues so often, beginning at a random time of its own.
+    #[serde(default = "period")]
+    pub period: Span,
+    /// How long a message spends in the control plane of each device.
+    #[serde(default = "latency")]
+    pub latency: Span,
+    /// What each ingress queue of a deadlock may take in beyond what it holds, from the shared
+    /// pool; a largest packet at least. In bytes, or in BDP (rate times *one-way* delay) of
+    /// the network's longest link. Default: `"2bdp"`, or a largest packet if that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room: Option<Threshold>,
+}
+
+impl Default for LoopBreakerKeys {
+    fn default() -> Self {
+        LoopBreakerKeys { period: period(), latency: latency() }
+    }
+}
+
+impl Default for DeadlockBreakerKeys {
+    fn default() -> Self {
+        DeadlockBreakerKeys { period: period(), latency: latency(), room: None }
+    }
+}
+
+/// The papers name none. Short for a control plane, to the schemes' favour.
+fn period() -> Span {
+    Span(MILLISECOND)
+}
+
+/// As [`period`].
+fn latency() -> Span {
+    Span(100 * MICROSECOND)
+}
+
+impl Keys for OnPfc<LoopBreakerKeys> {
+    fn pfc(&self) -> Option<&PfcKeys> {
+        Some(&self.pfc)
+    }
+
+    fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
+        check(self.keys.period, self.keys.latency, None, &self.pfc, cx)?;
+        if cx.by_packet {
+            let message = "`loop-breaker` gives packets other ways than their own, which have to be settled";
+            let help = "choose \"ecmp\" or \"plb\"";
+            return Err(Complaint::new("routing.load_balancing", message, help));
+        }
+        check_blame(cx)
+    }
+
+    fn longest_frame(&self) -> u32 {
+        LONGEST_FRAME
+    }
+
+    fn reroutes(&self) -> bool {
+        true
+    }
+
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        Ok(params(self.keys.period, self.keys.latency, Cure::Reroute, &self.pfc, cx, fabric.topology))
+    }
+}
+
+impl Keys for OnPfc<DeadlockBreakerKeys> {
+    fn pfc(&self) -> Option<&PfcKeys> {
+        Some(&self.pfc)
+    }
+
+    fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
+        check(self.keys.period, self.keys.latency, self.keys.room, &self.pfc, cx)?;
+        check_blame(cx)
+    }
+
+    fn longest_frame(&self) -> u32 {
+        LONGEST_FRAME
+    }
+
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        let cure = Cure::Room(room(self.keys.room, fabric.topology, &cx.packet));
+        Ok(params(self.keys.period, self.keys.latency, cure, &self.pfc, cx, fabric.topology))
+    }
+}
+
+/// Refuses values out of range, and keys that contradict each other.
+fn check(
+    period: Span,
+    latency: Span,
+    room: Option<Threshold>,
+    pfc: &PfcKeys,
+    cx: &Setting<'_>,
+) -> Result<(), Complaint> {
+    if period.0 < SHORTEST_PERIOD || period.0 > LONGEST {
+        let message = format!("period = {period} is out of range");
+        let help = format!("write {} to {}", Span(SHORTEST_PERIOD), Span(LONGEST));
+        return Err(Complaint::new("flow_control.period", message, help));
+    }
+    time("latency", latency)?;
+    check_room(room, &cx.packet)?;
+    if pfc.relay == Relay::Blind {
+        let message = "hosts that pass pauses on blindly have no queue whose packets a probe could follow";
+        return Err(Complaint::new("flow_control.relay", message, "remove the key"));
+    }
+    Ok(())
+}
+
+/// Refuses the blame oracle.
+fn check_blame(cx: &Setting<'_>) -> Result<(), Complaint> {
+    let Some(key) = cx.blames else { return Ok(()) };
+    let message = format!("`{key}` does not know yet what a control plane does to queues and packets");
+    Err(Complaint::new(&format!("measure.{key}"), message, "remove the key"))
+}
+
+fn params(
+    period: Span,
+    latency: Span,
+    cure: Cure,
+    pfc: &PfcKeys,
+    cx: &Setting<'_>,
+    topology: &Topology,
+) -> FlowControlParams {
+    // A frame behind a packet and the links' other frames, over the link, until it is through.
+    let hop = |p: &Port| {
+        let frames = serialisation(u64::from(cx.packet.largest()) + 2 * u64::from(LONGEST_FRAME), p.rate);
+        frames.saturating_add(p.delay).saturating_add(pfc.response_time.0).saturating_add(latency.0)
+    };
+    FlowControlParams::Breaker(BreakerParams {
+        pfc: pfc.params(),
+        cure,
+        period: period.0,
+        latency: latency.0,
+        turn: topology.ports.iter().map(hop).max().unwrap_or(0).saturating_mul(MOST_NODES as u64),
+        first: first_polls(topology, cx.seed, "breaker polls", period.0),
+        seed: cx.seed,
+    })
+}

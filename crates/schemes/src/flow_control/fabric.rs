@@ -1,0 +1,225 @@
+//! What a scenario's fabric comes to, as plain data: sizes of packets, lanes, buffers and accounts.
+
+use super::keys::{Complaint, Setting};
+use super::seam::Headroom;
+pub use super::tagger::keys::Layout;
+use xoff_kernel::random::Stream;
+use xoff_kernel::time::Time;
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+
+/// From this number on an entry of [`Routes::hops`] is an end of a run of ports, or a
+/// choice how it goes on; below it, a port.
+pub const ENDS: u32 = 1 << 31;
+
+/// An account that nothing is ever charged to, or that is bounded by egress queues only.
+pub const UNBOUNDED: Account =
+    Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None, pool: None };
+
+/// What parameters are resolved on.
+pub struct Fabric<'f> {
+    /// Nodes, ports and links; inner ports of slow hosts come last.
+    pub topology: &'f Topology,
+    /// The priorities in use, in the order of service.
+    pub lanes: &'f [Lane],
+    /// By node; then the pools of accounts.
+    pub buffers: &'f [Buffer],
+    /// Slow hosts, and the inner port by which each reads.
+    pub receivers: &'f [(NodeId, PortId)],
+    /// Where packets go.
+    pub routes: &'f Routes<'f>,
+    /// Links fail.
+    pub fails: bool,
+    /// Links lose or corrupt frames.
+    pub loses: bool,
+    /// What [`Keys::tags`](super::keys::Keys::tags) has returned.
+    pub tags: Option<Layout>,
+}
+
+/// The routes of all flows.
+pub struct Routes<'r> {
+    /// Pool of routes: runs of egress ports, each with its end.
+    pub hops: &'r [u32],
+    /// Each flow's, and then those after failures.
+    pub flows: Vec<Route>,
+    /// For packets under way when links fail: old and new positions in `hops`.
+    pub moved: Vec<(u32, u32)>,
+}
+
+/// A route of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Sender.
+    pub src: NodeId,
+    /// Receiver.
+    pub dst: NodeId,
+    /// Where the route of its data begins in [`Routes::hops`].
+    pub path: u32,
+    /// Where the route of its ACKs begins.
+    pub ack_path: u32,
+    /// It is taken after a failure.
+    pub later: bool,
+}
+
+/// Memory of a switch whose size is not given: 32 MB per 100 Gbit/s of its
+/// fastest port.
+pub fn default_switch(topology: &Topology, node: NodeId) -> u64 {
+    let ports = &topology.nodes[node as usize].ports;
+    ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
+}
+
+/// Whether `node` watches its queues: switches do, and hosts that relay. The NIC of a
+/// plain host has no watchdog.
+pub fn watches(topology: &Topology, node: NodeId) -> bool {
+    let own = |&&port: &&PortId| topology.neighbour(port) != node;
+    let n = &topology.nodes[node as usize];
+    match n.kind {
+        NodeKind::Switch => true,
+        NodeKind::Host => topology.relay_hosts && n.ports.iter().filter(own).count() > 1,
+    }
+}
+
+/// A priority in use and how egress queues treat it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    /// 802.1p priority, 0 to 7.
+    pub priority: u8,
+    /// Tiers are served strictly, the lowest number first.
+    pub tier: u8,
+    /// Deficit round robin within the tier: bytes per turn.
+    pub quantum: u32,
+    /// Paused instead of dropped.
+    pub lossless: bool,
+    /// Most bytes that one egress queue of this lane may hold.
+    pub egress_limit: Limit,
+    /// RED marking on the egress queue.
+    pub ecn: Option<Red>,
+}
+
+/// A bound on a queue or an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// None but the buffer itself.
+    Unlimited,
+    /// So many bytes.
+    Static(u64),
+    /// α times what is free of the shared pool, with α in 1/65536, and at most `cap` bytes.
+    Dynamic {
+        /// α · 65536.
+        alpha_q16: u64,
+        /// Upper bound in bytes.
+        cap: u64,
+    },
+}
+
+/// ECN marking: none up to `k_min` bytes, then linearly up to `p_max` at `k_max`, then all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Red {
+    /// Bytes.
+    pub k_min: u64,
+    /// Bytes, at least `k_min`.
+    pub k_max: u64,
+    /// Probability at `k_max`, 0 to 1.
+    pub p_max: f64,
+    /// The lengths are for a port of this rate in bits per second, and in
+    /// proportion for others; 0: they hold for every port.
+    pub per: u64,
+    /// A packet is marked when it leaves the queue, by what it leaves behind,
+    /// rather than when it joins it, by what it finds.
+    pub at_dequeue: bool,
+}
+
+impl Red {
+    /// The marking at a port of `rate` bits per second; lengths are rounded down.
+    pub fn at(self, rate: u64) -> Self {
+        if self.per == 0 {
+            return self;
+        }
+        let scaled = |k: u64| {
+            u64::try_from(u128::from(k) * u128::from(rate) / u128::from(self.per)).unwrap_or(u64::MAX)
+        };
+        Self { k_min: scaled(self.k_min), k_max: scaled(self.k_max), per: 0, ..self }
+    }
+}
+
+/// Memory of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// All of it, in bytes.
+    pub total: u64,
+    /// What the accounts share: the total less every account's headroom,
+    /// reserve and one packet (the one that crosses the threshold).
+    pub shared: u64,
+}
+
+/// What one ingress port grants one lane.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// Guaranteed bytes, outside the shared pool.
+    pub reserve: u64,
+    /// Beyond the reserve: where the account is over its threshold (XOFF).
+    pub limit: Limit,
+    /// The account is under its threshold again (XON) at this many bytes of
+    /// the shared pool (static limit) …
+    pub resume: u64,
+    /// … or this many bytes below the threshold of the moment (dynamic limit).
+    pub resume_offset: u64,
+    /// Room for what arrives after XOFF; `None` on lossy lanes.
+    pub headroom: Option<Headroom>,
+    /// The buffer that it is charged to, an index into the plan's buffers, which it may
+    /// share with the other lanes of its port; the node's if `None`.
+    pub pool: Option<u32>,
+}
+
+/// Sizes of packets on the wire, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketFormat {
+    /// Largest payload of a data packet.
+    pub mtu: u32,
+    /// Everything else of a data packet.
+    pub header: u32,
+    /// An ACK or NACK.
+    pub ack: u32,
+}
+
+impl PacketFormat {
+    /// Number of packets that carry `size` payload bytes.
+    pub fn packets(&self, size: u64) -> u64 {
+        size.div_ceil(u64::from(self.mtu))
+    }
+
+    /// Wire size of packet `index` of a flow of `size` bytes.
+    pub fn wire_size(&self, size: u64, index: u64) -> u32 {
+        let sent = index * u64::from(self.mtu);
+        (size - sent).min(u64::from(self.mtu)) as u32 + self.header
+    }
+
+    /// Largest packet of any kind.
+    pub fn largest(&self) -> u32 {
+        (self.mtu + self.header).max(self.ack)
+    }
+}
+
+/// By port: when its device polls first, before `period`; `None` where nobody [`watches`]. Devices boot
+/// at different times, which the stream called `stream` draws.
+pub(super) fn first_polls(topology: &Topology, seed: u64, stream: &str, period: Time) -> Vec<Option<Time>> {
+    let first = |node: NodeId| {
+        let mut stream = Stream::new(seed, stream, node.into());
+        watches(topology, node).then(|| stream.below(period))
+    };
+    let polls: Vec<Option<Time>> = (0..topology.nodes.len() as NodeId).map(first).collect();
+    topology.ports.iter().map(|p| polls[p.node as usize]).collect()
+}
+
+/// An error about a buffer; where its size is not written, what was written of its
+/// use is shown, or else the topology.
+pub fn at_buffer(cx: &Setting<'_>, key: &str, message: String, help: &str) -> Complaint {
+    let taking = [
+        "flow_control.headroom",
+        "flow_control.response_time",
+        "flow_control.reserve",
+        "flow_control.buffer",
+    ];
+    let written = |key: &&str| cx.written(key);
+    let shown = [key].into_iter().chain(taking).find(written).unwrap_or("topology");
+    Complaint::new(shown, message, help).about(key)
+}

@@ -1,0 +1,511 @@
+//! `[flow_control]` of PFC, and of what rests on it.
+
+use super::super::fabric::{Account, Fabric, Limit};
+use super::super::keys::{
+    Complaint, Keys, LARGEST, LONGEST, Setting, Whole, alpha_q16, bytes, check_priority, defaults, link,
+    shown,
+};
+use super::super::registry::FlowControlParams;
+use super::super::{Headroom, LinkFacts};
+use super::{PfcParams, headroom, least_quanta};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
+use xoff_net::topology::{PortId, Topology};
+use xoff_net::units::{Bytes, Span, Threshold};
+
+/// How far below a dynamic threshold an account resumes, if not given.
+const XON_OFFSET: u64 = 3_000;
+/// Reserve under a dynamic threshold, if not given.
+const RESERVE: u64 = 4_000;
+/// Dynamic threshold's share of what is free, if not given.
+const ALPHA: f64 = 0.125;
+
+/// PFC. The threshold is static (`xoff`) or dynamic (`alpha`, `cap`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PfcKeys {
+    /// Static: an ingress pauses its peer when it holds this much of the shared
+    /// buffer, beyond its reserve. In bytes, or in the link's BDP (rate times
+    /// one-way delay): `"6bdp"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xoff: Option<Threshold>,
+    /// Static: it resumes the peer when it holds no more than this. Default:
+    /// `xon_offset` below `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xon: Option<Threshold>,
+    /// Dynamic: it pauses at this multiple of what is free of the shared buffer.
+    /// Default 0.125.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// It resumes this far below the threshold (of the moment, if dynamic).
+    /// Default 3 kB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xon_offset: Option<Bytes>,
+    /// Dynamic: the threshold never exceeds this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cap: Option<Bytes>,
+    /// Guaranteed to each ingress and priority before it draws on the shared
+    /// buffer. Default: 4 kB if dynamic, none if static.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<Bytes>,
+    /// Room of each ingress and priority for what arrives after the pause:
+    /// `"auto"` (from the link's rate and delay, the largest packet and the
+    /// response time), or bytes.
+    #[serde(default)]
+    pub headroom: HeadroomRule,
+    /// From the arrival of a pause frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
+    /// Quanta (of 512 bit times) that a pause frame asks for, 1 to 65535; it is
+    /// repeated before they run out.
+    #[serde(default = "defaults::quanta")]
+    #[schemars(range(min = 1))]
+    pub quanta: u16,
+    /// The lossless priorities; all that are used if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<Vec<u8>>,
+    /// When hosts that relay pause their neighbours.
+    #[serde(default, skip_serializing_if = "Relay::is_accounts")]
+    #[schemars(extend("default" = Relay::default()))]
+    pub relay: Relay,
+    /// On long links, at both ends. With this table or `gateway`, a device with a long
+    /// link shares no buffer: each of its ingresses and priorities has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long: Option<LinkThresholds>,
+    /// On the other links of devices with a long link, at that end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<LinkThresholds>,
+}
+
+impl Default for PfcKeys {
+    fn default() -> Self {
+        PfcKeys {
+            xoff: None,
+            xon: None,
+            alpha: None,
+            xon_offset: None,
+            cap: None,
+            reserve: None,
+            headroom: HeadroomRule::Auto,
+            response_time: defaults::zero_time(),
+            quanta: defaults::quanta(),
+            priorities: None,
+            relay: Relay::Accounts,
+            long: None,
+            gateway: None,
+        }
+    }
+}
+
+/// How much headroom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadroomRule {
+    /// From the formula.
+    #[default]
+    Auto,
+    /// So much for every ingress and lossless priority.
+    Fixed(Bytes),
+}
+
+/// PFC's thresholds on some of the links, static ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkThresholds {
+    /// As `flow_control.xoff`. Default: that, or `flow_control.reserve`, or `"2bdp"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xoff: Option<Threshold>,
+    /// As `flow_control.xon`. Default: that if `xoff` is not given here, else
+    /// `xon_offset` below `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xon: Option<Threshold>,
+    /// As `flow_control.headroom`. Default: that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<HeadroomRule>,
+}
+
+/// When hosts that relay pause their neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relay {
+    /// As switches do: by what each ingress has brought.
+    #[default]
+    Accounts,
+    /// Besides, a host that is paused on one port pauses all its other
+    /// neighbours at once, whether or not anything has to wait.
+    Blind,
+}
+
+impl Relay {
+    /// Whether it is the default, which has a meaning only where hosts relay.
+    fn is_accounts(&self) -> bool {
+        *self == Self::Accounts
+    }
+}
+
+impl Serialize for HeadroomRule {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            HeadroomRule::Auto => s.serialize_str("auto"),
+            HeadroomRule::Fixed(bytes) => bytes.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HeadroomRule {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        match text.as_str() {
+            "auto" => Ok(HeadroomRule::Auto),
+            other => other.parse().map(HeadroomRule::Fixed).map_err(D::Error::custom),
+        }
+    }
+}
+
+impl JsonSchema for HeadroomRule {
+    fn schema_name() -> Cow<'static, str> {
+        "HeadroomRule".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": "auto" }, generator.subschema_for::<Bytes>()] })
+    }
+}
+
+impl Whole for PfcKeys {}
+
+impl Keys for PfcKeys {
+    fn pfc(&self) -> Option<&PfcKeys> {
+        Some(self)
+    }
+
+    fn suits_arbiter(&self) -> bool {
+        true
+    }
+
+    fn params(&self, _: &mut Setting<'_>, _: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        Ok(FlowControlParams::Pfc(self.params()))
+    }
+}
+
+impl PfcKeys {
+    /// Refuses keys that contradict each other.
+    ///
+    /// # Errors
+    /// The first that is wrong.
+    pub fn check_values(&self, cx: &Setting<'_>) -> Result<(), Complaint> {
+        let at = |key: &str| format!("flow_control.{key}");
+        if self.xoff.is_some() {
+            for (key, given) in [("alpha", self.alpha.is_some()), ("cap", self.cap.is_some())] {
+                if given {
+                    let message = format!(
+                        "`{key}` contradicts `xoff`: it belongs to a dynamic threshold, `xoff` is a static one"
+                    );
+                    return Err(Complaint::new(
+                        &at(key),
+                        message,
+                        format!("remove `{key}`, or remove `xoff` and `xon`"),
+                    ));
+                }
+            }
+            if self.xon.is_some() && self.xon_offset.is_some() {
+                let message = "`xon_offset` contradicts `xon`: both say where to resume";
+                return Err(Complaint::new(&at("xon_offset"), message, "remove one of the two keys"));
+            }
+        } else if self.xon.is_some() {
+            let message = "`xon` without `xoff`: a static threshold needs both ends";
+            return Err(Complaint::new(
+                &at("xon"),
+                message,
+                "add `xoff`, or use `xon_offset` with a dynamic threshold",
+            ));
+        }
+        if let Some(alpha) = self.alpha {
+            alpha_q16(&at("alpha"), alpha)?;
+        }
+        for (key, value) in [("xon_offset", self.xon_offset), ("reserve", self.reserve)] {
+            if let Some(value) = value.filter(|v| v.0 > LARGEST) {
+                let message = format!("{key} = {value} is out of range");
+                return Err(Complaint::new(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
+            }
+        }
+        let headrooms = [
+            ("headroom", Some(self.headroom)),
+            ("long.headroom", self.long.and_then(|t| t.headroom)),
+            ("gateway.headroom", self.gateway.and_then(|t| t.headroom)),
+        ];
+        for (key, rule) in headrooms {
+            if let Some(HeadroomRule::Fixed(value)) = rule
+                && value.0 > LARGEST
+            {
+                let message = format!("a headroom of {value} is out of range");
+                return Err(Complaint::new(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
+            }
+        }
+        if self.response_time.0 > LONGEST {
+            let message = format!("a response time of {} is out of range", self.response_time);
+            return Err(Complaint::new(
+                &at("response_time"),
+                message,
+                format!("{} are the most", Span(LONGEST)),
+            ));
+        }
+        let packet = cx.packet;
+        if u64::from(self.quanta) < least_quanta(packet.largest()) {
+            let message =
+                format!("a pause of {} quanta would run out before it can be repeated", self.quanta);
+            let help = format!(
+                "with packets of {}, write {} to 65535",
+                bytes(packet.largest().into()),
+                least_quanta(packet.largest())
+            );
+            return Err(Complaint::new(&at("quanta"), message, help));
+        }
+        Ok(())
+    }
+
+    /// Refuses pauses that are passed on where no host relays.
+    pub(in super::super) fn check_relay(
+        &self,
+        cx: &mut Setting<'_>,
+        topology: &Topology,
+    ) -> Result<(), Complaint> {
+        let relays =
+            topology.hosts().any(|h| topology.nodes[h as usize].ports.len() > 1) && topology.relay_hosts;
+        let key = "flow_control.relay";
+        if relays || !cx.written(key) {
+            return Ok(());
+        }
+        if self.relay == Relay::Accounts {
+            cx.warn(key.into(), "had no effect: no host relays in this topology".into());
+            return Ok(());
+        }
+        let help = "remove the key, or choose a topology whose hosts relay: ndc, rail-only, or custom with relay_hosts = true";
+        Err(Complaint::new(key, "no host relays in this topology, so that none can pass a pause on", help))
+    }
+
+    /// The lossless priorities: those of the list if there is one, else all of `used`.
+    pub(in super::super) fn covered(&self, cx: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
+        let Some(list) = &self.priorities else { return Ok(used.to_vec()) };
+        for (i, &p) in list.iter().enumerate() {
+            let path = format!("flow_control.priorities[{i}]");
+            check_priority(&path, p)?;
+            if list[..i].contains(&p) {
+                return Err(Complaint::new(
+                    &path,
+                    format!("priority {p} is listed twice"),
+                    "remove one of the two",
+                ));
+            }
+            if !used.contains(&p) {
+                cx.warn(path, format!("had no effect: no traffic has priority {p}"));
+            }
+        }
+        Ok(list.clone())
+    }
+
+    /// As [`Keys::lossless`].
+    pub(in super::super) fn lossless(
+        &self,
+        id: u8,
+        key: &str,
+        wanted: Option<bool>,
+        covered: bool,
+    ) -> Result<bool, Complaint> {
+        match wanted {
+            Some(true) if !covered => {
+                let message =
+                    format!("priority {id} is lossless here, but flow_control.priorities leaves it out");
+                Err(Complaint::new(
+                    key,
+                    message,
+                    format!("add {id} to flow_control.priorities, or remove `lossless`"),
+                ))
+            }
+            Some(false) if self.priorities.is_some() && covered => {
+                let message = format!("priority {id} is lossy here, but flow_control.priorities lists it");
+                Err(Complaint::new(
+                    key,
+                    message,
+                    format!("remove {id} from flow_control.priorities, or remove `lossless`"),
+                ))
+            }
+            given => Ok(given.unwrap_or(covered)),
+        }
+    }
+
+    /// Names tables of thresholds that rule no link, where `long` links have none.
+    pub(in super::super) fn warn_of_unused(&self, cx: &mut Setting<'_>, topology: &Topology, granted: bool) {
+        if topology.ports.iter().all(|p| !p.long) {
+            for (key, given) in [("long", self.long.is_some()), ("gateway", self.gateway.is_some())] {
+                if given {
+                    let message = "had no effect: this topology has no long link".to_string();
+                    cx.warn(format!("flow_control.{key}"), message);
+                }
+            }
+        } else if self.long.is_some() && topology.relays > 0 {
+            let message = "had no effect: under this scheme relays are at both ends of long links";
+            cx.warn("flow_control.long".to_string(), message.to_string());
+        } else if self.long.is_some() && granted {
+            let message = "had no effect: long links have no thresholds under this scheme".to_string();
+            cx.warn("flow_control.long".to_string(), message);
+        }
+    }
+
+    /// The parameters of the state machines.
+    pub fn params(&self) -> PfcParams {
+        let relay = match self.relay {
+            Relay::Accounts => super::Relay::Accounts,
+            Relay::Blind => super::Relay::Blind,
+        };
+        PfcParams { quanta: self.quanta, response_time: self.response_time.0, relay }
+    }
+
+    /// The account of a lossless lane at port `id`; a pause may have to wait for a frame of
+    /// `longest_frame` bytes.
+    ///
+    /// # Errors
+    /// The thresholds do not suit the link.
+    pub fn account(
+        &self,
+        cx: &Setting<'_>,
+        topology: &Topology,
+        id: PortId,
+        place: Place,
+        longest_frame: u32,
+    ) -> Result<Account, Complaint> {
+        account(cx, topology, id, &place.keys(self), longest_frame)
+    }
+}
+
+/// Whose ingress an account is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Of a device that shares its buffer.
+    Shared,
+    /// Of a long link, at a device that shares none.
+    Long,
+    /// Of another link there.
+    Gateway,
+}
+
+impl Place {
+    /// The table that has its thresholds.
+    fn table(self, pfc: &PfcKeys) -> Option<&LinkThresholds> {
+        match self {
+            Self::Shared => None,
+            Self::Long => pfc.long.as_ref(),
+            Self::Gateway => pfc.gateway.as_ref(),
+        }
+    }
+
+    /// PFC's keys there. Without a pool to share, all thresholds are static.
+    fn keys<'p>(self, pfc: &'p PfcKeys) -> (Cow<'p, PfcKeys>, &'static str) {
+        if self == Self::Shared {
+            return (Cow::Borrowed(pfc), "flow_control");
+        }
+        let table = self.table(pfc).copied().unwrap_or_default();
+        // Where nothing is said, the round trip that keeps the egress busy after a pause.
+        let own = pfc.xoff.or(pfc.reserve.map(Threshold::Bytes));
+        let round_trip = "2bdp".parse().expect("a threshold");
+        let xon = table.xon.or(if table.xoff.is_none() && pfc.xoff.is_some() { pfc.xon } else { None });
+        let keys = PfcKeys {
+            xoff: table.xoff.or(own).or(Some(round_trip)),
+            xon,
+            // A reserve has no resume level of its own.
+            xon_offset: if xon.is_some() || own.is_some() && pfc.xoff.is_none() && table.xoff.is_none() {
+                Some(Bytes(0))
+            } else {
+                pfc.xon_offset
+            },
+            headroom: table.headroom.unwrap_or(pfc.headroom),
+            alpha: None,
+            cap: None,
+            reserve: None,
+            ..pfc.clone()
+        };
+        let path = match self {
+            Self::Shared => "flow_control",
+            Self::Long => "flow_control.long",
+            Self::Gateway => "flow_control.gateway",
+        };
+        (Cow::Owned(keys), path)
+    }
+}
+
+fn account(
+    cx: &Setting<'_>,
+    topology: &Topology,
+    id: PortId,
+    (pfc, path): &(Cow<'_, PfcKeys>, &str),
+    longest_frame: u32,
+) -> Result<Account, Complaint> {
+    let port = &topology.ports[id as usize];
+    // Where the table that rules here does not have the key, the scheme's does.
+    let at = |key: &str| match format!("{path}.{key}") {
+        own if cx.written(&own) => own,
+        _ => format!("flow_control.{key}"),
+    };
+    let facts =
+        LinkFacts { rate: port.rate, delay: port.delay, largest: cx.packet.largest().max(longest_frame) };
+    let headroom = match pfc.headroom {
+        HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
+        HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },
+    };
+    let xon_offset = pfc.xon_offset.map_or(XON_OFFSET, |b| b.0);
+    let Some(threshold) = pfc.xoff else {
+        return Ok(Account {
+            reserve: pfc.reserve.map_or(RESERVE, |b| b.0),
+            limit: Limit::Dynamic {
+                alpha_q16: alpha_q16(&at("alpha"), pfc.alpha.unwrap_or(ALPHA))?,
+                cap: pfc.cap.map_or(u64::MAX, |b| b.0),
+            },
+            resume: 0,
+            resume_offset: xon_offset,
+            headroom: Some(headroom),
+            pool: None,
+        });
+    };
+    let link = link(topology, id);
+    let xoff = threshold.resolve(port.rate, port.delay);
+    if xoff == 0 {
+        let message = format!("{} is no threshold on {link}", shown(threshold, xoff));
+        return Err(Complaint::new(
+            &at("xoff"),
+            message,
+            "write bytes above 0; a link without delay has no BDP",
+        ));
+    }
+    let resume = match pfc.xon {
+        None if pfc.xon_offset.is_some() && xon_offset > xoff => {
+            let message = format!(
+                "xon_offset = {} is more than xoff = {} on {link}",
+                Bytes(xon_offset),
+                shown(threshold, xoff)
+            );
+            return Err(Complaint::new(
+                &at("xon_offset"),
+                message,
+                "choose `xon_offset` no larger than `xoff`",
+            ));
+        }
+        None => xoff.saturating_sub(xon_offset),
+        Some(t) => {
+            let xon = t.resolve(port.rate, port.delay);
+            if xon > xoff {
+                let message =
+                    format!("xon = {} is above xoff = {} on {link}", shown(t, xon), shown(threshold, xoff));
+                return Err(Complaint::new(&at("xon"), message, "choose `xon` no larger than `xoff`"));
+            }
+            xon
+        }
+    };
+    Ok(Account {
+        reserve: pfc.reserve.map_or(0, |b| b.0),
+        limit: Limit::Static(xoff),
+        resume,
+        resume_offset: 0,
+        headroom: Some(headroom),
+        pool: None,
+    })
+}

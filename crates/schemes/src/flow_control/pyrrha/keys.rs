@@ -1,0 +1,349 @@
+//! `[flow_control]` of Pyrrha.
+
+use super::super::fabric::{Buffer, Fabric};
+use super::super::keys::{Complaint, Keys, Setting, Whole, alpha_q16, bytes, defaults, link, shown, time};
+use super::super::pfc::keys::PfcKeys;
+use super::super::registry::FlowControlParams;
+use super::{Places, PyrrhaParams, Variant, size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use xoff_net::topology::{NodeKind, PortId, Topology};
+use xoff_net::units::{Span, Threshold};
+
+/// Pyrrha, flow control by congestion roots (2026). Nothing is reserved: what does not
+/// fit is dropped, and a transport that repeats selectively (`irn`) suits it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PyrrhaKeys {
+    /// How isolation queues are organised.
+    #[serde(default)]
+    pub organisation: Organisation,
+    /// Isolation queues of a port and priority, 1 to 1024. When they run out, roots
+    /// share them.
+    #[serde(default = "pyrrha_queues")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub queues: u32,
+    /// A queue that holds more than this pauses who sends to it, K_pause. In bytes, or
+    /// in BDP (rate times one-way delay) of its port's link: the paper's two hop BDPs,
+    /// which are of a hop's round trip, are `"4bdp"`.
+    #[serde(default = "four_bdp")]
+    pub k_pause: Threshold,
+    /// They are resumed when it holds no more than this, K_resume. Default: half of
+    /// `k_pause`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub k_resume: Option<Threshold>,
+    /// What becomes of the tree of a port that turns out to be no root.
+    #[serde(default)]
+    pub merging: Merging,
+    /// Whether hosts hold back flows that go through a paused root.
+    #[serde(default)]
+    pub hosts: PyrrhaHosts,
+    /// Where ACKs wait.
+    #[serde(default)]
+    pub acks: PyrrhaAcks,
+    /// Rules that are read otherwise than here, to see what they do.
+    #[serde(default)]
+    pub variants: Vec<PyrrhaVariant>,
+    /// Switches that know PFC and not Pyrrha: every link of theirs runs PFC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub legacy: Option<PyrrhaLegacy>,
+    /// From the arrival of a frame until it takes effect.
+    #[serde(default = "defaults::zero_time")]
+    pub response_time: Span,
+}
+
+/// A rule of Pyrrha that is read otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PyrrhaVariant {
+    /// While the wire is busy every isolation queue that may send feeds the output queue
+    /// a packet for each that is sent, rather than in turn with it.
+    Push,
+    /// A port that has abdicated may claim to be a root with the next packet.
+    ReclaimAtOnce,
+    /// Switches do not wait for what hosts release, and hosts release nothing.
+    HostsAreNoLeaves,
+    /// An isolation queue pauses and resumes a neighbour by what has come from it alone,
+    /// rather than by its length.
+    CountByIngress,
+}
+
+/// Switches that know PFC and not Pyrrha.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PyrrhaLegacy {
+    /// Their names.
+    pub switches: Vec<String>,
+    /// PFC on their links: an ingress pauses its peer at this multiple of what is free of
+    /// the shared buffer. Default 0.125.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+}
+
+/// How isolation queues are organised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "PyrrhaOrganisation")]
+pub enum Organisation {
+    /// Hierarchical: one for each root, which packets pass through from near to far.
+    #[default]
+    Hiq,
+    /// One for each set of roots.
+    SingleTier,
+}
+
+/// What becomes of the tree of a port that turns out to be no root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "PyrrhaMerging")]
+pub enum Merging {
+    /// It is merged into that of the root; packets that wait for the old one are sorted
+    /// anew in order.
+    #[default]
+    Soft,
+    /// The same, but later packets do not wait behind those: flows are reordered.
+    Hard,
+    /// It stays.
+    Off,
+}
+
+/// Whether hosts hold back flows that go through a paused root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PyrrhaHosts {
+    /// They do, and hold back no others.
+    #[default]
+    Obey,
+    /// They take no notice of frames.
+    Ignore,
+}
+
+/// Where ACKs wait under Pyrrha.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PyrrhaAcks {
+    /// As data do; they can be held back by a root on their own way.
+    #[default]
+    Queues,
+    /// In a queue of their own, served first and never paused.
+    Control,
+}
+
+impl Default for PyrrhaKeys {
+    fn default() -> Self {
+        PyrrhaKeys {
+            organisation: Organisation::default(),
+            queues: pyrrha_queues(),
+            k_pause: four_bdp(),
+            k_resume: None,
+            merging: Merging::default(),
+            hosts: PyrrhaHosts::default(),
+            acks: PyrrhaAcks::default(),
+            variants: Vec::new(),
+            legacy: None,
+            response_time: defaults::zero_time(),
+        }
+    }
+}
+
+fn pyrrha_queues() -> u32 {
+    100
+}
+
+fn four_bdp() -> Threshold {
+    "4bdp".parse().expect("a threshold")
+}
+
+impl Whole for PyrrhaKeys {}
+
+impl Keys for PyrrhaKeys {
+    fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
+        if !(1..=1_024).contains(&self.queues) {
+            let message = format!("queues = {} is out of range", self.queues);
+            return Err(Complaint::new(
+                "flow_control.queues",
+                message,
+                "write a whole number from 1 to 1024",
+            ));
+        }
+        if let Some(legacy) = &self.legacy {
+            if legacy.switches.is_empty() {
+                let help = "name switches, or remove the table";
+                return Err(Complaint::new("flow_control.legacy.switches", "no switch is named", help));
+            }
+            if let Some(alpha) = legacy.alpha {
+                alpha_q16("flow_control.legacy.alpha", alpha)?;
+            }
+            if cx.failures {
+                let message = "links that fail beside switches that know PFC alone are not simulated";
+                let help = "remove [[failure]], or flow_control.legacy";
+                return Err(Complaint::new("flow_control.legacy", message, help));
+            }
+        }
+        time("response_time", self.response_time)
+    }
+
+    fn lifts_limits(&self) -> bool {
+        true
+    }
+
+    fn queues(&self) -> Option<(u32, u64)> {
+        Some((1 + self.queues, 2 * (32 + 32)))
+    }
+
+    fn pfc_links(
+        &self,
+        cx: &Setting<'_>,
+        topology: &Topology,
+    ) -> Result<Option<(PfcKeys, Vec<bool>)>, Complaint> {
+        Ok(legacy(self, cx, topology)?.map(|legacy| (legacy.pfc, legacy.link)))
+    }
+
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        let (topology, receivers) = (fabric.topology, fabric.receivers);
+        let legacy = legacy(self, cx, topology)?;
+        let is_legacy = |port: PortId| legacy.as_ref().is_some_and(|l| l.switch[port as usize]);
+        let (mut k_pause, mut k_resume) = (Vec::new(), Vec::new());
+        for (id, port) in (0..).zip(&topology.ports) {
+            // A slow host pauses by what it holds: of its inner port, which has no delay, the
+            // thresholds are those of its link.
+            let inner = receivers.iter().find(|(_, rx)| *rx == id || topology.ports[*rx as usize].peer == id);
+            let at = inner
+                .map_or(port, |(host, _)| &topology.ports[topology.nodes[*host as usize].ports[0] as usize]);
+            let pause = self.k_pause.resolve(at.rate, at.delay);
+            let resume =
+                self.k_resume.map_or_else(|| size::k_resume(pause), |t| t.resolve(at.rate, at.delay));
+            if let Some(given) = self.k_resume.filter(|_| resume > pause) {
+                let message = format!(
+                    "k_resume = {} is above k_pause = {} on {}",
+                    shown(given, resume),
+                    shown(self.k_pause, pause),
+                    link(topology, id)
+                );
+                let help = "choose `k_resume` no larger than `k_pause`";
+                return Err(Complaint::new("flow_control.k_resume", message, help));
+            }
+            // A switch that knows PFC alone is never a root.
+            k_pause.push(if is_legacy(id) { u64::MAX } else { pause });
+            k_resume.push(resume);
+        }
+        let kind = |node: u32| topology.nodes[node as usize].kind;
+        let places = Places {
+            of: topology.ports.iter().map(|p| (p.node, p.index)).collect(),
+            ports: topology.nodes.iter().map(|n| n.ports.clone()).collect(),
+            host: topology.ports.iter().map(|p| kind(p.node) == NodeKind::Host).collect(),
+            to_host: (0..topology.ports.len() as PortId)
+                .map(|p| kind(topology.neighbour(p)) == NodeKind::Host)
+                .collect(),
+        };
+        let params = PyrrhaParams {
+            organisation: self.organisation,
+            merging: self.merging,
+            queues: self.queues as u16,
+            k_pause,
+            k_resume,
+            hosts_obey: self.hosts == PyrrhaHosts::Obey,
+            acks_in_queues: self.acks == PyrrhaAcks::Queues,
+            variant: Variant {
+                push: self.variants.contains(&PyrrhaVariant::Push),
+                reclaim_at_once: self.variants.contains(&PyrrhaVariant::ReclaimAtOnce),
+                hosts_are_no_leaves: self.variants.contains(&PyrrhaVariant::HostsAreNoLeaves),
+                count_by_ingress: self.variants.contains(&PyrrhaVariant::CountByIngress),
+            },
+            deaf: legacy.as_ref().map_or_else(Vec::new, |l| l.link.clone()),
+            pfc: legacy.map(|l| l.pfc.params()),
+            places: Arc::new(places),
+            response_time: self.response_time.0,
+        };
+        warn(cx, self, &params, topology, fabric.buffers);
+        Ok(FlowControlParams::Pyrrha(params))
+    }
+}
+
+/// Switches that know PFC alone, and what they ask of others.
+struct Legacy {
+    /// PFC on their links.
+    pfc: PfcKeys,
+    /// By port: its link is one of theirs, and runs PFC.
+    link: Vec<bool>,
+    /// By port: it is one of theirs.
+    switch: Vec<bool>,
+}
+
+/// Those that the scenario names, if it does.
+fn legacy(pyrrha: &PyrrhaKeys, cx: &Setting<'_>, topology: &Topology) -> Result<Option<Legacy>, Complaint> {
+    let Some(keys) = &pyrrha.legacy else { return Ok(None) };
+    let mut named = vec![false; topology.nodes.len()];
+    for (i, name) in keys.switches.iter().enumerate() {
+        let path = format!("flow_control.legacy.switches[{i}]");
+        let node =
+            (cx.node)(topology, name).map_err(|(message, help)| Complaint::new(&path, message, help))?;
+        if topology.nodes[node as usize].kind == NodeKind::Host {
+            return Err(Complaint::new(&path, format!("`{name}` is a host"), "name a switch"));
+        }
+        if std::mem::replace(&mut named[node as usize], true) {
+            return Err(Complaint::new(&path, format!("`{name}` is listed twice"), "remove one of the two"));
+        }
+    }
+    let is = |port: PortId| named[topology.ports[port as usize].node as usize];
+    let ports = 0..topology.ports.len() as PortId;
+    Ok(Some(Legacy {
+        pfc: PfcKeys { alpha: keys.alpha, response_time: pyrrha.response_time, ..PfcKeys::default() },
+        link: ports.clone().map(|p| is(p) || is(topology.ports[p as usize].peer)).collect(),
+        switch: ports.map(is).collect(),
+    }))
+}
+
+/// Names what is written and cannot have an effect.
+fn warn(
+    cx: &mut Setting<'_>,
+    pyrrha: &PyrrhaKeys,
+    params: &PyrrhaParams,
+    topology: &Topology,
+    buffers: &[Buffer],
+) {
+    for (i, variant) in pyrrha.variants.iter().enumerate() {
+        let key = format!("flow_control.variants[{i}]");
+        if pyrrha.variants[..i].contains(variant) {
+            cx.warn(key, "had no effect: it is listed already".into());
+        } else if *variant == PyrrhaVariant::ReclaimAtOnce && pyrrha.merging == Merging::Off {
+            cx.warn(key, "had no effect: with merging = \"off\" no port abdicates".into());
+        }
+    }
+    if !params.deaf.is_empty() && params.deaf.iter().take(topology.ports.len()).all(|&deaf| deaf) {
+        let message = "name every switch: all links run PFC, and nothing of Pyrrha has an effect";
+        cx.warn("flow_control.legacy.switches".into(), message.into());
+        return;
+    }
+    unreachable_thresholds(cx, params, topology, buffers);
+}
+
+/// Ports of switches whose buffer cannot hold what would make them roots.
+fn unreachable_thresholds(
+    cx: &mut Setting<'_>,
+    params: &PyrrhaParams,
+    topology: &Topology,
+    buffers: &[Buffer],
+) {
+    let of_switches: Vec<PortId> = (0..topology.ports.len() as PortId)
+        .filter(|&p| topology.nodes[topology.ports[p as usize].node as usize].kind == NodeKind::Switch)
+        .filter(|&p| params.k_pause[p as usize] < u64::MAX)
+        .collect();
+    let buffer = |p: PortId| buffers[topology.ports[p as usize].node as usize].total;
+    let never: Vec<PortId> =
+        of_switches.iter().copied().filter(|&p| params.k_pause[p as usize] >= buffer(p)).collect();
+    let Some(&first) = never.first() else { return };
+    let which = match (never.len(), of_switches.len()) {
+        (never, all) if never == all => "no port of a switch can become a root, such as".to_string(),
+        (1, _) => "one port of a switch cannot become a root:".to_string(),
+        (never, all) => format!("{never} of {all} ports of switches cannot become roots, first"),
+    };
+    let message = format!(
+        "is more than a buffer holds: {which} {} (K_pause {}, buffer {})",
+        topology.port_name(first),
+        bytes(params.k_pause[first as usize]),
+        bytes(buffer(first))
+    );
+    cx.warn("flow_control.k_pause".into(), message);
+}

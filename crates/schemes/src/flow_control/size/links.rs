@@ -1,0 +1,159 @@
+//! Which links of a scenario have less memory than its scheme needs on them.
+//!
+//! What is needed is worked out anew from the facts of each link, as if nothing had been
+//! set; what is set is what the plan has.
+
+use super::super::LinkFacts;
+use super::super::fabric::{Account, Buffer, Lane, PacketFormat};
+use super::Term;
+use serde::Serialize;
+use xoff_kernel::time::Time;
+use xoff_net::topology::{NodeKind, PortId, Topology};
+
+/// A memory of the scenario against what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// The port that receives, such as `S0:1`, or the device, where its ports share.
+    pub place: String,
+    /// The port that sends to it; of a device, empty.
+    pub from: String,
+    /// 802.1p priority; none where all share.
+    pub priority: Option<u8>,
+    /// Bits per second of the link; of a device 0.
+    pub rate_bps: u64,
+    /// One-way delay of the link; of a device 0.
+    pub delay_ps: Time,
+    /// What is compared: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit`,
+    /// `relay memory` or `buffer`.
+    pub what: &'static str,
+    /// Bytes that the scenario has.
+    pub configured: u64,
+    /// Bytes that it needs.
+    pub needed: u64,
+    /// Terms of what it needs.
+    pub terms: Vec<(String, u64)>,
+}
+
+impl Need {
+    /// Whether there is enough.
+    pub fn is_met(&self) -> bool {
+        self.configured >= self.needed
+    }
+}
+
+/// What is found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The scheme.
+    pub scheme: &'static str,
+    /// Memories that were compared with what losslessness needs.
+    pub compared: u64,
+    /// Those that are too small: packets can be lost.
+    pub too_small: Vec<Need>,
+    /// Where nothing is lost for it, but an egress can run dry while its sender, which was
+    /// stopped, has more.
+    pub may_idle: Vec<Need>,
+}
+
+/// Schemes under which some memory is known to suffice.
+pub const SCHEMES: [&str; 9] =
+    ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
+
+/// A scenario's links, and the memory that it has for them.
+pub struct Links<'p> {
+    /// Nodes, ports and links.
+    pub topology: &'p Topology,
+    /// The priorities in use.
+    pub lanes: &'p [Lane],
+    /// By lane: flows have data in it.
+    pub data: Vec<bool>,
+    /// By node; then the pools of accounts.
+    pub buffers: &'p [Buffer],
+    /// By port and lane.
+    pub accounts: &'p [Account],
+    /// Sizes of packets.
+    pub packet: PacketFormat,
+}
+
+impl Links<'_> {
+    /// Every ingress account with room of its own: its port, priority and what it is. A port is left
+    /// where `each` returns `false`.
+    pub(in super::super) fn accounts(&self, mut each: impl FnMut(PortId, u8, &Account) -> bool) {
+        for (id, port) in (0..).zip(&self.topology.ports) {
+            // Inner ports of slow hosts are no links.
+            if self.topology.neighbour(id) == port.node {
+                continue;
+            }
+            let accounts = &self.accounts[id as usize * self.lanes.len()..][..self.lanes.len()];
+            for (lane, account) in self.lanes.iter().zip(accounts) {
+                if account.headroom.is_some() && !each(id, lane.priority, account) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// A link.
+    pub(in super::super) fn facts(&self, port: PortId) -> LinkFacts {
+        let p = &self.topology.ports[port as usize];
+        LinkFacts { rate: p.rate, delay: p.delay, largest: self.packet.largest() }
+    }
+
+    /// What a port is set to, beside what its link needs.
+    pub(in super::super) fn need(
+        &self,
+        port: PortId,
+        priority: Option<u8>,
+        what: &'static str,
+        configured: u64,
+        terms: &[Term],
+    ) -> Need {
+        let p = &self.topology.ports[port as usize];
+        Need {
+            place: self.topology.port_name(port),
+            from: self.topology.port_name(p.peer),
+            priority,
+            rate_bps: p.rate,
+            delay_ps: p.delay,
+            what,
+            ..device("", configured, terms)
+        }
+    }
+}
+
+impl Report {
+    /// A memory that losslessness needs.
+    pub(in super::super) fn add(&mut self, need: Need) {
+        self.compared += 1;
+        if !need.is_met() {
+            self.too_small.push(need);
+        }
+    }
+
+    /// A port whose egress may run dry. Hosts have no egress that could wait for what comes in.
+    pub(in super::super) fn idle(&mut self, links: &Links<'_>, port: PortId, need: Need) {
+        let node = links.topology.ports[port as usize].node;
+        if links.topology.nodes[node as usize].kind == NodeKind::Switch && !need.is_met() {
+            self.may_idle.push(need);
+        }
+    }
+}
+
+/// What a device has in all.
+pub(in super::super) fn device(name: &str, configured: u64, terms: &[Term]) -> Need {
+    Need {
+        place: name.to_string(),
+        from: String::new(),
+        priority: None,
+        rate_bps: 0,
+        delay_ps: 0,
+        what: "buffer",
+        configured,
+        needed: terms.iter().fold(0, |sum, t| sum.saturating_add(t.1)),
+        terms: named(terms),
+    }
+}
+
+fn named(terms: &[Term]) -> Vec<(String, u64)> {
+    terms.iter().map(|t| (t.0.to_string(), t.1)).collect()
+}

@@ -1,0 +1,347 @@
+//! `[flow_control]` of SWING.
+
+use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit};
+use super::super::keys::{Complaint, Keys, LARGEST, LONGEST, OnPfc, Setting, bytes, defaults};
+use super::super::pfc::keys::{PfcKeys, Relay};
+use super::super::pfc::{self, PfcParams, headroom};
+use super::super::registry::FlowControlParams;
+use super::super::{Headroom, LinkFacts};
+use super::{SwingParams, THRESHOLD, hold, memory, xon};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_net::topology::{NodeId, Port, PortId, Topology};
+use xoff_net::units::{Bytes, Span};
+
+/// SWING: keys of its relays, and those of PFC on all other links.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Swing")]
+pub struct SwingKeys {
+    /// Memory of a relay for what comes in over its long link, for each lossless
+    /// priority. Default: PFC's headroom of the long link (a round trip, the response
+    /// time, packets) and two largest packets; and that headroom once more where there
+    /// are data of several lossless priorities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_buffer: Option<Bytes>,
+    /// A relay pauses its peer of its own accord while it holds so much of what came
+    /// in over its long link. Default: `relay_buffer`, which pauses that are passed on
+    /// do not let it exceed; where there are data of several lossless priorities, PFC's
+    /// headroom of the long link below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_limit: Option<Bytes>,
+    /// Between a relay and its switch each of the two pauses the other when it holds
+    /// so much of what came from there. Default 198 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_xoff: Option<Bytes>,
+    /// It resumes the other when it holds no more than this. Default: 16 largest packets
+    /// below `relay_xoff`, or half of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_xon: Option<Bytes>,
+    /// What rules at the switch's end of the cable to its relay.
+    #[serde(default, skip_serializing_if = "SwitchSide::is_default")]
+    #[schemars(extend("default" = SwitchSide::default()))]
+    pub switch_side: SwitchSide,
+    /// Delay of the cable between a relay and its switch, which has the rate of the
+    /// long link.
+    #[serde(default = "defaults::zero_time")]
+    pub relay_delay: Span,
+}
+
+/// When a switch pauses the relay beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwitchSide {
+    /// At the relay's own thresholds, `relay_xoff` and `relay_xon`.
+    #[default]
+    Relay,
+    /// As it pauses its other neighbours, by PFC's keys.
+    Pfc,
+}
+
+impl SwitchSide {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for SwingKeys {
+    fn default() -> Self {
+        SwingKeys {
+            relay_buffer: None,
+            relay_limit: None,
+            relay_xoff: None,
+            relay_xon: None,
+            switch_side: SwitchSide::default(),
+            relay_delay: defaults::zero_time(),
+        }
+    }
+}
+
+impl Keys for OnPfc<SwingKeys> {
+    fn pfc(&self) -> Option<&PfcKeys> {
+        Some(&self.pfc)
+    }
+
+    fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
+        let at = |key: &str| format!("flow_control.{key}");
+        let keys = &self.keys;
+        for (key, value) in [
+            ("relay_buffer", keys.relay_buffer),
+            ("relay_limit", keys.relay_limit),
+            ("relay_xoff", keys.relay_xoff),
+            ("relay_xon", keys.relay_xon),
+        ] {
+            if let Some(value) = value.filter(|v| v.0 > LARGEST) {
+                let message = format!("{key} = {value} is out of range");
+                return Err(Complaint::new(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
+            }
+        }
+        if keys.relay_delay.0 > LONGEST {
+            let message = format!("relay_delay = {} is out of range", keys.relay_delay);
+            return Err(Complaint::new(
+                &at("relay_delay"),
+                message,
+                format!("{} are the most", Span(LONGEST)),
+            ));
+        }
+        let (xoff, xon) = self.thresholds(cx.packet.largest());
+        if xoff == 0 {
+            let message = "a threshold of 0 B would pause for every packet";
+            return Err(Complaint::new(
+                &at("relay_xoff"),
+                message,
+                "write bytes above 0, such as \"198KiB\"",
+            ));
+        }
+        if xon > xoff {
+            let message = format!("relay_xon = {} is above relay_xoff = {}", Bytes(xon), Bytes(xoff));
+            return Err(Complaint::new(
+                &at("relay_xon"),
+                message,
+                "choose `relay_xon` no larger than `relay_xoff`",
+            ));
+        }
+        if self.pfc.relay == Relay::Blind {
+            let message = "`swing` passes pauses on at its relays, not at hosts";
+            return Err(Complaint::new(&at("relay"), message, "remove the key"));
+        }
+        Ok(())
+    }
+
+    /// Puts relays into the long links.
+    fn extend(&self, topology: &mut Topology) -> Result<(), Complaint> {
+        if topology.ports.iter().all(|p| !p.long) {
+            let message = "`swing` puts relays into long links, and this topology has none";
+            let help = "choose the topology dci, or say long = true of a link of a custom one; or choose scheme = \"pfc\"";
+            return Err(Complaint::new("flow_control.scheme", message, help));
+        }
+        if topology.relay_hosts {
+            let message = "`swing` does not say what hosts do that relay";
+            let help = "choose a topology whose hosts do not relay, or scheme = \"pfc\"";
+            return Err(Complaint::new("flow_control.scheme", message, help));
+        }
+        topology.insert_relays(self.keys.relay_delay.0).map_err(|name| {
+            let message = format!("the name `{name}` is that of a relay of `swing`");
+            Complaint::new("topology", message, "rename the node")
+        })
+    }
+
+    fn account(
+        &self,
+        cx: &Setting<'_>,
+        topology: &Topology,
+        port: PortId,
+        lanes: &[Lane],
+    ) -> Result<Option<Account>, Complaint> {
+        let p = &topology.ports[port as usize];
+        let far = topology.neighbour(port);
+        if !topology.is_relay(p.node) && !topology.is_relay(far) {
+            return Ok(None);
+        }
+        if !topology.is_relay(p.node) && self.keys.switch_side == SwitchSide::Pfc {
+            return Ok(None);
+        }
+        let link = LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
+        if !p.long {
+            let (xoff, xon) = self.thresholds(cx.packet.largest());
+            return Ok(Some(dedicated(xoff, xon, headroom(&link, self.pfc.response_time.0))));
+        }
+        let Depth { buffer, limit, .. } = self.depth(cx, topology, port, lanes)?;
+        let room = Headroom { terms: Vec::new(), total: buffer - limit };
+        Ok(Some(dedicated(limit, limit, room)))
+    }
+
+    /// The memory of a relay: what its accounts are granted, and a packet for each;
+    /// for a lossy priority the same as between relay and switch.
+    fn buffer(
+        &self,
+        cx: &Setting<'_>,
+        topology: &Topology,
+        node: NodeId,
+        lanes: usize,
+        accounts: &[Account],
+    ) -> Option<Buffer> {
+        if !topology.is_relay(node) {
+            return None;
+        }
+        let (mut total, mut shared) = (0u64, 0u64);
+        for &port in &topology.nodes[node as usize].ports {
+            for account in &accounts[port as usize * lanes..][..lanes] {
+                let (xoff, headroom) = match (&account.headroom, account.limit) {
+                    (Some(headroom), Limit::Static(xoff)) => (xoff, headroom.total),
+                    _ => (self.thresholds(cx.packet.largest()).0, 0),
+                };
+                // The packet that crosses a threshold.
+                let pool = xoff.saturating_add(cx.packet.largest().into());
+                shared = shared.saturating_add(pool);
+                total = total.saturating_add(pool).saturating_add(headroom);
+            }
+        }
+        Some(Buffer { total, shared })
+    }
+
+    /// Says where a relay may drop what it gets: it is less deep than a round trip, or
+    /// has too little headroom where pauses alone do not bound what waits in it.
+    fn check_links(
+        &self,
+        cx: &mut Setting<'_>,
+        topology: &Topology,
+        lanes: &[Lane],
+    ) -> Result<(), Complaint> {
+        for port in (0..topology.ports.len() as PortId).filter(|&p| topology.ports[p as usize].long) {
+            let Depth { buffer, limit, several, room, least } = self.depth(cx, topology, port, lanes)?;
+            let mirrored = !several && buffer >= least && limit >= least;
+            if buffer - limit >= room || mirrored {
+                continue;
+            }
+            let name = topology.port_name(port);
+            let (key, why) = if several {
+                let why = format!(
+                    "with data of several priorities {name} needs a headroom of {} above `relay_limit`, and has {}",
+                    bytes(room),
+                    bytes(buffer - limit)
+                );
+                ("relay_buffer", why)
+            } else if buffer < least {
+                let why = format!(
+                    "a round trip of {name} and its packets are {}, and its relays have {}",
+                    bytes(least),
+                    bytes(buffer)
+                );
+                ("relay_buffer", why)
+            } else {
+                let why = format!(
+                    "{name} pauses of its own accord at {}, with less below it than a round trip and its packets ({}), \
+                     and less above it than headroom ({})",
+                    bytes(limit),
+                    bytes(least),
+                    bytes(room)
+                );
+                ("relay_limit", why)
+            };
+            cx.warn(format!("flow_control.{key}"), format!("relays may drop packets: {why}"));
+            break;
+        }
+        Ok(())
+    }
+
+    /// Relays hold back the end of a pause by the longest time of all long links.
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        let long = fabric.topology.ports.iter().filter(|p| p.long);
+        let facts = |p: &Port| LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
+        let hold = long.map(|p| hold(&facts(p))).max().unwrap_or(0);
+        let pfc = PfcParams { relay: pfc::Relay::Mirror { hold }, ..self.pfc.params() };
+        Ok(FlowControlParams::Swing(SwingParams { pfc }))
+    }
+}
+
+impl OnPfc<SwingKeys> {
+    /// XOFF and XON between a relay and its switch.
+    fn thresholds(&self, largest: u32) -> (u64, u64) {
+        let xoff = self.keys.relay_xoff.map_or(THRESHOLD, |b| b.0);
+        (xoff, self.keys.relay_xon.map_or_else(|| xon(xoff, largest), |b| b.0))
+    }
+
+    /// How deep a relay is for what comes in over its long link at `port`.
+    fn depth(
+        &self,
+        cx: &Setting<'_>,
+        topology: &Topology,
+        port: PortId,
+        lanes: &[Lane],
+    ) -> Result<Depth, Complaint> {
+        let p = &topology.ports[port as usize];
+        let link = LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
+        let response = self.pfc.response_time.0;
+        let room = headroom(&link, response);
+        let least = memory(&link, response);
+        let several = lanes.iter().filter(|l| l.lossless && cx.data.contains(&l.priority)).count() > 1;
+        let default = if several { least.total + room.total } else { least.total };
+        let buffer = self.keys.relay_buffer.map_or(default, |b| b.0);
+        let at = |key: &str| format!("flow_control.{key}");
+        let largest = u64::from(cx.packet.largest());
+        let limit = match self.keys.relay_limit {
+            Some(limit) => limit.0,
+            None if several => buffer.saturating_sub(room.total),
+            None => buffer,
+        };
+        if limit < largest {
+            let (key, what) = match self.keys.relay_limit {
+                Some(_) => ("relay_limit", format!("a threshold of {} holds no packet", bytes(limit))),
+                None if several => (
+                    "relay_buffer",
+                    format!(
+                        "relays of {} have nothing left above their headroom of {} on the link of {}",
+                        bytes(buffer),
+                        bytes(room.total),
+                        topology.port_name(port)
+                    ),
+                ),
+                None => ("relay_buffer", format!("relays of {} hold no packet", bytes(buffer))),
+            };
+            // Of a buffer less than the default, which is lossless, a relay warns.
+            let help = match self.keys.relay_limit {
+                Some(_) => format!("write {} to {}", bytes(largest), bytes(buffer)),
+                None => format!("without the key it is {}", bytes(default)),
+            };
+            return Err(Complaint::new(&at(key), what, help));
+        }
+        if limit > buffer {
+            let message =
+                format!("relay_limit = {} is above the relays' memory of {}", bytes(limit), bytes(buffer));
+            return Err(Complaint::new(
+                &at("relay_limit"),
+                message,
+                "choose it no larger than `relay_buffer`",
+            ));
+        }
+        Ok(Depth { buffer, limit, several, room: room.total, least: least.total })
+    }
+}
+
+/// How deep a relay is for one lossless priority, in bytes.
+struct Depth {
+    /// All of it.
+    buffer: u64,
+    /// Where it pauses its peer of its own accord.
+    limit: u64,
+    /// There are several lossless priorities of data.
+    several: bool,
+    /// What can come in after a pause: PFC's headroom of the long link.
+    room: u64,
+    /// What one priority's mirrored stops can leave here.
+    least: u64,
+}
+
+/// An account that is over at `xoff` bytes and under again at `xon`. (A relay has
+/// memory for the thresholds of all its accounts.)
+fn dedicated(xoff: u64, xon: u64, headroom: Headroom) -> Account {
+    Account {
+        reserve: 0,
+        limit: Limit::Static(xoff),
+        resume: xon,
+        resume_offset: 0,
+        headroom: Some(headroom),
+        pool: None,
+    }
+}

@@ -1,0 +1,341 @@
+//! `[flow_control]` of Tagger.
+
+use super::super::fabric::{ENDS, Fabric, Lane, Routes};
+use super::super::keys::{Complaint, Keys, OnPfc, Setting, check_priority};
+use super::super::pfc::keys::{PfcKeys, Relay};
+use super::super::registry::FlowControlParams;
+use super::{IN, OUT, TaggerParams, Tags};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+
+/// Priorities that there are.
+const PRIORITIES: u8 = 8;
+/// So many ports are looked at, for all destinations together, to tell what all
+/// routes need: about a second's work.
+const VISITS: u64 = 20_000_000;
+
+/// Tagger: keys of its own, and those of PFC.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Tagger")]
+pub struct TaggerKeys {
+    /// Where a tag grows by one.
+    #[serde(default)]
+    pub rule: TagRule,
+    /// Lossless tags of a packet, its own priority included, 1 to 7. Default: as
+    /// many as the routes need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 7))]
+    pub lossless: Option<u8>,
+    /// Priority of packets whose tag has grown beyond the last lossless one.
+    /// Default: the lowest that is no tag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 7))]
+    pub lossy: Option<u8>,
+}
+
+/// Where a tag grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TagRule {
+    /// Where a packet that came down goes up again. Up leads away from the
+    /// hosts; among switches equally far from them, to the one with the higher
+    /// number.
+    #[default]
+    Bounce,
+    /// At every device, but where a switch sends to a host: the tag counts the
+    /// switches on the way.
+    Hop,
+}
+
+impl Keys for OnPfc<TaggerKeys> {
+    fn pfc(&self) -> Option<&PfcKeys> {
+        Some(&self.pfc)
+    }
+
+    fn check_topology(&self, cx: &mut Setting<'_>, topology: &Topology) -> Result<(), Complaint> {
+        if self.pfc.relay == Relay::Blind {
+            let message = "`tagger` cannot pass pauses on: what waits for a tag has come in by another one";
+            let help = "remove the key, or choose scheme = \"pfc\"";
+            return Err(Complaint::new("flow_control.relay", message, help));
+        }
+        self.pfc.check_relay(cx, topology)
+    }
+
+    fn refuses_balancing(&self, name: &str) -> Option<String> {
+        Some(format!("`tagger` counts its tags along the flows' routes, which `{name}` does not keep"))
+    }
+
+    fn changes_priorities(&self) -> bool {
+        true
+    }
+
+    fn tags(
+        &self,
+        cx: &mut Setting<'_>,
+        topology: &Topology,
+        inner: usize,
+        routes: &Routes<'_>,
+        starts: &[u8],
+        used: &[u8],
+    ) -> Result<Option<Layout>, Complaint> {
+        let keys = &self.keys;
+        let mut turns = turns(topology, keys.rule);
+        // Nothing turns at the inner ports of slow hosts, which follow the others.
+        turns.resize(topology.ports.len() + inner, 0);
+        let tags = Tags { turns, next: Vec::new() };
+        let growth = most(&tags, topology, routes);
+        let needed = growth + 1;
+        let all_routes = of_all_routes(&tags, topology);
+        if growth == 0 {
+            let why = match keys.rule {
+                TagRule::Bounce => "no route comes down and goes up again",
+                TagRule::Hop => "no route leads over two switches",
+            };
+            cx.warn("flow_control.rule".into(), format!("had no effect: {why}, so that no tag ever grows"));
+        }
+        let count = keys.lossless.unwrap_or(needed);
+        let at =
+            if cx.written("flow_control.lossless") { "flow_control.lossless" } else { "flow_control.scheme" };
+        if !(1..PRIORITIES).contains(&count) {
+            let (message, help) = match keys.lossless {
+                Some(n) => (
+                    format!("lossless = {n} is out of range"),
+                    "write a whole number from 1 to 7".to_string(),
+                ),
+                None => (
+                    format!(
+                        "the routes need {PRIORITIES} lossless priorities or more, and a lossy one besides"
+                    ),
+                    "set flow_control.lossless to 7 or less: packets whose tag grows beyond are lossy"
+                        .to_string(),
+                ),
+            };
+            return Err(Complaint::new(at, message, help).about("flow_control.lossless"));
+        }
+        if let Some(&start) = starts.iter().find(|&&start| start + count > PRIORITIES) {
+            let message = format!(
+                "packets of priority {start} would need the priorities {start} to {}: 7 is the last",
+                start + count - 1
+            );
+            let help = format!(
+                "give the traffic (or its ACKs) a priority of {} or less, or grant fewer with flow_control.lossless",
+                PRIORITIES - count
+            );
+            return Err(Complaint::new(at, message, help).about("flow_control.lossless"));
+        }
+        let lossless: BTreeSet<u8> = starts.iter().flat_map(|&start| start..start + count).collect();
+        if let Some(p) = used.iter().find(|p| !starts.contains(p) && lossless.contains(p)) {
+            let message =
+                format!("priority {p} is that of lossy traffic, and a lossless tag of other traffic");
+            let help = "give one of the two another priority";
+            return Err(Complaint::new("flow_control.priorities", message, help));
+        }
+        let lossy = match keys.lossy {
+            Some(p) => {
+                check_priority("flow_control.lossy", p)?;
+                if lossless.contains(&p) {
+                    let message = format!("priority {p} is a lossless tag");
+                    let help = format!("the lossless tags are {}: choose another", list(&lossless));
+                    return Err(Complaint::new("flow_control.lossy", message, help));
+                }
+                p
+            }
+            None => (0..PRIORITIES).find(|p| !lossless.contains(p)).ok_or_else(|| {
+                let message = "the tags take all eight priorities, and none is left for what goes beyond";
+                let help = "grant fewer with flow_control.lossless, or start from fewer priorities";
+                Complaint::new(at, message, help)
+            })?,
+        };
+        Ok(Some(Layout { turns: tags.turns, lossless, count, needed, all_routes, lossy }))
+    }
+
+    fn lossless(
+        &self,
+        _: &mut Setting<'_>,
+        id: u8,
+        key: &str,
+        wanted: Option<bool>,
+        covered: bool,
+    ) -> Result<bool, Complaint> {
+        if let Some(wanted) = wanted.filter(|&wanted| wanted != covered) {
+            let (is, not) = if wanted { ("lossy", "lossless") } else { ("lossless", "lossy") };
+            let message = format!("priority {id} is {is} here, by its tag, and cannot be {not}");
+            let help = "remove `lossless`: under `tagger` flow_control.lossless and priorities decide";
+            return Err(Complaint::new(key, message, help));
+        }
+        self.pfc.lossless(id, key, wanted, covered)
+    }
+
+    fn params(&self, _: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        let layout = fabric.tags.expect("laid out for this scheme");
+        Ok(FlowControlParams::Tagger(layout.params(&self.pfc, fabric.lanes)))
+    }
+}
+
+/// The priorities of a scenario with tags.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// By port; see [`Tags::turns`].
+    turns: Vec<u8>,
+    /// The lossless priorities.
+    pub lossless: BTreeSet<u8>,
+    /// Lossless tags of a packet.
+    count: u8,
+    /// As many as the routes need.
+    needed: u8,
+    /// As many as all shortest paths need.
+    all_routes: Option<u8>,
+    /// Where packets go whose tag has grown beyond the last one.
+    pub lossy: u8,
+}
+
+fn list(priorities: &BTreeSet<u8>) -> String {
+    priorities.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Layout {
+    /// The parameters of the scheme on these lanes.
+    fn params(self, pfc: &PfcKeys, lanes: &[Lane]) -> TaggerParams {
+        let lane = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
+        let next = |priority: u8| match priority {
+            p if !self.lossless.contains(&p) => p,
+            p if self.lossless.contains(&(p + 1)) => p + 1,
+            _ => self.lossy,
+        };
+        TaggerParams {
+            pfc: pfc.params(),
+            tags: Tags { next: lanes.iter().map(|l| lane(next(l.priority))).collect(), turns: self.turns },
+            lossless: self.count,
+            needed: self.needed,
+            all_routes: self.all_routes,
+            lossy: lane(self.lossy),
+        }
+    }
+}
+
+/// Distance of every node from its nearest host.
+fn levels(topology: &Topology) -> Vec<u32> {
+    let mut levels = vec![u32::MAX; topology.nodes.len()];
+    let mut found: VecDeque<NodeId> = topology.hosts().collect();
+    found.iter().for_each(|&host| levels[host as usize] = 0);
+    while let Some(node) = found.pop_front() {
+        for &port in &topology.nodes[node as usize].ports {
+            let to = topology.neighbour(port);
+            if levels[to as usize] == u32::MAX {
+                levels[to as usize] = levels[node as usize] + 1;
+                found.push_back(to);
+            }
+        }
+    }
+    levels
+}
+
+/// Where tags grow, by port.
+fn turns(topology: &Topology, rule: TagRule) -> Vec<u8> {
+    let levels = levels(topology);
+    let rank = |node: NodeId| (levels[node as usize], node);
+    let is = |node: NodeId, kind: NodeKind| topology.nodes[node as usize].kind == kind;
+    let of = |(id, port): (usize, &xoff_net::topology::Port)| {
+        let to = topology.neighbour(id as PortId);
+        match rule {
+            TagRule::Bounce if rank(to) > rank(port.node) => IN | OUT,
+            TagRule::Bounce => 0,
+            TagRule::Hop if is(port.node, NodeKind::Switch) && is(to, NodeKind::Host) => IN,
+            TagRule::Hop => IN | OUT,
+        }
+    };
+    topology.ports.iter().enumerate().map(of).collect()
+}
+
+/// How often a tag grows at most; no more than the number of priorities less one.
+/// (Where a source chooses between two routes, a tag grows as often on the one as
+/// on the other, for both lead over one host that relays.)
+fn most(tags: &Tags, topology: &Topology, routes: &Routes<'_>) -> u8 {
+    let hops = routes.hops;
+    // By position: one more than the growths with which a packet can stand there.
+    let mut known = vec![0u8; hops.len()];
+    let walk = |known: &mut Vec<u8>, start: u32, mut growths: u8| {
+        let mut at = start as usize;
+        while hops[at] < ENDS && known[at] <= growths {
+            known[at] = growths + 1;
+            let (port, next) = (hops[at], hops[at + 1]);
+            if next < ENDS && tags.grows(topology.ports[port as usize].peer, next) {
+                growths = (growths + 1).min(PRIORITIES - 1);
+            }
+            at += 1;
+        }
+    };
+    for route in &routes.flows {
+        walk(&mut known, route.path, 0);
+        walk(&mut known, route.ack_path, 0);
+    }
+    // Growths only rise, and have an end: so this has one.
+    loop {
+        let before: u64 = known.iter().map(|&k| u64::from(k)).sum();
+        for &(old, new) in &routes.moved {
+            let growths = known[old as usize];
+            if growths > 0 {
+                walk(&mut known, new, growths - 1);
+            }
+        }
+        if known.iter().map(|&k| u64::from(k)).sum::<u64>() == before {
+            break;
+        }
+    }
+    known.into_iter().max().unwrap_or(0).saturating_sub(1)
+}
+
+/// As many lossless tags as all shortest paths between hosts need, in the intact
+/// network; `None` if there are too many to look at.
+fn of_all_routes(tags: &Tags, topology: &Topology) -> Option<u8> {
+    // Hosts with one link at one switch are alike: a tag never grows on the last link to one.
+    let mut places = BTreeSet::new();
+    let ends: Vec<NodeId> = topology
+        .hosts()
+        .filter(|&host| match topology.nodes[host as usize].ports[..] {
+            [port] => places.insert(topology.neighbour(port)),
+            _ => true,
+        })
+        .collect();
+    if (ends.len() as u64).saturating_mul(topology.ports.len() as u64) > VISITS {
+        return None;
+    }
+    let relays =
+        |node: NodeId| topology.relay_hosts || topology.nodes[node as usize].kind == NodeKind::Switch;
+    let mut most = 0;
+    for end in ends {
+        let mut distance = vec![u32::MAX; topology.nodes.len()];
+        distance[end as usize] = 0;
+        let mut order = VecDeque::from([end]);
+        let mut at = 0;
+        while let Some(&node) = order.get(at) {
+            at += 1;
+            for &port in &topology.nodes[node as usize].ports {
+                let to = topology.neighbour(port);
+                if distance[to as usize] == u32::MAX && (node == end || relays(node)) {
+                    distance[to as usize] = distance[node as usize] + 1;
+                    order.push_back(to);
+                }
+            }
+        }
+        // From the farthest on: by port, one more than the growths of a packet that waits there.
+        let mut known = vec![0u8; topology.ports.len()];
+        for &node in order.iter().rev() {
+            let ports = &topology.nodes[node as usize].ports;
+            let nearer = |p: PortId| distance[topology.neighbour(p) as usize] < distance[node as usize];
+            let begins = u8::from(topology.nodes[node as usize].kind == NodeKind::Host);
+            for &egress in ports.iter().filter(|&&p| nearer(p)) {
+                let come = ports.iter().filter(|_| relays(node)).filter_map(|&ingress| {
+                    let before = known[topology.ports[ingress as usize].peer as usize];
+                    (before > 0).then(|| before + u8::from(tags.grows(ingress, egress)))
+                });
+                known[egress as usize] = come.chain([begins]).max().unwrap_or(0).min(PRIORITIES);
+                most = most.max(known[egress as usize]);
+            }
+        }
+    }
+    Some(most)
+}

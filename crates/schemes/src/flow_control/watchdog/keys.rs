@@ -1,0 +1,114 @@
+//! `[flow_control]` of the PFC watchdog.
+
+use super::super::fabric::{Fabric, first_polls};
+use super::super::keys::{Complaint, Keys, OnPfc, Setting, time};
+use super::super::pfc::keys::PfcKeys;
+use super::super::registry::FlowControlParams;
+use super::WatchdogParams;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
+use xoff_net::units::Span;
+
+/// The shortest time between two polls: a poll of every queue is an event.
+const SHORTEST_POLL: Time = MICROSECOND;
+
+/// The PFC watchdog: keys of its own, and those of PFC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PfcWatchdog")]
+pub struct WatchdogKeys {
+    /// What is done about a storm.
+    #[serde(default)]
+    pub action: Action,
+    /// A queue that has been paused without a break for so long, with something to
+    /// send, is in a storm. Default as in SONiC and in Roundabout's paper, section VI-E.
+    #[serde(default = "watchdog_time")]
+    pub detection_time: Span,
+    /// A storm is over when no pause frame has come for so long.
+    #[serde(default = "watchdog_time")]
+    pub restoration_time: Span,
+    /// A device looks at its queues so often, beginning at a random time of its own; no
+    /// longer than either of the other two. Default: 200 ms as there, or the shorter of
+    /// the other two if that is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll: Option<Span>,
+}
+
+/// What is done about a storm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "WatchdogAction")]
+pub enum Action {
+    /// What waits in the queue and what comes for it is dropped.
+    #[default]
+    Drop,
+    /// The queue sends although it is paused; what the peer has no room for is lost.
+    Forward,
+    /// The storm is only told of.
+    Alert,
+}
+
+impl Default for WatchdogKeys {
+    fn default() -> Self {
+        WatchdogKeys {
+            action: Action::default(),
+            detection_time: watchdog_time(),
+            restoration_time: watchdog_time(),
+            poll: None,
+        }
+    }
+}
+
+impl WatchdogKeys {
+    /// Between two polls.
+    fn poll(&self) -> Span {
+        let least = self.detection_time.0.min(self.restoration_time.0);
+        self.poll.unwrap_or(Span(least.min(watchdog_time().0)))
+    }
+}
+
+/// SONiC's default for all three times on switches of up to 32 ports (`pfcwd`).
+fn watchdog_time() -> Span {
+    Span(200 * MILLISECOND)
+}
+
+impl Keys for OnPfc<WatchdogKeys> {
+    fn pfc(&self) -> Option<&PfcKeys> {
+        Some(&self.pfc)
+    }
+
+    fn check(&self, _: &mut Setting<'_>) -> Result<(), Complaint> {
+        let keys = &self.keys;
+        let at = |key: &str| format!("flow_control.{key}");
+        let times = [("detection_time", keys.detection_time), ("restoration_time", keys.restoration_time)];
+        for (key, value) in times.into_iter().chain([("poll", keys.poll())]) {
+            time(key, value)?;
+            if value.0 < SHORTEST_POLL {
+                let message = format!("{key} = {value} is too short for a watchdog, which polls");
+                let help = format!("write {} or more, such as \"200ms\"", Span(SHORTEST_POLL));
+                return Err(Complaint::new(&at(key), message, help));
+            }
+        }
+        match times.into_iter().find(|(_, value)| keys.poll().0 > value.0) {
+            None => Ok(()),
+            Some((key, value)) => {
+                let message = format!("poll = {} is longer than {key} = {value}", keys.poll());
+                let help = format!("choose a `poll` of {value} or less, or remove it");
+                Err(Complaint::new(&at("poll"), message, help))
+            }
+        }
+    }
+
+    fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
+        let (keys, poll) = (&self.keys, self.keys.poll().0);
+        Ok(FlowControlParams::Watchdog(WatchdogParams {
+            pfc: self.pfc.params(),
+            action: keys.action,
+            detection: keys.detection_time.0,
+            restoration: keys.restoration_time.0,
+            poll,
+            first: first_polls(fabric.topology, cx.seed, "watchdog polls", poll),
+        }))
+    }
+}
