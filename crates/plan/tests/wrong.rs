@@ -9,6 +9,7 @@
 mod common;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -31,10 +32,6 @@ fn tables() -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
-}
-
-fn fragments() -> Table {
-    fs::read_to_string(folder().join("fragments.toml")).unwrap().parse().unwrap()
 }
 
 /// The scenario of a case.
@@ -61,36 +58,32 @@ fn error_of(name: &str, bytes: &[u8]) -> Error {
     }
 }
 
+/// Checks that the error of a case says where the fault is and what to do.
+fn check(name: &str, file: &str, error: &Error) {
+    assert!(error.remedy().is_some(), "{name}: no remedy: {error}");
+    let whole = ["binary", "empty", "only-comments", "missing-topology", "missing-traffic"];
+    let placed = error.position().is_some() || error.file().starts_with("--set ");
+    assert!(placed || whole.contains(&name), "{name}: no place: {error}");
+    let keyed = error.key().is_some() || error.file().contains("--set") || error.file() != file;
+    assert!(keyed || whole.contains(&name) || name == "syntax", "{name}: no key: {error}");
+}
+
 #[test]
 fn each_wrong_scenario_has_its_message() {
-    let fragments = fragments();
+    let fragments = fs::read_to_string(folder().join("fragments.toml")).unwrap().parse().unwrap();
     let printer = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
+    let names = RefCell::new(BTreeSet::new());
     let message = |case: &Table| {
-        let name = format!("{}.toml", case["name"].as_str().unwrap());
-        let error = error_of(&name, &scenario(case, &fragments));
+        let name = case["name"].as_str().unwrap();
+        assert!(names.borrow_mut().insert(name.to_string()), "two cases are called {name}");
+        let file = format!("{name}.toml");
+        let error = error_of(&file, &scenario(case, &fragments));
+        check(name, &file, &error);
         let mut text = String::new();
         printer.render_report(&mut text, &error).unwrap();
         format!("{text}\n{}\n", error.one_line())
     };
     let differences: String = tables().iter().map(|t| common::compare(t, "error", message)).collect();
     assert!(differences.is_empty(), "expected (-), actual (+); UPDATE=1 accepts:\n{differences}");
-}
-
-#[test]
-fn each_error_says_where_and_what_to_do() {
-    let fragments = fragments();
-    let mut names = BTreeSet::new();
-    for case in tables().iter().flat_map(|table| common::cases(table)) {
-        let name = case["name"].as_str().unwrap();
-        assert!(names.insert(name.to_string()), "two cases are called {name}");
-        let file = format!("{name}.toml");
-        let error = error_of(&file, &scenario(&case, &fragments));
-        assert!(error.remedy().is_some(), "{name}: no remedy: {error}");
-        let whole = ["binary", "empty", "only-comments", "missing-topology", "missing-traffic"];
-        let placed = error.position().is_some() || error.file().starts_with("--set ");
-        assert!(placed || whole.contains(&name), "{name}: no place: {error}");
-        let keyed = error.key().is_some() || error.file().contains("--set") || error.file() != file;
-        assert!(keyed || whole.contains(&name) || name == "syntax", "{name}: no key: {error}");
-    }
-    assert!(names.len() >= 400, "{}", names.len());
+    assert!(names.borrow().len() >= 400, "{names:?}");
 }
