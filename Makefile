@@ -152,13 +152,13 @@ repro-sweep:
 # stay in $(TARGET)/fuzz/corpus.
 fuzz: $(FUZZ:%=fuzz-%)
 
-SEEDS_scenario := examples crates/plan/tests/wrong
+SEEDS_scenario := examples
 SEEDS_experiments := $(wildcard experiments/*/)
-SEEDS_cdf := crates/net/data crates/plan/tests/wrong
-SEEDS_flows-csv := examples/hpcc crates/plan/tests/wrong
-SEEDS_matrix-csv := crates/plan/tests/wrong
-SEEDS_hpcc-topology := examples/hpcc crates/plan/tests/wrong
-SEEDS_hpcc-flows := examples/hpcc crates/plan/tests/wrong
+SEEDS_cdf := crates/net/data crates/plan/tests/wrong/files
+SEEDS_flows-csv := examples/hpcc crates/plan/tests/wrong/files
+SEEDS_matrix-csv := crates/plan/tests/wrong/files
+SEEDS_hpcc-topology := examples/hpcc crates/plan/tests/wrong/files
+SEEDS_hpcc-flows := examples/hpcc crates/plan/tests/wrong/files
 LONGEST_manifests := 65536
 LONGEST_parquet := 65536
 

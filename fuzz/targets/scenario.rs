@@ -7,8 +7,8 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 use toml::{Table, Value};
 use xoff_net::units::Span;
 
@@ -19,7 +19,26 @@ const REFUSED: f64 = 1e9;
 /// Longest traffic, in picoseconds: 1 ns. Links have up to 1 Pbit/s.
 const LONGEST: u64 = 1_000;
 
-fuzz_target!(|data: &[u8]| -> Corpus {
+/// The wrong scenarios of the tests, in the directory `XOFF_FUZZ_SEEDS`.
+fn seeds() {
+    let Some(place) = env::var_os("XOFF_FUZZ_SEEDS").map(PathBuf::from) else { return };
+    let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/plan/tests/wrong");
+    let read = |path: &Path| fs::read_to_string(path).unwrap().parse::<Table>().unwrap();
+    let fragments = read(&tables.join("fragments.toml"));
+    for path in fs::read_dir(tables).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
+    {
+        let table = read(&path);
+        for case in table.get("case").and_then(Value::as_array).into_iter().flatten() {
+            let Some(text) = case.get("scenario").and_then(Value::as_str) else { continue };
+            let expand =
+                |line| str::strip_prefix(line, '@').map_or(line, |name| fragments[name].as_str().unwrap());
+            let text: Vec<&str> = text.lines().map(expand).collect();
+            fs::write(place.join(case["name"].as_str().unwrap()), text.join("\n")).unwrap();
+        }
+    }
+}
+
+fuzz_target!(init: { seeds() }, |data: &[u8]| -> Corpus {
     let text = String::from_utf8_lossy(data);
     let table = text.parse::<Table>().unwrap_or_default();
     let size = table.get("topology").and_then(Value::as_table).map_or(0.0, size);

@@ -102,7 +102,33 @@ fn the_words_for_pods() {
          scheduler_link = [{{ switch = \"S1.1\", from = \"1ms\" }}]\n\
          [[failure]]\nlink = \"S0.0-S1.0\"\nat = \"1ms\"\n{FLOW}"
     );
-    insta::assert_snapshot!("describe-pods", describe(&loaded("zeropod", EIGHT, &text)));
+    assert_eq!(
+        describe(&loaded("zeropod", EIGHT, &text)).trim_end(),
+        "\
+nodes
+       128 hosts, with 1 port each: H0, H1, H2, H3, H4, … H127
+        71 switches, with 5 to 8 ports each: S0.0, S0.1, S0.2, S0.3, S0.4, … S2.6
+links
+       128 S0 - S1: 100Gbps, 1us (one-hop BDP 12500 B)
+        56 S1 - S2: 100Gbps, 1us (one-hop BDP 12500 B)
+       128 host - S0: 100Gbps, 1us (one-hop BDP 12500 B)
+8 pods without buffers (zeropod): 4 racks of 4 hosts, 4 aggregation switches; 7 cores
+  epoch 1429520ps: 32 cells of 512 + 40B (44160ps), 2 control slots of 40B (3200ps), guard bands of 2ns; at most 91.69% of a link are payload
+  a schedule takes 5us: its SCHD leave 3 epochs later, cells 7 epochs later (10006640ps)
+  scheduler: 6 iterations, 1 path for each demand, smallest first; RTS tell of mice for 16 destinations at most
+  levels of flows, the first of which is mice: up to 100kB, 1108140B, 1652720B, 2125760B, 2536020B, 2934600B, 3210540B, 3394500B, and beyond
+  flows of fewer than 5 cells are sent without a grant, too; of two such cells that meet both are lost
+  cores: 32MB each, backpressure above 320 cells; the last 1 of them for mice alone
+  receivers acknowledge, timeout 200us
+  first epochs of pods begin at: 194411ps, 1422875ps, 716345ps, 1405874ps, 921261ps, … 1297341ps
+  clocks of hosts are off by up to 1998ps: 67 hosts by more than half a guard band
+  the scheduler of pod 2 fails at 1ms, and its backup is at work 100us later
+  the scheduler's link to S1.1 is down from 1ms on
+traffic
+  flow: 1 flow, 1000000 B
+faults
+  S0.0:4 - S1.0:0 is down from 1ms on"
+    );
 }
 
 /// 80% of the flows stay in their pod, and 20% leave it, as in the paper's evaluation of several pods.
