@@ -7,16 +7,12 @@ use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::Bytes;
 use xoff_schemes::flow_control::Headroom;
-use xoff_schemes::flow_control::fabric::{UNBOUNDED, at_buffer, default_switch};
+use xoff_schemes::flow_control::fabric::{Memory, UNBOUNDED, at_buffer, default_switch};
 use xoff_schemes::flow_control::keys::{Complaint, Keys, Setting};
 use xoff_schemes::flow_control::pfc::keys::Place;
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
-pub(super) fn build(
-    cx: &mut Context<'_>,
-    topology: &Topology,
-    lanes: &[Lane],
-) -> Result<(Vec<Buffer>, Vec<Account>), Error> {
+pub(super) fn build(cx: &mut Context<'_>, topology: &Topology, lanes: &[Lane]) -> Result<Memory, Error> {
     if let Some(buffers) = zeropod::buffers(cx, topology) {
         return Ok((buffers, vec![UNBOUNDED; topology.ports.len() * lanes.len()]));
     }
@@ -32,7 +28,7 @@ fn lay_out(
     cx: &Setting<'_>,
     topology: &Topology,
     lanes: &[Lane],
-) -> Result<(Vec<Buffer>, Vec<Account>), Complaint> {
+) -> Result<Memory, Complaint> {
     let links = keys.pfc_links(cx, topology)?;
     let pfc = links.as_ref().map(|(pfc, _)| pfc).or(keys.pfc());
     let runs_pfc = |id: usize, lane: &Lane| match &links {

@@ -151,6 +151,9 @@ pub struct Buffer {
     pub shared: u64,
 }
 
+/// Buffers by node, and accounts by port and lane.
+pub type Memory = (Vec<Buffer>, Vec<Account>);
+
 /// What one ingress port grants one lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {

@@ -2,7 +2,7 @@
 //! makes of them, and what it is told of the rest of the scenario.
 
 use super::fabric::Layout;
-use super::fabric::{Account, Buffer, Fabric, Lane, PacketFormat, Routes};
+use super::fabric::{Account, Buffer, Fabric, Lane, Memory, PacketFormat, Routes};
 use super::pfc::keys::PfcKeys;
 use super::registry::FlowControlParams;
 use super::seam::Headroom;
@@ -153,7 +153,7 @@ pub trait Keys {
         cx: &mut Setting<'_>,
         topology: &Topology,
         lanes: &[Lane],
-    ) -> Result<Option<(Vec<Buffer>, Vec<Account>)>, Complaint> {
+    ) -> Result<Option<Memory>, Complaint> {
         Ok(None)
     }
 
@@ -256,14 +256,17 @@ pub trait Keys {
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint>;
 }
 
+/// The node of a name; else what is wrong with the name, and what there is.
+pub type FindNode = fn(&Topology, &str) -> Result<NodeId, (String, String)>;
+
 /// What a scheme is told of the rest of the scenario.
 pub struct Setting<'s> {
     /// The name by which the scenario asks for the scheme.
     pub scheme: &'static str,
     /// Whether the scenario writes a key, such as `flow_control.xoff`.
     pub is_written: &'s dyn Fn(&str) -> bool,
-    /// The node of a name; else what is wrong with the name, and what there is.
-    pub node: fn(&Topology, &str) -> Result<NodeId, (String, String)>,
+    /// Finds a node by its name.
+    pub node: FindNode,
     /// Sizes of packets.
     pub packet: PacketFormat,
     /// The run's seed.

@@ -1,7 +1,7 @@
 //! `[flow_control]` of credit-based flow control.
 
 use super::super::fabric::{
-    Account, Buffer, Fabric, Lane, Limit, PacketFormat, UNBOUNDED, at_buffer, default_switch,
+    Account, Buffer, Fabric, Lane, Limit, Memory, PacketFormat, UNBOUNDED, at_buffer, default_switch,
 };
 use super::super::keys::{Complaint, Keys, LARGEST, Setting, Whole, bytes, defaults, link, shown, time};
 use super::super::registry::FlowControlParams;
@@ -91,7 +91,7 @@ impl Keys for CbfcKeys {
         cx: &mut Setting<'_>,
         topology: &Topology,
         lanes: &[Lane],
-    ) -> Result<Option<(Vec<Buffer>, Vec<Account>)>, Complaint> {
+    ) -> Result<Option<Memory>, Complaint> {
         let packet = cx.packet;
         memory(cx, self, topology, lanes, &packet).map(Some)
     }
@@ -226,7 +226,7 @@ fn memory(
     topology: &Topology,
     lanes: &[Lane],
     packet: &PacketFormat,
-) -> Result<(Vec<Buffer>, Vec<Account>), Complaint> {
+) -> Result<Memory, Complaint> {
     check_updates(keys, topology, lanes.len())?;
     let largest = blocks(packet.largest().into());
     let block = u64::from(BLOCK);
