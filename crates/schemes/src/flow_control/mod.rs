@@ -18,6 +18,7 @@ mod loops;
 pub mod none;
 #[cfg(test)]
 mod notes;
+pub mod own;
 mod pause_time;
 pub mod per_flow_queue;
 pub mod pfc;

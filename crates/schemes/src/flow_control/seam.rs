@@ -26,7 +26,7 @@ use xoff_outcome::report::{Cause, Facts, Records};
 /// A scheme writes the hooks that it uses. What it does not write is PFC's where it rests on PFC
 /// ([`Scheme::base`]), and else nothing.
 #[allow(unused_variables)]
-pub trait Scheme<D: Device> {
+pub trait Scheme<D: Device + ?Sized> {
     /// PFC, if the scheme rests on it.
     fn base(&mut self) -> Option<&mut Pfc> {
         None
