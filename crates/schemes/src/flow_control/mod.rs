@@ -15,6 +15,7 @@ pub mod itsy;
 pub mod keys;
 mod lasting;
 mod loops;
+pub mod mac_control;
 pub mod none;
 #[cfg(test)]
 mod notes;
@@ -37,6 +38,7 @@ mod worked;
 
 pub use device::Device;
 pub use frame::{ControlFrame, Effect};
+pub use mac_control::MacControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{
