@@ -195,7 +195,9 @@ impl ControlFrame {
     pub fn pauses(&self) -> Option<bool> {
         match self.effect() {
             Effect::Lanes(frame) => Some(frame.entries().any(|(_, quanta)| quanta > 0)),
-            Effect::Link { pause } | Effect::Queue { pause, .. } | Effect::Onward { pause, .. } => Some(pause),
+            Effect::Link { pause } | Effect::Queue { pause, .. } | Effect::Onward { pause, .. } => {
+                Some(pause)
+            }
             Effect::Root { pause, .. } => pause,
             Effect::Nothing | Effect::Credit { .. } | Effect::Merge { .. } => None,
         }
