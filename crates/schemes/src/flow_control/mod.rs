@@ -33,8 +33,6 @@ pub mod size;
 pub mod swing;
 pub mod tagger;
 pub mod watchdog;
-#[cfg(test)]
-mod worked;
 
 pub use device::Device;
 pub use frame::{ControlFrame, Effect};
