@@ -9,6 +9,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV := $(TARGET)/python
+OWN := examples/own-scheme/Cargo.toml
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 60
 FUZZ ?= scenario flows-csv matrix-csv cdf hpcc-topology hpcc-flows frames manifests parquet experiments
@@ -28,7 +29,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools format lint docs unit same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
+.PHONY: help run test tools format lint docs unit own-scheme same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
@@ -43,12 +44,12 @@ help:
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
 	@echo 'make fuzz        random bytes against every reader of files and frames, FUZZ_SECONDS=$(FUZZ_SECONDS) each (FUZZ=cdf for one)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
-	@echo 'make format lint docs unit same-bytes read-run read-captures viewer-test    the steps of make test'
+	@echo 'make format lint docs unit own-scheme same-bytes read-run read-captures viewer-test    the steps of make test'
 
 run:
 	$(CARGO) run --locked --profile quick -- run examples/bcube-deadlock.toml
 
-test: tools format lint docs unit same-bytes read-run read-captures viewer-test
+test: tools format lint docs unit own-scheme same-bytes read-run read-captures viewer-test
 	@echo 'make test: all checks passed'
 
 # What is missing is said at once, and not after minutes.
@@ -64,6 +65,8 @@ format:
 lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >$(TARGET)/fuzz-metadata.json
+	$(CARGO) fmt --check --manifest-path $(OWN)
+	CARGO_TARGET_DIR=$(TARGET) $(CARGO) clippy --locked --all-targets --manifest-path $(OWN) -- -D warnings
 
 # The API documentation builds without a broken link.
 docs:
@@ -73,6 +76,10 @@ docs:
 # `make soak` looks for new ones, and explores the state machines further.
 unit:
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
+
+# A scheme of another crate, and the program that has it.
+own-scheme:
+	CARGO_TARGET_DIR=$(TARGET) $(CARGO) test --locked --quiet --manifest-path $(OWN)
 
 soak: swarm
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --locked --workspace --profile soak -- --include-ignored

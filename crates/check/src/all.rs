@@ -6,7 +6,7 @@
 //! and what no packet reaches depends on nothing.
 
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::{Ways, answers_wait, cnp_lane, passed_on, pausable};
+use crate::routes::{Ways, answers_wait, cnp_lane, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
@@ -303,7 +303,10 @@ pub fn lanes(plan: &Plan) -> Vec<u8> {
         lanes.extend(0..plan.lanes.len() as u8);
     }
     lanes.extend(cnp_lane(plan).filter(|_| answers_wait(plan)));
-    lanes.into_iter().filter(|&lane| pausable(plan, lane)).collect()
+    let mut lanes: Vec<u8> =
+        lanes.into_iter().filter(|&lane| pausable(plan, lane)).map(|lane| wait_lane(plan, lane)).collect();
+    lanes.dedup();
+    lanes
 }
 
 /// Hosts to which static routes lead.

@@ -255,6 +255,7 @@ pub fn check(
         pause_stops: match scope {
             PauseScope::Nothing => "nothing",
             PauseScope::Lane => "lane",
+            PauseScope::Link => "link",
             PauseScope::Queue { .. } => "queue",
             PauseScope::Flow => "flow",
             PauseScope::Onward => "onward",
@@ -445,9 +446,14 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
         PauseScope::Nothing => {
             notes.push("Without flow control nothing ever waits: what does not fit is dropped.".to_string());
         }
-        PauseScope::Lane if !plan.lanes.iter().any(|l| l.lossless) => {
+        PauseScope::Lane | PauseScope::Link if !plan.lanes.iter().any(|l| l.lossless) => {
             notes.push("No priority in use is lossless: nothing is ever paused.".to_string());
         }
+        PauseScope::Link if !plan.lanes.iter().all(|l| l.lossless) => notes.push(
+            "A pause stops lossy priorities with the others, but they cause none: what does not fit is dropped."
+                .to_string(),
+        ),
+        PauseScope::Link => {}
         PauseScope::Lane => {
             let lossy: Vec<String> =
                 plan.lanes.iter().filter(|l| !l.lossless).map(|l| l.priority.to_string()).collect();

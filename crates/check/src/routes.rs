@@ -23,8 +23,19 @@ pub fn pausable(plan: &Plan, lane: u8) -> bool {
     match plan.flow_control.traits().pause_scope {
         PauseScope::Nothing => false,
         // Under PortFC the lane of data, but for its DDQs and RQs.
-        PauseScope::Lane | PauseScope::Onward => plan.lanes[usize::from(lane)].lossless,
+        PauseScope::Lane | PauseScope::Link | PauseScope::Onward => plan.lanes[usize::from(lane)].lossless,
         PauseScope::Queue { .. } | PauseScope::Flow | PauseScope::Root => true,
+    }
+}
+
+/// The lane that stands for `lane` in waits: where a pause stops the whole link, its lossless lanes wait
+/// as one.
+pub fn wait_lane(plan: &Plan, lane: u8) -> u8 {
+    match plan.flow_control.traits().pause_scope {
+        PauseScope::Link if pausable(plan, lane) => {
+            plan.lanes.iter().position(|l| l.lossless).map_or(lane, |first| first as u8)
+        }
+        _ => lane,
     }
 }
 
@@ -197,7 +208,7 @@ impl<'p> Ways<'p> {
         }
         let ingress = self.plan.topology.ports[from as usize].peer;
         let onward = self.plan.onward_lane(lane, ingress, to);
-        visit(((from, lane), (to, onward)));
+        visit(((from, wait_lane(self.plan, lane)), (to, wait_lane(self.plan, onward))));
         Some((position + 1, onward))
     }
 
@@ -209,7 +220,7 @@ impl<'p> Ways<'p> {
         for &option in choices.options(entry) {
             let to = self.plan.hops[option as usize];
             let onward = self.plan.onward_lane(lane, ingress, to);
-            visit(((from, lane), (to, onward)));
+            visit(((from, wait_lane(self.plan, lane)), (to, wait_lane(self.plan, onward))));
             next.push((option, onward));
         }
     }

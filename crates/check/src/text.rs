@@ -113,6 +113,7 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         report.flow_control,
         match report.pause_stops {
             "lane" => "a priority on a link",
+            "link" => "a whole link",
             "queue" => "a queue of a link",
             "flow" => "a flow on a link",
             "onward" => "what is going to leave by one port",

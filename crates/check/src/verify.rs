@@ -183,7 +183,7 @@ pub fn compare(
     let stops = |lane: u8| match scope {
         // PortFC's queues and Pyrrha's roots are compared elsewhere.
         PauseScope::Nothing | PauseScope::Onward | PauseScope::Root => false,
-        PauseScope::Lane => plan.lanes[usize::from(lane)].lossless,
+        PauseScope::Lane | PauseScope::Link => plan.lanes[usize::from(lane)].lossless,
         PauseScope::Queue { .. } | PauseScope::Flow => true,
     };
     if !stops(from.1) || !stops(to.1) {
@@ -191,6 +191,11 @@ pub fn compare(
     }
     let place = |(port, lane): (u32, u8)| match scope {
         PauseScope::Flow => places.by_flow.get(&(port, lane, flow)).copied().unwrap_or(0),
+        // The lossless lanes of a link wait as one, and its first one is listed.
+        PauseScope::Link => {
+            let first = plan.lanes.iter().position(|l| l.lossless).unwrap_or(0);
+            places.shared[port as usize * 8 + first]
+        }
         _ => places.shared[port as usize * 8 + usize::from(lane)],
     };
     let (a, b) = (place(from), place(to));

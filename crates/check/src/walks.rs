@@ -3,7 +3,7 @@
 
 use crate::graph::Part;
 use crate::onward;
-use crate::routes::{answers_wait, passed_on, pausable};
+use crate::routes::{answers_wait, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::balancing::LoadBalancing;
@@ -402,7 +402,8 @@ impl Follow<'_> {
             let waits = self.waits && pausable(self.plan, lane);
             all.ports.push(port);
             let part = self.part(port, position, walk.flow, walk.whole && before.is_none());
-            let queue = part.filter(|_| waits).map(|part| Queue { port, lane, part });
+            let queue =
+                part.filter(|_| waits).map(|part| Queue { port, lane: wait_lane(self.plan, lane), part });
             all.at.push(queue.map_or(UNPAUSED, |queue| self.numbers.number(queue)));
             visit(position, lane);
             before = Some(port);

@@ -5,7 +5,7 @@
 //! came from: the file, or which override.
 
 use crate::error::{Error, suggest};
-use schemars::{JsonSchema, schema_for};
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -289,7 +289,7 @@ impl<'t> Document<'t> {
         path: &str,
         without: &[&str],
     ) -> Result<Option<T>, Error> {
-        self.read_as(path, without, &whole_numbers::<T>)
+        self.read_as(path, without, &|key| whole_numbers(&schema_for!(T), key))
     }
 
     fn read_as<T: DeserializeOwned>(
@@ -298,16 +298,44 @@ impl<'t> Document<'t> {
         without: &[&str],
         narrower: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<T>, Error> {
-        let Some(value) = self.get(path) else { return Ok(None) };
+        let mut read = None;
+        self.parse_as(path, without, narrower, &mut |value| {
+            read = Some(T::deserialize(value)?);
+            Ok(())
+        })?;
+        Ok(read)
+    }
+
+    /// Gives the value at `path` to `parse`, if there is one; keys in `without` are left out.
+    /// `schema` documents what the whole numbers of what is read may be.
+    ///
+    /// # Errors
+    /// That of `parse`, with its place.
+    pub fn parse_with(
+        &self,
+        path: &str,
+        without: &[&str],
+        schema: fn() -> Schema,
+        parse: &mut dyn FnMut(ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
+    ) -> Result<(), Error> {
+        self.parse_as(path, without, &|key| whole_numbers(&schema(), key), parse)
+    }
+
+    fn parse_as(
+        &self,
+        path: &str,
+        without: &[&str],
+        narrower: &dyn Fn(&str) -> Option<String>,
+        parse: &mut dyn FnMut(ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
+    ) -> Result<(), Error> {
+        let Some(value) = self.get(path) else { return Ok(()) };
         let mut value = value.clone();
         if let DeValue::Table(table) = value.get_mut() {
             for key in without {
                 table.remove(*key);
             }
         }
-        T::deserialize(ValueDeserializer::from(value))
-            .map(Some)
-            .map_err(|e| self.interpret(path, &e, narrower))
+        parse(ValueDeserializer::from(value)).map_err(|e| self.interpret(path, &e, narrower))
     }
 
     /// Refuses whole numbers that files of results cannot hold: those of TOML and Parquet
@@ -478,9 +506,8 @@ pub(crate) fn with_article(kind: &str) -> String {
     format!("{article} {kind}")
 }
 
-/// The range of whole numbers that the schema of `T` documents for one of its keys.
-fn whole_numbers<T: JsonSchema>(key: &str) -> Option<String> {
-    let schema = schema_for!(T);
+/// The range of whole numbers that a schema documents for one of its keys.
+fn whole_numbers(schema: &Schema, key: &str) -> Option<String> {
     let key = schema.get("properties")?.get(key)?;
     let end = |name: &str| key.get(name).and_then(serde_json::Value::as_u64);
     match (end("minimum").unwrap_or(0), end("maximum")) {

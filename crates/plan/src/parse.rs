@@ -3,11 +3,12 @@
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
 use crate::scenario::{Scenario, Traffic};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
+use toml::de::ValueDeserializer;
 use xoff_net::builders::TopologySpec;
 use xoff_schemes::flow_control::FlowControlKeys;
-use xoff_schemes::flow_control::keys::Reader;
+use xoff_schemes::flow_control::keys::{Reader, Unread};
 
 const TABLES: [&str; 22] = [
     "topology",
@@ -194,8 +195,8 @@ fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
 /// One scenario serves with several schemes: keys that belong to other schemes
 /// than the chosen one are passed over, and each is named as having no effect.
 fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowControlKeys, Error> {
-    let all = FlowControlKeys::NAMES;
-    let scheme = choice(doc, "flow_control", "scheme", all)?.unwrap_or(FlowControlKeys::default().name());
+    let all = FlowControlKeys::names();
+    let scheme = choice(doc, "flow_control", "scheme", &all)?.unwrap_or(FlowControlKeys::default().name());
     let keys = |name: &str| FlowControlKeys::of(name).concat();
     let own = keys(scheme);
     let mut passed = vec!["scheme"];
@@ -211,23 +212,28 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         warnings.push(Warning { key: format!("flow_control.{key}"), message });
     }
     FlowControlKeys::read(scheme, &FlowControlTable(doc), &passed)
+        .map_err(|e| *e.0.downcast().expect("the table's errors are of this type"))
 }
 
 struct FlowControlTable<'d, 's>(&'d Document<'s>);
 
 impl Reader for FlowControlTable<'_, '_> {
-    type Error = Error;
-
     fn keys(&self) -> Vec<String> {
         self.0.keys("flow_control")
     }
 
-    fn read<T: DeserializeOwned + Default + JsonSchema>(&self, without: &[&str]) -> Result<T, Error> {
-        Ok(self.0.read_documented("flow_control", without)?.unwrap_or_default())
+    fn parse(
+        &self,
+        without: &[&str],
+        schema: fn() -> Schema,
+        parse: &mut dyn FnMut(ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
+    ) -> Result<(), Unread> {
+        self.0.parse_with("flow_control", without, schema, parse).map_err(|e| Unread(Box::new(e)))
     }
 
-    fn unknown(&self, key: &str, allowed: &[&str]) -> Error {
+    fn unknown(&self, key: &str, allowed: &[&str]) -> Unread {
         let help = suggest(key, "allowed here", allowed);
-        self.0.key_error(&format!("flow_control.{key}"), format!("unknown key `{key}`"), help)
+        let path = format!("flow_control.{key}");
+        Unread(Box::new(self.0.key_error(&path, format!("unknown key `{key}`"), help)))
     }
 }

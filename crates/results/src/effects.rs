@@ -88,16 +88,7 @@ fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         FlowControlParams::Pyrrha(_) => {
             ("Pyrrha", "To see it act: more load, a larger fan-in or a lower flow_control.k_pause.")
         }
-        FlowControlParams::Pfc(_)
-        | FlowControlParams::Tagger(_)
-        | FlowControlParams::Bifrost(_)
-        | FlowControlParams::Cbfc(_)
-        | FlowControlParams::Swing(_)
-        | FlowControlParams::Watchdog(_)
-        | FlowControlParams::Roundabout(_)
-        | FlowControlParams::Breaker(_)
-        | FlowControlParams::Itsy(_)
-        | FlowControlParams::None(_) => return,
+        _ => return,
     };
     if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {
         return;

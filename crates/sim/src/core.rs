@@ -146,7 +146,8 @@ pub struct Core<'a> {
     /// By port and lane: bytes that have arrived, each packet in whole cells. Empty
     /// unless the flow control wants to know.
     pub received: Vec<u64>,
-    /// Queues of devices of this part that belong to loops which are being dissolved.
+    /// Queues of devices of this part that belong to loops which are being dissolved; one more where
+    /// the flow control is told of every packet, as a device in a loop tells it.
     pub loops: u32,
     /// By port and lane of such a queue: what waits beside it, in its order.
     pub aside: BTreeMap<(u32, u8), Vec<u32>>,
@@ -338,7 +339,7 @@ impl<'a> Core<'a> {
             plan_queues: plain_queues,
             asks_to_leave,
             received: vec![0; counted],
-            loops: 0,
+            loops: u32::from(plan.flow_control.traits().hears_storage),
             aside: BTreeMap::new(),
             lent: BTreeMap::new(),
             kept: BTreeMap::new(),

@@ -5,6 +5,7 @@ use super::bifrost::frame::FeedbackFrame;
 use super::breakers::frame::ProbeFrame;
 use super::cbfc::frame::CreditPacket;
 use super::itsy::frame::ItsyFrame;
+use super::mac_control::MacControlFrame;
 use super::portfc::frame::PortPauseFrame;
 use super::pyrrha::frame::RootPauseFrame;
 use super::roundabout::frame::RoundaboutFrame;
@@ -56,6 +57,11 @@ pub enum Effect {
     Nothing,
     /// Lanes are stopped and restarted.
     Lanes(PfcFrame),
+    /// Every lane is stopped or restarted.
+    Link {
+        /// They are stopped.
+        pause: bool,
+    },
     /// Lanes get credit.
     Credit {
         /// Bit `p` is set for priority `p`.
@@ -133,6 +139,7 @@ frames! {
     Roundabout(RoundaboutFrame),
     Itsy(ItsyFrame),
     Probe(ProbeFrame),
+    MacControl(MacControlFrame),
 }
 
 impl ControlFrame {
@@ -188,7 +195,9 @@ impl ControlFrame {
     pub fn pauses(&self) -> Option<bool> {
         match self.effect() {
             Effect::Lanes(frame) => Some(frame.entries().any(|(_, quanta)| quanta > 0)),
-            Effect::Queue { pause, .. } | Effect::Onward { pause, .. } => Some(pause),
+            Effect::Link { pause } | Effect::Queue { pause, .. } | Effect::Onward { pause, .. } => {
+                Some(pause)
+            }
             Effect::Root { pause, .. } => pause,
             Effect::Nothing | Effect::Credit { .. } | Effect::Merge { .. } => None,
         }
@@ -269,7 +278,7 @@ mod tests {
     /// PFC frame.
     #[test]
     fn frames_are_told_apart() {
-        let frames: [ControlFrame; 9] = [
+        let frames: [ControlFrame; 10] = [
             PfcFrame::single(3, 9).into(),
             QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.into(),
             PortPauseFrame { pause: true, queue: 1, port: 2 }.into(),
@@ -285,6 +294,7 @@ mod tests {
                 ports: Nodes::default(),
             }
             .into(),
+            MacControlFrame::new(1, &[0, 9], Effect::Nothing).into(),
         ];
         for frame in frames {
             let bytes = frame.emit([2; 6]);
@@ -298,6 +308,7 @@ mod tests {
                 RoundaboutFrame::parse(&bytes).ok().map(ControlFrame::from),
                 ItsyFrame::parse(&bytes).ok().map(ControlFrame::from),
                 ProbeFrame::parse(&bytes).ok().map(ControlFrame::from),
+                MacControlFrame::parse(&bytes, 1, |_| Effect::Nothing).map(ControlFrame::from),
             ];
             let on_pfc = matches!(frame, ControlFrame::Roundabout(_) | ControlFrame::Itsy(_));
             let read: Vec<_> = read.into_iter().skip(usize::from(on_pfc)).flatten().collect();

@@ -6,12 +6,14 @@ use super::fabric::{Account, Buffer, Fabric, Lane, Memory, PacketFormat, Routes}
 use super::pfc::keys::PfcKeys;
 use super::registry::FlowControlParams;
 use super::seam::Headroom;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
 use serde::forward_to_deserialize_any;
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use toml::de::ValueDeserializer;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::topology::{NodeId, Port, PortId, Topology};
 use xoff_net::units::{Bytes, Span, Threshold};
@@ -463,21 +465,43 @@ impl<K: JsonSchema> JsonSchema for OnPfc<K> {
 
 /// The table `[flow_control]` of a scenario.
 pub trait Reader {
-    /// What is wrong with it, and where.
-    type Error;
-
     /// Its keys.
     fn keys(&self) -> Vec<String>;
 
-    /// Reads it as a `T`, but for the keys in `without`; the default if there is no table.
+    /// Gives the table, but for the keys in `without`, to `parse`; does nothing if there is no table.
+    /// `schema` is that of what is read.
+    ///
+    /// # Errors
+    /// Those of `parse`.
+    fn parse(
+        &self,
+        without: &[&str],
+        schema: fn() -> Schema,
+        parse: &mut dyn FnMut(ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
+    ) -> Result<(), Unread>;
+
+    /// Refuses `key`, which no scheme has, where those of `allowed` could stand.
+    fn unknown(&self, key: &str, allowed: &[&str]) -> Unread;
+}
+
+impl dyn Reader + '_ {
+    /// Reads the table as a `T`, but for the keys in `without`; the default if there is no table.
     ///
     /// # Errors
     /// It is no `T`.
-    fn read<T: DeserializeOwned + Default + JsonSchema>(&self, without: &[&str]) -> Result<T, Self::Error>;
-
-    /// Refuses `key`, which no scheme has, where those of `allowed` could stand.
-    fn unknown(&self, key: &str, allowed: &[&str]) -> Self::Error;
+    pub fn read<T: DeserializeOwned + Default + JsonSchema>(&self, without: &[&str]) -> Result<T, Unread> {
+        let mut read = None;
+        self.parse(without, || schema_for!(T), &mut |table| {
+            read = Some(T::deserialize(table)?);
+            Ok(())
+        })?;
+        Ok(read.unwrap_or_default())
+    }
 }
+
+/// What a [`Reader`] has against a table: an error of its own type.
+#[derive(Debug)]
+pub struct Unread(pub Box<dyn Any>);
 
 /// A type that a table can be read as.
 pub trait Table: Sized {
@@ -488,7 +512,7 @@ pub trait Table: Sized {
     ///
     /// # Errors
     /// A key is unknown, or its value wrong.
-    fn read<R: Reader>(reader: &R, passed: &[&'static str]) -> Result<Self, R::Error>;
+    fn read(reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread>;
 }
 
 /// A table that is read in one piece.
@@ -499,7 +523,7 @@ impl<T: Whole> Table for T {
         [names::<Self>(), &[]]
     }
 
-    fn read<R: Reader>(reader: &R, passed: &[&'static str]) -> Result<Self, R::Error> {
+    fn read(reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread> {
         reader.read(passed)
     }
 }
@@ -510,7 +534,7 @@ impl<K: DeserializeOwned + Default + JsonSchema> Table for OnPfc<K> {
     }
 
     /// In two parts, neither of which knows what else is allowed.
-    fn read<R: Reader>(reader: &R, passed: &[&'static str]) -> Result<Self, R::Error> {
+    fn read(reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread> {
         let [own, shared] = Self::names();
         let known = |key: &str| own.contains(&key) || shared.contains(&key) || passed.contains(&key);
         if let Some(key) = reader.keys().iter().find(|key| !known(key)) {

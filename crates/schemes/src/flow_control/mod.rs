@@ -15,9 +15,11 @@ pub mod itsy;
 pub mod keys;
 mod lasting;
 mod loops;
+pub mod mac_control;
 pub mod none;
 #[cfg(test)]
 mod notes;
+pub mod own;
 mod pause_time;
 pub mod per_flow_queue;
 pub mod pfc;
@@ -31,11 +33,10 @@ pub mod size;
 pub mod swing;
 pub mod tagger;
 pub mod watchdog;
-#[cfg(test)]
-mod worked;
 
 pub use device::Device;
 pub use frame::{ControlFrame, Effect};
+pub use mac_control::MacControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{

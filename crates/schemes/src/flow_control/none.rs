@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use super::fabric::Fabric;
-use super::keys::{Complaint, Keys, Reader, Setting, Table};
+use super::keys::{Complaint, Keys, Reader, Setting, Table, Unread};
 use super::pfc::keys::PfcKeys;
 use super::registry::{FlowControl, FlowControlParams};
 use super::seam::{Machine, Parameters, Scheme, Seen, Traits};
@@ -45,7 +45,7 @@ impl Table for NoKeys {
     }
 
     /// The keys of PFC, the default, are checked even where they do nothing.
-    fn read<R: Reader>(reader: &R, passed: &[&'static str]) -> Result<Self, R::Error> {
+    fn read(reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread> {
         let [pfc, _] = PfcKeys::names();
         let others: Vec<&str> = passed.iter().copied().filter(|key| !pfc.contains(key)).collect();
         reader.read::<PfcKeys>(&others)?;

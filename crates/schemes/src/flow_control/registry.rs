@@ -1,4 +1,5 @@
-//! Every built-in scheme: a line with its name, its keys, its parameters and its state machine.
+//! Every built-in scheme: a line with its name, its keys, its parameters and its state machine. Those
+//! that are not built in are the variant `Own` of each enum: see [`own`].
 
 use super::bfc::keys::BfcKeys;
 use super::bfc::{Bfc, BfcParams};
@@ -12,8 +13,9 @@ use super::device::WholeDevice;
 use super::frame::ControlFrame;
 use super::itsy::keys::ItsyKeys;
 use super::itsy::{Itsy, ItsyParams};
-use super::keys::{Keys, OnPfc, Reader, Table};
+use super::keys::{Keys, OnPfc, Reader, Table, Unread};
 use super::none::{NoFlowControl, NoKeys, NoParams};
+use super::own::{self, AnyMachine, OwnKeys, OwnParams};
 use super::per_flow_queue::keys::PerFlowQueueKeys;
 use super::per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use super::pfc::keys::PfcKeys;
@@ -33,8 +35,9 @@ use super::tagger::TaggerParams;
 use super::tagger::keys::TaggerKeys;
 use super::watchdog::keys::WatchdogKeys;
 use super::watchdog::{Watchdog, WatchdogParams};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::ops::Deref;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::{Facts, Records};
@@ -45,40 +48,66 @@ macro_rules! registry {
     ($($(#[$about:meta])* $scheme:ident = $name:literal: $keys:ty $(=> $params:ty $(=> $machine:ty)?)?;)*) => {
         /// What schemes tell of a run.
         pub fn facts() -> impl Iterator<Item = &'static Facts> {
-            [$($($(<$machine as Machine>::FACTS,)?)?)*].into_iter().flatten()
+            [$($($(<$machine as Machine>::FACTS,)?)?)*].into_iter().flatten().chain(own::facts())
         }
 
         /// The flow control of every link.
-        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "scheme")]
-        #[schemars(rename = "FlowControl")]
         pub enum FlowControlKeys {
             $($(#[$about])* #[serde(rename = $name)] $scheme($keys),)*
+            /// Of a scheme that is not built in.
+            #[serde(untagged)]
+            Own(OwnKeys),
         }
 
         impl FlowControlKeys {
             /// The names by which scenarios ask for schemes.
-            pub const NAMES: &[&str] = &[$($name),*];
+            pub fn names() -> Vec<&'static str> {
+                [$($name),*].into_iter().chain(own::schemes().iter().map(|own| own.name)).collect()
+            }
 
             /// The name by which the scenario asks for it.
             pub fn name(&self) -> &'static str {
-                match self { $(Self::$scheme(_) => $name,)* }
+                match self { $(Self::$scheme(_) => $name,)* Self::Own(own) => own.name }
             }
 
             /// The keys of the scheme called `name`: its own, and those of PFC if it rests on PFC.
             pub fn of(name: &str) -> [&'static [&'static str]; 2] {
-                match name { $($name => <$keys>::names(),)* _ => [&[], &[]] }
+                match name {
+                    $($name => <$keys>::names(),)*
+                    other => own::find(other).map_or([&[], &[]], |own| own.names()),
+                }
             }
 
             /// Reads the table of the scheme called `name`, but for the keys in `passed`.
             ///
             /// # Errors
             /// A key is unknown, or its value wrong.
-            pub fn read<R: Reader>(name: &str, reader: &R, passed: &[&'static str]) -> Result<Self, R::Error> {
+            pub fn read(name: &str, reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread> {
                 Ok(match name {
                     $($name => Self::$scheme(<$keys>::read(reader, passed)?),)*
-                    other => unreachable!("`{other}` is none of NAMES"),
+                    other => Self::Own(own::find(other).expect("one of the names").read(reader, passed)?),
                 })
+            }
+        }
+
+        impl JsonSchema for FlowControlKeys {
+            fn schema_name() -> Cow<'static, str> {
+                "FlowControl".into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                /// The flow control of every link.
+                #[derive(JsonSchema)]
+                #[serde(tag = "scheme")]
+                #[expect(dead_code, reason = "only its schema is used")]
+                enum BuiltIn {
+                    $($(#[$about])* #[serde(rename = $name)] $scheme($keys),)*
+                }
+                let mut schema = BuiltIn::json_schema(generator);
+                own::add_schemas(&mut schema, generator);
+                schema
             }
         }
 
@@ -92,7 +121,7 @@ macro_rules! registry {
             type Target = dyn Keys;
 
             fn deref(&self) -> &Self::Target {
-                match self { $(Self::$scheme(keys) => keys,)* }
+                match self { $(Self::$scheme(keys) => keys,)* Self::Own(own) => &*own.keys }
             }
         }
 
@@ -100,6 +129,8 @@ macro_rules! registry {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum FlowControlParams {
             $($(#[doc = concat!("Under `", $name, "`.")] $scheme($params),)?)*
+            /// Under a scheme that is not built in.
+            Own(OwnParams),
         }
 
         impl FlowControlParams {
@@ -107,6 +138,7 @@ macro_rules! registry {
             pub fn name(&self) -> &'static str {
                 match self {
                     $($(Self::$scheme(params) => <$params as Parameters>::alias(params).unwrap_or($name),)?)*
+                    Self::Own(own) => own.name,
                 }
             }
         }
@@ -115,35 +147,52 @@ macro_rules! registry {
             type Target = dyn Parameters;
 
             fn deref(&self) -> &Self::Target {
-                match self { $($(Self::$scheme(params) => { let params: &$params = params; params })?)* }
+                match self {
+                    $($(Self::$scheme(params) => { let params: &$params = params; params })?)*
+                    Self::Own(own) => &*own.params,
+                }
             }
         }
 
         /// The flow control of all devices of a run; each port's state stands alone.
-        #[derive(Clone, Debug)]
+        #[derive(Debug)]
         pub enum FlowControl {
             $($($(#[doc = concat!("Under `", $name, "`.")] $scheme($machine),)?)?)*
+            /// Under a scheme that is not built in.
+            Own(Box<dyn AnyMachine>),
         }
 
         impl FlowControl {
             /// Number of timers that it arms, counted from 0.
             pub fn timers(&self) -> usize {
-                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::timers(machine),)?)?)* }
+                match self {
+                    $($($(Self::$scheme(machine) => <$machine as Machine>::timers(machine),)?)?)*
+                    Self::Own(machine) => machine.timers(),
+                }
             }
 
             /// What it has recorded for the report of the run.
             pub fn records(&self) -> Records {
-                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::records(machine),)?)?)* }
+                match self {
+                    $($($(Self::$scheme(machine) => <$machine as Machine>::records(machine),)?)?)*
+                    Self::Own(machine) => machine.records(),
+                }
             }
 
             /// What it knows of credit, if its upstream sends on credit.
             pub fn credits(&self) -> Option<&dyn Credits> {
-                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::credits(machine),)?)?)* }
+                match self {
+                    $($($(Self::$scheme(machine) => <$machine as Machine>::credits(machine),)?)?)*
+                    Self::Own(machine) => machine.credits(),
+                }
             }
 
             /// What it knows of roots, if it pauses by root.
             pub fn roots(&self) -> Option<&dyn Roots> {
-                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::roots(machine),)?)?)* }
+                match self {
+                    $($($(Self::$scheme(machine) => <$machine as Machine>::roots(machine),)?)?)*
+                    Self::Own(machine) => machine.roots(),
+                }
             }
         }
 
@@ -152,6 +201,7 @@ macro_rules! registry {
                 match self {
                     $($($(Self::$scheme(machine) =>
                         <$machine as Scheme<D>>::makes_room(machine, device, ingress, egress, lane),)?)?)*
+                    Self::Own(machine) => machine.makes_room(device as &dyn WholeDevice, ingress, egress, lane),
                 }
             }
 
@@ -189,10 +239,16 @@ macro_rules! hooks {
         }
     };
     (@match $self:ident $device:ident $hook:ident $args:tt $({ $state:ident $machine:ty })*) => {
-        match $self { $(Self::$state(machine) => hooks! { @call $machine, machine $device $hook $args },)* }
+        match $self {
+            $(Self::$state(machine) => hooks! { @call $machine, machine $device $hook $args },)*
+            Self::Own(machine) => hooks! { @own machine $device $hook $args },
+        }
     };
     (@call $type:ty, $machine:ident $device:ident $hook:ident ($($arg:ident),*)) => {
         <$type as Scheme<D>>::$hook($machine, $device, $($arg),*)
+    };
+    (@own $machine:ident $device:ident $hook:ident ($($arg:ident),*)) => {
+        $machine.$hook($device as &mut dyn WholeDevice, $($arg),*)
     };
 }
 
@@ -285,7 +341,7 @@ mod tests {
 
     #[test]
     fn own_keys_come_in_their_order_and_are_none_of_pfcs() {
-        for name in FlowControlKeys::NAMES {
+        for name in FlowControlKeys::names() {
             let [own, pfc] = FlowControlKeys::of(name);
             assert!(own.iter().all(|key| !pfc.contains(key)), "{name}");
             assert!(pfc.is_empty() || pfc == FlowControlKeys::of("pfc")[0], "{name}");

@@ -26,7 +26,7 @@ use xoff_outcome::report::{Cause, Facts, Records};
 /// A scheme writes the hooks that it uses. What it does not write is PFC's where it rests on PFC
 /// ([`Scheme::base`]), and else nothing.
 #[allow(unused_variables)]
-pub trait Scheme<D: Device> {
+pub trait Scheme<D: Device + ?Sized> {
     /// PFC, if the scheme rests on it.
     fn base(&mut self) -> Option<&mut Pfc> {
         None
@@ -183,6 +183,9 @@ pub struct Traits {
     /// Whether [`Scheme::may_leave`] is asked before a packet leaves. Of loops the device asks
     /// while it has a place in one.
     pub asks_to_leave: bool,
+    /// Whether [`Scheme::stored`] and [`Scheme::freed`] are told of every packet, and not of those
+    /// of devices with a place in a loop only.
+    pub hears_storage: bool,
     /// Whether [`Device::received`] is counted.
     pub counts_arrivals: bool,
     /// Whether [`Causes::waits`](super::device::Causes::waits) is kept, and [`Scheme::waits`] told.
@@ -209,6 +212,7 @@ impl Traits {
         patience: 0,
         ends_deadlocks: false,
         asks_to_leave: false,
+        hears_storage: false,
         counts_arrivals: false,
         knows_causes: false,
         overrun: None,
@@ -310,6 +314,8 @@ pub enum PauseScope {
     Nothing,
     /// All of a lane on the link that the packets came through.
     Lane,
+    /// Every lane of that link, for what lossless lanes have brought through it.
+    Link,
     /// One of so many queues of a lane on that link. Which flows share it is
     /// settled while they run: in the worst case any that the port sends.
     Queue {

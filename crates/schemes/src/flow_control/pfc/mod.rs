@@ -175,19 +175,19 @@ impl Pfc {
         (port * self.priorities.len() as u32 + u32::from(lane)) * self.roles() + role as u32
     }
 
-    pub(super) fn pause_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
+    pub(super) fn pause_upstream(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
         let frame = PfcFrame::single(self.priorities[usize::from(lane)], self.params.quanta);
         device.send_control(port, ControlFrame::Pfc(frame));
         self.closes(device, port, lane);
     }
 
     /// The ingress half has gone to Closed, or stays there: the pause is to be repeated.
-    pub(super) fn closes(&self, device: &mut impl Device, port: u32, lane: u8) {
+    pub(super) fn closes(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
         let half = pause_time(self.params.quanta, device.rate(port)) / 2;
         device.arm(self.timer_of(port, lane, Role::Refresh), device.now() + half);
     }
 
-    fn resume_upstream(&self, device: &mut impl Device, port: u32, lane: u8) {
+    fn resume_upstream(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
         let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
         device.send_control(port, ControlFrame::Pfc(frame));
         self.opens(device, port, lane);
@@ -199,12 +199,12 @@ impl Pfc {
     }
 
     /// The egress half goes to Going, but that whoever asks says when the queue does.
-    pub(super) fn forgets_pause(&self, device: &mut impl Device, port: u32, lane: u8) {
+    pub(super) fn forgets_pause(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
         device.cancel(self.timer_of(port, lane, Role::Expiry));
     }
 
     /// The ingress half has gone to Open.
-    pub(super) fn opens(&self, device: &mut impl Device, port: u32, lane: u8) {
+    pub(super) fn opens(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
         device.cancel(self.timer_of(port, lane, Role::Refresh));
     }
 
@@ -236,7 +236,7 @@ impl Pfc {
     }
 
     /// Tells the neighbour at `port` what holds now, if that is news.
-    fn settle(&mut self, device: &mut impl Device, port: u32, lane: u8) {
+    fn settle(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
         let others = (0..).map_while(|i| device.relay_port(port, i)).filter(|&p| p != port);
         let closed = self.is(port, lane, OVER) || { others }.any(|p| self.is(p, lane, PAUSED));
         if closed == self.is(port, lane, CLOSED) {
@@ -251,7 +251,7 @@ impl Pfc {
 
     /// A frame has stopped the queue of `port`, or let it go, or the pause has run
     /// out: whoever passes pauses on does so, sooner or later.
-    fn heard(&mut self, device: &mut impl Device, port: u32, lane: u8, paused: bool) {
+    fn heard(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, paused: bool) {
         let Relay::Mirror { hold } = self.params.relay else {
             return self.pass_on(device, port, lane, paused);
         };
@@ -269,7 +269,7 @@ impl Pfc {
 
     /// A frame has stopped (or let go) the queue of `port`: a host that passes
     /// pauses on tells its other neighbours.
-    fn pass_on(&mut self, device: &mut impl Device, port: u32, lane: u8, paused: bool) {
+    fn pass_on(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, paused: bool) {
         if self.marks.is_empty() || self.is(port, lane, PAUSED) == paused {
             return;
         }
@@ -284,7 +284,7 @@ impl Pfc {
     }
 
     /// Egress half: stops and starts the queues that a frame names.
-    pub(super) fn obey(&mut self, device: &mut impl Device, port: u32, frame: &PfcFrame) {
+    pub(super) fn obey(&mut self, device: &mut (impl Device + ?Sized), port: u32, frame: &PfcFrame) {
         for (priority, quanta) in frame.entries() {
             // A priority that this device does not use has no queue to pause.
             let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
@@ -304,7 +304,7 @@ impl Pfc {
     }
 
     /// Sends nothing until `until`, or a word of the peer.
-    pub(super) fn hold_until(&self, device: &mut impl Device, port: u32, lane: u8, until: Time) {
+    pub(super) fn hold_until(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, until: Time) {
         device.arm(self.timer_of(port, lane, Role::Expiry), until);
         device.hold(port, lane);
     }
@@ -316,7 +316,7 @@ impl Machine for Pfc {
     }
 }
 
-impl<D: Device> Scheme<D> for Pfc {
+impl<D: Device + ?Sized> Scheme<D> for Pfc {
     fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
         if !self.marks.is_empty() {
             self.mark(port, lane, OVER, crossing == Crossing::Over);

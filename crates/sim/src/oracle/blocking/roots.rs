@@ -21,6 +21,14 @@ impl Core<'_> {
                     }
                 }
             }
+            // The fullest account of the link.
+            Effect::Link { pause: true } => {
+                let held = |lane: &usize| self.accounts[port as usize * self.lanes + lane].held();
+                let fullest = (0..self.lanes).rev().max_by_key(held).unwrap_or(0);
+                let root = self.root_of_account(port, fullest);
+                self.plan.lanes.iter().for_each(|lane| roots[usize::from(lane.priority)] = root);
+            }
+            Effect::Link { pause: false } => {}
             Effect::Queue { priority, target, pause } => {
                 let new = self.root_of_leaf();
                 let Some(oracle) = &mut self.blocking else { return roots };

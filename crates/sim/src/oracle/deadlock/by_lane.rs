@@ -12,6 +12,7 @@ use super::{Hold, Member, Set, Stalled, by_root};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
+use xoff_schemes::flow_control::PauseScope;
 
 /// Bytes of the accounts that were over at the last look. A deadlocked account neither gets nor
 /// gives, so only accounts that still hold the same are examined.
@@ -30,6 +31,13 @@ pub fn account(world: &World, ingress: u32, lane: u8) -> u32 {
 /// The account whose pause stops a lane of `port`.
 pub fn pauser(world: &World, port: u32, lane: u8) -> Member {
     Member::Account(account(world, world.peer(port), lane))
+}
+
+/// The accounts whose pauses stop a lane of `port`, that of the lane first.
+fn pausers(world: &World, port: u32, lane: u8) -> impl Iterator<Item = Member> {
+    let link = world.plan.flow_control.traits().pause_scope == PauseScope::Link;
+    let others = (0..world.lanes() as u8).filter(move |&other| link && other != lane);
+    std::iter::once(lane).chain(others).map(move |lane| pauser(world, port, lane))
 }
 
 /// The ingresses that keep their upstream paused: since when, and whether by their own accounts.
@@ -89,12 +97,16 @@ pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled) {
         return;
     }
     let mut places: BTreeSet<(u32, u8)> = set.keys().map(|member| member.upstream(world)).collect();
+    if world.plan.flow_control.traits().pause_scope == PauseScope::Link {
+        let lanes = |(port, _)| (0..world.lanes() as u8).map(move |lane| (port, lane));
+        places = places.into_iter().flat_map(lanes).collect();
+    }
     places.extend(stalled);
     for (port, lane) in places {
         // Bytes by what stops them, and by account.
         let mut bytes: BTreeMap<Vec<Member>, BTreeMap<u32, u64>> = BTreeMap::new();
         for (list, mut by) in lists(world, port, lane) {
-            by.push(pauser(world, port, lane));
+            by.extend(pausers(world, port, lane));
             by.retain(|member| set.contains_key(member));
             if stalled.contains(&(port, lane)) {
                 by.clear();

@@ -134,7 +134,7 @@ fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Set {
         PauseScope::Root => by_root::add(world, &mut set, &stalled),
         // A flow waits for its own queue at the next hop only, and the last hop is never paused:
         // on a route without a loop, queues of flows cannot deadlock.
-        PauseScope::Nothing | PauseScope::Lane | PauseScope::Flow => {}
+        PauseScope::Nothing | PauseScope::Lane | PauseScope::Link | PauseScope::Flow => {}
     }
     by_lane::add_holds(world, &mut set, &stalled);
     loop {
