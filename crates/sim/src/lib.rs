@@ -1,5 +1,6 @@
 //! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It knows
-//! nothing of files and terminals.
+//! nothing of files and terminals. Plans of pods without buffers go on to the second
+//! world, [`xoff_zeropod`].
 //!
 //! One loop takes events in their total order. A port has at most one
 //! transmission decision pending, always for the time when its wire is free,
@@ -18,28 +19,13 @@ mod oracle;
 mod packet;
 mod parallel;
 mod switch;
-pub mod tap;
+mod tap;
 mod world;
-mod zeropod;
 
-use tap::Tap;
-use xoff_kernel::time::Time;
 pub use xoff_outcome as outcome;
-use xoff_outcome::{Counters, Outcome};
+use xoff_outcome::tap::Tap;
+use xoff_outcome::{Outcome, Progress};
 use xoff_plan::plan::Plan;
-
-/// Where a run stands; handed to the caller every few ten thousand events.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Simulated time.
-    pub now: Time,
-    /// Totals so far.
-    pub counters: Counters,
-    /// Flows completed.
-    pub flows_done: usize,
-    /// A deadlock has been seen.
-    pub deadlocked: bool,
-}
 
 /// Runs a plan on one thread: see [`run_on`].
 ///
@@ -58,7 +44,7 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
 /// fault of the simulator, never of a plan.
 pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     match &plan.zeropod {
-        Some(zeropod) => zeropod::run(plan, zeropod, None, watch),
+        Some(zeropod) => xoff_zeropod::run(plan, zeropod, None, watch),
         None => parallel::executor::run(plan, threads, None, watch),
     }
 }
@@ -77,7 +63,7 @@ pub fn run_tapped(
     match &plan.zeropod {
         Some(zeropod) => {
             let Tap { ports, sink } = tap;
-            zeropod::run(plan, zeropod, Some(Tap { ports, sink: &mut *sink }), watch)
+            xoff_zeropod::run(plan, zeropod, Some(Tap { ports, sink: &mut *sink }), watch)
         }
         None => parallel::executor::run(plan, threads, Some(tap), watch),
     }
