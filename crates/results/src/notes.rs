@@ -7,10 +7,10 @@ use crate::{effects, faults, livelock, stuck};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_outcome::report::Section;
 use xoff_outcome::report::{Level, Note};
+use xoff_outcome::{DropReason, Drops, Outcome, Stop};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
-use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop};
 
 /// Most places of lossless drops that are reported one by one.
 const LISTED_LOSSES: usize = 8;
