@@ -43,8 +43,8 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
 /// If packets are not conserved (sent ≠ delivered + dropped + in flight): a
 /// fault of the simulator, never of a plan.
 pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-    match &plan.zeropod {
-        Some(zeropod) => xoff_zeropod::run(plan, zeropod, None, watch),
+    match &plan.pods {
+        Some(pods) => xoff_zeropod::run(plan, pods, None, watch),
         None => parallel::executor::run(plan, threads, None, watch),
     }
 }
@@ -60,10 +60,10 @@ pub fn run_tapped(
     tap: Tap<'_>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Outcome {
-    match &plan.zeropod {
-        Some(zeropod) => {
+    match &plan.pods {
+        Some(pods) => {
             let Tap { ports, sink } = tap;
-            xoff_zeropod::run(plan, zeropod, Some(Tap { ports, sink: &mut *sink }), watch)
+            xoff_zeropod::run(plan, pods, Some(Tap { ports, sink: &mut *sink }), watch)
         }
         None => parallel::executor::run(plan, threads, Some(tap), watch),
     }

@@ -21,7 +21,7 @@
 use crate::{PodState, World};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
-use xoff_plan::plan::Zeropod;
+use xoff_schemes::scheduling::zeropod::params::{SchedulerFailure, ZeropodParams};
 use xoff_schemes::scheduling::zeropod::report::LinkFound;
 use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
 
@@ -72,7 +72,7 @@ impl Watch {
 }
 
 /// Whether anything ever fails, or clocks are off by more than the guard band allows.
-pub fn watches(zeropod: &Zeropod, links_fail: bool) -> bool {
+pub fn watches(zeropod: &ZeropodParams, links_fail: bool) -> bool {
     links_fail
         || !zeropod.scheduler_failures.is_empty()
         || !zeropod.scheduler_links.is_empty()
@@ -80,15 +80,14 @@ pub fn watches(zeropod: &Zeropod, links_fail: bool) -> bool {
 }
 
 /// Whether the cells of a host might meet those of others.
-pub fn is_out_of_sync(zeropod: &Zeropod, host: usize) -> bool {
+pub fn is_out_of_sync(zeropod: &ZeropodParams, host: usize) -> bool {
     2 * zeropod.clock_errors[host].unsigned_abs() > zeropod.slots.guard
 }
 
 impl World<'_> {
     /// Whether the scheduler of a pod is at work at a time.
     pub(crate) fn works(&self, pod: u16, at: Time) -> bool {
-        let fails =
-            |f: &&xoff_plan::plan::SchedulerFailure| f.pod == pod && (f.at..f.at + f.takeover).contains(&at);
+        let fails = |f: &&SchedulerFailure| f.pod == pod && (f.at..f.at + f.takeover).contains(&at);
         !self.zeropod.scheduler_failures.iter().any(|f| fails(&f))
     }
 

@@ -65,7 +65,8 @@ use xoff_outcome::{
     AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome,
     Progress, Quantity, Sample, StalledFlow, Stop, footprint,
 };
-use xoff_plan::plan::{Plan, Zeropod};
+use xoff_plan::plan::Plan;
+use xoff_schemes::scheduling::zeropod::params::ZeropodParams;
 use xoff_schemes::scheduling::zeropod::report::{self, Report};
 use xoff_schemes::scheduling::zeropod::slots::Pipeline;
 use xoff_schemes::scheduling::zeropod::{Demand, Grant, Link, Scheduler, Sender, Target};
@@ -201,7 +202,7 @@ struct PodState {
 
 struct World<'a> {
     plan: &'a Plan,
-    zeropod: &'a Zeropod,
+    zeropod: &'a ZeropodParams,
     wheel: Wheel,
     now: Time,
     end: Time,
@@ -275,7 +276,7 @@ struct Receivers<'a> {
 /// If two scheduled cells meet, or cells are not conserved: faults of the simulator, never of a plan.
 pub fn run<'a>(
     plan: &'a Plan,
-    zeropod: &'a Zeropod,
+    zeropod: &'a ZeropodParams,
     tap: Option<Tap<'a>>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Outcome {
@@ -292,8 +293,8 @@ pub fn run<'a>(
 }
 
 impl<'a> World<'a> {
-    fn new(plan: &'a Plan, zeropod: &'a Zeropod, tap: Option<Tap<'a>>) -> Self {
-        let Zeropod { pod, slots, scheduler: params, .. } = zeropod;
+    fn new(plan: &'a Plan, zeropod: &'a ZeropodParams, tap: Option<Tap<'a>>) -> Self {
+        let ZeropodParams { pod, slots, scheduler: params, .. } = zeropod;
         let pods = usize::from(pod.pods);
         let per_pod = pod.hosts();
         let all = per_pod * pods;

@@ -22,8 +22,9 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_outcome::DropReason;
-use xoff_plan::plan::{Collision, Plan, Zeropod};
+use xoff_plan::plan::Plan;
 use xoff_schemes::scheduling::zeropod::Link;
+use xoff_schemes::scheduling::zeropod::params::{Collision, ZeropodParams};
 use xoff_schemes::scheduling::zeropod::report::{COLLISION, UnscheduledTally};
 
 /// A cell on its way.
@@ -76,7 +77,7 @@ pub struct Unscheduled {
 }
 
 impl Unscheduled {
-    pub fn new(plan: &Plan, zeropod: &Zeropod, hosts: usize, links: usize) -> Self {
+    pub fn new(plan: &Plan, zeropod: &ZeropodParams, hosts: usize, links: usize) -> Self {
         let source = |host: u64| Source {
             waiting: VecDeque::new(),
             looks: false,

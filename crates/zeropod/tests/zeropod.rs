@@ -46,7 +46,7 @@ fn plan(text: &str) -> Plan {
 }
 
 fn watch(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-    xoff_zeropod::run(plan, plan.zeropod.as_ref().expect("Zeropod"), None, watch)
+    xoff_zeropod::run(plan, plan.pods.as_ref().expect("Zeropod"), None, watch)
 }
 
 /// Runs it: cells are conserved, and of flows that completed every byte arrived, no sooner than alone.
@@ -86,7 +86,7 @@ fn a_flow_alone_takes_what_the_slots_say() {
         let plan = plan(&scenario(POD, keys, &flow(5, 10, &format!("{}B", cells * 512 - 100))));
         let outcome = run_all(&plan);
         let slots = Slots { cells: 16, data: 44_160, control: 3_200, guard: 0, hop: 1_000_000 };
-        assert_eq!(plan.zeropod.as_ref().expect("Zeropod").slots, slots);
+        assert_eq!(plan.pods.as_ref().expect("Zeropod").slots, slots);
         // The RTS of epoch 0 is there when epoch 1 begins at the scheduler.
         let pipeline = slots.pipeline(15_000_000, false);
         let epochs = 1 + pipeline.data + (cells - 1) / 16;
@@ -106,7 +106,7 @@ fn a_flow_alone_takes_what_the_slots_say() {
 fn nothing_is_sent_after_the_end() {
     // Several flows share a grant: the later ones begin late in its epoch.
     let traffic = flow(5, 10, "7kB").repeat(6) + &flow(0, 9, "1MB");
-    let epoch = plan(&scenario(POD, "", &traffic)).zeropod.expect("Zeropod").slots.epoch();
+    let epoch = plan(&scenario(POD, "", &traffic)).pods.expect("Zeropod").slots.epoch();
     let (mut begun, mut waits) = (0, 0);
     for tenth in 200..320 {
         let end = tenth * epoch / 10;
@@ -144,7 +144,7 @@ fn between_pods_there_are_two_rounds() {
     let keys = "in_phase = true\ndelay = \"5us\"\ncells = 32";
     let plan = plan(&scenario(PODS, keys, &flow(0, 23, "512B")));
     let outcome = run_all(&plan);
-    let zeropod = plan.zeropod.as_ref().expect("Zeropod");
+    let zeropod = plan.pods.as_ref().expect("Zeropod");
     let (slots, pipeline) = (zeropod.slots, zeropod.slots.pipeline(zeropod.delay, true));
     let epoch = slots.epoch();
     // When a cell is at its core, if it is sent in an epoch by position 0; and when what it asks for is granted.
@@ -374,8 +374,7 @@ fn clocks_that_are_off_are_found() {
         let plan = plan(&scenario(POD, &keys, &rest));
         let outcome = run(&plan);
         let told = outcome.records.get::<Report>().cloned().expect("Zeropod");
-        let off =
-            plan.zeropod.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
+        let off = plan.pods.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
         let unfinished = plan.flows.iter().zip(&outcome.flows).filter(|(_, o)| o.completed.is_none());
         let who: std::collections::BTreeSet<u32> = unfinished.map(|(f, _)| f.src).collect();
         (off, told, who)
