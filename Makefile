@@ -139,7 +139,7 @@ $(TARGET)/tools/bin/mdbook:
 	$(CARGO) install --locked --version 0.5.4 --no-default-features --features search --root $(TARGET)/tools mdbook
 
 bench:
-	$(CARGO) bench --locked -p xoff-sim
+	$(CARGO) bench --locked -p xoff-sim -p xoff-zeropod
 
 # From the beginning, as results of an older build are no proof; after an
 # interruption RESUME=--resume goes on. Status 3 says that packets of a lossless priority were

@@ -37,10 +37,10 @@ NAMESAKE = "namesake"
 STAGES = [
     # name, package of the mutants, packages of the tests, arguments of cargo test, arguments of the tests
     ("schemes-quick", "xoff-schemes", ["xoff-schemes"], ["--lib"], [arg for s in SLOW for arg in ("--skip", s)]),
-    # Of the tests of xoff-sim those that are called as the mutant's file or folder.
-    ("schemes-namesake", "xoff-schemes", ["xoff-sim"], NAMESAKE, []),
+    # Of the tests of both worlds those that are called as the mutant's file or folder.
+    ("schemes-namesake", "xoff-schemes", ["xoff-sim", "xoff-zeropod"], NAMESAKE, []),
     ("schemes-slow", "xoff-schemes", ["xoff-schemes"], ["--lib"], SLOW),
-    ("schemes-all", "xoff-schemes", ["xoff-plan", "xoff-sim"], ["--lib", "--tests"], []),
+    ("schemes-all", "xoff-schemes", ["xoff-plan", "xoff-sim", "xoff-zeropod"], ["--lib", "--tests"], []),
     ("sim-own", "xoff-sim", ["xoff-sim"], ["--lib"], []),
     ("sim-all", "xoff-sim", ["xoff-sim"], ["--lib", "--tests"], []),
 ]
@@ -85,8 +85,8 @@ def sample(mutants, number):
 
 
 def namesakes(file):
-    """Tests of xoff-sim for a file: `bifrost` and `bifrost_faults` for all of `flow_control/bifrost/`."""
-    names = [path.stem for path in (ROOT / "crates" / "sim" / "tests").glob("*.rs")]
+    """Tests of both worlds for a file: `bifrost` and `bifrost_faults` for all of `flow_control/bifrost/`."""
+    names = [path.stem for path in ROOT.glob("crates/*/tests/*.rs") if path.parts[-3] in ("sim", "zeropod")]
     for part in Path(file).with_suffix("").parts[3:]:
         found = sorted(name for name in names if name == part or name.startswith(part + "_"))
         if found:

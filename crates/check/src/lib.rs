@@ -40,6 +40,7 @@ use xoff_plan::Loaded;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
 use xoff_schemes::flow_control::pyrrha::Organisation;
+use xoff_schemes::scheduling::PodsKeys;
 
 /// Most flows that are named for each edge of a cycle.
 const NAMED: usize = 8;
@@ -53,7 +54,7 @@ const WORK: u64 = 1_000_000_000;
 pub struct Report {
     /// Name of the scenario.
     pub scenario: String,
-    /// The flow control, as scenarios call it; `zeropod` for pods without buffers.
+    /// The flow control, as scenarios call it; that of their scheduling for pods without buffers.
     pub flow_control: String,
     /// What one of its pauses stops: `nothing`, `lane`, `queue`, `flow`, `onward`
     /// (the queue of what leaves the next switch, or the one behind it, by one port) or
@@ -425,8 +426,8 @@ fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {
 
 /// The flow control's name, as scenarios write it.
 fn scheme(loaded: &Loaded) -> Result<String, String> {
-    if loaded.plan.zeropod.is_some() {
-        return Ok("zeropod".to_string());
+    if loaded.plan.pods.is_some() {
+        return Ok(PodsKeys::NAME.to_string());
     }
     let table = serde_json::to_value(&loaded.scenario.flow_control).map_err(|e| e.to_string())?;
     let name = table.get("scheme").and_then(|s| s.as_str());
@@ -438,7 +439,7 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     let plan = &loaded.plan;
     let mut notes = Vec::new();
     match plan.flow_control.traits().pause_scope {
-        PauseScope::Nothing if plan.zeropod.is_some() => notes.push(
+        PauseScope::Nothing if plan.pods.is_some() => notes.push(
             "Cores keep cells until a scheduler calls for them, and schedulers wait for nobody. Routes count for \
              nothing: schedulers choose the paths."
                 .to_string(),

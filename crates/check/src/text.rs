@@ -6,6 +6,7 @@ use crate::routes::Kind;
 use crate::witness::EVENTS;
 use crate::{CycleReport, EdgeReport, Report, Verdict};
 use std::fmt::Write;
+use xoff_schemes::scheduling::PodsKeys;
 
 /// Flows that are listed for each edge.
 const LISTED: usize = 3;
@@ -21,7 +22,7 @@ pub fn render(report: &Report) -> String {
 fn write(out: &mut String, report: &Report) -> std::fmt::Result {
     let name = &report.scenario;
     match &report.verdict {
-        Verdict::Safe { .. } if report.flow_control == "zeropod" => {
+        Verdict::Safe { .. } if report.flow_control == PodsKeys::NAME => {
             writeln!(out, "{name} cannot deadlock: nothing waits in pods without buffers.")?;
         }
         Verdict::Safe { .. } if report.pause_stops == "nothing" => {

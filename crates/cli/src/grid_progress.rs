@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use xoff_outcome::Progress;
 use xoff_results::human;
-use xoff_sim::Progress;
 
 use crate::output;
 use crate::progress::{Goal, REDRAWS, STEPS, left, seconds};

@@ -5,9 +5,9 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use xoff_outcome::Progress;
 use xoff_plan::plan::Plan;
 use xoff_results::human;
-use xoff_sim::Progress;
 
 use crate::output;
 

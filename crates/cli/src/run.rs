@@ -15,9 +15,8 @@ use xoff_results::directory::{self, About};
 use xoff_results::human;
 use xoff_results::summary::{self, Summary};
 use xoff_results::table;
-use xoff_sim::Progress;
-use xoff_sim::outcome::{Outcome, Stop};
-use xoff_sim::tap::{Crossing, Tap};
+use xoff_sim::outcome::tap::{Crossing, Tap};
+use xoff_sim::outcome::{Outcome, Progress, Stop};
 
 use crate::load;
 use crate::memory::{self, Phase, Watch};

@@ -20,6 +20,12 @@ pub fn serialisation(bytes: u64, bits_per_second: u64) -> Time {
     Time::try_from(ps).expect("serialisation time fits 64 bits of picoseconds")
 }
 
+/// The time that `bytes` take at `rate` bits per second, rounded down; `Time::MAX` if it is beyond.
+pub fn wire_time(bytes: u64, rate: u64) -> Time {
+    let ps = u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(rate);
+    Time::try_from(ps).unwrap_or(Time::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -73,9 +73,21 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 /// A number of things in words; `what` is one of them.
-pub(crate) fn count(n: u64, what: &str) -> String {
-    let plural = if what.ends_with("ch") { "es" } else { "s" };
+pub fn count(n: u64, what: &str) -> String {
+    let plural = if what.ends_with("tch") { "es" } else { "s" };
     format!("{n} {what}{}", if n == 1 { "" } else { plural })
+}
+
+/// Names that [`sample`] shows of a list before it cuts it.
+pub const SAMPLE: usize = 6;
+
+/// Names in a row; of many, the first and the last.
+pub fn sample(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_string(),
+        few if few.len() <= SAMPLE => few.join(", "),
+        many => format!("{}, … {}", many[..SAMPLE - 1].join(", "), many[many.len() - 1]),
+    }
 }
 
 #[cfg(test)]

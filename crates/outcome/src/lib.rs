@@ -1,7 +1,9 @@
 //! What a run leaves behind: plain data, in the order of the plan. It knows no mechanism: what one
 //! counts and finds is a [`Record`](report::Record) of its own.
 
+pub mod footprint;
 pub mod report;
+pub mod tap;
 
 use report::{Cause, Records};
 use xoff_kernel::time::Time;
@@ -52,6 +54,19 @@ pub struct Outcome {
     pub records: Records,
     /// Totals.
     pub counters: Counters,
+}
+
+/// Where a run stands; handed to the caller every few ten thousand events.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Time,
+    /// Totals so far.
+    pub counters: Counters,
+    /// Flows completed.
+    pub flows_done: usize,
+    /// A deadlock has been seen.
+    pub deadlocked: bool,
 }
 
 /// Why a run ended.

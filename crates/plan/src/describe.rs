@@ -1,7 +1,6 @@
 //! A plan in words: what `xoff topo` prints.
 
 mod congestion;
-mod zeropod;
 
 use crate::Loaded;
 use crate::balancing::LoadBalancing;
@@ -9,6 +8,7 @@ use crate::plan::{Arbiter, Hits, Limit, Plan};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
+use xoff_net::text::{SAMPLE, count, sample};
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
@@ -16,10 +16,8 @@ use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::{Headroom, Seen};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
+use xoff_schemes::scheduling::describe_pods;
 use xoff_schemes::transport::{TransportKind, dctcp::ONE};
-
-/// Names that are shown of a list before it is cut.
-const SAMPLE: usize = 6;
 
 /// Nodes, links, lanes, memory with headroom and its terms, and traffic.
 pub fn describe(loaded: &Loaded) -> String {
@@ -28,8 +26,8 @@ pub fn describe(loaded: &Loaded) -> String {
     // Writing to a String does not fail.
     let _ = nodes(&mut out, plan)
         .and_then(|()| links(&mut out, plan))
-        .and_then(|()| match &plan.zeropod {
-            Some(zeropod) => zeropod::describe(&mut out, plan, zeropod),
+        .and_then(|()| match &plan.pods {
+            Some(pods) => describe_pods(&mut out, &plan.topology, pods),
             None => queues(&mut out, loaded),
         })
         .and_then(|()| traffic(&mut out, loaded))
@@ -80,18 +78,6 @@ fn nodes(out: &mut String, plan: &Plan) -> fmt::Result {
 fn outer_ports<'p>(plan: &'p Plan, node: &'p Node) -> impl Iterator<Item = PortId> + 'p {
     let inner = |p: PortId| plan.topology.neighbour(p) == plan.topology.ports[p as usize].node;
     node.ports.iter().copied().filter(move |&p| !inner(p))
-}
-
-fn count(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-fn sample(names: &[&str]) -> String {
-    match names {
-        [] => "none".to_string(),
-        few if few.len() <= SAMPLE => few.join(", "),
-        many => format!("{}, … {}", many[..SAMPLE - 1].join(", "), many[many.len() - 1]),
-    }
 }
 
 /// What the two ends of a link are: hosts, or switches of a tier.

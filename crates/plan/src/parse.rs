@@ -9,6 +9,7 @@ use toml::de::ValueDeserializer;
 use xoff_net::builders::TopologySpec;
 use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
+use xoff_schemes::scheduling::PodsKeys;
 
 const TABLES: [&str; 22] = [
     "topology",
@@ -29,7 +30,7 @@ const TABLES: [&str; 22] = [
     "timely",
     "hpcc",
     "dctcp",
-    "zeropod",
+    PodsKeys::NAME,
     "traffic",
     "run",
     "measure",
@@ -104,12 +105,12 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         timely: doc.read_documented("timely", &[])?,
         hpcc: doc.read_documented("hpcc", &[])?,
         dctcp: doc.read_documented("dctcp", &[])?,
-        zeropod: doc.read_documented("zeropod", &[])?,
+        pods: doc.read_documented(PodsKeys::NAME, &[])?,
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,
     };
-    if matches!(scenario.topology, TopologySpec::Zeropod(_)) {
+    if scenario.topology.is_bufferless() {
         scenario.forget_queues();
     }
     doc.check_integers()?;
@@ -167,7 +168,7 @@ fn topology(doc: &Document<'_>) -> Result<TopologySpec, Error> {
         "torus-2d" => TopologySpec::Torus2d(rest(doc, "topology", kind)?),
         "dci" => TopologySpec::Dci(rest(doc, "topology", kind)?),
         "pods" => TopologySpec::Pods(rest(doc, "topology", kind)?),
-        "zeropod" => TopologySpec::Zeropod(rest(doc, "topology", kind)?),
+        "zeropod" => TopologySpec::Bufferless(rest(doc, "topology", kind)?),
         "hpcc" => TopologySpec::Hpcc(rest(doc, "topology", kind)?),
         _ => TopologySpec::Custom(rest(doc, "topology", kind)?),
     })

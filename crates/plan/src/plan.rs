@@ -11,8 +11,7 @@ use xoff_schemes::flow_control::FlowControlParams;
 pub use xoff_schemes::flow_control::fabric::{Account, Buffer, ENDS, Lane, Limit, PacketFormat, Red};
 use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::portfc::ate::AteParams;
-use xoff_schemes::scheduling::zeropod;
-use xoff_schemes::scheduling::zeropod::slots::Slots;
+use xoff_schemes::scheduling::PodsParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
 /// In [`Plan::hops`]: the packet has reached the node where it is delivered.
@@ -89,7 +88,7 @@ pub struct Plan {
     pub arbiter: Option<Arbiter>,
     /// Pods without buffers, if there are any: then lanes, buffers, accounts, transport and
     /// congestion control say nothing.
-    pub zeropod: Option<Zeropod>,
+    pub pods: Option<PodsParams>,
 }
 
 impl Plan {
@@ -345,69 +344,4 @@ pub enum Arbiter {
     Srpt,
     /// A matching: who loses either stops, and both ends are free when that packet has left.
     SrptStrict,
-}
-
-/// Pods without buffers, under schedulers (Zeropod).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zeropod {
-    /// Each of the pods.
-    pub pod: zeropod::Pod,
-    /// Parameters of Algorithm 1.
-    pub scheduler: zeropod::Params,
-    /// Sizes of cells in time, with which everything else follows.
-    pub slots: Slots,
-    /// Header of a data cell in bytes, beside its payload.
-    pub header: u32,
-    /// RTS or SCHD in bytes.
-    pub control: u32,
-    /// What a schedule takes, in picoseconds.
-    pub delay: Time,
-    /// k: of how many targets an RTS tells what mice wait for them.
-    pub top_k: u16,
-    /// Bytes that a flow has sent when it leaves a level, in ascending order; at most 15.
-    pub levels: Vec<u64>,
-    /// Flows of fewer cells are sent optimistically; 0 or 1: none is.
-    pub optimistic: u32,
-    /// How often each of their cells is sent so, at least 1.
-    pub optimistic_rounds: u32,
-    /// Whether there are schedules. If not, flows are sent unscheduled, once, and that is all.
-    pub scheduled: bool,
-    /// Which of two unscheduled cells that meet is lost.
-    pub collision: Collision,
-    /// Memory of a core in bytes.
-    pub core_buffer: u64,
-    /// With more cells for a pod a core asks for nothing more for it.
-    pub backpressure: u32,
-    /// By pod: when its first epoch begins at its hosts, in picoseconds; below an epoch.
-    pub clocks: Vec<Time>,
-    /// By host: how far its clock is ahead of its pod's, in picoseconds.
-    pub clock_errors: Vec<i64>,
-    /// The timeout of the layer that acknowledges, if there is one, in picoseconds.
-    pub acks: Option<Time>,
-    /// How long a link is left alone that was found to be down, in picoseconds.
-    pub retry: Time,
-    /// Schedulers that fail, in the order of time.
-    pub scheduler_failures: Vec<SchedulerFailure>,
-    /// Links between a scheduler and a switch of its pod that are down: the switch, from when, until when.
-    pub scheduler_links: Vec<(NodeId, Time, Time)>,
-}
-
-/// A scheduler that fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchedulerFailure {
-    /// The pod.
-    pub pod: u16,
-    /// When.
-    pub at: Time,
-    /// How much later the backup is at work, in picoseconds.
-    pub takeover: Time,
-}
-
-/// What happens to unscheduled cells that meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collision {
-    /// The later one is lost.
-    Later,
-    /// Both are.
-    Both,
 }

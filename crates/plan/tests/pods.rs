@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 use xoff_kernel::time::MILLISECOND;
 use xoff_plan::describe::describe;
-use xoff_plan::plan::{Collision, Zeropod};
 use xoff_plan::{Loaded, load};
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::none::NoParams;
+use xoff_schemes::scheduling::zeropod::params::{Collision, ZeropodParams};
 use xoff_schemes::scheduling::zeropod::slots::Slots;
 use xoff_schemes::scheduling::zeropod::{Order, Params, Pod};
 
@@ -27,10 +27,10 @@ const ONE: &str = "racks = 16\nhosts_per_rack = 16\naggs = 16";
 const EIGHT: &str = "pods = 8\nracks = 4\nhosts_per_rack = 4\naggs = 4\ncores = 7";
 const FLOW: &str = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H15\"\nsize = \"1MB\"\n";
 
-fn zeropod(shape: &str, keys: &str) -> Zeropod {
+fn zeropod(shape: &str, keys: &str) -> ZeropodParams {
     let loaded = loaded("zeropod", shape, &format!("[zeropod]\n{keys}\n{FLOW}"));
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
-    loaded.plan.zeropod.expect("pods without buffers")
+    loaded.plan.pods.expect("pods without buffers")
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn the_defaults_are_those_of_the_paper() {
         "[topology]\nkind = \"zeropod\"\n{EIGHT}\nlink = {{ rate = \"1Gbps\", delay = \"1us\" }}\n{text}"
     );
     let plan = load("test.toml", text.as_bytes(), &twice, &no_files).expect("it loads").plan;
-    assert_eq!(plan.zeropod.expect("pods without buffers").slots.epoch(), 709_760);
+    assert_eq!(plan.pods.expect("pods without buffers").slots.epoch(), 709_760);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn traffic_is_the_same_with_buffers_and_without() {
     );
     assert!(without.warnings.iter().all(|w| w.message.starts_with("had no effect: ")));
     assert_eq!(without.plan.flow_control, FlowControlParams::None(NoParams));
-    assert!(with.plan.zeropod.is_none());
+    assert!(with.plan.pods.is_none());
     let offered = |loaded: &Loaded| {
         let flows = loaded.plan.flows.iter();
         flows.map(|f| (f.src, f.dst, f.size, f.start)).collect::<Vec<_>>()

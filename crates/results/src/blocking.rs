@@ -9,8 +9,8 @@ use crate::human;
 use crate::names;
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
+use xoff_outcome::{Blame, Blocking, FlowBlame, Outcome, Place};
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::{Blame, Blocking, FlowBlame, Outcome, Place};
 
 /// Most victims and roots that the summary names.
 pub const LISTED: usize = 10;

@@ -13,8 +13,8 @@ use crate::statistics;
 use parquet::errors::Result;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::report::Unit;
+use xoff_outcome::{FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
-use xoff_sim::outcome::{FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
 
 /// A data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,10 +178,10 @@ fn series(plan: &Plan, samples: &[Sample]) -> Columns {
 
 fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
     let pauses = &outcome.pauses[range];
-    let port = |get: &dyn Fn(&xoff_sim::outcome::Pause) -> PortId| {
+    let port = |get: &dyn Fn(&xoff_outcome::Pause) -> PortId| {
         Column::Text(pauses.iter().map(|p| names::port(plan, get(p))).collect())
     };
-    let maybe = |get: &dyn Fn(&xoff_sim::outcome::Pause) -> Option<PortId>| {
+    let maybe = |get: &dyn Fn(&xoff_outcome::Pause) -> Option<PortId>| {
         Column::MaybeText(pauses.iter().map(|p| get(p).map(|port| names::port(plan, port))).collect())
     };
     let priorities = pauses.iter().map(|p| u64::from(names::priority(plan, p.lane))).collect();
@@ -272,9 +272,8 @@ fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
     let ports = &plan.topology.ports[range.clone()];
     let outcomes = &outcome.ports[range.clone()];
     let ids = || range.clone().map(|p| p as PortId);
-    let int = |get: &dyn Fn(&xoff_sim::outcome::PortOutcome) -> u64| {
-        Column::Int(outcomes.iter().map(get).collect())
-    };
+    let int =
+        |get: &dyn Fn(&xoff_outcome::PortOutcome) -> u64| Column::Int(outcomes.iter().map(get).collect());
     let mut columns = vec![
         ("port", Column::Text(ids().map(|p| names::port(plan, p)).collect())),
         ("node", Column::Text(ports.iter().map(|p| names::node(plan, p.node).to_string()).collect())),

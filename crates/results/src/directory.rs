@@ -22,9 +22,9 @@ use crate::report;
 use crate::summary::Summary;
 use crate::temporary::{self, Temporary};
 use crate::verdicts::Verdict;
+use xoff_outcome::Outcome;
+use xoff_outcome::tap::Crossing;
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::Outcome;
-use xoff_sim::tap::Crossing;
 
 /// Value of `format` in every manifest.
 pub const FORMAT: &str = "xoff run";

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::names;
 use xoff_kernel::time::Time;
+use xoff_outcome::{DropReason, Drops, Outcome};
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::{DropReason, Drops, Outcome};
 
 /// Packets lost, by place and reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,12 +5,12 @@ use crate::human;
 use crate::names;
 use crate::statistics::started;
 use xoff_net::topology::PortId;
+use xoff_outcome::Outcome;
 use xoff_outcome::report::{Level, Note};
 use xoff_plan::plan::{Limit, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::none::NoParams;
-use xoff_sim::outcome::Outcome;
 
 pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     traffic(plan, outcome, notes);
@@ -275,7 +275,7 @@ fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
 
 /// Packets that were sent again though they had arrived.
 fn repeats(outcome: &Outcome, notes: &mut Vec<Note>) {
-    let sum = |get: &dyn Fn(&xoff_sim::outcome::FlowOutcome) -> u64| outcome.flows.iter().map(get).sum();
+    let sum = |get: &dyn Fn(&xoff_outcome::FlowOutcome) -> u64| outcome.flows.iter().map(get).sum();
     let (spurious, all): (u64, u64) = (sum(&|f| f.spurious), sum(&|f| f.retransmitted));
     if spurious > 0 {
         notes.push(note(format!(

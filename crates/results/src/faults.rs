@@ -8,9 +8,9 @@ use crate::statistics;
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Level, Note};
+use xoff_outcome::{DropReason, Outcome};
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
-use xoff_sim::outcome::{DropReason, Outcome};
 
 /// Most flows that are named.
 const NAMED: usize = 4;

@@ -2,7 +2,7 @@
 //! explain the run, text tables, and the run directory with its Parquet files.
 //!
 //! Input is a [`Plan`](xoff_plan::plan::Plan) and the
-//! [`Outcome`](xoff_sim::outcome::Outcome) of running it. This crate knows nothing
+//! [`Outcome`](xoff_outcome::Outcome) of running it. This crate knows nothing
 //! of how the run was made, and nothing of terminals. Nothing that it writes
 //! depends on the clock, except the wall time in `manifest.json`.
 

@@ -7,8 +7,8 @@ use crate::human;
 use crate::names;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::{Level, Note};
+use xoff_outcome::{Backlog, Outcome, StalledFlow};
 use xoff_plan::plan::Plan;
-use xoff_sim::outcome::{Backlog, Outcome, StalledFlow};
 
 /// Most flows and most places of drops that the note lists one by one.
 const LISTED: usize = 8;

@@ -6,6 +6,7 @@ use crate::human;
 use xoff_net::topology::{NodeId, NodeKind, PortId};
 use xoff_plan::plan::{ENDS, EXPIRE, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::scheduling::PodsKeys;
 use xoff_schemes::transport::TransportKind;
 
 /// The name of a port: `S1.2:3`.
@@ -79,13 +80,13 @@ pub fn network(plan: &Plan) -> String {
 
 /// The flow control as scenarios call it.
 pub fn flow_control(plan: &Plan) -> &'static str {
-    if plan.zeropod.is_some() { "zeropod" } else { plan.flow_control.name() }
+    if plan.pods.is_some() { PodsKeys::NAME } else { plan.flow_control.name() }
 }
 
 /// The transport as scenarios call it.
 pub fn transport(plan: &Plan) -> &'static str {
     match plan.transport.kind {
-        _ if plan.zeropod.is_some() => "none",
+        _ if plan.pods.is_some() => "none",
         TransportKind::GoBackN => "go-back-n",
         TransportKind::Irn { .. } => "irn",
         TransportKind::Tcp(tcp) if tcp.dctcp.is_some() => "tcp-dctcp",

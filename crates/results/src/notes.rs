@@ -7,10 +7,11 @@ use crate::{effects, faults, livelock, stuck};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_outcome::report::Section;
 use xoff_outcome::report::{Level, Note};
+use xoff_outcome::{DropReason, Drops, Outcome, Stop};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
-use xoff_sim::outcome::{DropReason, Drops, Outcome, Stop};
+use xoff_schemes::scheduling::PodsKeys;
 
 /// Most places of lossless drops that are reported one by one.
 const LISTED_LOSSES: usize = 8;
@@ -97,9 +98,9 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                 )
             }
             // A core has one buffer, and the cells that it asks for fill it.
-            DropReason::BufferFull if let Some(zeropod) = &plan.zeropod => (
-                format!("the core's buffer of {} was full", human::bytes(zeropod.core_buffer)),
-                "Raise zeropod.core_buffer, or lower zeropod.backpressure.".to_string(),
+            DropReason::BufferFull if let Some(pods) = &plan.pods => (
+                format!("the core's buffer of {} was full", human::bytes(pods.core_buffer)),
+                format!("Raise {0}.core_buffer, or lower {0}.backpressure.", PodsKeys::NAME),
             ),
             DropReason::BufferFull => {
                 let node = plan.topology.ports[d.ingress as usize].node;

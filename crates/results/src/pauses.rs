@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use xoff_kernel::time::Time;
-use xoff_sim::outcome::Outcome;
+use xoff_outcome::Outcome;
 
 /// Pauses of queues.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use xoff_kernel::time::{SECOND, Time};
+use xoff_outcome::{FlowOutcome, Outcome};
 use xoff_plan::plan::{Flow, Plan};
-use xoff_sim::outcome::{FlowOutcome, Outcome};
 
 /// Upper ends of the flow-size buckets in payload bytes, inclusive; one more
 /// bucket holds what is larger.

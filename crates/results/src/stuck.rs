@@ -9,9 +9,9 @@ use crate::statistics::started;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::report::{Level, Note};
+use xoff_outcome::{Deadlock, Outcome, Quantity, Stop, Wait};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{Deadlock, Outcome, Quantity, Stop, Wait};
 
 /// Most flows or waits that a note lists one by one.
 const LISTED: usize = 8;

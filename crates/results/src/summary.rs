@@ -17,9 +17,9 @@ use crate::verdicts::{self, Verdict};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Note, Section};
+use xoff_outcome::{Held, Outcome, Pause, Stop};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_sim::outcome::{Held, Outcome, Pause, Stop};
 
 /// A run in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]

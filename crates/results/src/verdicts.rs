@@ -9,10 +9,10 @@ use crate::human;
 use crate::pauses::PauseSummary;
 use crate::statistics;
 use xoff_outcome::report::{Promise, Section};
+use xoff_outcome::{Outcome, Stop};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::portfc::bound::SHORT;
-use xoff_sim::outcome::{Outcome, Stop};
 
 /// Whether a property held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -34,7 +34,7 @@ fn left_until(
     text: &str,
     name: &str,
     overrides: &[(&str, &str)],
-    watch: &mut dyn FnMut(&xoff_sim::Progress) -> bool,
+    watch: &mut dyn FnMut(&xoff_outcome::Progress) -> bool,
 ) -> PathBuf {
     let overrides: Vec<_> = overrides.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let files = |path: &Path| Err(std::io::Error::other(format!("{path:?} in a test")));

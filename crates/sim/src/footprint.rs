@@ -1,12 +1,8 @@
 //! What a run keeps in memory, by purpose: told where a memory budget ends a run.
 
+use crate::outcome::footprint::{of, sorted};
 use crate::outcome::{MemoryUse, Sample};
 use crate::world::World;
-
-/// Bytes of a vector's allocation.
-pub fn of<T>(vector: &Vec<T>) -> u64 {
-    (vector.capacity() * size_of::<T>()) as u64
-}
 
 /// What a run and its plan keep, the largest first; what is small or held by a flow control is left
 /// out.
@@ -30,12 +26,4 @@ pub fn footprint(world: &World, samples: &Vec<Sample>) -> Vec<MemoryUse> {
         ("ports and queues", sum(&|c| of(&c.ports) + of(&c.queues) + of(&c.accounts) + of(&c.received))),
         ("routes", of(&plan.hops)),
     ])
-}
-
-/// Those that take anything, the largest first.
-pub fn sorted<const N: usize>(uses: [(&'static str, u64); N]) -> Vec<MemoryUse> {
-    let mut uses: Vec<_> = uses.map(|(what, bytes)| MemoryUse { what, bytes }).into();
-    uses.retain(|u| u.bytes > 0);
-    uses.sort_by_key(|u| std::cmp::Reverse(u.bytes));
-    uses
 }

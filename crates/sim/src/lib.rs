@@ -1,5 +1,6 @@
 //! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It knows
-//! nothing of files and terminals.
+//! nothing of files and terminals. Plans of pods without buffers go on to the second
+//! world, [`xoff_zeropod`].
 //!
 //! One loop takes events in their total order. A port has at most one
 //! transmission decision pending, always for the time when its wire is free,
@@ -18,28 +19,13 @@ mod oracle;
 mod packet;
 mod parallel;
 mod switch;
-pub mod tap;
+mod tap;
 mod world;
-mod zeropod;
 
-use tap::Tap;
-use xoff_kernel::time::Time;
 pub use xoff_outcome as outcome;
-use xoff_outcome::{Counters, Outcome};
+use xoff_outcome::tap::Tap;
+use xoff_outcome::{Outcome, Progress};
 use xoff_plan::plan::Plan;
-
-/// Where a run stands; handed to the caller every few ten thousand events.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Simulated time.
-    pub now: Time,
-    /// Totals so far.
-    pub counters: Counters,
-    /// Flows completed.
-    pub flows_done: usize,
-    /// A deadlock has been seen.
-    pub deadlocked: bool,
-}
 
 /// Runs a plan on one thread: see [`run_on`].
 ///
@@ -57,8 +43,8 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
 /// If packets are not conserved (sent ≠ delivered + dropped + in flight): a
 /// fault of the simulator, never of a plan.
 pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
-    match &plan.zeropod {
-        Some(zeropod) => zeropod::run(plan, zeropod, None, watch),
+    match &plan.pods {
+        Some(pods) => xoff_zeropod::run(plan, pods, None, watch),
         None => parallel::executor::run(plan, threads, None, watch),
     }
 }
@@ -74,10 +60,10 @@ pub fn run_tapped(
     tap: Tap<'_>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Outcome {
-    match &plan.zeropod {
-        Some(zeropod) => {
+    match &plan.pods {
+        Some(pods) => {
             let Tap { ports, sink } = tap;
-            zeropod::run(plan, zeropod, Some(Tap { ports, sink: &mut *sink }), watch)
+            xoff_zeropod::run(plan, pods, Some(Tap { ports, sink: &mut *sink }), watch)
         }
         None => parallel::executor::run(plan, threads, Some(tap), watch),
     }

@@ -167,7 +167,7 @@ impl Arena {
 
     /// Bytes that the slots take.
     pub fn footprint(&self) -> u64 {
-        crate::footprint::of(&self.slots)
+        crate::outcome::footprint::of(&self.slots)
     }
 
     /// Every slot, the free ones included, to be changed.

@@ -89,20 +89,6 @@ fn threads_see_the_same_livelock() {
 }
 
 #[test]
-fn acknowledgements_that_a_core_of_zeropod_drops_are_counted() {
-    // A core of 10 kB drops cells with ACKs in them, whose items are not flows.
-    let text = "[topology]\nkind = \"zeropod\"\npods = 3\nracks = 1\nhosts_per_rack = 4\naggs = 1\n\
-                cores = 1\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n[zeropod]\nacks = true\n\
-                core_buffer = \"10kB\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n";
-    for seed in ["1", "2", "3"] {
-        let plan = plan_with(text, &[("run.seed", seed)]);
-        let outcome = xoff_sim::run(&plan, &mut |_| true);
-        assert_eq!((outcome.stop, &outcome.livelock), (Stop::AllDone, &None), "seed {seed}");
-        assert!(outcome.counters.dropped > 0);
-    }
-}
-
-#[test]
 fn tcp_behind_a_deadlock_ends_long_before_its_longest_timeout() {
     // Four flows around a ring of four switches fill 10 kB of credit each; TCP backs off to 60 s.
     let text = "[topology]\nkind = \"ring\"\nswitches = 4\nhosts_per_switch = 1\n\

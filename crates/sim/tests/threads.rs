@@ -9,9 +9,10 @@ use std::fmt::Write;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::cbfc::frame::CreditPacket;
 use xoff_schemes::flow_control::watchdog::Report;
 use xoff_sim::outcome::Outcome;
-use xoff_sim::tap::{Carries, Crosser, Crossing, Tap};
+use xoff_sim::outcome::tap::{Carries, Crosser, Crossing, Tap};
 
 /// A random scenario: any topology, scheme, transport and congestion control,
 /// with failures, slow receivers, flows that wait for others, equal times and
@@ -167,12 +168,15 @@ fn links(plan: &Plan) -> Vec<u32> {
 
 fn wire_time(plan: &Plan, crossing: &Crossing) -> Time {
     let size = match &crossing.what {
-        Crosser::Control(frame) => frame.length(),
+        Crosser::Frame(bytes) => match CreditPacket::parse(bytes) {
+            Ok(packet) => packet.length(),
+            // And a check sequence.
+            Err(_) => bytes.len() as u32 + 4,
+        },
         &Crosser::Packet { flow, carries: Carries::Data { psn }, .. } => {
             plan.packet.wire_size(plan.flows[flow as usize].size, psn.into())
         }
         Crosser::Packet { .. } => plan.packet.ack,
-        Crosser::Bytes(_) => unreachable!("no pods here"),
     };
     serialisation(size.into(), plan.topology.ports[crossing.port as usize].rate)
 }

@@ -14,8 +14,8 @@ use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About};
 use xoff_results::explain::{self, read, text};
 use xoff_results::{network, offered, report, size, summary, table};
+use xoff_sim::outcome::tap::{Crossing, Tap};
 use xoff_sim::outcome::{Outcome, Stop};
-use xoff_sim::tap::{Crossing, Tap};
 
 use crate::invariants::{self, Broken};
 

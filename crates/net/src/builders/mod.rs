@@ -66,7 +66,8 @@ pub enum TopologySpec {
     /// Pods of two tiers, and cores between them.
     Pods(Pods),
     /// The same without buffers in the pods: what they send is scheduled (Zeropod).
-    Zeropod(Pods),
+    #[serde(rename = "zeropod")]
+    Bufferless(Pods),
     /// A topology file of the HPCC simulator and its descendants.
     Hpcc(Hpcc),
     /// Nodes and links written out.
@@ -106,10 +107,15 @@ impl TopologySpec {
             TopologySpec::Torus2d(_) => "torus-2d",
             TopologySpec::Dci(_) => "dci",
             TopologySpec::Pods(_) => "pods",
-            TopologySpec::Zeropod(_) => "zeropod",
+            TopologySpec::Bufferless(_) => "zeropod",
             TopologySpec::Hpcc(_) => "hpcc",
             TopologySpec::Custom(_) => "custom",
         }
+    }
+
+    /// Whether its switches hold no packets.
+    pub fn is_bufferless(&self) -> bool {
+        matches!(self, Self::Bufferless(_))
     }
 
     /// The file that the topology is read from, where it is not written out.
@@ -139,7 +145,7 @@ impl TopologySpec {
             TopologySpec::FullMesh(spec) => spec.build(),
             TopologySpec::Torus2d(spec) => spec.build(),
             TopologySpec::Dci(spec) => spec.build(),
-            TopologySpec::Pods(spec) | TopologySpec::Zeropod(spec) => spec.build(),
+            TopologySpec::Pods(spec) | TopologySpec::Bufferless(spec) => spec.build(),
             TopologySpec::Hpcc(spec) => spec.build(text),
             TopologySpec::Custom(spec) => spec.build(),
         }

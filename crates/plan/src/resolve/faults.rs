@@ -1,7 +1,7 @@
 //! Failures and losses: which links are down when, and what frames are lost.
 //! How routes follow is in `reroute.rs`.
 
-use super::{Context, LAST, LONGEST, measure, node, zeropod};
+use super::{Context, LAST, LONGEST, measure, node};
 use crate::error::{Error, listed};
 use crate::plan::{Down, Hits, Loss, PacketFormat};
 use crate::scenario::LossKind;
@@ -357,7 +357,7 @@ fn link(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
 /// Names the tables whose links no route leads over; `hops` are all routes.
 pub(super) fn warn_of_unused(cx: &mut Context<'_>, ports: usize, faults: &Faults, hops: &[u32]) {
     // Which links a scheduler takes is not known beforehand.
-    if faults.named.is_empty() || zeropod::chosen(cx) {
+    if faults.named.is_empty() || cx.scenario.topology.is_bufferless() {
         return;
     }
     let mut used = vec![false; ports];

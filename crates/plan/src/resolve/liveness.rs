@@ -10,7 +10,7 @@ use xoff_net::topology::{NodeKind, PortId};
 /// Refuses lossy queues that never hold a packet, and warns of ACKs that data can starve.
 pub(super) fn check(cx: &mut Context<'_>, plan: &Plan) -> Result<(), Error> {
     // Pods without buffers have no such queues.
-    if cx.scenario.flow_control.changes_priorities() || plan.zeropod.is_some() {
+    if cx.scenario.flow_control.changes_priorities() || plan.pods.is_some() {
         return Ok(());
     }
     check_room(cx, plan)?;

@@ -1,6 +1,6 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, bytes, zeropod};
+use super::{Context, LARGEST, bytes, pods};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use xoff_schemes::flow_control::pfc::keys::Place;
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
 pub(super) fn build(cx: &mut Context<'_>, topology: &Topology, lanes: &[Lane]) -> Result<Memory, Error> {
-    if let Some(buffers) = zeropod::buffers(cx, topology) {
+    if let Some(buffers) = pods::buffers(cx, topology)? {
         return Ok((buffers, vec![UNBOUNDED; topology.ports.len() * lanes.len()]));
     }
     cx.ask(|keys, cx| match keys.memory(cx, topology, lanes)? {

@@ -14,12 +14,12 @@ mod liveness;
 mod measure;
 mod memory;
 mod offered;
+mod pods;
 mod rates;
 mod reroute;
 mod routes;
 mod sizes;
 mod transport;
-mod zeropod;
 
 use crate::Expected;
 use crate::document::Document;
@@ -32,21 +32,17 @@ use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use xoff_kernel::time::{MICROSECOND, SECOND, Time};
+use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::routing::{Router, Saturation};
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::flow_control::fabric::{Fabric, UNBOUNDED};
-use xoff_schemes::flow_control::keys::{LARGEST, LONGEST, MEMORY, bytes};
+use xoff_schemes::flow_control::keys::{LARGEST, LAST, LONGEST, MEMORY, bytes};
 
 /// Shortest timer of a flow, 100 ns: shorter ones would cost time and show nothing.
 const SHORTEST_TIMER: Time = MICROSECOND / 10;
 /// Fastest link: 1 Pbit/s. Within these two all sums of bytes fit 64 bits.
 const FASTEST: u64 = 1_000_000_000_000_000;
-
-/// Last time of the clock: 100 days. Sums of two times then fit 63 bits, which
-/// is what the files of a run hold.
-const LAST: Time = 100 * 86_400 * SECOND;
 
 /// What every part of the work reads, and where it leaves warnings.
 struct Context<'s> {
@@ -96,7 +92,7 @@ pub(crate) fn plan(
 ) -> Result<Built, Error> {
     let packet = PacketFormat { mtu: 0, header: 0, ack: 0 };
     let mut cx = Context { doc, scenario, files, packet, data: Vec::new(), warnings: Vec::new() };
-    zeropod::check(&mut cx)?;
+    pods::check(&mut cx)?;
     let end = end(&mut cx)?;
     let packet = self::packet(&cx)?;
     cx.packet = packet;
@@ -176,7 +172,7 @@ pub(crate) fn plan(
         };
         cx.ask(|keys, cx| keys.params(cx, fabric))?
     };
-    let zeropod = zeropod::build(&mut cx, &topology, end)?;
+    let pods = pods::build(&mut cx, &topology, end)?;
     effects::late_frames(&mut cx, flow_control.traits().response_time, end);
     let plan = Plan {
         seed: scenario.run.seed,
@@ -201,7 +197,7 @@ pub(crate) fn plan(
         detours,
         ate,
         arbiter: transport::arbiter(&cx)?,
-        zeropod,
+        pods,
     };
     liveness::check(&mut cx, &plan)?;
     Ok(Built {

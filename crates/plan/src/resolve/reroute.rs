@@ -128,7 +128,7 @@ pub(super) fn plan(
         ..Default::default()
     };
     // Without buffers the schedulers choose the paths, as they find out what is down.
-    if faults.down.is_empty() || super::zeropod::chosen(cx) {
+    if faults.down.is_empty() || cx.scenario.topology.is_bufferless() {
         return Ok(out);
     }
     let (distinct, changes) = (&timeline.distinct, &timeline.changes);

@@ -88,7 +88,7 @@ impl Routes {
         let transport = &cx.scenario.transport;
         let ack_every = transport.ack_every.max(1);
         let answers = cx.answers();
-        let pods = super::zeropod::alone(cx, topology);
+        let pods = super::pods::alone(cx, topology);
         let one = Message { size: u64::from(packet.mtu), pace: 0, ack_every: 1 };
         let mut known: Option<(Vec<Hop>, Vec<Hop>, Time)> = None;
         let mut flows = Vec::with_capacity(offers.offers.len());

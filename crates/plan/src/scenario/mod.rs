@@ -9,7 +9,6 @@ mod faults;
 mod text;
 mod traffic;
 mod transport;
-mod zeropod;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, LoadBalancing, Plb};
@@ -21,7 +20,6 @@ pub use traffic::{
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpDctcp, TcpNewReno};
-pub use zeropod::{Collision, Order, SchedulerFailure, SchedulerLink, Zeropod};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +27,8 @@ use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{HashKind, RoutingKind};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 use xoff_schemes::flow_control::FlowControlKeys;
+use xoff_schemes::flow_control::none::NoKeys;
+use xoff_schemes::scheduling::PodsKeys;
 
 /// A scenario: a fabric, what runs over it, and what is measured.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -89,8 +89,8 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dctcp: Option<Dctcp>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub zeropod: Option<Zeropod>,
+    #[serde(rename = "zeropod", skip_serializing_if = "Option::is_none")]
+    pub pods: Option<PodsKeys>,
     /// What is sent. At least one.
     pub traffic: Vec<Traffic>,
     /// Duration and seed.
@@ -99,6 +99,22 @@ pub struct Scenario {
     /// What is recorded besides flows.
     #[serde(default)]
     pub measure: Measure,
+}
+
+impl Scenario {
+    /// Leaves out what is of queues, and of a transport over them: pods without buffers have
+    /// neither. What is refused beside them stays.
+    pub(crate) fn forget_queues(&mut self) {
+        let Routing { overrides, ate, load_balancing, .. } = std::mem::take(&mut self.routing);
+        self.routing = Routing { overrides, ate, load_balancing, ..Routing::default() };
+        // Loads are by these.
+        let Transport { mtu, header, .. } = self.transport;
+        self.transport = Transport { mtu, header, ..Transport::default() };
+        self.flow_control = FlowControlKeys::None(NoKeys {});
+        (self.switch, self.host) = Default::default();
+        self.priority.clear();
+        self.ecn = None;
+    }
 }
 
 /// How packets find their way.

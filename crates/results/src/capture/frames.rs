@@ -1,9 +1,9 @@
 //! What crosses a port as the bytes of an Ethernet frame, without its check sequence.
 
 use xoff_net::topology::PortId;
+use xoff_outcome::tap::{Carries, Crosser};
 use xoff_plan::plan::Plan;
 use xoff_schemes::transport::TransportKind;
-use xoff_sim::tap::{Carries, Crosser};
 use xoff_wire::ip::{self, Ecn, Headers};
 use xoff_wire::roce::{self, NUMBERS, Operation, Reth, RocePacket};
 use xoff_wire::tcp::{self, Segment};
@@ -20,8 +20,7 @@ const FIRST_BYTE: u32 = 1;
 /// The frame that `from` sends.
 pub fn frame(plan: &Plan, from: PortId, what: &Crosser) -> Vec<u8> {
     match what {
-        Crosser::Control(frame) => frame.emit(mac(plan, from)),
-        Crosser::Bytes(frame) => {
+        Crosser::Frame(frame) => {
             let mut bytes = frame.to_vec();
             bytes[6..12].copy_from_slice(&mac(plan, from));
             bytes

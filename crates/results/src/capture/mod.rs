@@ -15,8 +15,8 @@ use crate::directory::{Error, Sink, arrived, failed};
 use crate::names;
 use pcapng::{Block, CRC_ERROR, INBOUND, Interface, OUTBOUND};
 use xoff_net::topology::PortId;
+use xoff_outcome::tap::Crossing;
 use xoff_plan::plan::Plan;
-use xoff_sim::tap::Crossing;
 use xoff_wire::{BTH_AND_ICRC, IPV4, UDP, ip};
 
 /// The file's name.

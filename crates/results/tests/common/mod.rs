@@ -159,7 +159,7 @@ pub fn plan() -> Plan {
         detours: Vec::new(),
         ate: None,
         arbiter: None,
-        zeropod: None,
+        pods: None,
     }
 }
 

@@ -22,6 +22,9 @@ use xoff_net::units::{Bytes, Span, Threshold};
 pub const MEMORY: u64 = 16 << 30;
 /// Longest one-way delay of a link and longest response time: 1000 s.
 pub const LONGEST: Time = 1_000 * SECOND;
+/// Last time of the clock: 100 days. Sums of two times then fit 63 bits, which
+/// is what the files of a run hold.
+pub const LAST: Time = 100 * 86_400 * SECOND;
 /// Largest buffer: 1 EB. Sums over the accounts of a device fit 64 bits.
 pub const LARGEST: u64 = 1_000_000_000_000_000_000;
 

@@ -18,7 +18,7 @@ use crate::packet::Kind;
 use crate::switch::port::lane_mask;
 use crate::world::World;
 use std::collections::BTreeMap;
-use xoff_kernel::time::{MILLISECOND, SECOND, Time};
+use xoff_kernel::time::{MILLISECOND, SECOND, Time, wire_time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::{DELIVER, ENDS, Hits, Plan};
 
@@ -158,12 +158,6 @@ fn before(world: &World, port: u32, lane: u32) -> Option<u8> {
         tier(other) < tier(lane) && eligible & lane_mask(other as usize, plan.lanes.len()) != 0
     };
     (0..world.lanes()).find(busy).map(|other| other as u8)
-}
-
-/// The time that `bytes` take at `rate` bits per second; `Time::MAX` if it is beyond.
-pub fn wire_time(bytes: u64, rate: u64) -> Time {
-    let ps = u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(rate);
-    Time::try_from(ps).unwrap_or(Time::MAX)
 }
 
 /// The time that the fullest port takes to send all that waits there.

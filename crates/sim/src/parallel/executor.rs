@@ -18,16 +18,16 @@
 //! oracles, the end of the run) happens between windows, at times that the plan
 //! and the events tell: a window never passes them.
 
-use crate::Progress;
 use crate::core::Letters;
 use crate::engine::{Engine, is_news, is_timer};
 use crate::footprint;
 use crate::observe::{self, Series};
 use crate::oracle::{critical, deadlock, livelock};
-use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Stop};
+use crate::outcome::tap::{self, Handover, Tap};
+use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Progress, Stop};
 use crate::packet::Kind;
 use crate::parallel::partition::Partition;
-use crate::tap::{self, Handover, Tap, Taps};
+use crate::tap::Taps;
 use crate::world::World;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -46,7 +46,7 @@ fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     // Where routes end on their way no ideal is known.
     let cut_off =
         plan.flows.iter().zip(&outcome.flows).any(|(f, seen)| seen.completed.is_none() && f.ideal == 0);
-    let pods = plan.zeropod.as_ref().is_some_and(|z| z.acks.is_none());
+    let pods = plan.pods.as_ref().is_some_and(|z| z.acks.is_none());
     let unheard = outcome
         .records
         .get::<xoff_schemes::scheduling::zeropod::report::Report>()

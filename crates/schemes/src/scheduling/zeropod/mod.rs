@@ -60,18 +60,23 @@
 //! it has to send. Once they pause, every epoch serves the smallest that is left, and so all
 //! that has a path is served in the end.
 
-pub mod report;
-
 mod demands;
+pub mod describe;
 pub mod frame;
+pub mod keys;
 pub mod model;
+pub mod params;
 mod ports;
+pub mod report;
+pub mod resolve;
 pub mod slots;
 #[cfg(test)]
 mod tests;
 
 use demands::{Demands, Waiting};
 use ports::{Choice, Links, Path};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use xoff_kernel::random::Stream;
 
 /// A pod, and the cores that it reaches.
@@ -144,14 +149,16 @@ pub struct Params {
     pub order: Order,
 }
 
-/// The order of demands for which no mice size is given, or of which that is equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In what order the scheduler considers demands without mice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// The one with the smallest aggregated size (§IV-B.1).
+    /// The smallest first, as the paper has it.
+    #[default]
     Smallest,
-    /// The one with the largest.
+    /// The largest first.
     Largest,
-    /// Any, drawn anew in each epoch.
+    /// Any first, drawn anew in each epoch.
     Random,
 }
 

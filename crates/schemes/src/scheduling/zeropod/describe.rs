@@ -1,28 +1,31 @@
 //! Pods without buffers in words.
 
-use super::{count, sample};
-use crate::plan::{Collision, Plan, Zeropod};
+use super::Order;
+use super::params::{Collision, ZeropodParams};
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
+use xoff_net::text::{count, sample};
+use xoff_net::topology::Topology;
 use xoff_net::units::{Bytes, Span};
-use xoff_schemes::scheduling::zeropod::Order;
 
 /// Their epochs, who schedules, and what hosts and cores do.
-pub(super) fn describe(out: &mut String, plan: &Plan, z: &Zeropod) -> fmt::Result {
+///
+/// # Errors
+/// Never: a text takes everything.
+pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt::Result {
     let (pod, slots, params) = (&z.pod, &z.slots, &z.scheduler);
     let n = |n: u16, what: &str| count(n.into(), what);
     writeln!(
         out,
-        "{} without buffers (zeropod): {} of {}, {} aggregation switch{}{}",
+        "{} without buffers (zeropod): {} of {}, {}{}",
         n(pod.pods, "pod"),
         n(pod.racks, "rack"),
         n(pod.hosts_per_rack, "host"),
-        pod.aggs,
-        if pod.aggs == 1 { "" } else { "es" },
+        n(pod.aggs, "aggregation switch"),
         if pod.cores == 0 { String::new() } else { format!("; {}", n(pod.cores, "core")) }
     )?;
     let epoch = slots.epoch();
-    let rate = plan.topology.ports[0].rate;
+    let rate = topology.ports[0].rate;
     // Bits in an epoch, and those of them that are payload.
     let (all, payload) = (rate as f64 * epoch as f64 / 1e12, f64::from(slots.cells * params.payload) * 8.0);
     writeln!(
@@ -92,11 +95,11 @@ pub(super) fn describe(out: &mut String, plan: &Plan, z: &Zeropod) -> fmt::Resul
         writeln!(out, "  receivers acknowledge, timeout {}", Span(timeout))?;
     }
     clocks(out, z)?;
-    failures(out, plan, z)
+    failures(out, topology, z)
 }
 
 /// When the pods' clocks begin, and how far those of hosts are off.
-fn clocks(out: &mut String, z: &Zeropod) -> fmt::Result {
+fn clocks(out: &mut String, z: &ZeropodParams) -> fmt::Result {
     if !z.scheduled {
         return Ok(());
     }
@@ -118,7 +121,7 @@ fn clocks(out: &mut String, z: &Zeropod) -> fmt::Result {
 }
 
 /// Schedulers and their links that fail.
-fn failures(out: &mut String, plan: &Plan, z: &Zeropod) -> fmt::Result {
+fn failures(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt::Result {
     for failure in &z.scheduler_failures {
         writeln!(
             out,
@@ -130,7 +133,7 @@ fn failures(out: &mut String, plan: &Plan, z: &Zeropod) -> fmt::Result {
     }
     for &(switch, from, until) in &z.scheduler_links {
         let until = if until == Time::MAX { "on".to_string() } else { format!("to {}", Span(until)) };
-        let name = &plan.topology.nodes[switch as usize].name;
+        let name = &topology.nodes[switch as usize].name;
         writeln!(out, "  the scheduler's link to {name} is down from {} {until}", Span(from))?;
     }
     Ok(())

@@ -9,8 +9,8 @@
 //! - a sender that has sent all, and has not heard for a timeout that all is there, sends the last cell again, which
 //!   is answered.
 
-use super::World;
-use super::voq::Item;
+use crate::World;
+use crate::voq::Item;
 use xoff_kernel::time::Time;
 
 /// Bytes of an acknowledgement.
@@ -37,7 +37,7 @@ impl Acks {
 
 impl World<'_> {
     /// `[from, to)` of a flow has arrived: says so if there is a reason to. `new`: some of it had not come before.
-    pub(super) fn acknowledge(&mut self, flow: u32, from: u64, new: bool) {
+    pub(crate) fn acknowledge(&mut self, flow: u32, from: u64, new: bool) {
         let Some(acks) = &mut self.acks else { return };
         let f = &self.plan.flows[flow as usize];
         let prefix = self.receivers.received[flow as usize].prefix;
@@ -56,7 +56,7 @@ impl World<'_> {
     }
 
     /// An acknowledgement has arrived.
-    pub(super) fn acknowledged(&mut self, item: u32) {
+    pub(crate) fn acknowledged(&mut self, item: u32) {
         let Some(acks) = &mut self.acks else { return };
         let (flow, prefix) = acks.told[item as usize - self.plan.flows.len()];
         let acked = &mut acks.acked[flow as usize];
@@ -70,7 +70,7 @@ impl World<'_> {
     }
 
     /// A sender has not heard for long that all has arrived.
-    pub(super) fn ack_timeout(&mut self, flow: u32) {
+    pub(crate) fn ack_timeout(&mut self, flow: u32) {
         let Some(acks) = &mut self.acks else { return };
         let size = self.plan.flows[flow as usize].size;
         if acks.acked[flow as usize] == size || self.items.list[flow as usize].queued {

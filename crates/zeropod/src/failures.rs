@@ -18,10 +18,10 @@
 //! - a scheduler's backup knows all that the scheduler knew (the paper leaves that to a coordination service).
 //!   What should have come before it took over it does not wait for.
 
-use super::{PodState, World};
+use crate::{PodState, World};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
-use xoff_plan::plan::Zeropod;
+use xoff_schemes::scheduling::zeropod::params::{SchedulerFailure, ZeropodParams};
 use xoff_schemes::scheduling::zeropod::report::LinkFound;
 use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
 
@@ -72,7 +72,7 @@ impl Watch {
 }
 
 /// Whether anything ever fails, or clocks are off by more than the guard band allows.
-pub fn watches(zeropod: &Zeropod, links_fail: bool) -> bool {
+pub fn watches(zeropod: &ZeropodParams, links_fail: bool) -> bool {
     links_fail
         || !zeropod.scheduler_failures.is_empty()
         || !zeropod.scheduler_links.is_empty()
@@ -80,20 +80,19 @@ pub fn watches(zeropod: &Zeropod, links_fail: bool) -> bool {
 }
 
 /// Whether the cells of a host might meet those of others.
-pub fn is_out_of_sync(zeropod: &Zeropod, host: usize) -> bool {
+pub fn is_out_of_sync(zeropod: &ZeropodParams, host: usize) -> bool {
     2 * zeropod.clock_errors[host].unsigned_abs() > zeropod.slots.guard
 }
 
 impl World<'_> {
     /// Whether the scheduler of a pod is at work at a time.
-    pub(super) fn works(&self, pod: u16, at: Time) -> bool {
-        let fails =
-            |f: &&xoff_plan::plan::SchedulerFailure| f.pod == pod && (f.at..f.at + f.takeover).contains(&at);
+    pub(crate) fn works(&self, pod: u16, at: Time) -> bool {
+        let fails = |f: &&SchedulerFailure| f.pod == pod && (f.at..f.at + f.takeover).contains(&at);
         !self.zeropod.scheduler_failures.iter().any(|f| fails(&f))
     }
 
     /// The switch by which a row reaches its scheduler, and its own link there and back.
-    pub(super) fn way(&self, pod: u16, row: u16) -> (NodeId, Link, Link) {
+    pub(crate) fn way(&self, pod: u16, row: u16) -> (NodeId, Link, Link) {
         let z = &self.zeropod.pod;
         let tors = self.all as NodeId;
         match usize::from(row).checked_sub(self.per_pod) {
@@ -118,7 +117,7 @@ impl World<'_> {
     }
 
     /// Whether an RTS that begins at a time is lost, or comes when it should not.
-    pub(super) fn rts_is_lost(&mut self, pod: u16, row: u16, at: Time) -> bool {
+    pub(crate) fn rts_is_lost(&mut self, pod: u16, row: u16, at: Time) -> bool {
         let (switch, up, _) = self.way(pod, row);
         let until = at + self.zeropod.slots.control;
         if self.links.is_down(pod, up, at, until)
@@ -135,7 +134,7 @@ impl World<'_> {
 
     /// The link by which the SCHD for a row comes that leaves in an epoch, when it begins there, and whether it
     /// gets so far.
-    pub(super) fn schd_comes(&self, pod: u16, row: u16, epoch: u64) -> (Link, Time, bool) {
+    pub(crate) fn schd_comes(&self, pod: u16, row: u16, epoch: u64) -> (Link, Time, bool) {
         let (switch, _, down) = self.way(pod, row);
         let position = match usize::from(row).checked_sub(self.per_pod) {
             None => row % self.zeropod.pod.hosts_per_rack,
@@ -151,18 +150,18 @@ impl World<'_> {
     }
 
     /// Whether the SCHD for a row is lost that leaves in an epoch.
-    pub(super) fn schd_is_lost(&self, pod: u16, row: u16, epoch: u64) -> bool {
+    pub(crate) fn schd_is_lost(&self, pod: u16, row: u16, epoch: u64) -> bool {
         let (down, at, comes) = self.schd_comes(pod, row, epoch);
         !comes || self.links.is_down(pod, down, at, at + self.zeropod.slots.control)
     }
 
     /// So many epochs later everything of an epoch has arrived.
-    pub(super) fn settled(&self) -> u64 {
+    pub(crate) fn settled(&self) -> u64 {
         (4 * self.hop + self.epoch).div_ceil(self.epoch)
     }
 
     /// A row has sent data in an epoch, or will have got some.
-    pub(super) fn saw(&mut self, pod: u16, row: u16, epoch: u64, sent: bool) {
+    pub(crate) fn saw(&mut self, pod: u16, row: u16, epoch: u64, sent: bool) {
         let state = &mut self.pods[usize::from(pod)];
         let ring = state.plans.len();
         let seen = &mut state.watch.seen[usize::from(row) * ring + epoch as usize % ring];
@@ -177,7 +176,7 @@ impl World<'_> {
     }
 
     /// What the RTS of an epoch says of an earlier one, and whether there was an SCHD.
-    pub(super) fn account(&self, pod: u16, row: u16, epoch: u64) -> (Said, bool) {
+    pub(crate) fn account(&self, pod: u16, row: u16, epoch: u64) -> (Said, bool) {
         let settled = self.settled();
         let Some(of) = epoch.checked_sub(settled) else { return (Said::default(), false) };
         let state = &self.pods[usize::from(pod)];
@@ -188,7 +187,7 @@ impl World<'_> {
     }
 
     /// When an epoch begins at the scheduler: what it makes of what came and what did not.
-    pub(super) fn look_for_failures(&mut self, pod: u16, epoch: u64) {
+    pub(crate) fn look_for_failures(&mut self, pod: u16, epoch: u64) {
         let at = usize::from(pod);
         // The backup waits for nothing that should have come before.
         if !self.works(pod, self.now) {
@@ -286,7 +285,7 @@ impl World<'_> {
 
     /// What an RTS of an epoch says of failures. `pending` tells how many cells a row has been granted for a target
     /// in epochs after that one.
-    pub(super) fn hear_of_failures(&mut self, pod: u16, row: u16, epoch: u64, said: Said, no_schd: bool) {
+    pub(crate) fn hear_of_failures(&mut self, pod: u16, row: u16, epoch: u64, said: Said, no_schd: bool) {
         let at = usize::from(pod);
         let state: &mut PodState = &mut self.pods[at];
         let ring = state.plans.len();
@@ -305,7 +304,7 @@ impl World<'_> {
     }
 
     /// Cells that a row has been granted for a target in epochs behind `epoch`.
-    pub(super) fn granted_behind(&self, pod: u16, row: u16, column: u16, epoch: u64, last: u64) -> u32 {
+    pub(crate) fn granted_behind(&self, pod: u16, row: u16, column: u16, epoch: u64, last: u64) -> u32 {
         let link = self.way(pod, row).1;
         let of = |epoch| self.laid(usize::from(pod), link, epoch).filter(|laid| laid.column == column);
         (epoch + 1..=last).filter_map(of).map(|laid| laid.cells).sum()

@@ -4,13 +4,13 @@
 //! times that follow from their slots. RTS of hosts are worked out when their epoch is over, so that what has
 //! happened is known an epoch later.
 
-use super::unscheduled::Flying;
-use super::voq::Piece;
-use super::{Planned, Rts, World};
-use crate::tap::{Crosser, Crossing, Handover, INTERVAL, Tap};
+use crate::unscheduled::Flying;
+use crate::voq::Piece;
+use crate::{Planned, Rts, World};
 use std::sync::Arc;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
+use xoff_outcome::tap::{Crosser, Crossing, Handover, INTERVAL, Tap};
 use xoff_plan::plan::Plan;
 use xoff_schemes::scheduling::zeropod::Link;
 use xoff_schemes::scheduling::zeropod::frame::{
@@ -42,7 +42,7 @@ impl<'s> Taps<'s> {
 impl World<'_> {
     /// Hands on what is known to be all.
     #[cold]
-    pub(super) fn hand_on(&mut self) {
+    pub(crate) fn hand_on(&mut self) {
         let until = self.now.saturating_sub(self.epoch);
         if let Some(taps) = &mut self.taps {
             taps.hand_on(until);
@@ -64,7 +64,7 @@ impl World<'_> {
         let port = self.links.port(pod, link);
         let Some(taps) = &mut self.taps else { return };
         if taps.tapped[port as usize] {
-            let what = Crosser::Bytes(Arc::clone(what));
+            let what = Crosser::Frame(Arc::clone(what));
             taps.seen.push(Crossing { at, port, sent: true, damaged: false, what });
         }
     }
@@ -74,7 +74,7 @@ impl World<'_> {
         let port = self.plan.topology.ports[self.links.port(pod, link) as usize].peer;
         let Some(taps) = &mut self.taps else { return };
         if taps.tapped[port as usize] {
-            let what = Crosser::Bytes(Arc::clone(what));
+            let what = Crosser::Frame(Arc::clone(what));
             taps.seen.push(Crossing { at, port, sent: false, damaged, what });
         }
     }
@@ -124,7 +124,7 @@ impl World<'_> {
 
     /// Cells of a grant cross its links: `pieces` are what is in them, and `begins` says when each is sent.
     #[cold]
-    pub(super) fn tap_cells(
+    pub(crate) fn tap_cells(
         &mut self,
         pod: u16,
         path: &[Link],
@@ -153,7 +153,7 @@ impl World<'_> {
     }
 
     /// A cell without a grant begins to cross a link.
-    pub(super) fn tap_unscheduled(&mut self, pod: u16, link: Link, cell: &Flying) {
+    pub(crate) fn tap_unscheduled(&mut self, pod: u16, link: Link, cell: &Flying) {
         if self.is_tapped(pod, &[link]) {
             let what = self.bytes(&self.unscheduled_cell(cell));
             self.tap_sent(pod, link, self.now, &what);
@@ -161,7 +161,7 @@ impl World<'_> {
     }
 
     /// The last bit of a cell without a grant will have crossed a link at a time.
-    pub(super) fn tap_unscheduled_end(&mut self, pod: u16, link: Link, at: Time, cell: &Flying) {
+    pub(crate) fn tap_unscheduled_end(&mut self, pod: u16, link: Link, at: Time, cell: &Flying) {
         if self.is_tapped(pod, &[link]) {
             let what = self.bytes(&self.unscheduled_cell(cell));
             self.tap_received(pod, link, at, !cell.intact, &what);
@@ -198,7 +198,7 @@ impl World<'_> {
 
     /// An RTS of an epoch crosses its sender's link.
     #[cold]
-    pub(super) fn tap_rts(&mut self, pod: u16, epoch: u64, at: Time, rts: &Rts) {
+    pub(crate) fn tap_rts(&mut self, pod: u16, epoch: u64, at: Time, rts: &Rts) {
         let up = self.way(pod, rts.row).1;
         if !self.is_tapped(pod, &[up]) {
             return;
@@ -232,7 +232,7 @@ impl World<'_> {
 
     /// The SCHD of a grant leaves in an epoch, if its scheduler is at work and the links before the last are.
     #[cold]
-    pub(super) fn tap_schd(&mut self, pod: u16, epoch: u64, data: u64, planned: &Planned) {
+    pub(crate) fn tap_schd(&mut self, pod: u16, epoch: u64, data: u64, planned: &Planned) {
         let (down, at, comes) = self.schd_comes(pod, planned.row, epoch);
         if !comes || !self.is_tapped(pod, &[down]) {
             return;

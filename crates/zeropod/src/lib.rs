@@ -1,10 +1,11 @@
-//! The world of Zeropod: pods whose switches hold nothing, and cores between them (*Zeropod: Simplifying
-//! Datacenter Networking with Future-Proof Zero-Buffer Packet Switches*).
+//! The second world: [`xoff_plan::plan::Plan`] in, [`Outcome`] out, where pods have no buffers. Their switches
+//! hold nothing, and cores stand between them (*Zeropod: Simplifying Datacenter Networking with Future-Proof
+//! Zero-Buffer Packet Switches*). It knows nothing of the first world, which has queues in its switches, and
+//! nothing of files and terminals.
 //!
-//! It is a world of its own beside the one of queues, on the same plans, clock and outcome. What decides is in
-//! [`xoff_schemes::scheduling::zeropod`]: Algorithm 1, and when cells cross links. Here are those who act on
-//! it: hosts with a queue for each destination ([`voq`]), cores ([`cores`]), what RTS and SCHD carry, and what
-//! becomes of cells.
+//! What decides is in [`xoff_schemes::scheduling::zeropod`]: Algorithm 1, and when cells cross links. Here are
+//! those who act on it: hosts with a queue for each destination (`voq`), cores (`cores`), what RTS and SCHD
+//! carry, and what becomes of cells.
 //!
 //! A pod advances in epochs, not in cells. As long as nothing meets nothing waits, so a grant says all: its
 //! cells are laid onto four links at once, each of which has room for one grant in an epoch, and a second one
@@ -31,7 +32,7 @@
 //! - *Commitment*. A host commits itself to the cells of an epoch when that begins.
 //! - *RTS* (`zeropod.rts-content`) cost 40 B whatever they carry; how many entries the fullest carries is
 //!   reported.
-//! - *Optimistic sending* (`zeropod.optimistic-eligibility`): in [`unscheduled`].
+//! - *Optimistic sending* (`zeropod.optimistic-eligibility`): in `unscheduled`.
 //! - *Cores* do not know the flows: their queues are first in, first out, and what they ask for is ordered by
 //!   its sum.
 //! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; told to the
@@ -47,14 +48,6 @@ mod taps;
 mod unscheduled;
 mod voq;
 
-use crate::Progress;
-use crate::footprint;
-use crate::oracle::livelock::wire_time;
-use crate::outcome::{
-    AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome,
-    Quantity, Sample, StalledFlow, Stop,
-};
-use crate::tap::{INTERVAL, Tap};
 use acks::Acks;
 use cores::{Core, Part};
 use failures::{Said, Watch, watches};
@@ -64,10 +57,16 @@ use taps::Taps;
 use unscheduled::Unscheduled;
 use voq::{Item, Items, NONE, Piece, Received, Voq};
 use xoff_kernel::random::Stream;
-use xoff_kernel::time::{MICROSECOND, MILLISECOND, SECOND, Time};
+use xoff_kernel::time::{MICROSECOND, MILLISECOND, SECOND, Time, wire_time};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_outcome::report::Records;
-use xoff_plan::plan::{Plan, Zeropod};
+use xoff_outcome::tap::{INTERVAL, Tap};
+use xoff_outcome::{
+    AccountPeak, Counters, DropReason, Drops, FlowOutcome, Livelock, MemoryUse, Outcome, PortOutcome,
+    Progress, Quantity, Sample, StalledFlow, Stop, footprint,
+};
+use xoff_plan::plan::Plan;
+use xoff_schemes::scheduling::zeropod::params::ZeropodParams;
 use xoff_schemes::scheduling::zeropod::report::{self, Report};
 use xoff_schemes::scheduling::zeropod::slots::Pipeline;
 use xoff_schemes::scheduling::zeropod::{Demand, Grant, Link, Scheduler, Sender, Target};
@@ -203,7 +202,7 @@ struct PodState {
 
 struct World<'a> {
     plan: &'a Plan,
-    zeropod: &'a Zeropod,
+    zeropod: &'a ZeropodParams,
     wheel: Wheel,
     now: Time,
     end: Time,
@@ -277,7 +276,7 @@ struct Receivers<'a> {
 /// If two scheduled cells meet, or cells are not conserved: faults of the simulator, never of a plan.
 pub fn run<'a>(
     plan: &'a Plan,
-    zeropod: &'a Zeropod,
+    zeropod: &'a ZeropodParams,
     tap: Option<Tap<'a>>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Outcome {
@@ -294,8 +293,8 @@ pub fn run<'a>(
 }
 
 impl<'a> World<'a> {
-    fn new(plan: &'a Plan, zeropod: &'a Zeropod, tap: Option<Tap<'a>>) -> Self {
-        let Zeropod { pod, slots, scheduler: params, .. } = zeropod;
+    fn new(plan: &'a Plan, zeropod: &'a ZeropodParams, tap: Option<Tap<'a>>) -> Self {
+        let ZeropodParams { pod, slots, scheduler: params, .. } = zeropod;
         let pods = usize::from(pod.pods);
         let per_pod = pod.hosts();
         let all = per_pod * pods;

@@ -16,14 +16,15 @@
 //!   host sends.
 //! - *Duplicates* (`zeropod.optimistic-duplicates`). A flow is complete when each byte has come in some copy.
 
-use super::{World, kind};
-use crate::outcome::DropReason;
+use crate::{World, kind};
 use std::collections::VecDeque;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
-use xoff_plan::plan::{Collision, Plan, Zeropod};
+use xoff_outcome::DropReason;
+use xoff_plan::plan::Plan;
 use xoff_schemes::scheduling::zeropod::Link;
+use xoff_schemes::scheduling::zeropod::params::{Collision, ZeropodParams};
 use xoff_schemes::scheduling::zeropod::report::{COLLISION, UnscheduledTally};
 
 /// A cell on its way.
@@ -76,7 +77,7 @@ pub struct Unscheduled {
 }
 
 impl Unscheduled {
-    pub fn new(plan: &Plan, zeropod: &Zeropod, hosts: usize, links: usize) -> Self {
+    pub fn new(plan: &Plan, zeropod: &ZeropodParams, hosts: usize, links: usize) -> Self {
         let source = |host: u64| Source {
             waiting: VecDeque::new(),
             looks: false,
@@ -124,7 +125,7 @@ impl Unscheduled {
 
 impl World<'_> {
     /// Something that is scheduled arrives, from which more follows.
-    pub(super) fn arrive(&mut self, element: u32) {
+    pub(crate) fn arrive(&mut self, element: u32) {
         let (item, from, to) = self.unscheduled.parts[element as usize];
         self.unscheduled.free_parts.push(element);
         self.arrived(item, from, to);
@@ -140,7 +141,7 @@ impl World<'_> {
     }
 
     /// A flow has begun: it is sent unscheduled if it is small.
-    pub(super) fn try_unscheduled(&mut self, flow: u32) {
+    pub(crate) fn try_unscheduled(&mut self, flow: u32) {
         let f = &self.plan.flows[flow as usize];
         let cells = f.size.div_ceil(u64::from(self.zeropod.scheduler.payload));
         let (from, to) = (f.src as usize / self.per_pod, f.dst as usize / self.per_pod);
@@ -176,7 +177,7 @@ impl World<'_> {
     }
 
     /// A host looks whether it can send something unscheduled.
-    pub(super) fn send_unscheduled(&mut self, host: u32) {
+    pub(crate) fn send_unscheduled(&mut self, host: u32) {
         let slots = self.zeropod.slots;
         let source = &mut self.unscheduled.sources[host as usize];
         source.looks = false;
@@ -264,7 +265,7 @@ impl World<'_> {
     }
 
     /// An unscheduled cell reaches a link, or its last bit the receiver.
-    pub(super) fn cross(&mut self, element: u32) {
+    pub(crate) fn cross(&mut self, element: u32) {
         let cell = self.unscheduled.cells[element as usize];
         let flow = &self.plan.flows[cell.flow as usize];
         let pod = flow.src as usize / self.per_pod;

@@ -1,17 +1,17 @@
-//! The table `[zeropod]`: pods without buffers.
+//! `[zeropod]`: what a scenario says of pods without buffers.
 
-use super::{Routing, Scenario, Transport};
+use super::Order;
+use super::params::Collision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_net::units::{Bytes, Span};
-use xoff_schemes::flow_control::FlowControlKeys;
-use xoff_schemes::flow_control::none::NoKeys;
 
 /// Pods without buffers (Zeropod). The defaults are those of its evaluation of one pod
 /// (§V-A), where it names a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Zeropod {
+#[schemars(rename = "Zeropod")]
+pub struct ZeropodKeys {
     /// N: data cells in an epoch, 1 to 4096, and no fewer than positions below a switch
     /// less one. The paper has 16 in one pod, 32 in eight.
     #[serde(default = "defaults::cells")]
@@ -100,30 +100,6 @@ pub struct Zeropod {
     pub scheduler_link: Vec<SchedulerLink>,
 }
 
-/// In what order the scheduler considers demands without mice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// The smallest first, as the paper has it.
-    #[default]
-    Smallest,
-    /// The largest first.
-    Largest,
-    /// Any first, drawn anew in each epoch.
-    Random,
-}
-
-/// Which of two cells is lost that were sent without a grant and meet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Collision {
-    /// The one that comes later: the port is taken.
-    #[default]
-    Later,
-    /// Both, as the paper's model has it.
-    Both,
-}
-
 /// A scheduler that fails, and whose backup takes over with all that it knew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -149,20 +125,9 @@ pub struct SchedulerLink {
     pub until: Option<Span>,
 }
 
-impl Scenario {
-    /// Leaves out what is of queues, and of a transport over them: pods without buffers have
-    /// neither. What is refused beside them stays.
-    pub(crate) fn forget_queues(&mut self) {
-        let Routing { overrides, ate, load_balancing, .. } = std::mem::take(&mut self.routing);
-        self.routing = Routing { overrides, ate, load_balancing, ..Routing::default() };
-        // Loads are by these.
-        let Transport { mtu, header, .. } = self.transport;
-        self.transport = Transport { mtu, header, ..Transport::default() };
-        self.flow_control = FlowControlKeys::None(NoKeys {});
-        (self.switch, self.host) = Default::default();
-        self.priority.clear();
-        self.ecn = None;
-    }
+impl ZeropodKeys {
+    /// The name of the table, and of the topology and the flow control that it is for.
+    pub const NAME: &str = "zeropod";
 }
 
 /// Values of keys that are not given.
@@ -219,7 +184,7 @@ mod defaults {
     }
 }
 
-impl Default for Zeropod {
+impl Default for ZeropodKeys {
     fn default() -> Self {
         Self {
             cells: defaults::cells(),

@@ -1,0 +1,138 @@
+//! Pods without buffers: what of a scenario has no meaning there. What their keys come to is in
+//! `xoff_schemes::scheduling`.
+
+use super::Context;
+use crate::error::{Error, Warning};
+use crate::plan::Buffer;
+use crate::scenario::{LoadBalancing, PortSet, Traffic};
+use std::borrow::Cow;
+use xoff_kernel::time::Time;
+use xoff_net::topology::{PodShape, Topology};
+use xoff_schemes::scheduling::{PodsKeys, PodsParams, pods};
+
+/// Tables of a scenario, and keys of its transport, that mean something without queues; or are refused.
+const TABLES: [&str; 8] =
+    ["topology", PodsKeys::NAME, "traffic", "run", "measure", "failure", "loss", "slow_receiver"];
+const TRANSPORT: [&str; 2] = ["mtu", "header"];
+
+/// Refuses what needs queues in switches, or ports that send by themselves.
+pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
+    if !cx.scenario.topology.is_bufferless() {
+        if cx.scenario.pods.is_some() {
+            let name = PodsKeys::NAME;
+            cx.warn(name.to_string(), format!("had no effect: topology.kind is not `{name}`"));
+        }
+        return Ok(());
+    }
+    let s = cx.scenario;
+    let no = |key: &str, message: &str| {
+        Err(cx.doc.error(key, message, "remove it, or write topology.kind = \"pods\" for pods with buffers"))
+    };
+    if s.measure.blocking {
+        return no(
+            "measure.blocking",
+            "nothing is paused in pods without buffers, so that nothing is blocked",
+        );
+    }
+    if s.measure.explain {
+        return no(
+            "measure.explain",
+            "`explain` tells of queues in switches, and pods without buffers have none",
+        );
+    }
+    if s.measure.ports != PortSet::None {
+        return no("measure.ports", "ports of pods without buffers have no queues to sample");
+    }
+    if !s.measure.flows.is_empty() {
+        return no("measure.flows", "flows in pods without buffers have no rates and windows to sample");
+    }
+    if !s.slow_receiver.is_empty() {
+        return no("slow_receiver", "a slow receiver fills queues, and pods without buffers have none");
+    }
+    if !s.loss.is_empty() {
+        return no("loss", "links of pods without buffers fail by [[failure]] alone");
+    }
+    let paths = "schedulers choose the paths in pods without buffers";
+    if s.routing.ate.is_some() {
+        return no("routing.ate", paths);
+    }
+    if s.routing.load_balancing != LoadBalancing::Ecmp {
+        return no("routing.load_balancing", paths);
+    }
+    if !s.routing.overrides.is_empty() {
+        return no("routing.overrides", paths);
+    }
+    for (i, traffic) in s.traffic.iter().enumerate() {
+        match traffic {
+            Traffic::Loop(_) => return no(&format!("traffic[{i}].kind"), paths),
+            Traffic::Flow(flow) if flow.path.is_some() => return no(&format!("traffic[{i}].path"), paths),
+            Traffic::Flow(flow) if flow.rate.is_some() => {
+                let message = "schedulers say who sends when in pods without buffers";
+                return no(&format!("traffic[{i}].rate"), message);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Names what is written and has no effect, each table once, whatever else was said of it.
+fn warn_of_unused(cx: &mut Context<'_>) {
+    let used = |key: &str| TABLES.contains(&key) || key == "transport";
+    let queues: Vec<String> = cx.doc.keys("").into_iter().filter(|key| !used(key)).collect();
+    cx.warnings.retain(|warning| {
+        let table = warning.key.split(['.', '[']).next().unwrap_or_default();
+        table != "transport" && !queues.iter().any(|t| t == table)
+    });
+    let mut warn =
+        |key: String, why: &str| cx.warnings.push(Warning { key, message: format!("had no effect: {why}") });
+    for table in queues {
+        warn(table, "pods without buffers have no queues, and their schedulers choose the paths");
+    }
+    for key in cx.doc.keys("transport").iter().filter(|key| !TRANSPORT.contains(&key.as_str())) {
+        warn(
+            format!("transport.{key}"),
+            &format!("what is granted arrives, and [{}] has `acks`", PodsKeys::NAME),
+        );
+    }
+    for i in 0..cx.scenario.traffic.len() {
+        for key in ["priority", "priorities"].map(|key| format!("traffic[{i}].{key}")) {
+            if cx.doc.get(&key).is_some() {
+                warn(key, "the levels of queues are by what a flow has sent");
+            }
+        }
+    }
+}
+
+/// The scenario's keys, or their defaults; and the pods, if they have no buffers.
+fn chosen<'s>(cx: &Context<'s>, topology: &Topology) -> Option<(Cow<'s, PodsKeys>, PodShape)> {
+    let keys = cx.scenario.pods.as_ref().map(Cow::Borrowed).unwrap_or_default();
+    topology.pods.filter(|_| cx.scenario.topology.is_bufferless()).map(|shape| (keys, shape))
+}
+
+/// Works out what the pods of a run until `end` are, and says what has no effect beside them.
+pub(super) fn build(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    end: Option<Time>,
+) -> Result<Option<PodsParams>, Error> {
+    let Some((keys, shape)) = chosen(cx, topology) else { return Ok(None) };
+    let built = cx.ask(|_, cx| pods::params(&keys, cx, topology, &shape))?;
+    warn_of_unused(cx);
+    cx.ask(|_, cx| {
+        pods::warn_of_unused(&keys, cx, shape.cores, end);
+        Ok(())
+    })?;
+    Ok(Some(built))
+}
+
+/// What a flow's time depends on when it is alone in the network, if that has no buffers.
+pub(super) fn alone(cx: &Context<'_>, topology: &Topology) -> Option<pods::Alone> {
+    chosen(cx, topology).map(|(keys, shape)| pods::alone(&keys, topology, &shape))
+}
+
+/// Memory of the nodes, if pods have none.
+pub(super) fn buffers(cx: &mut Context<'_>, topology: &Topology) -> Result<Option<Vec<Buffer>>, Error> {
+    let Some((keys, shape)) = chosen(cx, topology) else { return Ok(None) };
+    cx.ask(|_, cx| Ok(Some(pods::buffers(&keys, cx, topology, &shape))))
+}

@@ -1,0 +1,75 @@
+//! What a run of pods without buffers needs to know of them, resolved.
+
+use super::slots::Slots;
+use super::{Params, Pod};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use xoff_kernel::time::Time;
+use xoff_net::topology::NodeId;
+
+/// Pods without buffers, under schedulers (Zeropod).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZeropodParams {
+    /// Each of the pods.
+    pub pod: Pod,
+    /// Parameters of Algorithm 1.
+    pub scheduler: Params,
+    /// Sizes of cells in time, with which everything else follows.
+    pub slots: Slots,
+    /// Header of a data cell in bytes, beside its payload.
+    pub header: u32,
+    /// RTS or SCHD in bytes.
+    pub control: u32,
+    /// What a schedule takes, in picoseconds.
+    pub delay: Time,
+    /// k: of how many targets an RTS tells what mice wait for them.
+    pub top_k: u16,
+    /// Bytes that a flow has sent when it leaves a level, in ascending order; at most 15.
+    pub levels: Vec<u64>,
+    /// Flows of fewer cells are sent optimistically; 0 or 1: none is.
+    pub optimistic: u32,
+    /// How often each of their cells is sent so, at least 1.
+    pub optimistic_rounds: u32,
+    /// Whether there are schedules. If not, flows are sent unscheduled, once, and that is all.
+    pub scheduled: bool,
+    /// Which of two unscheduled cells that meet is lost.
+    pub collision: Collision,
+    /// Memory of a core in bytes.
+    pub core_buffer: u64,
+    /// With more cells for a pod a core asks for nothing more for it.
+    pub backpressure: u32,
+    /// By pod: when its first epoch begins at its hosts, in picoseconds; below an epoch.
+    pub clocks: Vec<Time>,
+    /// By host: how far its clock is ahead of its pod's, in picoseconds.
+    pub clock_errors: Vec<i64>,
+    /// The timeout of the layer that acknowledges, if there is one, in picoseconds.
+    pub acks: Option<Time>,
+    /// How long a link is left alone that was found to be down, in picoseconds.
+    pub retry: Time,
+    /// Schedulers that fail, in the order of time.
+    pub scheduler_failures: Vec<SchedulerFailure>,
+    /// Links between a scheduler and a switch of its pod that are down: the switch, from when, until when.
+    pub scheduler_links: Vec<(NodeId, Time, Time)>,
+}
+
+/// A scheduler that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerFailure {
+    /// The pod.
+    pub pod: u16,
+    /// When.
+    pub at: Time,
+    /// How much later the backup is at work, in picoseconds.
+    pub takeover: Time,
+}
+
+/// Which of two cells is lost that were sent without a grant and meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collision {
+    /// The one that comes later: the port is taken.
+    #[default]
+    Later,
+    /// Both, as the paper's model has it.
+    Both,
+}
