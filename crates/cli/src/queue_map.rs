@@ -235,8 +235,8 @@ fn kind_of(role: Role) -> &'static str {
     }
 }
 
-fn order_of(order: xoff_schemes::flow_control::portfc::RelayOrder) -> &'static str {
-    use xoff_schemes::flow_control::portfc::RelayOrder;
+fn order_of(order: xoff_schemes::flow_control::RelayOrder) -> &'static str {
+    use xoff_schemes::flow_control::RelayOrder;
     match order {
         RelayOrder::First => "HQ first, then RQ, then its own in turn",
         RelayOrder::Turns => "HQ first, then RQ and its own in turn",

@@ -12,9 +12,9 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
 use xoff_schemes::flow_control::{Headroom, Seen};
 use xoff_schemes::load_balancing::PacketRule;
+use xoff_schemes::load_balancing::ate::{AteParams, Update};
 use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::transport::{TransportKind, dctcp::ONE};
 

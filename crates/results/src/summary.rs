@@ -18,7 +18,6 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Note, Section};
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{Held, Outcome, Pause, Stop};
 
 /// A run in short.
@@ -326,7 +325,7 @@ fn fullest(shares: impl Iterator<Item = (u64, u64)>) -> Option<(usize, u64, u64)
 fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
     let lanes = plan.lanes.len();
     let buffers = outcome.buffer_peaks.iter().zip(&plan.buffers).map(|(&peak, b)| (peak, b.total));
-    let relays = |&(node, _): &(usize, _)| !plan.relay_ports(node as u32).is_empty();
+    let relays = |&(node, _): &(usize, _)| !plan.topology.relay_ports(node as u32).is_empty();
     let relay = outcome
         .buffer_peaks
         .iter()
@@ -334,8 +333,6 @@ fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
         .enumerate()
         .filter(relays)
         .max_by_key(|&(node, peak)| (peak, std::cmp::Reverse(node)));
-    // Their accounts are buffers with nothing behind a threshold.
-    let of_credit = matches!(plan.flow_control, FlowControlParams::Cbfc(_));
     let headrooms = outcome
         .accounts
         .iter()
@@ -353,11 +350,13 @@ fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
             bytes,
             of: Some(plan.buffers[node].total),
         }),
-        headroom: fullest(headrooms).filter(|_| !of_credit).map(|(account, bytes, room)| Peak {
-            place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),
-            bytes,
-            of: Some(room),
-        }),
+        headroom: fullest(headrooms).filter(|_| plan.flow_control.has_thresholds()).map(
+            |(account, bytes, room)| Peak {
+                place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),
+                bytes,
+                of: Some(room),
+            },
+        ),
         queue: fullest(queues).map(|(port, bytes, _)| Peak {
             place: names::port(plan, port as PortId),
             bytes,

@@ -12,7 +12,7 @@ use xoff_outcome::report::Facts;
 /// What the mechanisms here can tell of a run.
 pub fn facts() -> Vec<&'static Facts> {
     let mut facts = vec![
-        &flow_control::portfc::ate::report::FACTS,
+        &load_balancing::ate::report::FACTS,
         &load_balancing::plb::report::FACTS,
         &scheduling::zeropod::report::FACTS,
     ];

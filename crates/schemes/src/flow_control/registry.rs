@@ -25,7 +25,7 @@ use super::pyrrha::{Pyrrha, PyrrhaParams};
 use super::roundabout::dissolve::{Passage, Passenger};
 use super::roundabout::keys::RoundaboutKeys;
 use super::roundabout::{Roundabout, RoundaboutParams};
-use super::seam::{Crossing, Machine, Parameters, Passing, Scheme};
+use super::seam::{Crossing, Machine, Parameters, Passing, Pulled, Scheme};
 use super::seen::{Credits, Roots};
 use super::swing::SwingParams;
 use super::swing::keys::SwingKeys;
@@ -139,6 +139,12 @@ macro_rules! registry {
             /// What it knows of credit, if its upstream sends on credit.
             pub fn credits(&self) -> Option<&dyn Credits> {
                 match self { $($($(Self::$scheme(machine) => <$machine as Machine>::credits(machine),)?)?)* }
+            }
+
+            /// What its device knows of its queues, if they are pulled.
+            #[inline]
+            pub fn pulled(&self) -> Option<&Pulled> {
+                match self { $($($(Self::$scheme(machine) => <$machine as Machine>::pulled(machine),)?)?)* }
             }
 
             /// What it knows of roots, if it pauses by root.
