@@ -1,6 +1,7 @@
 //! What oracles see of a scheme beside its pauses. Nothing here changes anything.
 
 use std::ops::Range;
+use xoff_net::topology::Topology;
 
 /// Queues of one port and lane that keep a queue upstream paused while they hold too many bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +55,39 @@ pub trait OnwardQueues {
     /// The queue in a word and its number.
     fn name(&self, port: u32, queue: u16) -> String;
 
+    /// In words, by kinds of ports: how many there are, their queues, and what these are for.
+    fn counts(&self, topology: &Topology) -> Vec<[String; 3]>;
+
+    /// In words, the queues of a port; `None` of a port inside of a slow host.
+    fn of_port(&self, topology: &Topology, port: u32) -> Option<PortQueues>;
+
     /// Whether hosts pass pauses on to the switch behind them.
     fn passes_on(&self) -> bool;
 
     /// Whether a resume may never be sent.
     fn loses_resumes(&self) -> bool;
+}
+
+/// The queues of a port in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortQueues {
+    /// Those with numbers, in their order.
+    pub numbered: Vec<QueueWords>,
+    /// The one of ACKs, notifications and frames.
+    pub unnumbered: QueueWords,
+    /// The order in which they are served.
+    pub order: &'static str,
+}
+
+/// A queue in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueWords {
+    /// The name of its kind.
+    pub kind: &'static str,
+    /// Packets that wait there.
+    pub waits: String,
+    /// The port and queues that pause it, or `-`.
+    pub paused_by: String,
 }
 
 /// The isolation queues of a scheme that pauses by root ([`PauseScope::Root`](super::PauseScope::Root)).

@@ -1,7 +1,7 @@
 //! A queue for each flow on every port, and a pause for each flow: the ideal of
 //! queue-based flow control, which no switch can build. A flow waits for nobody
-//! but itself, so that there is no head-of-line blocking. (The yardstick of the
-//! papers on BFC, NSDI 2022, and Pyrrha, NSDI 2024.)
+//! but itself, so that there is no head-of-line blocking. (The yardstick of
+//! two papers on flow control, NSDI 2022 and NSDI 2024.)
 //!
 //! Per (egress port, flow), two states:
 //!

@@ -62,13 +62,14 @@ pub mod bound;
 pub mod frame;
 pub mod keys;
 pub mod map;
+pub mod queues;
 pub mod size;
 
 use super::device::Queues;
 use super::registry::FlowControl;
 use super::remarks;
 use super::seam::range;
-use super::seen::{OnwardQueues, Pausers};
+use super::seen::{OnwardQueues, Pausers, PortQueues};
 use super::size::links::{Links, Report};
 use super::{
     ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, RelayOrder, Scheme, Seen,
@@ -80,7 +81,7 @@ use map::{QueueMap, Role};
 use std::sync::Arc;
 use xoff_kernel::time::Time;
 use xoff_net::human;
-use xoff_net::topology::NodeKind;
+use xoff_net::topology::{NodeKind, Topology};
 use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Note, Ran};
 use xoff_wire::queue_pause::Target;
@@ -286,6 +287,14 @@ impl OnwardQueues for PortFcParams {
             Role::Ddq => "ddq".to_string(),
             Role::Relay => "rq".to_string(),
         }
+    }
+
+    fn counts(&self, topology: &Topology) -> Vec<[String; 3]> {
+        queues::counts(self, topology)
+    }
+
+    fn of_port(&self, topology: &Topology, port: u32) -> Option<PortQueues> {
+        queues::of_port(self, topology, port)
     }
 
     fn passes_on(&self) -> bool {
