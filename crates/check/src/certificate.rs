@@ -1,7 +1,6 @@
 //! Certificates of freedom from deadlock, as files.
 
 use crate::graph::{Part, Wait};
-use crate::onward::{portfc, queue_name};
 use serde::{Deserialize, Serialize};
 use xoff_net::topology::{PortId, Topology};
 use xoff_plan::plan::Plan;
@@ -94,7 +93,9 @@ pub fn entry(plan: &Plan, wait: Wait) -> Entry {
     let (mut flow, mut queue, mut root) = (None, None, None);
     match wait.part {
         Part::Flow(number) => flow = Some(number),
-        Part::Queue(number) => queue = portfc(plan).map(|p| queue_name(p, wait.port, number)),
+        Part::Queue(number) => {
+            queue = plan.flow_control.onward_queues().map(|all| all.name(wait.port, number))
+        }
         Part::Root(port) => root = Some(plan.topology.port_name(port)),
         Part::Whole => {}
     }

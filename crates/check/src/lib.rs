@@ -13,7 +13,6 @@ pub mod certificate;
 pub mod closing;
 pub mod failures;
 pub mod graph;
-pub mod isolation;
 pub mod onward;
 pub mod picture;
 pub mod roots;
@@ -39,7 +38,7 @@ use xoff_net::topology::PortId;
 use xoff_plan::Loaded;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::flow_control::pyrrha::Organisation;
+use xoff_schemes::flow_control::seen::OnwardQueues;
 use xoff_schemes::scheduling::PodsKeys;
 
 /// Most flows that are named for each edge of a cycle.
@@ -233,16 +232,16 @@ pub fn check(
         return Ok(None);
     }
     let mut ahead = None;
-    if let Some(pyrrha) = roots::pyrrha(plan) {
+    if let Some(queues) = plan.flow_control.root_queues() {
         let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-        ahead = roots::of_flows(plan, pyrrha, &mut watch);
+        ahead = roots::of_flows(plan, queues, &mut watch);
         if ahead.is_none() {
             return Ok(None);
         }
     }
     let walks = walks::Walks::new(plan);
-    let pyrrha = roots::pyrrha(plan).zip(ahead.as_ref());
-    let own_queues = pyrrha.filter(|(pyrrha, ahead)| roots::apart(pyrrha, ahead)).map(|both| both.1);
+    let by_root = plan.flow_control.root_queues().zip(ahead.as_ref());
+    let own_queues = by_root.filter(|(queues, ahead)| roots::apart(*queues, ahead)).map(|both| both.1);
     let found = blocking::blocking(plan, &walks, own_queues);
     let (blocking, worst) = blocking::told(plan, &walks, &found);
     let worst = worst.map(|(port, tree)| {
@@ -273,33 +272,33 @@ pub fn check(
     };
     let mut matrix = None;
     let mut filled = None;
-    let mut graph = match (routes, onward::portfc(plan)) {
+    let mut graph = match (routes, plan.flow_control.onward_queues()) {
         _ if scope == PauseScope::Nothing => Graph::default(),
         _ if scope == PauseScope::Root => {
-            let pyrrha = roots::pyrrha(plan).expect("the scope is Pyrrha's alone");
+            let queues = plan.flow_control.root_queues().expect("the scope is that of roots");
             match routes {
                 Routes::Scenario => {}
                 Routes::All | Routes::AllUnderSingleFailures => {
                     let mut watch =
                         |done, of| watch(Progress { what: "spreading over all routes", done, of });
-                    ahead = roots::of_all(plan, pyrrha, &mut router, &places, &explicit, &mut watch)?;
+                    ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, &mut watch)?;
                 }
             }
             let Some(ahead) = &ahead else { return Ok(None) };
-            report.notes.extend(roots::notes(plan, pyrrha, ahead, routes != Routes::Scenario));
+            report.notes.extend(roots::notes(plan, queues, ahead, routes != Routes::Scenario));
             ahead.graph()?
         }
-        (Routes::Scenario, Some(portfc)) => {
+        (Routes::Scenario, Some(queues)) => {
             let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-            let Some(filled) = onward::of_flows(plan, portfc, &mut watch) else { return Ok(None) };
-            filled.graph(portfc)?
+            let Some(filled) = onward::of_flows(plan, queues, &mut watch) else { return Ok(None) };
+            filled.graph(queues)?
         }
-        (_, Some(portfc)) => {
+        (_, Some(queues)) => {
             let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
-            let made = onward::of_all(plan, portfc, &mut router, &places, &explicit, &mut watch);
+            let made = onward::of_all(plan, queues, &mut router, &places, &explicit, &mut watch);
             let Some(made) = made else { return Ok(None) };
-            report.notes.extend(made.second_relay.then(second_relay));
-            filled.insert(made).graph(portfc)?
+            report.notes.extend(made.second_relay.then(|| second_relay(queues)));
+            filled.insert(made).graph(queues)?
         }
         (Routes::Scenario, None) => {
             let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
@@ -327,22 +326,22 @@ pub fn check(
     let mut orders = Vec::new();
     let down = down(plan);
     let context = failures::Context { places: &places, apart: &apart, explicit: &explicit };
-    if let (Routes::AllUnderSingleFailures, Some(filled), Some(portfc)) =
-        (routes, &filled, onward::portfc(plan))
+    if let (Routes::AllUnderSingleFailures, Some(filled), Some(queues)) =
+        (routes, &filled, plan.flow_control.onward_queues())
     {
-        let order = order.as_deref().ok_or_else(onward::fault)?;
-        let found = onward::examine(plan, portfc, &mut router, &down, &context, filled, order, watch)?;
+        let order = order.as_deref().ok_or_else(|| onward::fault(queues))?;
+        let found = onward::examine(plan, queues, &mut router, &down, &context, filled, order, watch)?;
         let Some((found, relays)) = found else { return Ok(None) };
-        report.notes.extend((relays && !filled.second_relay).then(second_relay));
+        report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
         report.failures = Some(failures_report(plan, &found));
         orders = found.orders;
     }
-    let examined = match (routes, &order, &matrix, roots::pyrrha(plan).zip(ahead.as_ref())) {
+    let examined = match (routes, &order, &matrix, plan.flow_control.root_queues().zip(ahead.as_ref())) {
         (Routes::AllUnderSingleFailures, Some(order), Some(matrix), _) => {
             Some(failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?)
         }
-        (Routes::AllUnderSingleFailures, Some(order), _, Some((pyrrha, ahead))) => {
-            Some(roots::examine(plan, pyrrha, &mut router, &down, &context, ahead, order, watch)?)
+        (Routes::AllUnderSingleFailures, Some(order), _, Some((queues, ahead))) => {
+            Some(roots::examine(plan, queues, &mut router, &down, &context, ahead, order, watch)?)
         }
         _ => None,
     };
@@ -388,8 +387,8 @@ pub fn check(
             pictures,
         }));
     }
-    if scope == PauseScope::Onward {
-        return Err(onward::fault());
+    if let Some(queues) = plan.flow_control.onward_queues() {
+        return Err(onward::fault(queues));
     }
     let cycle = graph.shortest_cycle().expect("what has no order has a cycle");
     let edges = match routes {
@@ -397,9 +396,9 @@ pub fn check(
         _ => closing::by_all(plan, &mut router, &places, &all::lanes(plan), &cycle),
     };
     pictures.push(("cycle.svg", picture::cycle(plan, &edges)));
-    if let Some(pyrrha) = roots::pyrrha(plan).filter(|p| p.organisation == Organisation::SingleTier) {
+    if let Some(queues) = plan.flow_control.root_queues().filter(|queues| queues.by_set) {
         let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-        let Some(why) = roots::unproved(plan, pyrrha, routes != Routes::Scenario, &mut watch)? else {
+        let Some(why) = roots::unproved(plan, queues, routes != Routes::Scenario, &mut watch)? else {
             return Ok(None);
         };
         report.notes.push(why);
@@ -469,7 +468,7 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
         )),
         PauseScope::Root => {}
         PauseScope::Onward => {
-            if onward::portfc(plan).is_some_and(|p| p.variant.one_flag) {
+            if plan.flow_control.onward_queues().is_some_and(|queues| queues.loses_resumes()) {
                 notes.push(
                     "With one flag for both sets of queues of a port, a queue may stay paused for good though \
                      nothing waits in a circle: its resume is never sent. That is not looked for here."
@@ -516,11 +515,13 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     notes
 }
 
-/// Where packets come over a second relay under PortFC.
-fn second_relay() -> String {
-    "Some of these routes lead over a second relay, and PortFC cannot pause what comes there: it does not \
-     deadlock, but packets may be dropped. A scenario with such flows is refused."
-        .to_string()
+/// Where packets come over a second relay under pauses by onward port.
+fn second_relay(queues: &dyn OnwardQueues) -> String {
+    format!(
+        "Some of these routes lead over a second relay, and {} cannot pause what comes there: it does not \
+         deadlock, but packets may be dropped. A scenario with such flows is refused.",
+        queues.scheme()
+    )
 }
 
 fn cycle_report(plan: &Plan, cycle: &Cycle, edges: &[Edge]) -> CycleReport {

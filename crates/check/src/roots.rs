@@ -1,8 +1,7 @@
-//! Pyrrha (Zhang et al., IEEE Transactions on Networking 2026): which ports may wait
-//! for which, root by root.
+//! Pauses by congestion root: which ports may wait for which, root by root.
 //!
 //! A wait is a port p and a congestion root r: p has been told to stop what goes through
-//! r. By the rules of [`xoff_schemes::flow_control::pyrrha`]:
+//! r. By the rules of [`PauseScope::Root`](xoff_schemes::flow_control::PauseScope::Root):
 //!
 //! - p waits for r because a packet that p has sent to the next device lies there in a
 //!   queue for r that is too long, at the port q by which it goes on. So (p, r) depends
@@ -22,7 +21,7 @@
 //!
 //! That holds while each root has a queue of its own. With isolation queues for so many
 //! roots as may be ahead of a port it has; a port with more is *short of queues*, where
-//! any two roots may share one, and a wait is a port as under BFC. Where queues are for
+//! any two roots may share one, and a wait is a port as where queues are shared. Where queues are for
 //! sets of roots (single tier), (p, r) depends on (q, s) for each s that is ahead of q
 //! together with r on the route of any flow: the queue of both is paused while s is. A
 //! port is short of queues if more sets can occur than it has queues; and along all
@@ -37,19 +36,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::flow_control::pyrrha::{Merging, Organisation, PyrrhaParams};
+use xoff_schemes::flow_control::seen::RootQueues;
 
 /// Most roots ahead of which all sets are counted; 2^12 sets are more than there are queues.
 const SETS: usize = 12;
-
-/// The parameters of a plan under Pyrrha, `None` of others.
-pub fn pyrrha(plan: &Plan) -> Option<&PyrrhaParams> {
-    match &plan.flow_control {
-        FlowControlParams::Pyrrha(pyrrha) => Some(pyrrha),
-        _ => None,
-    }
-}
 
 /// A port and its lane.
 type At = (PortId, u8);
@@ -95,14 +85,15 @@ impl Ahead {
 
     /// Drops repeats, and finds the ports that may run short of queues; `all` tells
     /// that sets have not been counted.
-    fn count(&mut self, pyrrha: &PyrrhaParams, all: bool) {
+    fn count(&mut self, queues: RootQueues, all: bool) {
         self.tidy();
-        let queues = usize::from(pyrrha.queues);
-        let single = pyrrha.organisation == Organisation::SingleTier;
+        let single = queues.by_set;
+        let RootQueues { also_by_lane, queues, .. } = queues;
+        let queues = usize::from(queues);
         self.needed = (!single).then_some(self.roots().0);
         for roots in self.roots.chunk_by(|a, b| a.0 == b.0) {
             let more = if single { all } else { roots.len() > queues };
-            if more || pyrrha.pfc.is_some() {
+            if more || also_by_lane {
                 self.short.insert(roots[0].0);
             }
         }
@@ -240,16 +231,16 @@ type Steps = BTreeSet<(At, At)>;
 
 /// What the plan's flows meet on all their routes; `None` if `watch`, which is told how
 /// many flows have been followed, does not want to wait for it.
-pub fn of_flows(plan: &Plan, pyrrha: &PyrrhaParams, watch: &mut dyn FnMut(usize) -> bool) -> Option<Ahead> {
+pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(usize) -> bool) -> Option<Ahead> {
     let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
-    let sets = pyrrha.organisation == Organisation::SingleTier;
+    let sets = queues.by_set;
     for flow in 0..plan.flows.len() as u32 {
         if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
             return None;
         }
         ahead.flow(plan, &ways, flow, sets);
     }
-    ahead.count(pyrrha, false);
+    ahead.count(queues, false);
     Some(ahead)
 }
 
@@ -260,7 +251,7 @@ pub fn of_flows(plan: &Plan, pyrrha: &PyrrhaParams, watch: &mut dyn FnMut(usize)
 /// The network is too large.
 pub fn of_all(
     plan: &Plan,
-    pyrrha: &PyrrhaParams,
+    queues: RootQueues,
     router: &mut Router,
     places: &[Place],
     explicit: &[u32],
@@ -282,7 +273,7 @@ pub fn of_all(
             ));
         }
     }
-    ahead.count(pyrrha, true);
+    ahead.count(queues, true);
     Ok(Some(ahead))
 }
 
@@ -306,7 +297,7 @@ fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_w
 #[expect(clippy::too_many_arguments, reason = "as its counterpart for lanes, and the parameters")]
 pub fn examine(
     plan: &Plan,
-    pyrrha: &PyrrhaParams,
+    queues: RootQueues,
     router: &mut Router,
     dead: &BTreeSet<PortId>,
     cx: &Context<'_>,
@@ -333,7 +324,7 @@ pub fn examine(
             let under_way: Vec<At> = spread.found.iter().copied().filter(|f| !gone.contains(&f.0)).collect();
             whole.spread(&steps_to(&mut spread, &mut failed, place, &under_way), &old);
         }
-        whole.count(pyrrha, true);
+        whole.count(queues, true);
         found.changing += usize::from(touches || whole != *intact);
         if whole == *intact {
             continue;
@@ -355,7 +346,7 @@ pub fn examine(
                 found.cyclic.push(link);
                 let lasts = found.worst.as_ref().is_some_and(|w| w.lasting);
                 if !lasts && found.cyclic.len() <= SEARCHED {
-                    let steady = of_all(plan, pyrrha, &mut failed, cx.places, cx.explicit, &mut |_, _| true)?;
+                    let steady = of_all(plan, queues, &mut failed, cx.places, cx.explicit, &mut |_, _| true)?;
                     let steady = steady.expect("nobody ended it").graph()?;
                     let lasting = steady.order().is_none();
                     if lasting || found.worst.is_none() {
@@ -384,21 +375,21 @@ pub fn closes(route: &[PortId], from: Wait, to: Wait) -> bool {
 
 /// Whether nobody can wait for a port off its way, by the root that frames name: each has
 /// queues of its own everywhere, and ports that are no roots do not stay such.
-pub fn apart(pyrrha: &PyrrhaParams, ahead: &Ahead) -> bool {
-    ahead.short.is_empty() && pyrrha.merging != Merging::Off
+pub fn apart(queues: RootQueues, ahead: &Ahead) -> bool {
+    ahead.short.is_empty() && queues.merges
 }
 
 /// What limits a verdict, in sentences.
-pub fn notes(plan: &Plan, pyrrha: &PyrrhaParams, ahead: &Ahead, all: bool) -> Vec<String> {
+pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let single = pyrrha.organisation == Organisation::SingleTier;
+    let single = queues.by_set;
     if let Some(&(port, _)) = ahead.short().first() {
         let ports = match ahead.short().len() {
             1 => "One port".to_string(),
             many => format!("{many} ports"),
         };
         notes.push(match (single, all) {
-            _ if pyrrha.pfc.is_some() => {
+            _ if queues.also_by_lane => {
                 "Switches that know PFC alone pause whole priorities: so any two roots may wait for each \
                  other, throughout."
                     .to_string()
@@ -424,12 +415,12 @@ pub fn notes(plan: &Plan, pyrrha: &PyrrhaParams, ahead: &Ahead, all: bool) -> Ve
                      While they do not (in a run's answer no queue is one for several roots), nothing waits for \
                      a port that a frame names and that is off its way.",
                     plan.topology.port_name(port),
-                    pyrrha.queues,
+                    queues.queues,
                 )
             }
         });
     }
-    if pyrrha.merging == Merging::Off {
+    if !queues.merges {
         notes.push(
             "With merging = \"off\" a port that turns out to be no root stays one, and holds what goes \
              through it and not through the root behind it: for who can block whom the worst case is \
@@ -454,7 +445,7 @@ pub fn notes(plan: &Plan, pyrrha: &PyrrhaParams, ahead: &Ahead, all: bool) -> Ve
 /// The network is too large.
 pub fn unproved(
     plan: &Plan,
-    pyrrha: &PyrrhaParams,
+    queues: RootQueues,
     all: bool,
     watch: &mut dyn FnMut(usize) -> bool,
 ) -> Result<Option<String>, String> {
@@ -463,8 +454,8 @@ pub fn unproved(
                     ever do is settled while flows run."
         .to_string();
     if !all {
-        let hiq = PyrrhaParams { organisation: Organisation::Hiq, ..pyrrha.clone() };
-        let Some(ahead) = of_flows(plan, &hiq, watch) else { return Ok(None) };
+        let hiq = RootQueues { by_set: false, ..queues };
+        let Some(ahead) = of_flows(plan, hiq, watch) else { return Ok(None) };
         text += match ahead.graph()?.order() {
             Some(_) => {
                 " With organisation = \"hiq\", a queue for each root, the same routes are proved safe."

@@ -22,7 +22,7 @@ pub enum Kind {
 pub fn pausable(plan: &Plan, lane: u8) -> bool {
     match plan.flow_control.traits().pause_scope {
         PauseScope::Nothing => false,
-        // Under PortFC the lane of data, but for its DDQs and RQs.
+        // Under pauses by onward port the lane of data, but for some of its queues.
         PauseScope::Lane | PauseScope::Link | PauseScope::Onward => plan.lanes[usize::from(lane)].lossless,
         PauseScope::Queue { .. } | PauseScope::Flow | PauseScope::Root => true,
     }
@@ -226,8 +226,8 @@ impl<'p> Ways<'p> {
     }
 }
 
-/// The waits of a step of a flow, if both can be paused. Not of PortFC, where no
-/// step tells them: see [`crate::onward`].
+/// The waits of a step of a flow, if both can be paused. Not of pauses by onward
+/// port, where no step tells them: see [`crate::onward`].
 pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     if !(pausable(plan, from.1) && pausable(plan, to.1)) {
         return None;
@@ -245,7 +245,7 @@ pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
 pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     let mut waits = Vec::new();
     for host in plan.passing_on() {
-        let ports = plan.relay_ports(host);
+        let ports = plan.topology.relay_ports(host);
         for (&into, &out) in ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b))) {
             let from = plan.topology.ports[into as usize].peer;
             for lane in (0..plan.lanes.len() as u8).filter(|&l| into != out && pausable(plan, l)) {
@@ -257,7 +257,7 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     waits
 }
 
-/// The graph of a plan's routes, but under PortFC; `None` if `watch`, which is told how many flows
+/// The graph of a plan's routes, but for pauses by onward port; `None` if `watch`, which is told how many flows
 /// have been followed, does not want to wait for it.
 pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph> {
     let ways = Ways::new(plan);

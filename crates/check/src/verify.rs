@@ -10,9 +10,8 @@ use xoff_plan::Loaded;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
-use xoff_schemes::flow_control::portfc::PortFcParams;
-use xoff_schemes::flow_control::pyrrha::PyrrhaParams;
-use xoff_schemes::flow_control::{FlowControlParams as Params, PauseScope, Queueing};
+use xoff_schemes::flow_control::seen::{OnwardQueues, RootQueues};
+use xoff_schemes::flow_control::{PauseScope, Queueing};
 
 /// Where each wait stands in the order.
 #[derive(Default)]
@@ -21,9 +20,9 @@ pub struct Places {
     shared: Vec<u32>,
     /// Where each flow waits for itself: by port, lane and flow.
     by_flow: BTreeMap<(u32, u8, u32), u32>,
-    /// Under PortFC: by port and number of a queue of data.
+    /// Of pauses by onward port: by port and number of a queue of data.
     pub by_queue: BTreeMap<(u32, u16), u32>,
-    /// Under Pyrrha: by port, lane and root.
+    /// Of pauses by root: by port, lane and root.
     pub by_root: BTreeMap<(u32, u8, u32), u32>,
 }
 
@@ -44,11 +43,11 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     let overrides = &loaded.scenario.routing.overrides;
     let apart: BTreeSet<u32> = overrides.iter().filter_map(|o| plan.topology.find(&o.to)).collect();
     let places = listed(plan, &certificate.order)?;
-    if let Params::PortFc(portfc) = &plan.flow_control {
-        return onward(loaded, portfc, router, certificate, &places);
+    if let Some(queues) = plan.flow_control.onward_queues() {
+        return onward(loaded, queues, router, certificate, &places);
     }
-    if let Params::Pyrrha(pyrrha) = &plan.flow_control {
-        return by_root(loaded, pyrrha, router, certificate, &places);
+    if let Some(queues) = plan.flow_control.root_queues() {
+        return by_root(loaded, queues, router, certificate, &places);
     }
     passed_on(plan, &places)?;
     // Routing does not choose the paths of these.
@@ -75,11 +74,11 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     }
 }
 
-/// The same under PortFC, where no single route tells who waits for whom: see
+/// The same of pauses by onward port, where no single route tells who waits for whom: see
 /// [`verify_onward`].
 fn onward(
     loaded: &Loaded,
-    portfc: &PortFcParams,
+    queues: &dyn OnwardQueues,
     router: &mut Router,
     certificate: &Certificate,
     places: &Places,
@@ -88,23 +87,23 @@ fn onward(
     let traffic = &loaded.scenario.traffic;
     let explicit = |class: u16| traffic[usize::from(class)].has_paths();
     if certificate.routes == Routes::Scenario {
-        let filled = verify_onward::flows(plan, portfc, &|_| true);
-        return verify_onward::compare(plan, portfc, places, &filled);
+        let filled = verify_onward::flows(plan, queues, &|_| true);
+        return verify_onward::compare(plan, queues, places, &filled);
     }
-    let mut filled = verify_onward::flows(plan, portfc, &explicit);
-    filled.extend(verify_onward::all(plan, portfc, router, None));
-    let mut compared = verify_onward::compare(plan, portfc, places, &filled)?;
+    let mut filled = verify_onward::flows(plan, queues, &explicit);
+    filled.extend(verify_onward::all(plan, queues, router, None));
+    let mut compared = verify_onward::compare(plan, queues, places, &filled)?;
     if certificate.routes == Routes::AllUnderSingleFailures {
         let under = under(plan, certificate)?;
-        compared += verify_onward::single_failures(plan, portfc, router, &filled, places, &under)?;
+        compared += verify_onward::single_failures(plan, queues, router, &filled, places, &under)?;
     }
     Ok(compared)
 }
 
-/// The same under Pyrrha, whose waits are those for roots.
+/// The same of pauses by root, whose waits are those for roots.
 fn by_root(
     loaded: &Loaded,
-    pyrrha: &PyrrhaParams,
+    queues: RootQueues,
     router: &mut Router,
     certificate: &Certificate,
     places: &Places,
@@ -113,14 +112,14 @@ fn by_root(
     let traffic = &loaded.scenario.traffic;
     let explicit = |class: u16| traffic[usize::from(class)].has_paths();
     if certificate.routes == Routes::Scenario {
-        return verify_roots::compare(plan, pyrrha, places, &verify_roots::flows(plan, pyrrha, &|_| true));
+        return verify_roots::compare(plan, queues, places, &verify_roots::flows(plan, queues, &|_| true));
     }
-    let mut seen = verify_roots::flows(plan, pyrrha, &explicit);
+    let mut seen = verify_roots::flows(plan, queues, &explicit);
     verify_roots::all(plan, router, None, &mut seen)?;
-    let mut compared = verify_roots::compare(plan, pyrrha, places, &seen)?;
+    let mut compared = verify_roots::compare(plan, queues, places, &seen)?;
     if certificate.routes == Routes::AllUnderSingleFailures {
         let under = under(plan, certificate)?;
-        compared += verify_roots::single_failures(plan, pyrrha, router, &seen, places, &under)?;
+        compared += verify_roots::single_failures(plan, queues, router, &seen, places, &under)?;
     }
     Ok(compared)
 }
@@ -138,15 +137,15 @@ fn under(plan: &Plan, certificate: &Certificate) -> Result<BTreeMap<u32, Places>
 
 /// The places of the waits in an order.
 fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
-    let names = plan.topology.names();
+    let (names, scope) = (plan.topology.names(), plan.flow_control.traits().pause_scope);
     let mut places = Places { shared: vec![0; plan.topology.ports.len() * 8], ..Places::default() };
     for (place, entry) in (1..).zip(order) {
         let out = port(&plan.topology, &names, &entry.port);
         let out = out.ok_or_else(|| format!("there is no port {}", entry.port))?;
         let lane = plan.lanes.iter().position(|l| l.priority == entry.priority);
         let lane = lane.ok_or_else(|| format!("priority {} is not in use", entry.priority))? as u8;
-        let before = match (entry.flow, &entry.queue, &plan.flow_control) {
-            (None, None, Params::Pyrrha(_)) if entry.root.is_some() => {
+        let before = match (entry.flow, &entry.queue, plan.flow_control.onward_queues()) {
+            (None, None, _) if entry.root.is_some() && scope == PauseScope::Root => {
                 let root = entry.root.as_deref().unwrap_or_default();
                 let root =
                     port(&plan.topology, &names, root).ok_or_else(|| format!("there is no port {root}"))?;
@@ -157,8 +156,8 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
                 std::mem::replace(&mut places.shared[out as usize * 8 + usize::from(lane)], place)
             }
             (Some(flow), None, _) => places.by_flow.insert((out, lane, flow), place).unwrap_or(0),
-            (None, Some(queue), Params::PortFc(portfc)) if lane == portfc.lane => {
-                let number = verify_onward::number(plan, portfc, out, queue);
+            (None, Some(queue), Some(queues)) if lane == queues.lane() => {
+                let number = verify_onward::number(plan, queues, out, queue);
                 let number = number.ok_or_else(|| format!("{} has no queue `{queue}`", entry.port))?;
                 places.by_queue.insert((out, number), place).unwrap_or(0)
             }
@@ -181,7 +180,7 @@ pub fn compare(
 ) -> Result<bool, String> {
     let scope = plan.flow_control.traits().pause_scope;
     let stops = |lane: u8| match scope {
-        // PortFC's queues and Pyrrha's roots are compared elsewhere.
+        // Single queues and roots are compared elsewhere.
         PauseScope::Nothing | PauseScope::Onward | PauseScope::Root => false,
         PauseScope::Lane | PauseScope::Link => plan.lanes[usize::from(lane)].lossless,
         PauseScope::Queue { .. } | PauseScope::Flow => true,
@@ -213,8 +212,8 @@ pub fn compare(
 /// Hosts and relays that pass pauses on: what comes in by one port waits for all others.
 fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
     for host in (0..plan.topology.nodes.len() as u32).filter(|&node| plan.passes_pauses_on(node)) {
-        for &into in plan.relay_ports(host) {
-            for &out in plan.relay_ports(host).iter().filter(|&&out| out != into) {
+        for &into in plan.topology.relay_ports(host) {
+            for &out in plan.topology.relay_ports(host).iter().filter(|&&out| out != into) {
                 for lane in 0..plan.lanes.len() as u8 {
                     let from = plan.topology.ports[into as usize].peer;
                     compare(plan, places, (from, lane), (out, lane), 0)?;

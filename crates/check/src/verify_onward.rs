@@ -1,14 +1,15 @@
-//! The small checker's reading of PortFC. It shares nothing with [`crate::onward`]:
-//! it numbers queues as section III-B says, follows routes by itself, and then lets
-//! every port of a switch send the frames of Algorithms 1, 3 and 4, to see which
-//! queues they pause. What is paused must be listed before what pauses it.
+//! The small checker's reading of pauses by onward port. It shares nothing with
+//! [`crate::onward`]: it numbers queues by itself as *Revisiting Flow Control in
+//! Node-Centric Datacenter Networks* (2026), section III-B, says, follows routes by
+//! itself, and then lets every port of a switch send the frames of Algorithms 1, 3 and
+//! 4, to see which queues they pause. What is paused must be listed before what pauses it.
 
 use crate::verify::Places;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::flow_control::portfc::PortFcParams;
+use xoff_schemes::flow_control::seen::OnwardQueues;
 
 /// Queues that packets of data may fill, by port and number; RQ is left out.
 pub type Filled = BTreeSet<(PortId, u16)>;
@@ -67,8 +68,8 @@ impl Ndc<'_> {
 }
 
 /// The number of a port's queue by its name; `None` if it has none of this name.
-pub fn number(plan: &Plan, portfc: &PortFcParams, port: PortId, name: &str) -> Option<u16> {
-    let ndc = Ndc { plan, n: portfc.map.n };
+pub fn number(plan: &Plan, of: &dyn OnwardQueues, port: PortId, name: &str) -> Option<u16> {
+    let ndc = Ndc { plan, n: of.of_switch() };
     let n = ndc.n;
     let (kind, number) = match name.split_once(' ') {
         Some((kind, number)) => (kind, number.parse().ok()?),
@@ -84,12 +85,12 @@ pub fn number(plan: &Plan, portfc: &PortFcParams, port: PortId, name: &str) -> O
 }
 
 /// What the data of flows fills, of the classes that are asked for.
-pub fn flows(plan: &Plan, portfc: &PortFcParams, of: &dyn Fn(u16) -> bool) -> Filled {
-    let ndc = Ndc { plan, n: portfc.map.n };
+pub fn flows(plan: &Plan, of: &dyn OnwardQueues, wanted: &dyn Fn(u16) -> bool) -> Filled {
+    let ndc = Ndc { plan, n: of.of_switch() };
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path));
     let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path));
     let chosen = (0..plan.flows.len() as u32).filter_map(|id| Some((id, plan.other_route(id)?)));
-    let begins = first.chain(rerouted).chain(chosen).filter(|&(id, _)| of(plan.flows[id as usize].class));
+    let begins = first.chain(rerouted).chain(chosen).filter(|&(id, _)| wanted(plan.flows[id as usize].class));
     let begins: BTreeSet<(u32, u32)> = begins.collect();
     let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
@@ -115,11 +116,11 @@ pub fn flows(plan: &Plan, portfc: &PortFcParams, of: &dyn Fn(u16) -> bool) -> Fi
 /// routes have brought them.
 pub fn all(
     plan: &Plan,
-    portfc: &PortFcParams,
+    of: &dyn OnwardQueues,
     router: &mut Router,
     mut after: Option<(PortId, &mut Router)>,
 ) -> Filled {
-    let ndc = Ndc { plan, n: portfc.map.n };
+    let ndc = Ndc { plan, n: of.of_switch() };
     let topology = &plan.topology;
     let mut filled = vec![false; topology.ports.len() * 2 * usize::from(ndc.n)];
     for to in topology.hosts() {
@@ -187,13 +188,13 @@ fn reached(plan: &Plan, router: &mut Router, to: u32, begun: Vec<PortId>) -> Vec
 /// is given for it, or else the common one.
 pub fn single_failures(
     plan: &Plan,
-    portfc: &PortFcParams,
+    of: &dyn OnwardQueues,
     router: &mut Router,
     intact: &Filled,
     common: &Places,
     under: &BTreeMap<PortId, Places>,
 ) -> Result<u64, String> {
-    let ndc = Ndc { plan, n: portfc.map.n };
+    let ndc = Ndc { plan, n: of.of_switch() };
     let topology = &plan.topology;
     let mut compared = 0;
     for (link, port) in (0u32..).zip(&topology.ports) {
@@ -202,9 +203,9 @@ pub fn single_failures(
             let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
             let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
             let mut failed = router.without(&down);
-            let mut filled = all(plan, portfc, &mut failed, Some((link, &mut *router)));
+            let mut filled = all(plan, of, &mut failed, Some((link, &mut *router)));
             filled.extend(intact);
-            let said = compare(plan, portfc, places, &filled);
+            let said = compare(plan, of, places, &filled);
             compared +=
                 said.map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
         }
@@ -214,8 +215,8 @@ pub fn single_failures(
 
 /// Lets every port of a switch whose queues may be filled pause what its frames
 /// pause, and compares the places. Answers how many pairs were compared.
-pub fn compare(plan: &Plan, portfc: &PortFcParams, places: &Places, filled: &Filled) -> Result<u64, String> {
-    let ndc = Ndc { plan, n: portfc.map.n };
+pub fn compare(plan: &Plan, of: &dyn OnwardQueues, places: &Places, filled: &Filled) -> Result<u64, String> {
+    let ndc = Ndc { plan, n: of.of_switch() };
     let mut compared = 0;
     let mut pause = |paused: (PortId, u16), by: (PortId, u16)| {
         if filled.contains(&paused) {
@@ -237,7 +238,7 @@ pub fn compare(plan: &Plan, portfc: &PortFcParams, places: &Places, filled: &Fil
             }
             // Lines 12 to 23, and what Algorithm 4 makes of the copies.
             pause((node, ndc.n - 1 + slot), (port, queue))?;
-            if !portfc.variant.no_signal_relay {
+            if of.passes_on() {
                 for other in ndc.others(node) {
                     pause((ndc.peer(other), slot), (port, queue))?;
                 }

@@ -1,4 +1,4 @@
-//! The small checker's reading of Pyrrha. It shares nothing with [`crate::roots`]: it
+//! The small checker's reading of pauses by root. It shares nothing with [`crate::roots`]: it
 //! follows packets by itself, at each device asks for every port that they have yet to
 //! cross whether the wait for it of the link in is listed before that of the link out,
 //! and counts the roots ahead of each port to see whether it may run short of queues.
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::flow_control::pyrrha::{Organisation, PyrrhaParams};
+use xoff_schemes::flow_control::seen::RootQueues;
 
 /// A port and a lane of it.
 type Queue = (u32, u8);
@@ -39,7 +39,7 @@ impl Seen {
 }
 
 /// Follows the flows of the classes that are asked for.
-pub fn flows(plan: &Plan, pyrrha: &PyrrhaParams, of: &dyn Fn(u16) -> bool) -> Seen {
+pub fn flows(plan: &Plan, isolation: RootQueues, of: &dyn Fn(u16) -> bool) -> Seen {
     let (paused, notified) = answers(plan);
     let mut seen = Seen::default();
     let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -86,7 +86,7 @@ pub fn flows(plan: &Plan, pyrrha: &PyrrhaParams, of: &dyn Fn(u16) -> bool) -> Se
                     let ports: BTreeSet<u32> =
                         all(on(next)).into_iter().map(|at| plan.hops[at as usize]).collect();
                     seen.step((from, lane), to, &ports);
-                    if pyrrha.organisation == Organisation::SingleTier {
+                    if isolation.by_set {
                         let mut set = ports;
                         set.insert(to);
                         set.remove(&from);
@@ -146,7 +146,7 @@ pub fn all(
 /// is given for it, or else the common one.
 pub fn single_failures(
     plan: &Plan,
-    pyrrha: &PyrrhaParams,
+    isolation: RootQueues,
     router: &mut Router,
     intact: &Seen,
     common: &Places,
@@ -162,7 +162,7 @@ pub fn single_failures(
             let mut failed = router.without(&down);
             let mut seen = intact.clone();
             all(plan, &mut failed, Some((link, &mut *router)), &mut seen)?;
-            let said = compare(plan, pyrrha, places, &seen);
+            let said = compare(plan, isolation, places, &seen);
             compared +=
                 said.map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
         }
@@ -171,9 +171,9 @@ pub fn single_failures(
 }
 
 /// Compares all waits that may depend on each other. Answers how many pairs.
-pub fn compare(plan: &Plan, pyrrha: &PyrrhaParams, places: &Places, seen: &Seen) -> Result<u64, String> {
-    let single = pyrrha.organisation == Organisation::SingleTier;
-    let queues = usize::from(pyrrha.queues);
+pub fn compare(plan: &Plan, isolation: RootQueues, places: &Places, seen: &Seen) -> Result<u64, String> {
+    let single = isolation.by_set;
+    let queues = usize::from(isolation.queues);
     // Which sets of roots may have a queue at a port.
     let mut sets: BTreeMap<Queue, BTreeSet<Vec<u32>>> = BTreeMap::new();
     for (at, set) in &seen.sets {
@@ -186,7 +186,7 @@ pub fn compare(plan: &Plan, pyrrha: &PyrrhaParams, places: &Places, seen: &Seen)
     let mut roots: BTreeMap<Queue, usize> = BTreeMap::new();
     seen.ahead.iter().for_each(|(at, _)| *roots.entry(*at).or_default() += 1);
     let short = |at: Queue| match single {
-        _ if pyrrha.pfc.is_some() => true,
+        _ if isolation.also_by_lane => true,
         // Of thirteen roots there are more sets than a port has queues, by far.
         true => seen.no_sets || sets.get(&at).is_some_and(|sets| sets.len() > queues.min(1 << 12)),
         false => roots.get(&at).is_some_and(|&roots| roots > queues),

@@ -2,21 +2,20 @@
 //! graph of waits needs single steps.
 
 use crate::graph::Part;
-use crate::onward;
 use crate::routes::{answers_wait, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::flow_control::portfc::PortFcParams;
+use xoff_schemes::flow_control::seen::{OnwardQueues, Pausers};
 
 /// Instead of a queue: the packet waits where no pause reaches it.
 pub const UNPAUSED: u32 = u32::MAX;
 
-/// What a pause can stop. Under BFC all of a lane stands for all its queues that
-/// flows are spread over: in the worst case any two flows share one. Under PortFC
-/// DDQs are among them, which pause others and are never stopped themselves.
+/// What a pause can stop. All of a lane stands for all its queues that flows are
+/// spread over: in the worst case any two flows share one. Under pauses by onward port
+/// those are among them that pause others and are never stopped themselves.
 pub use crate::graph::Wait as Queue;
 
 /// Lists of numbers, one behind the other.
@@ -83,13 +82,13 @@ pub struct Walks {
     pub of_port: Lists,
     /// How many of the queues are never stopped themselves.
     pub unstopped: u64,
-    /// Pauses go past the queues of relays, which are never stopped (PortFC).
+    /// Pauses go past the queues of relays, which are never stopped.
     past_relays: bool,
 }
 
 /// The numbers of queues, given out as walks come to them.
 struct Numbers {
-    /// Lanes of a port; under PortFC its queues of data.
+    /// Lanes of a port; under pauses by onward port its queues of data.
     width: u32,
     /// By port and lane, or by port and queue; nothing where each flow has its own.
     fixed: Vec<u32>,
@@ -100,8 +99,8 @@ struct Numbers {
 
 impl Numbers {
     fn new(plan: &Plan) -> Self {
-        let width = match onward::portfc(plan) {
-            Some(portfc) => u32::from(portfc.map.of_node()),
+        let width = match plan.flow_control.onward_queues() {
+            Some(queues) => u32::from(queues.of_host()),
             None => plan.lanes.len() as u32,
         };
         let by_flow = plan.flow_control.traits().pause_scope == PauseScope::Flow;
@@ -171,7 +170,7 @@ impl Walks {
             over: Lists::of(0, Vec::new()),
             of_port: Lists::of(0, Vec::new()),
             unstopped: 0,
-            past_relays: onward::portfc(plan).is_some_and(|p| !p.variant.no_signal_relay),
+            past_relays: plan.flow_control.onward_queues().is_some_and(|queues| queues.passes_on()),
         };
         let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
         let mut moves: Vec<(u32, u32)> = Vec::new();
@@ -252,8 +251,8 @@ impl Walks {
         let passed = passed_on(plan).into_iter();
         let passed = passed.map(|(from, to)| (numbers.number(to), numbers.number(from))).collect();
         all.queues = numbers.queues;
-        let upstream = match onward::portfc(plan) {
-            Some(portfc) => all.onward(portfc),
+        let upstream = match plan.flow_control.onward_queues() {
+            Some(queues) => all.onward(queues),
             None => passed,
         };
         all.index(ports, upstream);
@@ -326,13 +325,13 @@ impl Walks {
         all
     }
 
-    /// Under PortFC: pairs of queues of which the first can pause the second.
-    fn onward(&mut self, portfc: &PortFcParams) -> Vec<(u32, u32)> {
+    /// Pairs of queues of which the first can pause the second.
+    fn onward(&mut self, queues: &dyn OnwardQueues) -> Vec<(u32, u32)> {
         let numbers: BTreeMap<Queue, u32> = self.queues.iter().copied().zip(0..).collect();
         let mut pairs = Vec::new();
         for (&queue, &paused) in &numbers {
             let Part::Queue(number) = queue.part else { continue };
-            let Some((port, set)) = onward::waits_for(portfc, queue.port, number) else {
+            let Some(Pausers { port, queues: set, .. }) = queues.pausers(queue.port, number) else {
                 self.unstopped += 1;
                 continue;
             };
@@ -374,9 +373,9 @@ struct Follow<'a> {
 impl Follow<'_> {
     /// What of its lane a packet lies in at `position`; `None`: in a relay's queue.
     fn part(&self, port: PortId, position: u32, flow: u32, begins: bool) -> Option<Part> {
-        match onward::portfc(self.plan) {
-            Some(portfc) if portfc.map.place(port).node && !begins => None,
-            Some(portfc) => Some(Part::Queue(portfc.queue_at[position as usize])),
+        match self.plan.flow_control.onward_queues() {
+            Some(queues) if queues.at_host(port) && !begins => None,
+            Some(queues) => Some(Part::Queue(queues.queue_at(position))),
             None if self.plan.flow_control.traits().pause_scope == PauseScope::Flow => Some(Part::Flow(flow)),
             None => Some(Part::Whole),
         }

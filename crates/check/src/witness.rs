@@ -10,7 +10,6 @@ use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::Loaded;
 use xoff_plan::plan::{Limit, Plan};
 use xoff_plan::scenario::Scenario;
-use xoff_schemes::flow_control::FlowControlParams;
 
 /// Most flows of a candidate.
 const FLOWS: usize = 400;
@@ -300,7 +299,7 @@ fn scenario(
         table.remove("host");
     }
     let used: BTreeSet<i64> = flows.iter().map(|f| f.priority.into()).collect();
-    let tags = matches!(plan.flow_control, FlowControlParams::Tagger(_));
+    let tags = plan.flow_control.lane_rules().is_some();
     if let Some(Value::Array(list)) = table.get_mut("priority").filter(|_| !tags) {
         list.retain(|p| p.get("id").and_then(Value::as_integer).is_none_or(|id| used.contains(&id)));
     }

@@ -68,7 +68,7 @@ fn depth(plan: &Plan, graph: &Graph) -> u32 {
 }
 
 fn graph_of_flows(plan: &Plan) -> Graph {
-    let portfc = onward::portfc(plan).expect("its flow control");
+    let portfc = plan.flow_control.onward_queues().expect("its flow control");
     onward::of_flows(plan, portfc, &mut |_| true).expect("nobody ends it").graph(portfc).expect("it fits")
 }
 
@@ -160,11 +160,11 @@ fn by_hand(more: &str, overrides: &[(&str, &str)]) -> Loaded {
 }
 
 fn names(plan: &Plan, graph: &Graph) -> BTreeSet<(String, String)> {
-    let portfc = onward::portfc(plan).expect("its flow control");
+    let portfc = plan.flow_control.onward_queues().expect("its flow control");
     let name = |n: u32| {
         let wait = graph.waits[n as usize];
         let Part::Queue(queue) = wait.part else { panic!("{wait:?}") };
-        format!("{} {}", plan.topology.port_name(wait.port), onward::queue_name(portfc, wait.port, queue))
+        format!("{} {}", plan.topology.port_name(wait.port), portfc.name(wait.port, queue))
     };
     let all = (0..graph.waits.len() as u32).flat_map(|n| graph.next(n).iter().map(move |&to| (n, to)));
     all.map(|(a, b)| (name(a), name(b))).collect()

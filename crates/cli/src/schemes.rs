@@ -22,13 +22,8 @@ struct Parameter {
 /// Prints all schemes, or one, or the queues of one in a network.
 pub fn schemes(args: &SchemesArgs) -> miette::Result<ExitCode> {
     if let Some(topology) = &args.topology {
-        if args.scheme.as_deref() != Some("portfc") {
-            return Err(miette!(
-                help = "write xoff schemes portfc --topology ...",
-                "only `portfc` has queues that depend on the topology"
-            ));
-        }
-        output::print(&queue_map::describe(topology, args.port.as_deref())?)?;
+        let text = queue_map::describe(args.scheme.as_deref(), topology, args.port.as_deref())?;
+        output::print(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
     let schema = serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()?;

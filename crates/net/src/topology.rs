@@ -253,6 +253,20 @@ impl Topology {
         node as usize + self.relays as usize >= self.nodes.len()
     }
 
+    /// The ports of `node` between which it relays, if it is a relay in a long link,
+    /// or a host that does so; else none. (The inner ports of a slow host lead nowhere.)
+    pub fn relay_ports(&self, node: NodeId) -> &[PortId] {
+        let n = &self.nodes[node as usize];
+        if self.is_relay(node) {
+            return &n.ports;
+        }
+        if !self.relay_hosts || n.kind != NodeKind::Host {
+            return &[];
+        }
+        let own = n.ports.iter().take_while(|&&p| self.neighbour(p) != node).count();
+        &n.ports[..own]
+    }
+
     /// Sets the probability (0 to 1) that a frame is lost on the link of `port`.
     pub fn set_loss(&mut self, port: PortId, probability: f64) {
         for end in [port, self.ports[port as usize].peer] {

@@ -222,7 +222,7 @@ pub struct Pause {
     /// The lane that stopped, or a part of it.
     pub lane: u8,
     /// The part that stopped, where flows have queues: the number of a queue
-    /// (BFC) or of a flow (per-flow queues). `None` if all of the lane stopped.
+    /// or of a flow. `None` if all of the lane stopped.
     pub queue: Option<u32>,
     /// When it took effect.
     pub from: Time,
@@ -237,8 +237,8 @@ pub struct Pause {
     /// How many links this pause is away from that port: 1 where its own device
     /// asked for it. 0 without a root.
     pub links: u32,
-    /// The congested port that the frame itself names. `None` if its scheme does
-    /// not name one: PFC, BFC and queues per flow do not.
+    /// The congested port that the frame itself names. `None` if its scheme's
+    /// frames name none.
     pub named_root: Option<PortId>,
 }
 
@@ -268,7 +268,7 @@ pub struct Blocking {
     pub merged: Merged,
 }
 
-/// What it costs that a root learns late that it is none (Pyrrha's merging): pauses end
+/// What it costs that a root learns late that it is none (merging): pauses end
 /// with a MERGE, and who waited there, but not for the root that is left, should have
 /// gone on before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -602,7 +602,7 @@ pub struct Held {
     pub flows: Vec<u32>,
 }
 
-/// What a port knows of congestion roots (Pyrrha).
+/// What a port knows of congestion roots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootsAtPort {
     /// The port.

@@ -38,6 +38,10 @@ pub struct Ran<'a> {
     pub topology: &'a Topology,
     /// The 802.1p priority of each lane.
     pub priorities: &'a [u8],
+    /// Bytes of the largest packet, headers included.
+    pub largest: u32,
+    /// Links lose or corrupt frames.
+    pub loses_frames: bool,
     /// What was left behind.
     pub outcome: &'a Outcome,
 }
@@ -46,6 +50,14 @@ impl Ran<'_> {
     /// The name of a port: `S1.2:3`.
     pub fn port(&self, port: PortId) -> String {
         self.topology.port_name(port)
+    }
+
+    /// A queue or an account: `S1.2:3`, with its priority where there are several.
+    pub fn queue(&self, port: PortId, lane: u8) -> String {
+        match self.priorities {
+            [_] => self.port(port),
+            all => format!("{} (priority {})", self.port(port), all[usize::from(lane)]),
+        }
     }
 
     /// Packets and bytes that were dropped for `cause`.

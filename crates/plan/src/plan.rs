@@ -5,12 +5,12 @@
 
 use crate::balancing::LoadBalancing;
 use xoff_kernel::time::Time;
-use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::FlowControlParams;
 pub use xoff_schemes::flow_control::fabric::{Account, Buffer, ENDS, Lane, Limit, PacketFormat, Red};
 use xoff_schemes::flow_control::pfc::Relay;
-use xoff_schemes::flow_control::portfc::ate::AteParams;
+use xoff_schemes::load_balancing::ate::AteParams;
 use xoff_schemes::scheduling::PodsParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
@@ -112,26 +112,12 @@ impl Plan {
         }
     }
 
-    /// The ports of `node` between which it relays, if it is a relay in a long link,
-    /// or a host that does so; else none. (The inner ports of a slow host lead nowhere.)
-    pub fn relay_ports(&self, node: NodeId) -> &[PortId] {
-        let n = &self.topology.nodes[node as usize];
-        if self.topology.is_relay(node) {
-            return &n.ports;
-        }
-        if !self.topology.relay_hosts || n.kind != NodeKind::Host {
-            return &[];
-        }
-        let own = n.ports.iter().take_while(|&&p| self.topology.neighbour(p) != node).count();
-        &n.ports[..own]
-    }
-
     /// Whether `node` passes on the pauses it gets, as a host ([`Relay::Blind`]) or as
     /// a relay in a long link ([`Relay::Mirror`]): while one of its ports is paused, it
     /// pauses what comes in by all others.
     pub fn passes_pauses_on(&self, node: NodeId) -> bool {
         match self.flow_control.pfc().map(|pfc| pfc.relay) {
-            Some(Relay::Blind) => !self.relay_ports(node).is_empty(),
+            Some(Relay::Blind) => !self.topology.relay_ports(node).is_empty(),
             Some(Relay::Mirror { .. }) => self.topology.is_relay(node),
             Some(Relay::Accounts) | None => false,
         }
@@ -146,7 +132,7 @@ impl Plan {
     /// through port `ingress` and leaves through port `egress`. It is charged to
     /// `lane` there, and waits in this one.
     pub fn onward_lane(&self, lane: u8, ingress: PortId, egress: PortId) -> u8 {
-        self.flow_control.onward_lane(lane, ingress, egress)
+        self.flow_control.lane_rules().map_or(lane, |rules| rules.onward(lane, ingress, egress))
     }
 }
 

@@ -138,7 +138,7 @@ fn a_plan_tells_its_tags_and_relays() {
     let blind = relay(cube, "blind");
     assert!(describe(&blind).contains("pfc (65535 quanta, response time 0ps, hosts pass pauses on)"));
     assert!(blind.plan.passes_pauses_on(0) && !blind.plan.passes_pauses_on(4), "hosts, not switches");
-    assert_eq!(blind.plan.relay_ports(0).len(), 2);
+    assert_eq!(blind.plan.topology.relay_ports(0).len(), 2);
     let counted = relay(cube, "accounts");
     assert!(!counted.plan.passes_pauses_on(0) && counted.warnings.is_empty());
     let line = relay("kind = \"line\"\nswitches = 2\nhosts_per_switch = 1", "accounts");

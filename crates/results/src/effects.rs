@@ -6,17 +6,16 @@ use crate::names;
 use crate::statistics::started;
 use xoff_net::topology::PortId;
 use xoff_outcome::Outcome;
-use xoff_outcome::report::{Level, Note};
+use xoff_outcome::report::{Level, Note, Ran};
 use xoff_plan::plan::{Limit, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::flow_control::none::NoParams;
+use xoff_schemes::flow_control::PauseScope;
 
-pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+pub(crate) fn notes(plan: &Plan, ran: &Ran<'_>, notes: &mut Vec<Note>) {
+    let outcome = ran.outcome;
     traffic(plan, outcome, notes);
     pfc(plan, outcome, notes);
-    by_flow(plan, outcome, notes);
-    credit(plan, outcome, notes);
+    notes.extend(plan.flow_control.idle(ran));
     blocking(plan, outcome, notes);
     ecn(plan, outcome, notes);
     receivers(plan, outcome, notes);
@@ -75,74 +74,12 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     );
 }
 
-/// Schemes that pause queues or flows one by one.
-fn by_flow(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let (name, help) = match &plan.flow_control {
-        FlowControlParams::Bfc(_) => ("BFC", "To see it act: more load or a larger fan-in."),
-        FlowControlParams::PerFlowQueue(_) => {
-            ("Per-flow queueing", "To see it act: more load, a larger fan-in or a lower flow_control.xoff.")
-        }
-        FlowControlParams::PortFc(_) => {
-            ("PortFC", "To see it act: more load, a larger fan-in or a lower flow_control.xoff.")
-        }
-        FlowControlParams::Pyrrha(_) => {
-            ("Pyrrha", "To see it act: more load, a larger fan-in or a lower flow_control.k_pause.")
-        }
-        _ => return,
-    };
-    if plan.flows.is_empty() || outcome.ports.iter().any(|p| p.pause_frames > 0) {
-        return;
-    }
-    let mut text = format!("{name} never paused anything");
-    // PortFC looks at switches' queues alone.
-    let watched = |port: usize| match &plan.flow_control {
-        FlowControlParams::PortFc(p) => !p.map.place(port as PortId).node,
-        _ => true,
-    };
-    let ports = outcome.ports.iter().enumerate().rev().filter(|(port, _)| watched(*port));
-    if let Some((port, p)) = ports.max_by_key(|(_, p)| p.queue_peak) {
-        let (port, reached) = (names::port(plan, port as PortId), human::bytes(p.queue_peak));
-        text += &format!(": the longest queues, of {port}, reached {reached} together");
-    }
-    if let FlowControlParams::PerFlowQueue(p) = &plan.flow_control
-        && let Some(&least) = p.pause.iter().min()
-    {
-        text += &format!(", and the queue of a flow is paused at {} or more", human::bytes(least));
-    }
-    if let FlowControlParams::PortFc(p) = &plan.flow_control
-        && let Some(&least) = p.xoff.iter().chain(&p.ddq_xoff).min()
-    {
-        text += &format!(", and they are paused at {} or more", human::bytes(least));
-    }
-    notes.push(note(text + ".").help(help));
-}
-
-/// Credit that never ran out.
-fn credit(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let FlowControlParams::Cbfc(params) = &plan.flow_control else { return };
-    if plan.flows.is_empty() || !outcome.pauses.is_empty() {
-        return;
-    }
-    let lanes = plan.lanes.len();
-    let peaks = outcome.accounts.iter().enumerate().map(|(at, peak)| (peak.main + peak.headroom, at)).rev();
-    let text = match peaks.max().filter(|&(peak, at)| peak > 0 && at / lanes < params.buffer.len()) {
-        None => "Credit never ran out: nothing waited in a buffer.".to_string(),
-        Some((peak, at)) => format!(
-            "Credit never ran out: the fullest buffer, {}, held {} of {}.",
-            names::queue(plan, (at / lanes) as PortId, (at % lanes) as u8),
-            human::bytes(peak),
-            human::bytes(params.bytes(at / lanes)),
-        ),
-    };
-    notes
-        .push(note(text).help("To see it act: more load, a larger fan-in or a smaller flow_control.buffer."));
-}
-
 /// The blocking oracle looks at what pauses do.
 fn blocking(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     // What explains flows has their ways and queues to look at in any case.
     let measured = plan.measure.blocking && !plan.measure.explain;
-    if measured && plan.flow_control == FlowControlParams::None(NoParams) && outcome.pauses.is_empty() {
+    if measured && plan.flow_control.traits().pause_scope == PauseScope::Nothing && outcome.pauses.is_empty()
+    {
         let text =
             "measure.blocking had nothing to look at: flow_control.scheme is \"none\", and nothing pauses.";
         notes.push(note(text));

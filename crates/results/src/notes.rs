@@ -3,14 +3,15 @@
 use crate::drops::{breaks_losslessness, reason};
 use crate::human;
 use crate::names;
+use crate::sections::{priorities, ran};
 use crate::{effects, faults, livelock, stuck};
 use xoff_net::topology::{NodeKind, PortId};
 use xoff_outcome::report::Section;
 use xoff_outcome::report::{Level, Note};
 use xoff_outcome::{DropReason, Drops, Outcome, Stop};
 use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::LinkFacts;
 use xoff_schemes::flow_control::pfc::headroom;
-use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 use xoff_schemes::scheduling::PodsKeys;
 
 /// Most places of lossless drops that are reported one by one.
@@ -22,17 +23,18 @@ const LARGEST: usize = 4;
 /// Everything that is to be said about a run, the gravest first.
 pub fn notes(plan: &Plan, outcome: &Outcome, sections: &[Section]) -> Vec<Note> {
     let mut notes = Vec::new();
+    let priorities = priorities(plan);
+    let ran = ran(plan, outcome, &priorities);
     interrupted(plan, outcome, &mut notes);
     lossless_drops(plan, outcome, &mut notes);
-    paused_for_good(plan, outcome, &mut notes);
+    notes.extend(plan.flow_control.notes(&ran));
     lossy_drops(plan, outcome, &mut notes);
-    tags(plan, outcome, &mut notes);
     expired(plan, outcome, &mut notes);
     faults::notes(plan, outcome, &mut notes);
     stuck::notes(plan, outcome, &mut notes);
     livelock::notes(plan, outcome, &mut notes);
     notes.extend(sections.iter().flat_map(|section| &section.notes).cloned());
-    effects::notes(plan, outcome, &mut notes);
+    effects::notes(plan, &ran, &mut notes);
     notes.sort_by_key(|n| n.level); // stable: the order above within a level
     notes
 }
@@ -56,27 +58,6 @@ fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         note = note.help("Give it more with --memory, or make the run smaller: a shorter run.duration, a longer measure.interval.");
     }
     notes.push(note);
-}
-
-/// Queues that nothing will let go again, where no frame is repeated.
-fn paused_for_good(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let loses = !plan.faults.losses.is_empty();
-    let why = match &plan.flow_control {
-        FlowControlParams::PortFc(portfc) if portfc.variant.one_flag => {
-            "flow_control.flags is \"one\", under which a resume may never be sent"
-        }
-        FlowControlParams::PortFc(_) if loses => "PortFC sends each resume once, and a link loses frames",
-        FlowControlParams::Pyrrha(_) if loses => "Pyrrha sends each frame once, and a link loses some",
-        _ => return,
-    };
-    let standing = outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64;
-    let unfinished = outcome.flows.iter().any(|f| f.started.is_some() && f.completed.is_none());
-    if standing > 0 && unfinished {
-        let text =
-            format!("{} paused at the end, some perhaps for good: {why}.", human::counted(standing, "queue"));
-        let help = "More time does not help flows that wait there.";
-        notes.push(Note::new(Level::Warning, text).help(help));
-    }
 }
 
 fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
@@ -106,27 +87,21 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                 let node = plan.topology.ports[d.ingress as usize].node;
                 let account = d.ingress as usize * plan.lanes.len() + usize::from(d.lane);
                 let total = plan.buffers[plan.accounts[account].pool.unwrap_or(node) as usize].total;
-                let table = match plan.topology.nodes[node as usize].kind {
-                    NodeKind::Host => "host",
-                    NodeKind::Switch => "switch",
-                };
-                let portfc = matches!(plan.flow_control, FlowControlParams::PortFc(_));
-                let help = match (portfc, table) {
-                    _ if plan.flow_control.slots(d.ingress).is_some() => slots_help(plan, d.ingress),
-                    _ if plan.topology.is_relay(node) => {
-                        format!("Raise flow_control.relay_buffer by {short} or more.")
-                    }
-                    (true, "host") => {
-                        "Under PortFC hosts pause nobody. Raise host.buffer, serve relays first \
-                         (flow_control.relay_queue), or slow senders down (transport.congestion_control)."
-                            .to_string()
-                    }
-                    (true, _) => "Raise switch.buffer (xoff topo shows what is known to suffice), lower \
-                                  flow_control.xoff, or slow senders down (transport.congestion_control)."
-                        .to_string(),
-                    (false, _) => format!(
+                let kind = plan.topology.nodes[node as usize].kind;
+                let help = if plan.flow_control.slots(d.ingress).is_some() {
+                    slots_help(plan, d.ingress)
+                } else if plan.topology.is_relay(node) {
+                    format!("Raise flow_control.relay_buffer by {short} or more.")
+                } else if let Some(help) = plan.flow_control.full_buffer_help(kind) {
+                    help.to_string()
+                } else {
+                    let table = match kind {
+                        NodeKind::Host => "host",
+                        NodeKind::Switch => "switch",
+                    };
+                    format!(
                         "Raise {table}.buffer by {short} or more, or lower the threshold at which the priority pauses."
-                    ),
+                    )
                 };
                 (format!("its buffer of {} was full, {short} short", human::bytes(total)), help)
             }
@@ -227,35 +202,6 @@ fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             reason(worst.reason),
         ),
     ));
-}
-
-/// Tags that are fewer than the routes need.
-fn tags(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    let FlowControlParams::Tagger(tagger) = &plan.flow_control else { return };
-    if tagger.needed <= tagger.lossless {
-        return;
-    }
-    let beyond = outcome.drops.iter().filter(|d| d.lane == tagger.lossy && d.reason.for_want_of_room());
-    let dropped: u64 = beyond.map(|d| d.packets).sum();
-    let help = match tagger.needed {
-        8 => "No more than 7 can be had: shorten the routes, or use flow_control.rule = \"bounce\"."
-            .to_string(),
-        n => format!("To keep them lossless: flow_control.lossless = {n}."),
-    };
-    notes.push(
-        Note::new(
-            Level::Warning,
-            format!(
-                "The routes need {} lossless tags, and packets have {}: those whose tag grew beyond were \
-                 lossy, in priority {} (dropped there: {}).",
-                tagger.needed,
-                tagger.lossless,
-                names::priority(plan, tagger.lossy),
-                human::counted(dropped, "packet"),
-            ),
-        )
-        .help(help),
-    );
 }
 
 fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {

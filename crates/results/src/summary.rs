@@ -19,7 +19,6 @@ use xoff_net::topology::PortId;
 use xoff_outcome::report::{Note, Section};
 use xoff_outcome::{Held, Outcome, Pause, Stop};
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControlParams;
 
 /// A run in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -330,7 +329,7 @@ fn fullest(shares: impl Iterator<Item = (u64, u64)>) -> Option<(usize, u64, u64)
 fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
     let lanes = plan.lanes.len();
     let buffers = outcome.buffer_peaks.iter().zip(&plan.buffers).map(|(&peak, b)| (peak, b.total));
-    let relays = |&(node, _): &(usize, _)| !plan.relay_ports(node as u32).is_empty();
+    let relays = |&(node, _): &(usize, _)| !plan.topology.relay_ports(node as u32).is_empty();
     let relay = outcome
         .buffer_peaks
         .iter()
@@ -338,8 +337,6 @@ fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
         .enumerate()
         .filter(relays)
         .max_by_key(|&(node, peak)| (peak, std::cmp::Reverse(node)));
-    // Their accounts are buffers with nothing behind a threshold.
-    let of_credit = matches!(plan.flow_control, FlowControlParams::Cbfc(_));
     let headrooms = outcome
         .accounts
         .iter()
@@ -357,11 +354,13 @@ fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
             bytes,
             of: Some(plan.buffers[node].total),
         }),
-        headroom: fullest(headrooms).filter(|_| !of_credit).map(|(account, bytes, room)| Peak {
-            place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),
-            bytes,
-            of: Some(room),
-        }),
+        headroom: fullest(headrooms).filter(|_| plan.flow_control.has_thresholds()).map(
+            |(account, bytes, room)| Peak {
+                place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),
+                bytes,
+                of: Some(room),
+            },
+        ),
         queue: fullest(queues).map(|(port, bytes, _)| Peak {
             place: names::port(plan, port as PortId),
             bytes,

@@ -7,12 +7,12 @@ use crate::blocking::{BlockingSummary, innocent_times};
 use crate::drops::DropSummary;
 use crate::human;
 use crate::pauses::PauseSummary;
+use crate::sections::{priorities, ran};
 use crate::statistics;
 use xoff_outcome::report::{Promise, Section};
 use xoff_outcome::{Outcome, Stop};
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::flow_control::portfc::bound::SHORT;
+use xoff_schemes::flow_control::PauseScope;
 
 /// Whether a property held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -38,17 +38,6 @@ pub struct Verdict {
     pub text: String,
 }
 
-/// Whether the flow control promises that nothing is lost. PortFC does so where
-/// memory is known that suffices, which rests on relay queues that stay short.
-fn promises_no_loss(plan: &Plan, outcome: &Outcome) -> bool {
-    let FlowControlParams::PortFc(portfc) = &plan.flow_control else { return true };
-    let short = |host: u32| {
-        let packets = SHORT * plan.relay_ports(host).len() as u64;
-        outcome.buffer_peaks[host as usize] <= packets * u64::from(plan.packet.largest())
-    };
-    portfc.doubts.is_empty() && plan.topology.hosts().all(short)
-}
-
 /// Every verdict, always the same properties in the same order; that on blocking
 /// if it was measured.
 pub fn verdicts(
@@ -70,7 +59,7 @@ pub fn verdicts(
     } else if !plan.lanes.iter().any(|l| l.lossless) {
         (State::NotPromised, "no priority is lossless".to_string())
     } else if drops.lossless_packets > 0 {
-        let promised = promises_no_loss(plan, outcome);
+        let promised = plan.flow_control.promises_no_loss(&ran(plan, outcome, &priorities(plan)));
         let state = if promised { State::Broken } else { State::NotPromised };
         let lost = human::counted(drops.lossless_packets, "lossless packet");
         let why = if promised { "" } else { ", and no memory is known to suffice" };
@@ -134,8 +123,8 @@ pub fn verdicts(
     .collect()
 }
 
-/// Whether nobody waited for a port that is none of their business. Queues of
-/// each flow's own promise it; other schemes do not.
+/// Whether nobody waited for a port that is none of their business. Pauses of single
+/// flows promise it; others do not.
 fn no_victims(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     let waits = &blocking.waits;
     let behind = format!("behind {}", human::counted(blocking.pauses, "pause"));
@@ -151,7 +140,7 @@ fn no_victims(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
             ),
         );
     }
-    let promised = matches!(plan.flow_control, FlowControlParams::PerFlowQueue(_));
+    let promised = plan.flow_control.traits().pause_scope == PauseScope::Flow;
     let state = if promised { State::Broken } else { State::NotPromised };
     let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
     (state, format!("{waited}, {behind}"))

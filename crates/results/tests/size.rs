@@ -37,7 +37,7 @@ fn a_link_as_data() {
 fn a_curve_has_a_line_for_each_scheme_and_ends_where_the_answer_does() {
     let figure = size::curve::curve(&question());
     let lines = &figure.panels[0].lines;
-    assert_eq!(lines.iter().map(|l| l.name.as_str()).collect::<Vec<_>>(), size::curve::DRAWN);
+    assert_eq!(lines.iter().map(|l| l.name.as_str()).collect::<Vec<_>>(), size::curve::drawn());
     for line in lines {
         assert_eq!((line.points[0].x, line.points[line.points.len() - 1].x), (10.0, 2_000.0));
         let last = line.points[line.points.len() - 1].y * (1u64 << 20) as f64;
@@ -46,7 +46,7 @@ fn a_curve_has_a_line_for_each_scheme_and_ends_where_the_answer_does() {
     }
     let svg = figure.svg();
     assert_eq!(svg, size::curve::curve(&question()).svg());
-    assert!(size::curve::DRAWN.iter().all(|s| svg.contains(&format!(">{s}</text>"))));
+    assert!(size::curve::drawn().iter().all(|s| svg.contains(&format!(">{s}</text>"))));
 }
 
 #[test]

@@ -31,10 +31,7 @@ use xoff_outcome::report::Cause;
 use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
-use xoff_schemes::flow_control::tagger::Tags;
-use xoff_schemes::flow_control::{
-    ControlFrame, Device, Effect, FlowControlParams, Mode, Onward, Target, device,
-};
+use xoff_schemes::flow_control::{ControlFrame, Device, Effect, LaneRules, Mode, Onward, Target, device};
 
 /// How many events ahead of the current one what it names is fetched …
 const FETCH_FIRST: usize = 10;
@@ -115,7 +112,7 @@ pub struct Core<'a> {
     free_frames: Vec<u32>,
     pub hops: &'a [u32],
     /// How packets change lanes on their way, if they do.
-    pub tags: Option<&'a Tags>,
+    pub lane_rules: Option<&'a LaneRules>,
     pub ports: Vec<Port>,
     pub queues: Vec<Queue>,
     pub rounds: Rounds,
@@ -304,10 +301,7 @@ impl<'a> Core<'a> {
             frames: Vec::new(),
             free_frames: Vec::new(),
             hops: &plan.hops,
-            tags: match &plan.flow_control {
-                FlowControlParams::Tagger(tagger) => Some(&tagger.tags),
-                _ => None,
-            },
+            lane_rules: plan.flow_control.lane_rules(),
             queues: vec![Queue::default(); lists],
             leaves,
             newcomer: Newcomer::None,
@@ -682,7 +676,7 @@ impl<'a> Core<'a> {
             Some(next)
         } else {
             let back = self.ports[port as usize].peer;
-            self.plan.relay_ports(next).iter().find(|&&p| p != back).map(|&p| topology.neighbour(p))
+            self.plan.topology.relay_ports(next).iter().find(|&&p| p != back).map(|&p| topology.neighbour(p))
         };
         switch.and_then(|switch| topology.port_at((switch, named))).unwrap_or(NONE)
     }
@@ -788,7 +782,7 @@ impl Device for Core<'_> {
     }
 
     fn relay_port(&self, port: u32, index: usize) -> Option<u32> {
-        self.plan.relay_ports(self.ports[port as usize].node).get(index).copied()
+        self.plan.topology.relay_ports(self.ports[port as usize].node).get(index).copied()
     }
 
     fn stored(&self, port: u32, lane: u8) -> u64 {

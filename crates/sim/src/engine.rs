@@ -387,7 +387,7 @@ impl<'a> Engine<'a> {
         let packet = &mut core.packets[id];
         let (size, arrived) = (u64::from(packet.size), packet.lane);
         // It is charged to the lane that it came in, and waits in that it goes on in.
-        let lane = usize::from(core.tags.map_or(arrived, |tags| tags.onward(arrived, port, egress)));
+        let lane = usize::from(core.lane_rules.map_or(arrived, |rules| rules.onward(arrived, port, egress)));
         let at = port as usize * core.lanes + usize::from(arrived);
         if !core.kept.is_empty() {
             charge = uses_kept(core, at as u32, charge);
@@ -646,7 +646,7 @@ fn release_in_loop(core: &mut Core, flow_control: &mut FlowControl, account: u32
             let in_loop = port * lanes + u32::from(lane);
             if in_loop != account {
                 let same = core.accounts[in_loop as usize].memory == core.accounts[account as usize].memory;
-                debug_assert!(same, "accounts of one device under Roundabout share its memory");
+                debug_assert!(same, "accounts of a device with loops share its memory");
                 let own = &mut core.accounts[account as usize];
                 let memory = &mut core.memories[own.memory as usize];
                 let shared = own.release_shared(bytes, memory, &core.profiles[usize::from(own.profile)]);

@@ -12,8 +12,8 @@ use xoff_outcome::report::Records;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::flow_control::ControlFrame;
-use xoff_schemes::flow_control::portfc::ate;
 use xoff_schemes::flow_control::seen::Ahead;
+use xoff_schemes::load_balancing::ate;
 use xoff_schemes::load_balancing::plb;
 
 const NOT_PAUSED: u32 = u32::MAX;

@@ -141,7 +141,7 @@ impl<'w, 'a> World<'w, 'a> {
     /// The ports that a host passes the pauses of `port` on to.
     pub fn others(&self, port: u32) -> impl Iterator<Item = u32> + use<'a> {
         let plan = self.plan;
-        let ports = plan.relay_ports(plan.topology.ports[port as usize].node);
+        let ports = plan.topology.relay_ports(plan.topology.ports[port as usize].node);
         ports.iter().copied().filter(move |&other| other != port)
     }
 

@@ -7,7 +7,7 @@ use common::{plan, plan_with, run};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::flow_control::portfc::ate::report::{Report, Source};
+use xoff_schemes::load_balancing::ate::report::{Report, Source};
 use xoff_sim::outcome::{Outcome, Quantity};
 
 /// Eight domains of eight: one host sends to all that are reached over either of

@@ -1,5 +1,4 @@
-//! The list of switches or ports that a frame collects on its path: of Roundabout, and of the
-//! deadlock breakers.
+//! The list of switches or ports that a frame collects on its path, as probes for deadlocks do.
 
 use crate::u32_at;
 

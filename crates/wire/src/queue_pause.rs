@@ -1,5 +1,5 @@
 //! Pause frames that name one queue or one flow of the neighbour, where a PFC
-//! frame names a priority: what `bfc` and `per-flow-queue` send.
+//! frame names a priority.
 //!
 //! No standard has such a frame. They are laid out as an Ethernet frame of an
 //! experimental EtherType (IEEE 802 local experimental 1, 0x88B5) to the address

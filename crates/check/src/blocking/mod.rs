@@ -3,21 +3,21 @@
 //! *Congested port*: one at which packets can pile up. *Culprits*: the flows that
 //! cross it. *Queues that it can pause*: those that send packets to it, in lanes
 //! that are paused, those that send packets to these, and so on upstream: the
-//! scheme's pauses, relayed as far as they can be. Under PortFC these are the queues
-//! that the port's own frames pause, and those that the ports of paused IHFQs pause
-//! in turn ([`crate::onward`]). *Innocents*: flows that do not
+//! scheme's pauses, relayed as far as they can be. Where pauses are by onward port these are the
+//! queues that the port's own frames pause, and those that the ports of paused queues
+//! pause in turn ([`crate::onward`]). *Innocents*: flows that do not
 //! cross the port and have packets in one of these queues.
 //!
-//! Definition 7 of Pyrrha (Liu et al.) speaks of the queues that culprits lie in
+//! Definition 7 of Liu et al. (NSDI 2024) speaks of the queues that culprits lie in
 //! on their way to the port. These are a part: what waits in them can fill the
 //! memory of their device, whoever it belongs to, and pause queues that no culprit
 //! ever comes through. Both are counted: the *innocents*, and those among them
 //! that share a queue with a culprit.
 //!
-//! Under Pyrrha with enough isolation queues everything is asked root by root: the
+//! Where pauses are by root, with enough isolation queues, everything is asked root by root: the
 //! queues that a port can pause are those that hold nothing but what goes through it
 //! ([`Walks::toward`]), so that nobody is innocent there. Where ports may run short of
-//! queues, any two roots may share one, and the worst case is taken, as under BFC; and so
+//! queues, any two roots may share one, and the worst case is taken, as of all shared queues; and so
 //! it is where ports that are no roots stay such (`merging = "off"`).
 //!
 //! Everything here is about what can happen, not what does: all flows count,
@@ -96,8 +96,8 @@ pub struct Blocking {
     pub flows: u64,
     /// How many queues can be paused at all, as far as flows come through them.
     pub all_queues: u64,
-    /// Each congested port pauses queues of its own, which others cannot (Pyrrha with
-    /// enough queues).
+    /// Each congested port pauses queues of its own, which others cannot (pauses by
+    /// root, with enough queues).
     pub by_root: bool,
 }
 
@@ -141,7 +141,7 @@ fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
     }
 }
 
-/// Who can block whom under a plan; `ahead`: under Pyrrha, if each root has queues of its
+/// Who can block whom under a plan; `ahead`: of pauses by root, if each root has queues of its
 /// own ([`crate::roots::apart`]), which roots are ahead of which ports on the walks.
 pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     let scope = plan.flow_control.traits().pause_scope;

@@ -3,7 +3,6 @@
 use super::worst::{Innocent, Tree, tree};
 use super::{Blocking, Cause, Congested, view};
 use crate::graph::Part;
-use crate::onward;
 use crate::walks::{Queue, Walks};
 use serde::Serialize;
 use std::fmt::Write;
@@ -22,11 +21,11 @@ const SHOWN: [usize; 2] = [6, 2];
 pub struct BlockingReport {
     /// Flows of the scenario.
     pub flows: u64,
-    /// Under Pyrrha: whether it is told by the roots that frames name, each of which has
+    /// Of pauses by root: whether it is told by the roots that frames name, each of which has
     /// queues of its own; else the worst case is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_named_root: Option<bool>,
-    /// Queues that flows come through and a pause can stop. Under BFC the queues
+    /// Queues that flows come through and a pause can stop. Shared queues
     /// of a port and priority count as one.
     pub pausable_queues: u64,
     /// Ports that can stay congested, and can pause a queue then.
@@ -66,7 +65,7 @@ pub struct PortReport {
     pub levels: u32,
     /// Flows whose data never crosses it and can wait in one of these queues.
     pub innocents: u64,
-    /// Those of them that share a queue with a culprit: what Definition 7 of Pyrrha counts.
+    /// Those of them that share a queue with a culprit: what Definition 7 of Liu et al. (NSDI 2024) counts.
     pub beside_culprits: u64,
     /// How many these are on average if flows are spread over the queues by chance.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +115,7 @@ pub fn queue_name(plan: &Plan, queue: Queue) -> String {
     let _ = match queue.part {
         Part::Flow(flow) => write!(name, " (flow {flow})"),
         Part::Queue(number) => {
-            let queue = onward::portfc(plan).map(|p| onward::queue_name(p, queue.port, number));
+            let queue = plan.flow_control.onward_queues().map(|all| all.name(queue.port, number));
             write!(name, " {}", queue.unwrap_or_default())
         }
         Part::Root(root) => write!(name, " for {}", plan.topology.port_name(root)),

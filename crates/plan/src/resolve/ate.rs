@@ -9,7 +9,7 @@ use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{Route, RouteError, Router, TTL};
 use xoff_net::topology::{NodeId, Topology};
 use xoff_net::units::Span;
-use xoff_schemes::flow_control::portfc::ate::{AteParams, Update};
+use xoff_schemes::load_balancing::ate::{AteParams, Update};
 
 /// Shortest window, 100 ns: in a shorter one there is hardly a packet.
 const SHORTEST: Time = MICROSECOND / 10;

@@ -3,7 +3,7 @@
 //! Everything is read from the run directory ([`read`]) and told in three ways: the
 //! run as a whole, one flow, or one congested port. [`text`] makes words of it.
 //!
-//! Where pauses name the port that they are for (Pyrrha, PortFC), a wait is judged by that
+//! Where pauses name the port that they are for, a wait is judged by that
 //! port; what the same time is by the surviving root, where the packets stood, is told
 //! beside it. Elsewhere the two are one.
 

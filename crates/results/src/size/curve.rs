@@ -2,9 +2,9 @@
 
 use crate::svg::{Figure, Line, Panel, Point};
 use xoff_net::units::Length;
-use xoff_plan::size::Question;
+use xoff_plan::size::{Question, SCHEMES, line};
 
-/// Ends of the curve, in kilometres: what Bifrost's paper calls city-wide and nationwide.
+/// Ends of the curve, in kilometres: city-wide and nationwide.
 pub const ENDS: (u64, u64) = (10, 2_000);
 
 /// Points of a curve.
@@ -13,17 +13,17 @@ const POINTS: u64 = 200;
 /// Most bytes of a point: a terabyte, beyond any link of the curve.
 const MOST: u64 = 1_000_000_000_000;
 
-/// The schemes that are drawn. Pyrrha and PortFC, which are for the inside of a datacenter
-/// and need several BDP, would press the others flat; 12 bits of CBFC do not speak of what it
-/// needs on such links.
-pub const DRAWN: [&str; 6] = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc-ideal", "swing"];
+/// The lines that are drawn, in the order of the schemes.
+pub fn drawn() -> Vec<&'static str> {
+    SCHEMES.into_iter().filter(|scheme| line(scheme) == Some(scheme)).collect()
+}
 
-/// What each of [`DRAWN`] needs from 10 km to 2,000 km, in MiB. A curve of formulas; see
+/// What each that is [`drawn`] needs from 10 km to 2,000 km, in MiB. A curve of formulas; see
 /// [`measured`].
 pub fn curve(question: &Question) -> Figure {
     let (first, last) = ENDS;
     let at = |i: u64| first * 1_000 + i * (last - first) * 1_000 / (POINTS - 1);
-    let line = |scheme: &&str| Line {
+    let needed = |scheme: &&str| Line {
         name: scheme.to_string(),
         points: (0..POINTS)
             .map(at)
@@ -32,7 +32,7 @@ pub fn curve(question: &Question) -> Figure {
             })
             .collect(),
     };
-    figure(question, &settings(question), DRAWN.iter().map(line).collect())
+    figure(question, &settings(question), drawn().iter().map(needed).collect())
 }
 
 fn figure(question: &Question, said: &str, lines: Vec<Line>) -> Figure {
@@ -103,8 +103,8 @@ pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>),
             })
         };
         let km = value(distance, ENDS.0, ENDS.1)? as f64;
-        let name = drawn(text(of)).ok_or_else(|| {
-            format!("row {}: scheme = `{}` is none of {}", i + 1, text(of), DRAWN.join(", "))
+        let name = line(text(of)).ok_or_else(|| {
+            format!("row {}: scheme = `{}` is none of {}", i + 1, text(of), drawn().join(", "))
         })?;
         put(&mut marks, name, point(km, value(bytes, 0, MOST)?));
         if let Some(formula) = formula {
@@ -122,13 +122,6 @@ pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>),
         Some(_) => figure(question, "marks: measured; lines: formulas with the settings of each", lines),
     };
     Ok((figure, marks))
-}
-
-/// The line that a scheme's points belong to. CBFC's is the one without the limit of 12 bits,
-/// with or without which as much is needed.
-fn drawn(scheme: &str) -> Option<&'static str> {
-    let line = if scheme == "cbfc" { "cbfc-ideal" } else { scheme };
-    DRAWN.into_iter().find(|name| *name == line)
 }
 
 fn put(lines: &mut Vec<Line>, name: &str, point: Point) {

@@ -51,7 +51,8 @@ pub trait Device {
     fn cancel(&mut self, timer: u32);
 }
 
-/// Queues by their numbers, and where packets go from there: for BFC, per-flow queues, PortFC and Pyrrha.
+/// Queues by their numbers, and where packets go from there: for schemes whose pauses stop
+/// single queues.
 pub trait Queues: Device {
     /// Stops one queue of `lane` on `port`, or the queue of one flow; the packet
     /// on the wire finishes. Stopping twice changes nothing.
@@ -73,7 +74,7 @@ pub trait Queues: Device {
     fn active_queues(&self, port: u32, lane: u8) -> u32;
 }
 
-/// Which ingress has packets in which egress queue: for Roundabout, ITSY and the deadlock breakers.
+/// Which ingress has packets in which egress queue: for schemes that look for deadlocks.
 /// Kept only where [`Traits::knows_causes`](super::Traits::knows_causes) says so.
 pub trait Causes: Device {
     /// Whether a packet that came through `ingress` waits in `lane` of `egress`, a port of the
@@ -85,8 +86,8 @@ pub trait Causes: Device {
     fn is_over(&self, port: u32, lane: u8) -> bool;
 }
 
-/// Drops, other paths and more room for queues that stand still: for the watchdog, ITSY and the
-/// deadlock breakers.
+/// Drops, other paths and more room for queues that stand still: for schemes that end
+/// deadlocks or storms.
 pub trait Repair: Device {
     /// From now on the forwarding queue of `lane` on `port` treats packets so. What it
     /// discards it discards once the scheme has returned, and gives back what that was
@@ -113,7 +114,7 @@ pub trait Repair: Device {
     fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8, cause: &'static Cause);
 }
 
-/// Places in a loop that is being dissolved: for Roundabout.
+/// Places in a loop that is being dissolved: for schemes that do so.
 pub trait Loops: Causes {
     /// The device at the other end of the link of `port`.
     fn neighbour(&self, port: u32) -> u32;

@@ -68,7 +68,7 @@ pub fn default_switch(topology: &Topology, node: NodeId) -> u64 {
 }
 
 /// Whether `node` watches its queues: switches do, and hosts that relay. The NIC of a
-/// plain host has no watchdog.
+/// plain host does not.
 pub fn watches(topology: &Topology, node: NodeId) -> bool {
     let own = |&&port: &&PortId| topology.neighbour(port) != node;
     let n = &topology.nodes[node as usize];

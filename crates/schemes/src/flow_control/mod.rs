@@ -26,6 +26,7 @@ pub mod pfc;
 pub mod portfc;
 pub mod pyrrha;
 pub mod registry;
+mod remarks;
 pub mod roundabout;
 pub mod seam;
 pub mod seen;
@@ -40,7 +41,7 @@ pub use mac_control::MacControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{
-    Crossing, Headroom, LinkFacts, Machine, Mode, Numbers, Onward, Parameters, Passing, PauseScope, Queueing,
-    Scheme, Seen, Traits,
+    Crossing, Headroom, LaneRules, LinkFacts, Machine, Mode, Numbers, Onward, Parameters, Passing,
+    PauseScope, Pulled, Queueing, RelayOrder, Scheme, Seen, Traits,
 };
 pub use xoff_wire::queue_pause::Target;

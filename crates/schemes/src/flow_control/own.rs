@@ -3,7 +3,7 @@
 
 use super::device::WholeDevice;
 use super::keys::{Keys, Reader, Table, Unread};
-use super::seam::{Machine, Parameters, Scheme};
+use super::seam::{Machine, Parameters, Pulled, Scheme};
 use super::seen::{Credits, Roots};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
@@ -184,6 +184,8 @@ pub trait AnyMachine: for<'d> Scheme<dyn WholeDevice + 'd> + Debug + Send + Sync
     fn credits(&self) -> Option<&dyn Credits>;
     /// As [`Machine::roots`].
     fn roots(&self) -> Option<&dyn Roots>;
+    /// As [`Machine::pulled`].
+    fn pulled(&self) -> Option<&Pulled>;
 }
 
 impl<M: Machine + for<'d> Scheme<dyn WholeDevice + 'd> + Debug + Send + Sync> AnyMachine for M {
@@ -201,5 +203,9 @@ impl<M: Machine + for<'d> Scheme<dyn WholeDevice + 'd> + Debug + Send + Sync> An
 
     fn roots(&self) -> Option<&dyn Roots> {
         Machine::roots(self)
+    }
+
+    fn pulled(&self) -> Option<&Pulled> {
+        Machine::pulled(self)
     }
 }

@@ -1,4 +1,4 @@
-//! How long pauses of queues last, under BFC and per-flow queues.
+//! How long pauses of single queues last.
 
 use super::fabric::PacketFormat;
 use super::keys::{Complaint, time};

@@ -27,8 +27,9 @@ use super::pyrrha::{Pyrrha, PyrrhaParams};
 use super::roundabout::dissolve::{Passage, Passenger};
 use super::roundabout::keys::RoundaboutKeys;
 use super::roundabout::{Roundabout, RoundaboutParams};
-use super::seam::{Crossing, Machine, Parameters, Passing, Scheme};
+use super::seam::{Crossing, Machine, Parameters, Passing, Pulled, Scheme};
 use super::seen::{Credits, Roots};
+use super::size::question::{Answer, Question, Refusal};
 use super::swing::SwingParams;
 use super::swing::keys::SwingKeys;
 use super::tagger::TaggerParams;
@@ -187,6 +188,15 @@ macro_rules! registry {
                 }
             }
 
+            /// What its device knows of its queues, if they are pulled.
+            #[inline]
+            pub fn pulled(&self) -> Option<&Pulled> {
+                match self {
+                    $($($(Self::$scheme(machine) => <$machine as Machine>::pulled(machine),)?)?)*
+                    Self::Own(machine) => machine.pulled(),
+                }
+            }
+
             /// What it knows of roots, if it pauses by root.
             pub fn roots(&self) -> Option<&dyn Roots> {
                 match self {
@@ -304,6 +314,46 @@ registry! {
     /// None: what does not fit is dropped.
     None = "none": NoKeys => NoParams => NoFlowControl;
 }
+
+/// A scheme whose queues depend on the network.
+pub struct QueueMap {
+    /// The name by which scenarios ask for it.
+    pub name: &'static str,
+    /// The same as texts call it.
+    pub title: &'static str,
+    /// The numbers of queues in an NDC(n, k) that cannot be run; whether those of a port are asked for.
+    pub counted: fn(u32, u32, bool) -> Result<String, (String, &'static str)>,
+}
+
+/// The schemes whose queues depend on the network.
+pub const QUEUE_MAPS: [QueueMap; 1] =
+    [QueueMap { name: "portfc", title: "PortFC", counted: super::portfc::queues::counted }];
+
+/// Schemes under which some memory of a scenario's links is known to suffice.
+pub const SIZED: [&str; 9] =
+    ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
+
+/// The keys of slots, whose defaults `xoff size` asks with.
+pub(super) type SlotKeys = BifrostKeys;
+
+/// Refuses settings of a question that a scheme cannot be asked with.
+pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = super::bifrost::size::check;
+
+/// The schemes that `xoff size` asks, in the order of their answers, and the line of the curve over
+/// distance that each is drawn as. Pyrrha and PortFC, which are for the inside of a datacenter and need
+/// several BDP, would press the others flat; 12 bits of CBFC do not speak of what it needs on such links,
+/// with or without which as much is needed.
+pub(super) const ANSWERS: [(&str, Answer, Option<&str>); 9] = [
+    ("pfc", super::pfc::size::shallow, Some("pfc")),
+    ("pfc-deep", super::pfc::size::deep, Some("pfc-deep")),
+    ("bifrost", |question, link| super::bifrost::size::answer(question, link, false), Some("bifrost")),
+    ("bifrostx", |question, link| super::bifrost::size::answer(question, link, true), Some("bifrostx")),
+    ("cbfc", |question, link| super::cbfc::size::answer(question, link, false), Some("cbfc-ideal")),
+    ("cbfc-ideal", |question, link| super::cbfc::size::answer(question, link, true), Some("cbfc-ideal")),
+    ("swing", super::swing::size::answer, Some("swing")),
+    ("pyrrha", super::pyrrha::size::answer, None),
+    ("portfc", super::portfc::size::answer, None),
+];
 
 #[cfg(test)]
 mod tests {

@@ -13,13 +13,15 @@ use super::device::Loops;
 use super::fabric::Lane;
 use super::frame::ControlFrame;
 use super::pfc::{self, Pfc, PfcParams};
-use super::portfc::RelayOrder;
 use super::registry::FlowControl;
 use super::roundabout::dissolve::{Passage, Passenger};
-use super::seen::{Credits, Pausers, Roots};
+use super::seen::{Credits, OnwardQueues, RootQueues, Roots};
 use super::size::links::{Links, Report};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use xoff_kernel::time::Time;
-use xoff_outcome::report::{Cause, Facts, Records};
+use xoff_net::topology::NodeKind;
+use xoff_outcome::report::{Cause, Facts, Note, Ran, Records};
 
 /// The hooks of a flow control on every port of a run; each port's state stands alone.
 ///
@@ -167,6 +169,11 @@ pub trait Machine {
     fn roots(&self) -> Option<&dyn Roots> {
         None
     }
+
+    /// What its device knows of its queues, if they are pulled.
+    fn pulled(&self) -> Option<&Pulled> {
+        None
+    }
 }
 
 /// What a scheme is, as plain data: what the device does for it, and what can be said of it without
@@ -251,16 +258,19 @@ pub trait Parameters {
         None
     }
 
-    /// Under [`PauseScope::Onward`], the queues that keep queue `queue` of `port` paused; `None` if
-    /// nothing pauses it.
-    fn pausers(&self, _port: u32, _queue: u16) -> Option<Pausers> {
+    /// Under [`PauseScope::Onward`], the queues.
+    fn onward_queues(&self) -> Option<&dyn OnwardQueues> {
         None
     }
 
-    /// The lane that a packet of `lane` goes on in at a device that it came to through port `ingress`
-    /// and leaves through port `egress`.
-    fn onward_lane(&self, lane: u8, ingress: u32, egress: u32) -> u8 {
-        lane
+    /// Under [`PauseScope::Root`], the isolation queues.
+    fn root_queues(&self) -> Option<RootQueues> {
+        None
+    }
+
+    /// How packets change their lane, if they do.
+    fn lane_rules(&self) -> Option<&LaneRules> {
+        None
     }
 
     /// Whether accounts have thresholds, rather than being parts of a buffer.
@@ -282,8 +292,94 @@ pub trait Parameters {
         true
     }
 
+    /// Remarks on a run.
+    fn notes(&self, ran: &Ran<'_>) -> Vec<Note> {
+        Vec::new()
+    }
+
+    /// The remark on a run in which it never acted, if it acts by queues or by credit.
+    fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
+        None
+    }
+
+    /// Whether it promised that this run would lose no packet of a lossless priority.
+    fn promises_no_loss(&self, ran: &Ran<'_>) -> bool {
+        true
+    }
+
+    /// What to do where a full buffer of such a node lost packets of a lossless priority, if it is not
+    /// to raise that buffer or to lower the thresholds.
+    fn full_buffer_help(&self, kind: NodeKind) -> Option<&'static str> {
+        None
+    }
+
     /// The state machines of `ports` ports with the given lanes' priorities.
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl;
+}
+
+/// Lanes that packets change to by the ports that they come and leave through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneRules {
+    /// By port: [`LaneRules::IN`] and [`LaneRules::OUT`]. The lane changes from a port with the one to a
+    /// port with the other.
+    pub turns: Vec<u8>,
+    /// By lane: the lane that it changes to.
+    pub next: Vec<u8>,
+}
+
+impl LaneRules {
+    /// The lane of what comes in through this port may change.
+    pub const IN: u8 = 1;
+    /// The lane of what leaves by this port may change.
+    pub const OUT: u8 = 2;
+
+    /// Whether the lane of a packet changes that comes in through `ingress` and leaves by `egress`.
+    #[inline]
+    pub fn changes(&self, ingress: u32, egress: u32) -> bool {
+        self.turns[ingress as usize] & Self::IN != 0 && self.turns[egress as usize] & Self::OUT != 0
+    }
+
+    /// The lane that a packet goes on in, which comes in `lane` through `ingress` and leaves by `egress`.
+    #[inline]
+    pub fn onward(&self, lane: u8, ingress: u32, egress: u32) -> u8 {
+        if self.changes(ingress, egress) { self.next[usize::from(lane)] } else { lane }
+    }
+}
+
+/// What a device knows of queues that are pulled ([`Queueing::Numbered`]), without asking at each packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulled {
+    /// By port and lane: see [`Pulled::quiet_up_to`].
+    pub quiet: Vec<u64>,
+    /// Number of lanes.
+    pub lanes: usize,
+    /// Each queue that may send gives a packet to the one that it goes on to whenever one is sent,
+    /// rather than in turn with it.
+    pub pushes: bool,
+    /// The number of a host's queue of queue pairs that wait for nobody.
+    pub free_pairs: u16,
+}
+
+impl Pulled {
+    /// Bytes that queue 0 of a port may hold while only its length matters there: packets only join and
+    /// leave it, and the scheme need not be told. 0 while more matters.
+    #[inline]
+    pub fn quiet_up_to(&self, port: u32, lane: u8) -> u64 {
+        self.quiet[port as usize * self.lanes + usize::from(lane)]
+    }
+}
+
+/// When a host serves what it relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RelayOrder {
+    /// Before its own traffic.
+    #[default]
+    First,
+    /// In turn with it, half of the wire for each.
+    Turns,
+    /// Behind it.
+    Last,
 }
 
 /// What a description of parameters needs of the plan.
@@ -325,10 +421,10 @@ pub enum PauseScope {
     /// One flow on that link, and no other.
     Flow,
     /// The queues of what is going to leave through the port that waits, wherever
-    /// they are: [`portfc::map`](super::portfc::map) says which.
+    /// they are: see [`OnwardQueues`].
     Onward,
     /// What is going to leave through the port that is congested, the root, wherever
-    /// it waits: [`pyrrha`](super::pyrrha) says how.
+    /// it waits, in isolation queues.
     Root,
 }
 

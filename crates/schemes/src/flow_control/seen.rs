@@ -1,6 +1,7 @@
 //! What oracles see of a scheme beside its pauses. Nothing here changes anything.
 
 use std::ops::Range;
+use xoff_net::topology::Topology;
 
 /// Queues of one port and lane that keep a queue upstream paused while they hold too many bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,95 @@ pub struct Pausers {
     pub queues: Range<u16>,
     /// Bytes that they may hold together when the queue upstream resumes.
     pub resume: u64,
+}
+
+/// The queues of a scheme that pauses by onward port ([`PauseScope::Onward`](super::PauseScope::Onward)).
+/// A switch's port has its first queues for packets by the port through which they leave the next switch,
+/// and a last one for packets whose next hop is their last.
+pub trait OnwardQueues {
+    /// The scheme, as texts call it.
+    fn scheme(&self) -> &'static str;
+
+    /// The lane with these queues.
+    fn lane(&self) -> u8;
+
+    /// Queues of a switch's port.
+    fn of_switch(&self) -> u16;
+
+    /// Queues of a host's port; no port has more.
+    fn of_host(&self) -> u16;
+
+    /// The number of a host's queue of what it relays.
+    fn relay(&self) -> u16;
+
+    /// Whether `port` is one of a host.
+    fn at_host(&self, port: u32) -> bool;
+
+    /// The queue of a packet at port `route[0]`, by its egress ports from there on; at a host's port that
+    /// of the host's own packets.
+    fn queue(&self, route: &[u32]) -> u16;
+
+    /// The same by the position of the port in the plan's hops.
+    fn queue_at(&self, position: u32) -> u16;
+
+    /// The queues of a switch's port whose bytes pause together with those of `queue`.
+    fn together(&self, queue: u16) -> Range<u16> {
+        let last = self.of_switch() - 1;
+        if queue < last { 0..last } else { queue..queue + 1 }
+    }
+
+    /// The queues that keep queue `queue` of `port` paused; `None` if nothing pauses it.
+    fn pausers(&self, port: u32, queue: u16) -> Option<Pausers>;
+
+    /// The queue in a word and its number.
+    fn name(&self, port: u32, queue: u16) -> String;
+
+    /// In words, by kinds of ports: how many there are, their queues, and what these are for.
+    fn counts(&self, topology: &Topology) -> Vec<[String; 3]>;
+
+    /// In words, the queues of a port; `None` of a port inside of a slow host.
+    fn of_port(&self, topology: &Topology, port: u32) -> Option<PortQueues>;
+
+    /// Whether hosts pass pauses on to the switch behind them.
+    fn passes_on(&self) -> bool;
+
+    /// Whether a resume may never be sent.
+    fn loses_resumes(&self) -> bool;
+}
+
+/// The queues of a port in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortQueues {
+    /// Those with numbers, in their order.
+    pub numbered: Vec<QueueWords>,
+    /// The one of ACKs, notifications and frames.
+    pub unnumbered: QueueWords,
+    /// The order in which they are served.
+    pub order: &'static str,
+}
+
+/// A queue in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueWords {
+    /// The name of its kind.
+    pub kind: &'static str,
+    /// Packets that wait there.
+    pub waits: String,
+    /// The port and queues that pause it, or `-`.
+    pub paused_by: String,
+}
+
+/// The isolation queues of a scheme that pauses by root ([`PauseScope::Root`](super::PauseScope::Root)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootQueues {
+    /// Queues of a port and priority, at least 1.
+    pub queues: u16,
+    /// Each is for a set of roots, rather than for one.
+    pub by_set: bool,
+    /// Roots that turn out to be none give way to the root ahead.
+    pub merges: bool,
+    /// On some links pauses stop lanes instead.
+    pub also_by_lane: bool,
 }
 
 /// The state of a scheme whose upstream sends on credit, in blocks.

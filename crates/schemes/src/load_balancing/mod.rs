@@ -1,6 +1,7 @@
 //! Load balancing over equal paths beyond ECMP: what a switch decides for each
-//! packet ([`PacketRule`]), and what a sender decides for its flow ([`plb`]).
+//! packet ([`PacketRule`]), and what a sender decides for its flow ([`ate`], [`plb`]).
 
+pub mod ate;
 pub mod drill;
 pub mod plb;
 

@@ -10,7 +10,7 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::portfc::ate::{Weight, report};
+use xoff_schemes::load_balancing::ate::{Weight, report};
 
 /// A host and what it has chosen.
 pub struct Source {

@@ -20,7 +20,7 @@ use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{Flow, FlowRoute, Plan};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::PauseScope;
 use xoff_schemes::transport::go_back_n::{Receiver, Reply, Sender};
 use xoff_schemes::transport::{TransportKind, newreno};
 
@@ -536,7 +536,7 @@ impl Core<'_> {
     /// Whether a queue pair waits in a queue that its route has chosen, so that one whose
     /// route changes has to join anew: what it waits for need not be ahead of it any more.
     pub fn queues_by_route(&self) -> bool {
-        matches!(self.plan.flow_control, FlowControlParams::Pyrrha(_) | FlowControlParams::PortFc(_))
+        matches!(self.plan.flow_control.traits().pause_scope, PauseScope::Onward | PauseScope::Root)
     }
 
     /// Takes a flow that may send out of its ring for a moment: the flow control hears

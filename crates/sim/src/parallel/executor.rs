@@ -44,7 +44,7 @@ const LOOK: Time = 100 * MICROSECOND;
 /// Without an end time, a run is given up when no data packet has moved for
 /// this long and four retransmission timeouts, and nothing but timers is pending; or
 /// when it is deadlocked and no flow has got on for as long, though senders whose
-/// acknowledgements are stuck repeat themselves for ever. (Longer where a watchdog may
+/// acknowledgements are stuck repeat themselves for ever. (Longer where the flow control may
 /// yet drop what stands.)
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.

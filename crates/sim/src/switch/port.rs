@@ -7,7 +7,7 @@
 //! deficit round robin.
 
 use xoff_kernel::time::{SECOND, Time, serialisation};
-use xoff_schemes::flow_control::portfc::RelayOrder;
+use xoff_schemes::flow_control::RelayOrder;
 
 /// Most queues of a port: bits of the masks.
 pub const MAX_QUEUES: usize = 64;

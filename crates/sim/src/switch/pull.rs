@@ -1,4 +1,4 @@
-//! Queues that are pulled (Pyrrha): a packet joins an isolation queue, a leaf, and when
+//! Queues that are pulled: a packet joins an isolation queue, a leaf, and when
 //! its turn comes there it goes on to a further one, or behind the packets of queue 0,
 //! the group's own list, whose first one is sent in its place. A turn that leads into a
 //! paused queue sends nothing and takes no time on the wire. A host's queue pairs move
@@ -8,8 +8,7 @@ use crate::core::Core;
 use crate::packet::{Kind, NONE};
 use crate::switch::by_flow::{own_left, waits};
 use crate::switch::leaves::{Leaf, Turn};
-use xoff_schemes::flow_control::pyrrha::Pyrrha;
-use xoff_schemes::flow_control::{FlowControl, Passing, Scheme};
+use xoff_schemes::flow_control::{FlowControl, Passing, Pulled, Scheme};
 
 /// Puts a packet into its queue of `port`; it is charged to its ingress already. The
 /// caller then kicks the port.
@@ -22,7 +21,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         // ACKs that go apart stand where the output queue would be a leaf.
         return core.leaf_append(core.leaves.numbered(port, lane, 0), id);
     }
-    let quiet = pyrrha(flow_control).quiet_up_to(port, lane);
+    let quiet = pulled(flow_control).quiet_up_to(port, lane);
     if quiet > 0 {
         // It can only join the output queue, and nobody cares while that is short.
         let queue = 1 + usize::from(lane);
@@ -39,11 +38,8 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     join(core, flow_control, id, &mut passing);
 }
 
-fn pyrrha(flow_control: &mut FlowControl) -> &mut Pyrrha {
-    match flow_control {
-        FlowControl::Pyrrha(pyrrha) => pyrrha,
-        _ => unreachable!("whoever pulls is Pyrrha"),
-    }
+fn pulled(flow_control: &FlowControl) -> &Pulled {
+    flow_control.pulled().expect("its queues are pulled")
 }
 
 /// A packet joins the queue that the scheme has chosen.
@@ -74,7 +70,7 @@ fn take_first(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue:
     if core.leaves.active(port, queue) > 0 {
         core.ports[port as usize].ready |= 1 << queue;
     }
-    if pyrrha(flow_control).quiet_up_to(port, (queue - 1) as u8) == 0 {
+    if pulled(flow_control).quiet_up_to(port, (queue - 1) as u8) == 0 {
         left(core, flow_control, port, id, 0);
     }
     id
@@ -117,7 +113,7 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     if queue > core.lanes {
         return serve_own(core, flow_control, port, queue);
     }
-    let quiet = pyrrha(flow_control).quiet_up_to(port, (queue - 1) as u8) > 0;
+    let quiet = pulled(flow_control).quiet_up_to(port, (queue - 1) as u8) > 0;
     if quiet && !core.leaves.apart() {
         debug_assert_eq!(core.leaves.active(port, queue), 0, "what waits apart waits for a root");
         return core.dequeue(port, queue);
@@ -135,7 +131,7 @@ fn serve_in_turn(core: &mut Core, flow_control: &mut FlowControl, port: u32, que
     if core.leaves.apart() && core.queues[core.leaves.list(apart)].head != NONE {
         return take(core, flow_control, apart);
     }
-    if pyrrha(flow_control).pushes() {
+    if pulled(flow_control).pushes {
         push(core, flow_control, port, queue);
     }
     let at = core.ports[port as usize].first_queue as usize + queue;
@@ -162,7 +158,7 @@ fn serve_in_turn(core: &mut Core, flow_control: &mut FlowControl, port: u32, que
 }
 
 /// Every isolation queue that may send gives its first packet to the one that it goes on
-/// to (see `Variant::push` of Pyrrha).
+/// to (see [`Pulled::pushes`]).
 #[cold]
 fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) {
     let lane = (queue - 1) as u8;
@@ -218,9 +214,9 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
             core.leaves.settle(port, queue, &core.queues, |q| senders[q.head as usize].next_size());
         let flow = core.queues[core.leaves.list(leaf)].head;
         let lane = (queue - 1 - core.lanes) as u8;
-        let scheme = pyrrha(flow_control);
-        let free = core.leaves.numbered(port, lane, scheme.free_pairs());
-        if scheme.quiet_up_to(port, lane) > 0 && leaf == free {
+        let pulled = pulled(flow_control);
+        let free = core.leaves.numbered(port, lane, pulled.free_pairs);
+        if pulled.quiet_up_to(port, lane) > 0 && leaf == free {
             return make(core, flow_control, leaf, size);
         }
         let mut passing = core.passing_flow(flow);

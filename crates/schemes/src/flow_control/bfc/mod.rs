@@ -46,6 +46,7 @@ use super::device::Queues;
 use super::lasting::Lasting;
 use super::pause_time;
 use super::registry::FlowControl;
+use super::remarks::never_paused;
 use super::seam::range;
 use super::{
     ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
@@ -54,6 +55,7 @@ use table::Table;
 use xoff_kernel::random::mix;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::units::Span;
+use xoff_outcome::report::{Note, Ran};
 use xoff_wire::queue_pause::Target;
 
 /// Parameters of BFC, resolved.
@@ -102,6 +104,10 @@ impl Parameters for BfcParams {
             Span(self.response_time),
             pause_time::shown(self.pause_time)
         )
+    }
+
+    fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
+        never_paused(ran, "BFC", |_| true, "", "To see it act: more load or a larger fan-in.")
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -1,8 +1,9 @@
 //! Bifrost and BifrostX: one BDP and two slots, and what packets and lateness add.
 
 use super::super::fabric::Account;
+use super::super::size::grouped;
 use super::super::size::links::{Links, Report};
-use super::super::size::question::Question;
+use super::super::size::question::{LONGEST_TIME, Question, Refusal};
 use super::super::size::{Control, Figure, Promise, Sizing, Term, Unit, bytes_of};
 use super::super::{Headroom, LinkFacts};
 use super::BifrostParams;
@@ -10,6 +11,7 @@ use super::frame::FeedbackFrame;
 use super::slots::{History, SlotParams, bytes_in, quanta};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::PortId;
+use xoff_net::units::{Length, Span};
 use xoff_wire::pfc::PfcFrame;
 
 /// Most quanta of a pause frame.
@@ -201,9 +203,80 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
     .if_frames_fit(link.rate)
 }
 
+impl Ask {
+    /// What a question says of slots.
+    pub fn of(question: &Question, counted: bool) -> Self {
+        Self {
+            slot: question.slot.0,
+            processing: question.processing.0,
+            jitter: question.jitter.0,
+            margin: None,
+            response_time: question.response_time.0,
+            repair_every: question.repair_every.into(),
+            counted,
+            history: History::Grants,
+        }
+    }
+}
+
+/// Refuses slots that no pause frame can speak of, and those that end before their frame is sent.
+///
+/// # Errors
+/// The question has such slots.
+pub(in super::super) fn check(question: &Question) -> Result<(), Refusal> {
+    let refuse = |key, message: String, help: String| Err(Refusal { key, message, help });
+    let link = question.link(Length(0));
+    match fit(&link, &Ask::of(question, false)) {
+        Ok(()) => Ok(()),
+        Err(Unfit::BelowProcessing(least)) => refuse(
+            "slot",
+            format!(
+                "a slot of {} ends before the switch has sent its frame, after {}",
+                question.slot,
+                Span(least)
+            ),
+            "choose a slot longer than `processing` and `jitter` together; 10us is usual".into(),
+        ),
+        Err(Unfit::TooManyQuanta(quanta)) => {
+            let (longest, needed) = (longest_slot(question), Span(question.processing.0 + question.jitter.0));
+            let help = match longest > needed.0 {
+                true => format!("choose a slot of up to {}", Span(longest)),
+                false => format!(
+                    "at this rate a slot lasts {} at most, which is to be longer than `processing` and `jitter` \
+                         together, {needed}: choose --slot and --processing shorter",
+                    Span(longest)
+                ),
+            };
+            let margin = params(&link, &Ask::of(question, false)).margin;
+            let message = format!(
+                "a pause of a slot of {} at {}, with the margin of {} B (a packet just begun, a late frame), takes {} \
+                     quanta of 512 bit times, and a frame has room for {}",
+                question.slot,
+                question.rate,
+                grouped(margin),
+                grouped(quanta),
+                grouped(MOST_QUANTA)
+            );
+            refuse("slot", message, help)
+        }
+    }
+}
+
+/// The longest slot that a pause frame can speak of, margin included, to the nanosecond.
+fn longest_slot(question: &Question) -> Time {
+    let (mut fits, mut too_long) = (0, LONGEST_TIME / 1_000);
+    while too_long - fits > 1 {
+        let middle = fits.midpoint(too_long);
+        let ask = Ask { slot: middle * 1_000, ..Ask::of(question, false) };
+        let pause = longest_pause(&params(&question.link(Length(0)), &ask));
+        if pause <= MOST_QUANTA { fits = middle } else { too_long = middle }
+    }
+    fits * 1_000
+}
+
 /// What a link needs with what is asked.
 pub(in super::super) fn answer(question: &Question, link: &LinkFacts, counted: bool) -> Sizing {
-    sizing(link, &question.slots(counted), question.priorities.into())
+    sizing(link, &Ask::of(question, counted), question.priorities.into())
 }
 
 /// The margin and the room beyond H, so that nothing is lost; and H, so that the

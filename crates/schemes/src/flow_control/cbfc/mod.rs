@@ -60,7 +60,9 @@ use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Sc
 pub use frame::Form;
 use frame::{BLOCK, CreditPacket, MODULUS, MOST};
 use xoff_kernel::time::{SECOND, Time, serialisation};
+use xoff_net::human;
 use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::{Level, Note, Ran};
 
 /// Parameters of credit-based flow control, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +124,25 @@ impl Parameters for CbfcParams {
     fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
         size::compare(links, self, report);
         true
+    }
+
+    fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
+        if ran.outcome.flows.is_empty() || !ran.outcome.pauses.is_empty() {
+            return None;
+        }
+        let (accounts, lanes) = (&ran.outcome.accounts, ran.priorities.len());
+        let peaks = accounts.iter().enumerate().map(|(at, peak)| (peak.main + peak.headroom, at)).rev();
+        let text = match peaks.max().filter(|&(peak, at)| peak > 0 && at / lanes < self.buffer.len()) {
+            None => "Credit never ran out: nothing waited in a buffer.".to_string(),
+            Some((peak, at)) => format!(
+                "Credit never ran out: the fullest buffer, {}, held {} of {}.",
+                ran.queue((at / lanes) as u32, (at % lanes) as u8),
+                human::bytes(peak),
+                human::bytes(self.bytes(at / lanes)),
+            ),
+        };
+        let help = "To see it act: more load, a larger fan-in or a smaller flow_control.buffer.";
+        Some(Note::new(Level::Note, text).help(help))
     }
 
     fn start(&self, _ports: usize, priorities: &[u8]) -> FlowControl {

@@ -78,7 +78,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
                 .into(),
         );
     }
-    Sizing {
+    let sizing = Sizing {
         scheme: if ask.unlimited { "cbfc-ideal" } else { "cbfc" },
         terms,
         shares: ask.priorities,
@@ -94,8 +94,12 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         source: "InfiniBand vol. 1, section 7.9 (blocks, 12 bits, an update within 65,536 symbol times); Bifrost, \
                  section III-A (credit for one BDP; at most 1 km at 100 Gbps)",
         notes,
-    }
-    .if_frames_fit(link.rate)
+    };
+    // Credit may come late without loss.
+    let lossless = sizing.promise.lossless;
+    let mut sizing = sizing.if_frames_fit(link.rate);
+    sizing.promise.lossless = lossless;
+    sizing
 }
 
 /// What a link needs with what is asked.

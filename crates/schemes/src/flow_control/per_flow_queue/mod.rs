@@ -1,7 +1,7 @@
 //! A queue for each flow on every port, and a pause for each flow: the ideal of
 //! queue-based flow control, which no switch can build. A flow waits for nobody
-//! but itself, so that there is no head-of-line blocking. (The yardstick of the
-//! papers on BFC, NSDI 2022, and Pyrrha, NSDI 2024.)
+//! but itself, so that there is no head-of-line blocking. (The yardstick of
+//! two papers on flow control, NSDI 2022 and NSDI 2024.)
 //!
 //! Per (egress port, flow), two states:
 //!
@@ -23,11 +23,14 @@ use super::device::Queues;
 use super::lasting::Lasting;
 use super::pause_time;
 use super::registry::FlowControl;
+use super::remarks::never_paused;
 use super::seam::range;
 use super::{ControlFrame, Machine, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
+use xoff_net::human;
 use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::{Note, Ran};
 use xoff_wire::queue_pause::Target;
 
 /// Parameters of per-flow queues, resolved.
@@ -62,6 +65,14 @@ impl Parameters for PerFlowQueueParams {
             Span(self.response_time),
             pause_time::shown(self.pause_time)
         )
+    }
+
+    fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
+        let then = self.pause.iter().min().map_or(String::new(), |&least| {
+            format!(", and the queue of a flow is paused at {} or more", human::bytes(least))
+        });
+        let help = "To see it act: more load, a larger fan-in or a lower flow_control.xoff.";
+        never_paused(ran, "Per-flow queueing", |_| true, &then, help)
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -1,5 +1,6 @@
 //! `[flow_control]` of PortFC.
 
+use super::super::RelayOrder;
 use super::super::fabric::{ENDS, Fabric, Lane, PacketFormat, Routes};
 use super::super::keys::{Complaint, Keys, MEMORY, Setting, Whole, bytes, defaults, link, time};
 use super::super::registry::FlowControlParams;
@@ -54,20 +55,6 @@ pub struct PortFcKeys {
     /// From the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
-}
-
-/// When a host serves what it relays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "PortFcRelay")]
-pub enum RelayOrder {
-    /// Before its own traffic.
-    #[default]
-    First,
-    /// In turn with it, half of the wire for each.
-    Turns,
-    /// Behind it.
-    Last,
 }
 
 /// How many flags tell a switch port whom it has paused.

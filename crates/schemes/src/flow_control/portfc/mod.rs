@@ -58,28 +58,32 @@
 //! ends say again what stands; a frame that a link loses is lost, and what it
 //! would have resumed stays paused.
 
-pub mod ate;
 pub mod bound;
 pub mod frame;
 pub mod keys;
 pub mod map;
+pub mod queues;
 pub mod size;
 
 use super::device::Queues;
 use super::registry::FlowControl;
+use super::remarks;
 use super::seam::range;
-use super::seen::Pausers;
+use super::seen::{OnwardQueues, Pausers, PortQueues};
 use super::size::links::{Links, Report};
 use super::{
-    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, RelayOrder, Scheme, Seen,
+    Traits,
 };
 use bound::Bound;
 use frame::PortPauseFrame;
-pub use keys::RelayOrder;
 use map::{QueueMap, Role};
 use std::sync::Arc;
 use xoff_kernel::time::Time;
+use xoff_net::human;
+use xoff_net::topology::{NodeKind, Topology};
 use xoff_net::units::{Bytes, Span};
+use xoff_outcome::report::{Note, Ran};
 use xoff_wire::queue_pause::Target;
 
 /// What is left out of PortFC, to show what for it is there.
@@ -136,13 +140,8 @@ impl Parameters for PortFcParams {
         }
     }
 
-    fn pausers(&self, port: u32, queue: u16) -> Option<Pausers> {
-        let (congested, forwarding) = (self.map.leads_to(port, queue)?, self.map.n - 1);
-        let (queues, xon) = match self.map.role(port, queue) {
-            Role::FourHop => (0..forwarding, &self.xon),
-            _ => (forwarding..self.map.n, &self.ddq_xon),
-        };
-        Some(Pausers { port: congested, queues, resume: xon[congested as usize] })
+    fn onward_queues(&self) -> Option<&dyn OnwardQueues> {
+        Some(self)
     }
 
     fn describe(&self, seen: &Seen<'_>) -> String {
@@ -191,8 +190,119 @@ impl Parameters for PortFcParams {
         true
     }
 
+    fn notes(&self, ran: &Ran<'_>) -> Vec<Note> {
+        let why = match (self.variant.one_flag, ran.loses_frames) {
+            (true, _) => "flow_control.flags is \"one\", under which a resume may never be sent",
+            (false, true) => "PortFC sends each resume once, and a link loses frames",
+            (false, false) => return Vec::new(),
+        };
+        remarks::paused_for_good(ran, why).into_iter().collect()
+    }
+
+    fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
+        let then = self.xoff.iter().chain(&self.ddq_xoff).min().map_or(String::new(), |&least| {
+            format!(", and they are paused at {} or more", human::bytes(least))
+        });
+        let help = "To see it act: more load, a larger fan-in or a lower flow_control.xoff.";
+        // It looks at switches' queues only.
+        remarks::never_paused(ran, "PortFC", |port| !self.map.place(port).node, &then, help)
+    }
+
+    /// Where memory is known that suffices, which rests on relay queues that stay short.
+    fn promises_no_loss(&self, ran: &Ran<'_>) -> bool {
+        let short = |host: u32| {
+            let packets = bound::SHORT * ran.topology.relay_ports(host).len() as u64;
+            ran.outcome.buffer_peaks[host as usize] <= packets * u64::from(ran.largest)
+        };
+        self.doubts.is_empty() && ran.topology.hosts().all(short)
+    }
+
+    fn full_buffer_help(&self, kind: NodeKind) -> Option<&'static str> {
+        Some(match kind {
+            NodeKind::Host => {
+                "Under PortFC hosts pause nobody. Raise host.buffer, serve relays first \
+                 (flow_control.relay_queue), or slow senders down (transport.congestion_control)."
+            }
+            NodeKind::Switch => {
+                "Raise switch.buffer (xoff topo shows what is known to suffice), lower flow_control.xoff, or \
+                 slow senders down (transport.congestion_control)."
+            }
+        })
+    }
+
     fn start(&self, ports: usize, _priorities: &[u8]) -> FlowControl {
         FlowControl::PortFc(PortFc::new(self, ports))
+    }
+}
+
+impl OnwardQueues for PortFcParams {
+    fn scheme(&self) -> &'static str {
+        "PortFC"
+    }
+
+    fn lane(&self) -> u8 {
+        self.lane
+    }
+
+    fn of_switch(&self) -> u16 {
+        self.map.of_switch()
+    }
+
+    fn of_host(&self) -> u16 {
+        self.map.of_node()
+    }
+
+    fn relay(&self) -> u16 {
+        self.map.relay()
+    }
+
+    fn at_host(&self, port: u32) -> bool {
+        self.map.place(port).node
+    }
+
+    fn queue(&self, route: &[u32]) -> u16 {
+        self.map.queue(route)
+    }
+
+    fn queue_at(&self, position: u32) -> u16 {
+        self.queue_at[position as usize]
+    }
+
+    fn pausers(&self, port: u32, queue: u16) -> Option<Pausers> {
+        let (congested, forwarding) = (self.map.leads_to(port, queue)?, self.map.n - 1);
+        let (queues, xon) = match self.map.role(port, queue) {
+            Role::FourHop => (0..forwarding, &self.xon),
+            // Without the relay of signals no frame about a DDQ comes to another switch.
+            Role::Ihfq if self.variant.no_signal_relay => return None,
+            _ => (forwarding..self.map.n, &self.ddq_xon),
+        };
+        Some(Pausers { port: congested, queues, resume: xon[congested as usize] })
+    }
+
+    fn name(&self, port: u32, queue: u16) -> String {
+        match self.map.role(port, queue) {
+            Role::FourHop => format!("four-hop {queue}"),
+            Role::TwoHop => format!("two-hop {queue}"),
+            Role::Ihfq => format!("ihfq {queue}"),
+            Role::Ddq => "ddq".to_string(),
+            Role::Relay => "rq".to_string(),
+        }
+    }
+
+    fn counts(&self, topology: &Topology) -> Vec<[String; 3]> {
+        queues::counts(self, topology)
+    }
+
+    fn of_port(&self, topology: &Topology, port: u32) -> Option<PortQueues> {
+        queues::of_port(self, topology, port)
+    }
+
+    fn passes_on(&self) -> bool {
+        !self.variant.no_signal_relay
+    }
+
+    fn loses_resumes(&self) -> bool {
+        self.variant.one_flag
     }
 }
 

@@ -201,8 +201,8 @@ impl World {
     /// one in ten million.
     fn key(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        let Pyrrha { ports, quiet_up_to, trees, flows, .. } = &self.pyrrha;
-        (ports, quiet_up_to, trees, flows, &self.net).hash(&mut hasher);
+        let Pyrrha { ports, pulled, trees, flows, .. } = &self.pyrrha;
+        (ports, &pulled.quiet, trees, flows, &self.net).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -380,11 +380,11 @@ impl World {
 
     /// Nothing is left of anything.
     fn is_at_rest(&self) -> bool {
-        let Pyrrha { ports, quiet_up_to, trees, flows, .. } = &self.pyrrha;
+        let Pyrrha { ports, pulled, trees, flows, .. } = &self.pyrrha;
         self.net.queues.is_empty()
             && self.net.paused.is_empty()
             && ports.iter().all(PortState::is_quiet)
-            && *quiet_up_to == self.pyrrha.params.k_pause
+            && pulled.quiet == self.pyrrha.params.k_pause
             && *trees == Trees::default()
             && flows.is_empty()
             && self.net.out == self.net.sent

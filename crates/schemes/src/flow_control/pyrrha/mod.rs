@@ -107,11 +107,12 @@ mod words;
 use super::device::Queues;
 use super::pfc::{self, Pfc, PfcParams};
 use super::registry::FlowControl;
+use super::remarks;
 use super::seam::range;
-use super::seen::Roots;
+use super::seen::{RootQueues, Roots};
 use super::size::links::{self, Links};
 use super::{
-    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Pulled, Queueing, Scheme, Seen, Traits,
 };
 use frame::RootId;
 pub use keys::{Merging, Organisation};
@@ -120,7 +121,7 @@ use std::sync::Arc;
 use trees::Trees;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
-use xoff_outcome::report::{Facts, Records};
+use xoff_outcome::report::{Facts, Note, Ran, Records};
 
 /// Rules that are read otherwise, to see what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -180,6 +181,15 @@ impl Parameters for PyrrhaParams {
         }
     }
 
+    fn root_queues(&self) -> Option<RootQueues> {
+        Some(RootQueues {
+            queues: self.queues,
+            by_set: self.organisation == Organisation::SingleTier,
+            merges: self.merging != Merging::Off,
+            also_by_lane: self.pfc.is_some(),
+        })
+    }
+
     fn describe(&self, seen: &Seen<'_>) -> String {
         let shown = |values: &[u64]| range(&values[..seen.links], |&b| Bytes(b).to_string());
         let organisation = match self.organisation {
@@ -211,6 +221,16 @@ impl Parameters for PyrrhaParams {
             true
         });
         true
+    }
+
+    fn notes(&self, ran: &Ran<'_>) -> Vec<Note> {
+        let note = || remarks::paused_for_good(ran, "Pyrrha sends each frame once, and a link loses some");
+        ran.loses_frames.then(note).flatten().into_iter().collect()
+    }
+
+    fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
+        let help = "To see it act: more load, a larger fan-in or a lower flow_control.k_pause.";
+        remarks::never_paused(ran, "Pyrrha", |_| true, "", help)
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
@@ -282,8 +302,7 @@ pub struct Pyrrha {
     priorities: Vec<u8>,
     /// By port and lane.
     ports: Vec<PortState>,
-    /// The same: see [`Pyrrha::quiet_up_to`].
-    quiet_up_to: Vec<u64>,
+    pulled: Pulled,
     trees: Trees,
     /// Single tier: where the last packets of flows wait.
     flows: FlowPlaces,
@@ -298,7 +317,12 @@ impl Pyrrha {
             params: params.clone(),
             priorities: priorities.to_vec(),
             ports: vec![PortState::default(); ports * priorities.len()],
-            quiet_up_to: params.k_pause.iter().flat_map(|&k| priorities.iter().map(move |_| k)).collect(),
+            pulled: Pulled {
+                quiet: params.k_pause.iter().flat_map(|&k| priorities.iter().map(move |_| k)).collect(),
+                lanes: priorities.len(),
+                pushes: params.variant.push,
+                free_pairs: params.queues + 1,
+            },
             trees: Trees::default(),
             flows: FlowPlaces::default(),
             pfc: params.pfc.map(|pfc| Pfc::new(pfc, ports, priorities)),
@@ -315,30 +339,10 @@ impl Pyrrha {
         At { port, lane, index: port as usize * self.priorities.len() + usize::from(lane) }
     }
 
-    /// Bytes that the OQ of a port may hold while nothing but its length matters there:
-    /// packets only join and leave the OQ, and nobody need be told of them. 0 while more
-    /// matters.
-    #[inline]
-    pub fn quiet_up_to(&self, port: u32, lane: u8) -> u64 {
-        self.quiet_up_to[port as usize * self.priorities.len() + usize::from(lane)]
-    }
-
-    /// Queue pairs that wait for nobody stand in this queue of their host's.
-    #[inline]
-    pub fn free_pairs(&self) -> u16 {
-        self.own()
-    }
-
     /// Something may have begun or ended to matter at a port.
     fn settle_quiet(&mut self, at: At) {
         let quiet = self.ports[at.index].is_quiet();
-        self.quiet_up_to[at.index] = if quiet { self.params.k_pause[at.port as usize] } else { 0 };
-    }
-
-    /// As [`Variant::push`].
-    #[inline]
-    pub fn pushes(&self) -> bool {
-        self.params.variant.push
+        self.pulled.quiet[at.index] = if quiet { self.params.k_pause[at.port as usize] } else { 0 };
     }
 
     /// Numbers of queues of packets come first at a port, then those of a host's queue
@@ -357,6 +361,10 @@ impl Machine for Pyrrha {
 
     fn records(&self) -> Records {
         Records::of(self.tally.clone())
+    }
+
+    fn pulled(&self) -> Option<&Pulled> {
+        Some(&self.pulled)
     }
 
     fn roots(&self) -> Option<&dyn Roots> {

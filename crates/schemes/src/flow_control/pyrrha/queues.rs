@@ -277,7 +277,7 @@ impl Pyrrha {
     /// The OQ is down to K_resume: nobody waits for it, unless a queue that is emptied
     /// into it is longer.
     pub(super) fn drained_oq(&mut self, device: &mut impl Queues, at: At) {
-        if self.quiet_up_to[at.index] > 0 {
+        if self.pulled.quiet[at.index] > 0 {
             return;
         }
         let state = &mut self.ports[at.index];

@@ -56,7 +56,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         notes.push(pfc::may_idle(busy));
     }
     let frame = u64::from(RootPauseFrame::LENGTH);
-    let swing = serialisation((ask.k_pause - resume).max(frame), link.rate);
+    let drained = serialisation((ask.k_pause - resume).max(frame), link.rate);
     Sizing {
         scheme: "pyrrha",
         terms,
@@ -66,7 +66,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         control: Control {
             frame,
             frames: 2 * ask.priorities,
-            every: swing,
+            every: drained,
             when: "for each root: a PAUSE and a RESUME while K_pause − K_resume drain",
         },
         promise: Promise { lossless: false, full_throughput: resume >= busy },

@@ -148,7 +148,7 @@ fn a_root_claims_pauses_further_packets_resumes_and_disappears() {
     bench.hear(1, Word::Release, 3, 1, 1);
     assert!(bench.pyrrha.ports[3].claimed);
     bench.hear(0, Word::Release, 3, 1, 1);
-    assert!(!bench.pyrrha.ports[3].claimed && bench.pyrrha.quiet_up_to(3, 0) > 0);
+    assert!(!bench.pyrrha.ports[3].claimed && bench.pyrrha.pulled.quiet_up_to(3, 0) > 0);
     assert!(bench.log().is_empty());
 }
 
@@ -175,7 +175,7 @@ fn an_isolation_queue_is_paused_relays_resumes_and_is_given_back() {
     assert!(bench.log().is_empty());
     bench.hear(0, Word::Release, 5, 9, 1);
     assert_eq!(bench.log(), ["release 3 7:0#9 /1"]);
-    assert!(bench.pyrrha.quiet_up_to(3, 0) > 0);
+    assert!(bench.pyrrha.pulled.quiet_up_to(3, 0) > 0);
 }
 
 /// Counted by ingress, a neighbour is stopped and let go by its own bytes in the queue.

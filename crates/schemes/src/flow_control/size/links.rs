@@ -56,8 +56,7 @@ pub struct Report {
 }
 
 /// Schemes under which some memory is known to suffice.
-pub const SCHEMES: [&str; 9] =
-    ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
+pub use super::super::registry::SIZED as SCHEMES;
 
 /// A scenario's links, and the memory that it has for them.
 pub struct Links<'p> {

@@ -53,11 +53,11 @@ impl Sizing {
     }
 
     /// What remains of the promise where control frames would take all of the other direction,
-    /// or more: they wait for each other, ever longer. Only credit may come late without loss.
+    /// or more: they wait for each other, ever longer. Pauses may then come too late.
     pub(super) fn if_frames_fit(mut self, rate: u64) -> Self {
         if self.control.share(rate) >= 1.0 {
             self.promise.full_throughput = false;
-            self.promise.lossless &= self.scheme.starts_with("cbfc");
+            self.promise.lossless = false;
             self.notes.push(format!(
                 "its control frames do not fit: they would take {:.0}% of the link's other direction",
                 100.0 * self.control.share(rate)

@@ -3,11 +3,10 @@
 //! The sums are the schemes' own, which plans are made with as well; what is not asked for is as
 //! scenarios have it by default.
 
-use super::super::bifrost::keys::BifrostKeys;
-use super::super::bifrost::slots::History;
 use super::super::pfc::keys::PfcKeys;
-use super::super::{LinkFacts, bifrost, cbfc, pfc, portfc, pyrrha, swing};
-use super::{Sizing, grouped};
+use super::super::registry::{self, ANSWERS};
+use super::super::{LinkFacts, pfc};
+use super::Sizing;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 
@@ -22,7 +21,7 @@ const FASTEST: u64 = 100_000_000_000_000;
 /// No switch has more ports that are asked about.
 const WIDEST: u16 = 256;
 /// No time that is asked with is longer.
-const LONGEST_TIME: Time = xoff_kernel::time::SECOND;
+pub(in super::super) const LONGEST_TIME: Time = xoff_kernel::time::SECOND;
 
 /// A link, and how schemes are set on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,19 +34,19 @@ pub struct Question {
     pub priorities: u8,
     /// From the arrival of a control frame until it takes effect.
     pub response_time: Span,
-    /// Bifrost's T.
+    /// A slot of schemes that pause by slots: T.
     pub slot: Span,
     /// From the end of a slot until its frame can be sent.
     pub processing: Span,
-    /// Most that Bifrost's frame is late beyond that.
+    /// Most that its frame is late beyond that.
     pub jitter: Span,
-    /// Bifrost's k, 1 to 1000.
+    /// Of the same: k, room for so many packets beyond H, 1 to 1000.
     pub repair_every: u16,
     /// XOFF of shallow PFC.
     pub xoff: Bytes,
-    /// Between CBFC's updates of credit; `None`: InfiniBand's 65,536 symbol times.
+    /// Between updates of credit; `None`: InfiniBand's 65,536 symbol times.
     pub update: Option<Span>,
-    /// Neighbours that send to a congested port (Pyrrha), other ports of a switch (PortFC);
+    /// Neighbours that send to a congested port, or other ports of a switch;
     /// 1 to 256.
     pub fan_in: u16,
 }
@@ -75,22 +74,9 @@ pub enum Reach {
 }
 
 /// A scheme's answer about a link.
-type Answer = fn(&Question, &LinkFacts) -> Sizing;
+pub type Answer = fn(&Question, &LinkFacts) -> Sizing;
 
-/// The schemes that are asked, in the order of their answers.
-const ANSWERS: [(&str, Answer); 9] = [
-    ("pfc", pfc::size::shallow),
-    ("pfc-deep", pfc::size::deep),
-    ("bifrost", |question, link| bifrost::size::answer(question, link, false)),
-    ("bifrostx", |question, link| bifrost::size::answer(question, link, true)),
-    ("cbfc", |question, link| cbfc::size::answer(question, link, false)),
-    ("cbfc-ideal", |question, link| cbfc::size::answer(question, link, true)),
-    ("swing", swing::size::answer),
-    ("pyrrha", pyrrha::size::answer),
-    ("portfc", portfc::size::answer),
-];
-
-/// Their names.
+/// The names of the schemes that are asked, in the order of their answers.
 pub const SCHEMES: [&str; ANSWERS.len()] = {
     let mut names = [""; ANSWERS.len()];
     let mut i = 0;
@@ -101,11 +87,16 @@ pub const SCHEMES: [&str; ANSWERS.len()] = {
     names
 };
 
+/// The line that a scheme is drawn as, where buffer is drawn against distance.
+pub fn line(scheme: &str) -> Option<&'static str> {
+    ANSWERS.iter().find(|answer| answer.0 == scheme)?.2
+}
+
 impl Question {
-    /// About a link of `rate`, with packets of 1500 B and one priority, and what the paper of
-    /// Bifrost and scenarios set.
+    /// About a link of `rate`, with packets of 1500 B and one priority, and what papers and
+    /// scenarios set.
     pub fn new(rate: Bandwidth) -> Self {
-        let keys = BifrostKeys::default();
+        let keys = registry::SlotKeys::default();
         Self {
             rate,
             mtu: Bytes(1_500),
@@ -124,20 +115,6 @@ impl Question {
     /// The link when it is so long.
     pub fn link(&self, distance: Length) -> LinkFacts {
         LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
-    }
-
-    /// Bifrost's part of it.
-    pub(in super::super) fn slots(&self, counted: bool) -> bifrost::size::Ask {
-        bifrost::size::Ask {
-            slot: self.slot.0,
-            processing: self.processing.0,
-            jitter: self.jitter.0,
-            margin: None,
-            response_time: self.response_time.0,
-            repair_every: self.repair_every.into(),
-            counted,
-            history: History::Grants,
-        }
     }
 
     /// Refuses what no link can be asked with.
@@ -192,53 +169,7 @@ impl Question {
             let help = format!("write 1B to {}B", LARGEST);
             return refuse("xoff", format!("{} is no threshold", self.xoff), help);
         }
-        let link = self.link(Length(0));
-        match bifrost::size::fit(&link, &self.slots(false)) {
-            Ok(()) => Ok(()),
-            Err(bifrost::size::Unfit::BelowProcessing(least)) => refuse(
-                "slot",
-                format!(
-                    "a slot of {} ends before the switch has sent its frame, after {}",
-                    self.slot,
-                    Span(least)
-                ),
-                "choose a slot longer than `processing` and `jitter` together; 10us is usual".into(),
-            ),
-            Err(bifrost::size::Unfit::TooManyQuanta(quanta)) => {
-                let (longest, needed) = (self.longest_slot(), Span(self.processing.0 + self.jitter.0));
-                let help = match longest > needed.0 {
-                    true => format!("choose a slot of up to {}", Span(longest)),
-                    false => format!(
-                        "at this rate a slot lasts {} at most, which is to be longer than `processing` and `jitter` \
-                         together, {needed}: choose --slot and --processing shorter",
-                        Span(longest)
-                    ),
-                };
-                let margin = bifrost::size::params(&link, &self.slots(false)).margin;
-                let message = format!(
-                    "a pause of a slot of {} at {}, with the margin of {} B (a packet just begun, a late frame), takes {} \
-                     quanta of 512 bit times, and a frame has room for {}",
-                    self.slot,
-                    self.rate,
-                    grouped(margin),
-                    grouped(quanta),
-                    grouped(bifrost::size::MOST_QUANTA)
-                );
-                refuse("slot", message, help)
-            }
-        }
-    }
-
-    /// The longest slot that a pause frame can speak of, margin included, to the nanosecond.
-    fn longest_slot(&self) -> Time {
-        let (mut fits, mut too_long) = (0, LONGEST_TIME / 1_000);
-        while too_long - fits > 1 {
-            let middle = fits.midpoint(too_long);
-            let ask = bifrost::size::Ask { slot: middle * 1_000, ..self.slots(false) };
-            let pause = bifrost::size::longest_pause(&bifrost::size::params(&self.link(Length(0)), &ask));
-            if pause <= bifrost::size::MOST_QUANTA { fits = middle } else { too_long = middle }
-        }
-        fits * 1_000
+        (registry::CHECK)(self)
     }
 
     /// What a link of length `distance` needs, scheme by scheme as in [`SCHEMES`].
@@ -251,7 +182,7 @@ impl Question {
     /// # Panics
     /// If `scheme` is none of them.
     pub fn answer(&self, scheme: &str, distance: Length) -> Sizing {
-        let answer = ANSWERS.iter().find(|(name, _)| *name == scheme);
+        let answer = ANSWERS.iter().find(|answer| answer.0 == scheme);
         answer.unwrap_or_else(|| panic!("{scheme} is none of the schemes")).1(self, &self.link(distance))
     }
 

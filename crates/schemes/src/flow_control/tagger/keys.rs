@@ -1,10 +1,11 @@
 //! `[flow_control]` of Tagger.
 
+use super::super::LaneRules;
 use super::super::fabric::{ENDS, Fabric, Lane, Routes};
 use super::super::keys::{Complaint, Keys, OnPfc, Setting, check_priority};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::registry::FlowControlParams;
-use super::{IN, OUT, TaggerParams, Tags};
+use super::TaggerParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -85,7 +86,7 @@ impl Keys for OnPfc<TaggerKeys> {
         let mut turns = turns(topology, keys.rule);
         // Nothing turns at the inner ports of slow hosts, which follow the others.
         turns.resize(topology.ports.len() + inner, 0);
-        let tags = Tags { turns, next: Vec::new() };
+        let tags = LaneRules { turns, next: Vec::new() };
         let growth = most(&tags, topology, routes);
         let needed = growth + 1;
         let all_routes = of_all_routes(&tags, topology);
@@ -178,7 +179,7 @@ impl Keys for OnPfc<TaggerKeys> {
 /// The priorities of a scenario with tags.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// By port; see [`Tags::turns`].
+    /// By port; see [`LaneRules::turns`].
     turns: Vec<u8>,
     /// The lossless priorities.
     pub lossless: BTreeSet<u8>,
@@ -207,7 +208,10 @@ impl Layout {
         };
         TaggerParams {
             pfc: pfc.params(),
-            tags: Tags { next: lanes.iter().map(|l| lane(next(l.priority))).collect(), turns: self.turns },
+            tags: LaneRules {
+                next: lanes.iter().map(|l| lane(next(l.priority))).collect(),
+                turns: self.turns,
+            },
             lossless: self.count,
             needed: self.needed,
             all_routes: self.all_routes,
@@ -241,10 +245,10 @@ fn turns(topology: &Topology, rule: TagRule) -> Vec<u8> {
     let of = |(id, port): (usize, &xoff_net::topology::Port)| {
         let to = topology.neighbour(id as PortId);
         match rule {
-            TagRule::Bounce if rank(to) > rank(port.node) => IN | OUT,
+            TagRule::Bounce if rank(to) > rank(port.node) => LaneRules::IN | LaneRules::OUT,
             TagRule::Bounce => 0,
-            TagRule::Hop if is(port.node, NodeKind::Switch) && is(to, NodeKind::Host) => IN,
-            TagRule::Hop => IN | OUT,
+            TagRule::Hop if is(port.node, NodeKind::Switch) && is(to, NodeKind::Host) => LaneRules::IN,
+            TagRule::Hop => LaneRules::IN | LaneRules::OUT,
         }
     };
     topology.ports.iter().enumerate().map(of).collect()
@@ -253,7 +257,7 @@ fn turns(topology: &Topology, rule: TagRule) -> Vec<u8> {
 /// How often a tag grows at most; no more than the number of priorities less one.
 /// (Where a source chooses between two routes, a tag grows as often on the one as
 /// on the other, for both lead over one host that relays.)
-fn most(tags: &Tags, topology: &Topology, routes: &Routes<'_>) -> u8 {
+fn most(tags: &LaneRules, topology: &Topology, routes: &Routes<'_>) -> u8 {
     let hops = routes.hops;
     // By position: one more than the growths with which a packet can stand there.
     let mut known = vec![0u8; hops.len()];
@@ -262,7 +266,7 @@ fn most(tags: &Tags, topology: &Topology, routes: &Routes<'_>) -> u8 {
         while hops[at] < ENDS && known[at] <= growths {
             known[at] = growths + 1;
             let (port, next) = (hops[at], hops[at + 1]);
-            if next < ENDS && tags.grows(topology.ports[port as usize].peer, next) {
+            if next < ENDS && tags.changes(topology.ports[port as usize].peer, next) {
                 growths = (growths + 1).min(PRIORITIES - 1);
             }
             at += 1;
@@ -290,7 +294,7 @@ fn most(tags: &Tags, topology: &Topology, routes: &Routes<'_>) -> u8 {
 
 /// As many lossless tags as all shortest paths between hosts need, in the intact
 /// network; `None` if there are too many to look at.
-fn of_all_routes(tags: &Tags, topology: &Topology) -> Option<u8> {
+fn of_all_routes(tags: &LaneRules, topology: &Topology) -> Option<u8> {
     // Hosts with one link at one switch are alike: a tag never grows on the last link to one.
     let mut places = BTreeSet::new();
     let ends: Vec<NodeId> = topology
@@ -330,7 +334,7 @@ fn of_all_routes(tags: &Tags, topology: &Topology) -> Option<u8> {
             for &egress in ports.iter().filter(|&&p| nearer(p)) {
                 let come = ports.iter().filter(|_| relays(node)).filter_map(|&ingress| {
                     let before = known[topology.ports[ingress as usize].peer as usize];
-                    (before > 0).then(|| before + u8::from(tags.grows(ingress, egress)))
+                    (before > 0).then(|| before + u8::from(tags.changes(ingress, egress)))
                 });
                 known[egress as usize] = come.chain([begins]).max().unwrap_or(0).min(PRIORITIES);
                 most = most.max(known[egress as usize]);

@@ -39,48 +39,18 @@ pub mod keys;
 
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{Parameters, Seen, Traits};
+use super::{LaneRules, Parameters, Seen, Traits};
+use xoff_net::human;
 use xoff_net::units::Span;
-
-/// What comes in through this port may have its tag grow.
-pub const IN: u8 = 1;
-/// What leaves by this port may have its tag grow.
-pub const OUT: u8 = 2;
-
-/// How tags grow.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tags {
-    /// By port: [`IN`] and [`OUT`]. A tag grows from a port with the one to a
-    /// port with the other.
-    pub turns: Vec<u8>,
-    /// By lane: the lane of the next tag; of the last lossless one, and of lossy
-    /// lanes, a lossy one.
-    pub next: Vec<u8>,
-}
-
-impl Tags {
-    /// Whether the tag of a packet grows that comes in through `ingress` and
-    /// leaves by `egress`.
-    #[inline]
-    pub fn grows(&self, ingress: u32, egress: u32) -> bool {
-        self.turns[ingress as usize] & IN != 0 && self.turns[egress as usize] & OUT != 0
-    }
-
-    /// The lane that a packet goes on in, which comes in `lane` through `ingress`
-    /// and leaves by `egress`.
-    #[inline]
-    pub fn onward(&self, lane: u8, ingress: u32, egress: u32) -> u8 {
-        if self.grows(ingress, egress) { self.next[usize::from(lane)] } else { lane }
-    }
-}
+use xoff_outcome::report::{Level, Note, Ran};
 
 /// Parameters of Tagger, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaggerParams {
     /// What each tag's pauses are.
     pub pfc: PfcParams,
-    /// How tags grow.
-    pub tags: Tags,
+    /// How tags grow: to the next one, of the last lossless one and of lossy lanes to a lossy one.
+    pub tags: LaneRules,
     /// Lossless tags of a packet, its first one included; at least 1.
     pub lossless: u8,
     /// As many as the routes of the run need; 8 stands for more than there are.
@@ -101,8 +71,8 @@ impl Parameters for TaggerParams {
         Some(&self.pfc)
     }
 
-    fn onward_lane(&self, lane: u8, ingress: u32, egress: u32) -> u8 {
-        self.tags.onward(lane, ingress, egress)
+    fn lane_rules(&self) -> Option<&LaneRules> {
+        Some(&self.tags)
     }
 
     fn describe(&self, seen: &Seen<'_>) -> String {
@@ -119,6 +89,29 @@ impl Parameters for TaggerParams {
         )
     }
 
+    /// Tags that are fewer than the routes need.
+    fn notes(&self, ran: &Ran<'_>) -> Vec<Note> {
+        if self.needed <= self.lossless {
+            return Vec::new();
+        }
+        let (dropped, _) = ran.dropped_if(|d| d.lane == self.lossy && d.reason.for_want_of_room());
+        let help = match self.needed {
+            8 => {
+                "No more than 7 can be had: shorten the routes, or use flow_control.rule = \"bounce\".".into()
+            }
+            n => format!("To keep them lossless: flow_control.lossless = {n}."),
+        };
+        let text = format!(
+            "The routes need {} lossless tags, and packets have {}: those whose tag grew beyond were lossy, in \
+             priority {} (dropped there: {}).",
+            self.needed,
+            self.lossless,
+            ran.priorities[usize::from(self.lossy)],
+            human::counted(dropped, "packet"),
+        );
+        vec![Note::new(Level::Warning, text).help(help)]
+    }
+
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {
         FlowControl::Pfc(Pfc::new(self.pfc, ports, priorities))
     }
@@ -131,7 +124,8 @@ mod tests {
     #[test]
     fn a_tag_grows_from_one_turn_to_another_and_ends_in_a_lossy_lane() {
         // Ports 0 and 1 lead up, 2 down; lanes: two tags and the lossy one.
-        let tags = Tags { turns: vec![IN | OUT, IN | OUT, 0], next: vec![1, 2, 2] };
+        let both = LaneRules::IN | LaneRules::OUT;
+        let tags = LaneRules { turns: vec![both, both, 0], next: vec![1, 2, 2] };
         let lanes = |ingress, egress| [0, 1, 2].map(|lane| tags.onward(lane, ingress, egress));
         assert_eq!(lanes(0, 1), [1, 2, 2]); // down and up again
         assert_eq!(lanes(1, 0), [1, 2, 2]);

@@ -4,7 +4,7 @@ use super::{NO_ROOT, NO_ROOTS, Root, Roots};
 use crate::core::Core;
 use crate::outcome::Pause;
 use crate::packet::NONE;
-use xoff_schemes::flow_control::{Effect, FlowControlParams};
+use xoff_schemes::flow_control::Effect;
 
 impl Core<'_> {
     /// The roots of the pauses that `port` is about to send.
@@ -47,9 +47,9 @@ impl Core<'_> {
                 };
             }
             Effect::Onward { pause, .. } => {
-                let FlowControlParams::PortFc(portfc) = &self.plan.flow_control else { return roots };
+                let Some(queues) = self.plan.flow_control.onward_queues() else { return roots };
                 if pause {
-                    let lane = usize::from(portfc.lane);
+                    let lane = usize::from(queues.lane());
                     let priority = usize::from(self.plan.lanes[lane].priority);
                     roots[priority] = self.root_of_set(port, priority);
                 }
@@ -88,7 +88,7 @@ impl Core<'_> {
         let row = oracle.rows[port as usize * self.lanes + lane];
         let node = self.ports[port as usize].node;
         if self.plan.passes_pauses_on(node) && !self.accounts[port as usize * self.lanes + lane].over {
-            let others = self.plan.relay_ports(node).iter().filter(|&&other| other != port);
+            let others = self.plan.topology.relay_ports(node).iter().filter(|&&other| other != port);
             let mut pauses = others.filter_map(|&other| self.observed.standing(other, lane as u8));
             let pause = pauses.find(|pause| pause.root.is_some());
             return pause.map_or(NO_ROOT, |pause| Root::behind(Some(pause), NONE));
@@ -123,7 +123,7 @@ impl Core<'_> {
         Root::behind(self.observed.pauses.get(leaf.standing as usize).or_else(by_lane), leaf.port)
     }
 
-    /// Why PortFC speaks through `port`: the fullest queue of the set whose leaf has
+    /// Why a pause by onward port is sent through `port`: the fullest queue of the set whose leaf has
     /// just grown; or, where a host passes a frame on, the root of that.
     fn root_of_set(&self, port: u32, priority: usize) -> Root {
         let Some(oracle) = &self.blocking else { return NO_ROOT };
@@ -134,21 +134,22 @@ impl Core<'_> {
                 root => Root { links: root.links + 1, ..root },
             };
         }
-        let FlowControlParams::PortFc(portfc) = &self.plan.flow_control else { return NO_ROOT };
+        let Some(queues) = self.plan.flow_control.onward_queues() else { return NO_ROOT };
         let grown = self.leaves.get(oracle.grown);
-        let number = self.leaves.number(oracle.grown, portfc.lane);
-        let set = if number < portfc.map.n - 1 { 0..portfc.map.n - 1 } else { number..number + 1 };
+        let number = self.leaves.number(oracle.grown, queues.lane());
+        let set = queues.together(number);
         let bytes = |leaf: &u32| self.queues[self.leaves.list(*leaf)].bytes;
-        let leaves = set.rev().map(|queue| self.leaves.numbered(grown.port, portfc.lane, queue));
+        let leaves = set.rev().map(|queue| self.leaves.numbered(grown.port, queues.lane(), queue));
         let fullest = leaves.max_by_key(bytes).unwrap_or(oracle.grown);
         let standing = self.leaves.get(fullest).standing;
         Root::behind(self.observed.pauses.get(standing as usize), grown.port)
     }
 
-    /// Why PortFC says again through `port`, whose link is up, what stands: any of
+    /// Why such a pause is sent again through `port`, whose link is up: any of
     /// the pauses of the host's other ports; at a switch nobody remembers.
     fn root_of_standing(&self, port: u32) -> Root {
-        let others = self.plan.relay_ports(self.ports[port as usize].node).iter().filter(|&&p| p != port);
+        let others =
+            self.plan.topology.relay_ports(self.ports[port as usize].node).iter().filter(|&&p| p != port);
         let pauses = others.flat_map(|&other| {
             let open = self.observed.open.iter().map(|&i| &self.observed.pauses[i as usize]);
             open.filter(move |pause| pause.port == other && pause.root.is_some())

@@ -1,8 +1,10 @@
 //! Section VI of Pyrrha's paper by trying everything: Theorems 1 and 2, Lemma 1, and
 //! what hierarchical queues cost.
 
+mod model;
+
+use model::{Business, Case, partitions};
 use std::collections::BTreeSet;
-use xoff_check::isolation::{Business, Case, partitions};
 
 /// All routes of two hops or more between the nodes of a small network without loops,
 /// as the links that they take: each node sends and receives through ports of its own.

@@ -37,11 +37,6 @@ pub enum Business {
 pub type Queues = Vec<usize>;
 
 impl Case {
-    /// The ports that some flow crosses.
-    pub fn ports(&self) -> BTreeSet<u32> {
-        self.routes.iter().flatten().copied().collect()
-    }
-
     /// The flows that cross a port.
     pub fn flows(&self, port: u32) -> Vec<usize> {
         (0..self.routes.len()).filter(|&flow| self.routes[flow].contains(&port)).collect()

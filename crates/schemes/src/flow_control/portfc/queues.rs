@@ -1,0 +1,104 @@
+//! The queues of PortFC in words, as `xoff schemes portfc --topology …` shows them.
+
+use super::super::seen::{PortQueues, QueueWords};
+use super::map::Role;
+use super::{PortFcParams, RelayOrder};
+use xoff_net::topology::{NodeKind, PortId, Topology};
+
+/// Of NDC(n, k) for k other than 1, the paper has the numbers of queues and no more; with `port`, the
+/// queues of a port are asked for.
+///
+/// # Errors
+/// What is wrong, and what to do.
+pub fn counted(n: u32, k: u32, port: bool) -> Result<String, (String, &'static str)> {
+    if !(2..=4096).contains(&n) || !(1..=8).contains(&k) {
+        return Err((format!("there is no NDC({n}, {k}) here"), "n is from 2 to 4096, k from 1 to 8"));
+    }
+    let why = "a relay leads to several switches for k > 1, so that the n - 1 queues of a switch do not tell \
+               their ports apart, and relayed packets enter queues that nothing can pause";
+    if port {
+        return Err((format!("PortFC has no map of queues for NDC({n}, {k}): {why}"), "choose k = 1"));
+    }
+    Ok(format!(
+        "NDC({n}, {k}) under PortFC, by the paper's formulas (section III-B)\n\
+         \x20 switch port: n + 1 = {} queues\n\
+         \x20 host port: (k + 1)(n - 1) + 2 = {} queues\n\
+         It cannot be run: {why}.\n",
+        n + 1,
+        (k + 1) * (n - 1) + 2
+    ))
+}
+
+/// Kinds of ports: how many there are, their queues, and what these are for.
+pub(super) fn counts(params: &PortFcParams, topology: &Topology) -> Vec<[String; 3]> {
+    let n = params.map.n;
+    let (mut hosts, mut switches) = (0, 0);
+    for (port, p) in (0..).zip(&topology.ports) {
+        match topology.nodes[p.node as usize].kind {
+            NodeKind::Host if !params.map.inner(port) => hosts += 1,
+            NodeKind::Host => {}
+            NodeKind::Switch => switches += 1,
+        }
+    }
+    vec![
+        [
+            format!("{switches} switch ports"),
+            format!("{n} + 1"),
+            format!("{} forwarding (IHFQ), 1 direct (DDQ), HQ", n - 1),
+        ],
+        [
+            format!("{hosts} host ports"),
+            format!("{} + 1", params.map.of_node()),
+            format!("{0} of its own four-hop flows, {0} of its own two-hop flows, 1 relay (RQ), HQ", n - 1),
+        ],
+    ]
+}
+
+/// The queues of a port; `None` of a port inside of a slow host.
+pub(super) fn of_port(params: &PortFcParams, topology: &Topology, port: PortId) -> Option<PortQueues> {
+    let map = &params.map;
+    if map.inner(port) {
+        return None;
+    }
+    let place = map.place(port);
+    let node = |port: PortId| topology.nodes[topology.ports[port as usize].node as usize].name.as_str();
+    let behind = |port: PortId| node(topology.ports[port as usize].peer);
+    let numbers = if place.node { map.of_node() } else { map.of_switch() };
+    let words = |queue| {
+        let role = map.role(port, queue);
+        let kind = match role {
+            Role::Ihfq => "IHFQ",
+            Role::Ddq => "DDQ",
+            Role::FourHop => "four-hop",
+            Role::TwoHop => "two-hop",
+            Role::Relay => "RQ",
+        };
+        let (waits, paused_by) = match (role, map.leads_to(port, queue)) {
+            (Role::Ddq, _) => (format!("for {}", behind(port)), "-".into()),
+            (Role::Relay, _) => ("from others".to_string(), "-".into()),
+            (_, None) => ("nothing".into(), "-".into()),
+            (role, Some(target)) => {
+                let port = topology.port_name(target);
+                let waits = match role {
+                    Role::TwoHop => format!("for {}", behind(target)),
+                    _ => format!("on through {port} ({})", behind(target)),
+                };
+                let set = if role == Role::FourHop { "forwarding queues" } else { "direct queue" };
+                (waits, format!("{port}, {set}"))
+            }
+        };
+        QueueWords { kind, waits, paused_by }
+    };
+    let unnumbered =
+        QueueWords { kind: "HQ", waits: "ACKs, notifications, frames".into(), paused_by: "-".into() };
+    Some(PortQueues {
+        numbered: (0..numbers).map(words).collect(),
+        unnumbered,
+        order: match (place.node, params.relay_order) {
+            (false, _) => "HQ first, then the others in turn",
+            (true, RelayOrder::First) => "HQ first, then RQ, then its own in turn",
+            (true, RelayOrder::Turns) => "HQ first, then RQ and its own in turn",
+            (true, RelayOrder::Last) => "HQ first, then its own in turn, then RQ",
+        },
+    })
+}

@@ -1,0 +1,37 @@
+//! Remarks on runs that several schemes make.
+
+use xoff_net::human;
+use xoff_net::topology::PortId;
+use xoff_outcome::report::{Level, Note, Ran};
+
+/// Queues stood paused at the end, and flows were unfinished; `why` this may be for good.
+pub fn paused_for_good(ran: &Ran<'_>, why: &str) -> Option<Note> {
+    let standing = ran.outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64;
+    let unfinished = ran.outcome.flows.iter().any(|f| f.started.is_some() && f.completed.is_none());
+    let text =
+        format!("{} paused at the end, some perhaps for good: {why}.", human::counted(standing, "queue"));
+    let note = || Note::new(Level::Warning, text).help("More time does not help flows that wait there.");
+    (standing > 0 && unfinished).then(note)
+}
+
+/// The scheme called `name` paused nothing; how long the queues of the ports that it `watches` were, and
+/// `then` more of them.
+pub fn never_paused(
+    ran: &Ran<'_>,
+    name: &str,
+    watches: impl Fn(PortId) -> bool,
+    then: &str,
+    help: &str,
+) -> Option<Note> {
+    let (flows, ports) = (&ran.outcome.flows, &ran.outcome.ports);
+    if flows.is_empty() || ports.iter().any(|p| p.pause_frames > 0) {
+        return None;
+    }
+    let mut text = format!("{name} never paused anything");
+    let watched = (0..).zip(ports).filter(|&(port, _)| watches(port)).collect::<Vec<_>>();
+    if let Some(&(port, p)) = watched.iter().rev().max_by_key(|(_, p)| p.queue_peak) {
+        let (port, reached) = (ran.port(port), human::bytes(p.queue_peak));
+        text += &format!(": the longest queues, of {port}, reached {reached} together");
+    }
+    Some(Note::new(Level::Note, format!("{text}{then}.")).help(help))
+}

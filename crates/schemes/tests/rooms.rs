@@ -1,0 +1,228 @@
+//! A scheme is one room: who reads the program for a scheme reads its folder, and who adds one edits
+//! nothing else but the registry. So no other file may say a scheme's name.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FLOW_CONTROL: &str = "crates/schemes/src/flow_control/";
+
+/// Each scheme's name, the words that give it away, and its folders.
+const SCHEMES: [(&str, &[&str], &[&str]); 14] = [
+    ("pfc", &["pfc"], &["crates/schemes/src/flow_control/pfc/"]),
+    ("bfc", &["bfc"], &["crates/schemes/src/flow_control/bfc/"]),
+    ("bifrost", &["bifrost", "bifrostx"], &["crates/schemes/src/flow_control/bifrost/"]),
+    ("breakers", &["breaker", "breakers"], &["crates/schemes/src/flow_control/breakers/"]),
+    ("cbfc", &["cbfc"], &["crates/schemes/src/flow_control/cbfc/"]),
+    ("itsy", &["itsy"], &["crates/schemes/src/flow_control/itsy/"]),
+    (
+        "per-flow-queue",
+        &["per flow queue", "per flow queues"],
+        &["crates/schemes/src/flow_control/per_flow_queue/"],
+    ),
+    ("portfc", &["portfc", "port fc"], &["crates/schemes/src/flow_control/portfc/"]),
+    ("pyrrha", &["pyrrha"], &["crates/schemes/src/flow_control/pyrrha/"]),
+    ("roundabout", &["roundabout"], &["crates/schemes/src/flow_control/roundabout/"]),
+    ("swing", &["swing"], &["crates/schemes/src/flow_control/swing/"]),
+    ("tagger", &["tagger"], &["crates/schemes/src/flow_control/tagger/"]),
+    ("watchdog", &["watchdog", "watchdogs"], &["crates/schemes/src/flow_control/watchdog/"]),
+    (
+        "zeropod",
+        &["zeropod"],
+        &["crates/schemes/src/scheduling/zeropod/", "crates/sim/src/zeropod/", "crates/zeropod/"],
+    ),
+];
+
+/// The registry, with its modules, and the generator of scenarios under all schemes.
+const REGISTRY: [&str; 3] = [
+    "crates/schemes/src/flow_control/registry.rs",
+    "crates/schemes/src/flow_control/mod.rs",
+    "crates/swarm/",
+];
+
+/// Files that may name schemes, each with the reason.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    ("crates/check/src/roots.rs", "pfc", "neighbours that know only the base"),
+    ("crates/cli/src/main.rs", "pfc portfc", "examples in the help"),
+    ("crates/cli/src/size.rs", "bifrost cbfc pfc portfc pyrrha", "help: the scheme that an option sets"),
+    ("crates/net/src/builders/cube.rs", "portfc", "the paper that has the topology"),
+    ("crates/net/src/builders/dci.rs", "bifrost", "the paper that has the topology"),
+    ("crates/net/src/builders/rail.rs", "portfc", "the paper that has the topology"),
+    ("crates/outcome/src/lib.rs", "pfc", "the frames of 802.1Qbb"),
+    ("crates/plan/src/plan.rs", "pfc", "hosts and relays that pass the base's pauses on"),
+    ("crates/plan/src/reference.rs", "pfc", "the default scheme"),
+    ("crates/plan/src/resolve/memory.rs", "pfc", "accounts and headroom of the base"),
+    ("crates/plan/src/resolve/mod.rs", "pfc", "the default scheme"),
+    ("crates/plan/src/resolve/transport.rs", "pfc", "the frames of 802.1Qbb"),
+    ("crates/plan/src/scenario/ate.rs", "portfc", "the paper that has the mechanism"),
+    ("crates/plan/src/scenario/mod.rs", "pfc", "the default scheme"),
+    ("crates/plan/src/schema.rs", "pfc", "the default scheme"),
+    ("crates/results/src/effects.rs", "pfc", "the remark on a base that never acted"),
+    ("crates/results/src/notes.rs", "pfc", "headroom of the base"),
+    ("crates/results/src/size/text.rs", "pfc", "the base, to compare with"),
+    ("crates/results/src/stuck.rs", "pfc", "the frames of 802.1Qbb"),
+    ("crates/results/src/summary.rs", "pfc", "the frames of 802.1Qbb"),
+    ("crates/schemes/src/flow_control/bifrost/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/breakers/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/breakers/mod.rs", "roundabout", "the paper that describes it"),
+    ("crates/schemes/src/flow_control/cbfc/mod.rs", "bifrost", "the paper that compares with it"),
+    ("crates/schemes/src/flow_control/cbfc/size.rs", "bifrost", "the paper that compares with it"),
+    ("crates/schemes/src/flow_control/itsy/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/itsy/frame.rs", "roundabout", "the paper that describes it"),
+    ("crates/schemes/src/flow_control/itsy/mod.rs", "roundabout", "the paper that describes it"),
+    ("crates/schemes/src/flow_control/itsy/report.rs", "roundabout", "advice: what to compare with"),
+    ("crates/schemes/src/flow_control/keys.rs", "pfc", "keys of schemes that build on it"),
+    ("crates/schemes/src/flow_control/lasting.rs", "pfc", "pauses that are repeated as its are"),
+    ("crates/schemes/src/flow_control/none.rs", "pfc", "the keys that are checked without a scheme"),
+    ("crates/schemes/src/flow_control/pause_time.rs", "pfc", "pauses that last as its do"),
+    ("crates/schemes/src/flow_control/pfc/mod.rs", "portfc swing", "papers that need its variants"),
+    ("crates/schemes/src/flow_control/pfc/size.rs", "bifrost", "the paper that has the formula"),
+    ("crates/schemes/src/flow_control/portfc/", "pfc", "compares with it"),
+    ("crates/schemes/src/flow_control/pyrrha/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/roundabout/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/seam.rs", "pfc", "hooks whose default it is"),
+    ("crates/schemes/src/flow_control/size/", "pfc", "the base, to compare with"),
+    (
+        "crates/schemes/src/flow_control/size/tests.rs",
+        "bifrost cbfc portfc pyrrha swing",
+        "tests that compare schemes",
+    ),
+    ("crates/schemes/src/flow_control/swing/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/swing/mod.rs", "bifrost", "the paper that describes it"),
+    ("crates/schemes/src/flow_control/swing/size.rs", "bifrost", "the paper that describes it"),
+    ("crates/schemes/src/flow_control/tagger/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/tagger/mod.rs", "portfc", "the paper that compares with it"),
+    ("crates/schemes/src/flow_control/watchdog/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/watchdog/keys.rs", "roundabout", "the paper that compares with it"),
+    ("crates/schemes/src/flow_control/watchdog/mod.rs", "roundabout", "the paper that compares with it"),
+    ("crates/schemes/src/flow_control/worked.rs", "pfc", "tests of schemes that build on it"),
+    ("crates/schemes/src/load_balancing/ate/mod.rs", "portfc", "the paper that has the mechanism"),
+    ("crates/schemes/src/lib.rs", "zeropod", "a registry: whose facts there are"),
+    ("crates/schemes/src/scheduling/mod.rs", "zeropod", "a registry: modules"),
+    ("crates/sim/src/observe.rs", "pfc", "the frames of 802.1Qbb"),
+    ("crates/sim/src/oracle/blocking/mod.rs", "pfc", "the frames of 802.1Qbb"),
+    ("crates/sim/src/oracle/blocking/tests.rs", "pyrrha", "a test's scenario"),
+    ("crates/sim/src/oracle/livelock.rs", "pfc", "the longest pause of 802.1Qbb"),
+    ("crates/sim/src/switch/control_plane.rs", "breakers", "a test's scenario"),
+    ("crates/wire/", "pfc", "the frames of 802.1Qbb"),
+];
+
+/// Files that name schemes and should not. The list may only become shorter.
+const LEFT: &[(&str, &str)] = &[
+    ("crates/check/src/lib.rs", "zeropod"),
+    ("crates/check/src/text.rs", "zeropod"),
+    ("crates/net/src/builders/mod.rs", "zeropod"),
+    ("crates/plan/src/describe.rs", "zeropod"),
+    ("crates/plan/src/describe/zeropod.rs", "zeropod"),
+    ("crates/plan/src/parse.rs", "zeropod"),
+    ("crates/plan/src/plan.rs", "zeropod"),
+    ("crates/plan/src/resolve/faults.rs", "zeropod"),
+    ("crates/plan/src/resolve/liveness.rs", "zeropod"),
+    ("crates/plan/src/resolve/memory.rs", "zeropod"),
+    ("crates/plan/src/resolve/mod.rs", "zeropod"),
+    ("crates/plan/src/resolve/reroute.rs", "zeropod"),
+    ("crates/plan/src/resolve/routes.rs", "zeropod"),
+    ("crates/plan/src/resolve/zeropod.rs", "zeropod"),
+    ("crates/plan/src/scenario/mod.rs", "zeropod"),
+    ("crates/plan/src/scenario/zeropod.rs", "zeropod"),
+    ("crates/results/src/names.rs", "zeropod"),
+    ("crates/results/src/notes.rs", "zeropod"),
+    ("crates/schemes/src/flow_control/fabric.rs", "tagger"),
+    ("crates/schemes/src/flow_control/frame.rs", "bifrost breakers cbfc itsy pfc portfc pyrrha roundabout"),
+    ("crates/schemes/src/flow_control/seam.rs", "bifrost roundabout"),
+    ("crates/sim/src/lib.rs", "zeropod"),
+    ("crates/sim/src/tap.rs", "zeropod"),
+];
+
+/// Every Rust file under `folder`.
+fn files(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        if entry.is_dir() {
+            files(&entry, all);
+        } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            all.push(entry);
+        }
+    }
+}
+
+/// The words of a text and of the identifiers in it, in lower case and between single spaces.
+fn words(text: &str) -> String {
+    let mut words = String::from(" ");
+    let mut last = ' ';
+    for c in text.chars() {
+        let begins = last.is_ascii_lowercase() && c.is_ascii_uppercase();
+        if (begins || !c.is_ascii_alphabetic()) && !words.ends_with(' ') {
+            words.push(' ');
+        }
+        if c.is_ascii_alphabetic() {
+            words.push(c.to_ascii_lowercase());
+        }
+        last = c;
+    }
+    words + " "
+}
+
+/// Each file and scheme that it names outside of the scheme's folders.
+fn named() -> BTreeSet<(String, &'static str)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all = Vec::new();
+    for entry in fs::read_dir(root.join("crates")).expect("the crates").flatten() {
+        let src = entry.path().join("src");
+        if src.is_dir() {
+            files(&src, &mut all);
+        }
+    }
+    let mut named = BTreeSet::new();
+    for path in all {
+        let name = path.strip_prefix(&root).expect("within the root").to_string_lossy().replace('\\', "/");
+        if REGISTRY.iter().any(|registry| name.starts_with(registry)) {
+            continue;
+        }
+        let text = words(&fs::read_to_string(&path).expect("a text"));
+        for (scheme, spellings, folders) in SCHEMES {
+            let own = folders.iter().any(|folder| name.starts_with(folder));
+            if !own && spellings.iter().any(|spelling| text.contains(&format!(" {spelling} "))) {
+                named.insert((name.clone(), scheme));
+            }
+        }
+    }
+    named
+}
+
+/// Whether an entry of a list is about this file and scheme.
+fn covers((file, schemes): (&str, &str), name: &str, scheme: &str) -> bool {
+    let here = if file.ends_with('/') { name.starts_with(file) } else { name == file };
+    here && schemes.split(' ').any(|s| s == scheme)
+}
+
+#[test]
+fn only_a_schemes_folder_and_the_registry_name_it() {
+    let entries = || ALLOWED.iter().map(|&(file, schemes, _)| (file, schemes)).chain(LEFT.iter().copied());
+    let named = named();
+    let new: Vec<_> =
+        named.iter().filter(|(name, scheme)| !entries().any(|e| covers(e, name, scheme))).collect();
+    assert!(
+        new.is_empty(),
+        "say the mechanism instead of the scheme, or move what belongs to it into its folder: {new:#?}"
+    );
+    let gone: Vec<_> = entries()
+        .flat_map(|(file, schemes)| schemes.split(' ').map(move |scheme| (file, scheme)))
+        .filter(|&entry| !named.iter().any(|(name, scheme)| covers(entry, name, scheme)))
+        .collect();
+    assert!(gone.is_empty(), "these name the scheme no longer; remove them from the lists: {gone:#?}");
+}
+
+#[test]
+fn names_are_found_in_texts_and_identifiers() {
+    assert_eq!(words("PortFc of_pfc, PfcKeys; BFC's"), " port fc of pfc pfc keys bfc s ");
+}
+
+#[test]
+fn every_folder_of_a_scheme_is_known() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for entry in fs::read_dir(root.join(FLOW_CONTROL)).expect("the folder").flatten() {
+        let name = format!("{FLOW_CONTROL}{}/", entry.file_name().to_string_lossy());
+        let known = SCHEMES.iter().any(|scheme| scheme.2.contains(&name.as_str()));
+        assert!(!entry.path().is_dir() || known || name.ends_with("/size/"), "{name}");
+    }
+}
