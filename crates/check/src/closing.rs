@@ -3,7 +3,7 @@
 use crate::all::{Place, Spread};
 use crate::graph::{Cycle, Part, Wait};
 use crate::roots;
-use crate::routes::{Kind, Ways, edge, inner, passed_on};
+use crate::routes::{Kind, Ways, edge, inner, passed_on, wait_lane};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
@@ -198,7 +198,7 @@ fn waits(plan: &Plan, route: &Through, part: Part) -> Vec<Wait> {
             let ingress = plan.topology.ports[route.ports[i - 1] as usize].peer;
             lane = plan.onward_lane(lane, ingress, port);
         }
-        waits.push(Wait { port, lane, part });
+        waits.push(Wait { port, lane: wait_lane(plan, lane), part });
     }
     waits
 }

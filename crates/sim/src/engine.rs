@@ -514,7 +514,7 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 #[cold]
 fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
     let head = core.queues[core.ports[port as usize].first_queue as usize + queue].head;
-    if queue > core.lanes || core.packets[head].kind != Kind::Control {
+    if queue > core.lanes || head == NONE || core.packets[head].kind != Kind::Control {
         return true;
     }
     // Whatever the scheme sends meanwhile waits for what is being chosen.

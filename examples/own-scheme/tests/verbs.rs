@@ -90,14 +90,24 @@ fn check_proves_by_its_pause_relation() {
     assert!(said.contains("deadlock-free") || said.contains("cannot deadlock"), "{said}");
 }
 
+/// A ring whose flows have two priorities in turn: no priority alone closes it.
 #[test]
-fn a_ring_deadlocks_and_check_shows_how() {
-    let ring = ["../itsy.toml", "--set", "flow_control.scheme=port-pause"];
-    let said = xoff(&[&["check"], &ring[..]].concat()).1;
-    assert!(said.contains("deadlock"), "{said}");
-    let said = printed(&[&["run", "--no-out", "--quiet", "--json"], &ring[..]].concat());
-    let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert!(summary["deadlock"].is_object(), "{said}");
+fn a_ring_of_two_priorities_deadlocks_and_check_shows_how() {
+    let under = |scheme: &str| {
+        let mut ring = vec!["../itsy.toml", "--set", scheme];
+        for set in
+            ["traffic.0.priority=3", "traffic.1.priority=4", "traffic.2.priority=3", "traffic.3.priority=4"]
+        {
+            ring.extend(["--set", set]);
+        }
+        let run = printed(&[&["run", "--no-out", "--quiet", "--json"], &ring[..]].concat());
+        let summary: serde_json::Value = serde_json::from_str(&run).unwrap();
+        (printed(&[&["check"], &ring[..]].concat()), summary["deadlock"].is_object())
+    };
+    let (said, deadlocked) = under("flow_control.scheme=port-pause");
+    assert!(said.contains("can deadlock") && said.contains("a run has shown it") && deadlocked, "{said}");
+    let (said, deadlocked) = under("flow_control.scheme=pfc");
+    assert!(said.contains("cannot deadlock") && !deadlocked, "{said}");
 }
 
 #[test]

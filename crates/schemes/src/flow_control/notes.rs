@@ -120,7 +120,12 @@ impl Causes for Notes {
 
 impl Repair for Notes {
     fn set_mode(&mut self, port: u32, lane: u8, mode: Mode) {
-        self.log.push(format!("{port}/{lane} {mode:?}"));
+        let mode = match mode {
+            Mode::Obey => "Obey",
+            Mode::Discard(_) => "Discard",
+            Mode::Forward => "Forward",
+        };
+        self.log.push(format!("{port}/{lane} {mode}"));
     }
     fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
         self.log.push(format!("reroute {ingress} {port}/{lane}"));
