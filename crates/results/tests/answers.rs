@@ -9,11 +9,12 @@ use xoff_plan::plan::{Down, ENDS, EXPIRE, Limit, Plan, Receiver, Red};
 use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
+use xoff_schemes::flow_control::LaneRules;
 use xoff_schemes::flow_control::breakers::{BreakerParams, Cure, Found, Tally};
 use xoff_schemes::flow_control::itsy::{Detection, ItsyParams, Resolution, Trigger};
 use xoff_schemes::flow_control::none::NoParams;
 use xoff_schemes::flow_control::per_flow_queue::PerFlowQueueParams;
-use xoff_schemes::flow_control::tagger::{TaggerParams, Tags};
+use xoff_schemes::flow_control::tagger::TaggerParams;
 use xoff_schemes::flow_control::watchdog::{Action, Storm, WatchdogParams};
 use xoff_schemes::flow_control::{FlowControlParams, breakers, itsy, watchdog};
 use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
@@ -515,7 +516,7 @@ fn too_few_tags_are_said() {
     let mut plan = plan();
     let mut outcome = healthy(&plan);
     let FlowControlParams::Pfc(pfc) = plan.flow_control else { panic!("the plan has PFC") };
-    let tags = Tags { turns: vec![0; plan.topology.ports.len()], next: vec![LOSSY, LOSSY] };
+    let tags = LaneRules { turns: vec![0; plan.topology.ports.len()], next: vec![LOSSY, LOSSY] };
     let tagger = |needed| TaggerParams {
         pfc,
         tags: tags.clone(),
