@@ -184,37 +184,10 @@ fn the_results_page_has_every_column_and_key() {
     assert_eq!(tables, 8);
 }
 
-/// Source files below a directory, relative to `crate_root`.
-fn sources(crate_root: &Path, dir: &Path, into: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(crate_root, &path, into);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            into.insert(path.strip_prefix(crate_root).unwrap().to_str().unwrap().to_string());
-        }
-    }
-}
-
-#[test]
-fn the_map_has_every_source_file_and_no_other() {
-    let page = page("ARCHITECTURE.md");
-    let map = section(&page, "\n## The map\n");
-    let rooms: Vec<&str> = map.split("**`crates/").skip(1).collect();
-    assert_eq!(rooms.len(), fs::read_dir(root().join("crates")).unwrap().count());
-    for room in rooms {
-        let (name, lines) = room.split_once("`**").unwrap();
-        let listed: BTreeSet<String> =
-            lines.lines().filter_map(|l| spans(l.strip_prefix("- ")?).next()).map(String::from).collect();
-        let (mut real, crate_root) = (BTreeSet::new(), root().join("crates").join(name));
-        sources(&crate_root, &crate_root.join("src"), &mut real);
-        assert_eq!(listed, real, "crates/{name}");
-    }
-}
-
 #[test]
 fn the_arrows_are_those_of_the_manifests() {
     let page = page("ARCHITECTURE.md");
+    assert!(page.len() <= 20_000, "{} bytes", page.len());
     let mut rooms = 0;
     for line in section(&page, "\n## The rooms\n").lines().filter(|l| l.starts_with("| `xoff")) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();

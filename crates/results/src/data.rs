@@ -12,6 +12,7 @@ use crate::network::kind_name;
 use crate::statistics;
 use parquet::errors::Result;
 use xoff_net::topology::{NodeId, PortId};
+use xoff_outcome::report::Unit;
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
 use xoff_sim::outcome::{FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
 
@@ -288,8 +289,13 @@ fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ("resume_frames", int(&|o| o.resume_frames)),
         ("marks", int(&|o| o.marks)),
     ];
-    let counts = outcome.records.by_port(plan.topology.ports.len()).into_iter();
-    columns.extend(counts.map(|(name, counts)| (name, Column::Int(counts[range.clone()].to_vec()))));
+    let counts = outcome.records.by_port(plan.topology.ports.len());
+    let of = |name: &str| counts.iter().find(|(told, _)| *told == name).map(|(_, counts)| counts);
+    let known = xoff_schemes::facts().into_iter().flat_map(|facts| facts.facts);
+    columns.extend(known.filter(|fact| fact.unit == Unit::ByPort).map(|fact| {
+        let counts = of(fact.name);
+        (fact.name, Column::MaybeInt(range.clone().map(|p| counts.map(|c| c[p])).collect()))
+    }));
     columns
 }
 

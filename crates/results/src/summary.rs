@@ -51,7 +51,7 @@ pub struct Summary {
     pub pauses: PauseSummary,
     /// Head-of-line blocking, if it was measured.
     pub blocking: Option<BlockingSummary>,
-    /// What mechanisms say, each in an object of its own name.
+    /// What mechanisms say, each in an object of its own name; null where it did not run.
     #[serde(flatten, serialize_with = "by_name")]
     pub sections: Vec<Section>,
     /// The first deadlock.
@@ -214,7 +214,11 @@ pub fn stop_words(stop: &str) -> &'static str {
 }
 
 fn by_name<S: Serializer>(sections: &[Section], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_map(sections.iter().map(|section| (section.facts.section, section)))
+    let known = xoff_schemes::facts();
+    let of = |name: &str| sections.iter().find(|section| section.facts.section == name);
+    let others = sections.iter().filter(|section| !known.contains(&section.facts));
+    let all = known.iter().map(|facts| (facts.section, of(facts.section)));
+    to.collect_map(all.chain(others.map(|section| (section.facts.section, Some(section)))))
 }
 
 /// Summarises the run of `plan`, made from the scenario called `scenario`.

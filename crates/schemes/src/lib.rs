@@ -11,11 +11,8 @@ use xoff_outcome::report::Facts;
 
 /// What the mechanisms here can tell of a run.
 pub fn facts() -> Vec<&'static Facts> {
-    let mut facts = vec![
-        &load_balancing::ate::report::FACTS,
-        &load_balancing::plb::report::FACTS,
-        &scheduling::zeropod::report::FACTS,
-    ];
+    let mut facts = vec![&load_balancing::ate::report::FACTS, &load_balancing::plb::report::FACTS];
     facts.extend(flow_control::registry::facts());
+    facts.push(&scheduling::zeropod::report::FACTS);
     facts
 }
