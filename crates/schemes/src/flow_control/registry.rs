@@ -321,9 +321,12 @@ pub struct QueueMap {
     pub name: &'static str,
     /// The same as texts call it.
     pub title: &'static str,
-    /// The numbers of queues in an NDC(n, k) that cannot be run; whether those of a port are asked for.
-    pub counted: fn(u32, u32, bool) -> Result<String, (String, &'static str)>,
+    /// The numbers of queues in an NDC(n, k) that cannot be run.
+    pub counted: Counted,
 }
+
+/// From n, k and whether the queues of a port are asked for: a text, or what is wrong and what to do.
+pub type Counted = fn(u32, u32, bool) -> Result<String, (String, &'static str)>;
 
 /// The schemes whose queues depend on the network.
 pub const QUEUE_MAPS: [QueueMap; 1] =
