@@ -9,7 +9,6 @@ use xoff_plan::plan::{Down, ENDS, EXPIRE, Limit, Plan, Receiver, Red};
 use xoff_results::summary::{Summary, summarise};
 use xoff_results::table::{self, WIDTH};
 use xoff_results::verdicts::State;
-use xoff_schemes::flow_control::LaneRules;
 use xoff_schemes::flow_control::breakers::{BreakerParams, Cure, Found, Tally};
 use xoff_schemes::flow_control::itsy::{Detection, ItsyParams, Resolution, Trigger};
 use xoff_schemes::flow_control::none::NoParams;
