@@ -150,7 +150,7 @@ impl ControlFrame {
 
     /// The frame from this address, without its check sequence.
     pub fn emit(&self, source: [u8; 6]) -> Vec<u8> {
-        each!(self, frame => frame.emit(source).into())
+        each!(self, frame => frame.emit(source).to_vec())
     }
 
     /// What it does to the egress of the device that gets it.
