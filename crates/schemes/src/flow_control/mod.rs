@@ -20,6 +20,7 @@ pub mod none;
 #[cfg(test)]
 mod notes;
 pub mod own;
+pub mod pause;
 mod pause_time;
 pub mod per_flow_queue;
 pub mod pfc;

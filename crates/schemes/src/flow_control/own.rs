@@ -12,6 +12,9 @@ use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 use xoff_outcome::report::{Facts, Records};
 
+/// Reads a table of a scenario, but for some keys.
+type Read = fn(&dyn Reader, &[&'static str]) -> Result<Arc<dyn AnyKeys>, Unread>;
+
 /// A scheme that is not built in: what a line of the registry says.
 #[derive(Clone, Copy)]
 pub struct OwnScheme {
@@ -19,7 +22,7 @@ pub struct OwnScheme {
     pub name: &'static str,
     about: &'static str,
     names: fn() -> [&'static [&'static str]; 2],
-    read: fn(&dyn Reader, &[&'static str]) -> Result<Arc<dyn AnyKeys>, Unread>,
+    read: Read,
     schema: fn(&mut SchemaGenerator) -> Schema,
     facts: Option<&'static Facts>,
 }

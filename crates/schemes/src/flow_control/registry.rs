@@ -16,6 +16,8 @@ use super::itsy::{Itsy, ItsyParams};
 use super::keys::{Keys, OnPfc, Reader, Table, Unread};
 use super::none::{NoFlowControl, NoKeys, NoParams};
 use super::own::{self, AnyMachine, OwnKeys, OwnParams};
+use super::pause::keys::PauseKeys;
+use super::pause::{Pause, PauseParams};
 use super::per_flow_queue::keys::PerFlowQueueKeys;
 use super::per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use super::pfc::keys::PfcKeys;
@@ -311,6 +313,9 @@ registry! {
     /// PFC whose first pauses carry a check: a deadlock is found where its own comes back to the
     /// queue that began it, which then drops packets or gets room (ITSY, INFOCOM 2022).
     Itsy = "itsy": OnPfc<ItsyKeys> => ItsyParams => Itsy;
+    /// PAUSE of the whole link, IEEE 802.3 Annex 31B: an account that is over stops every
+    /// priority of its peer.
+    Pause = "pause": PauseKeys => PauseParams => Pause;
     /// None: what does not fit is dropped.
     None = "none": NoKeys => NoParams => NoFlowControl;
 }
