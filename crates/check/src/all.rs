@@ -20,7 +20,6 @@ pub(crate) const MEMORY: u64 = 4 << 30;
 pub struct Place {
     /// Where the ways part, or the host itself.
     pub root: NodeId,
-    /// The hosts.
     pub hosts: Vec<NodeId>,
 }
 

@@ -19,7 +19,6 @@ pub struct Certificate {
     pub scenario: String,
     /// Which routes it covers.
     pub routes: Routes,
-    /// The waits.
     pub order: Vec<Entry>,
     /// Links under whose failure another order holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -32,7 +31,6 @@ pub struct Certificate {
 pub struct Under {
     /// A port of the link.
     pub link: String,
-    /// The waits.
     pub order: Vec<Entry>,
 }
 

@@ -31,9 +31,7 @@ pub struct Through {
 /// An edge of a cycle: `from` may wait for `to`, for the routes that lead over both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// Who waits.
     pub from: Wait,
-    /// For whom.
     pub to: Wait,
     /// Routes that lead over both: some of them, those from different ports first.
     pub closers: Vec<Through>,

@@ -84,7 +84,6 @@ pub struct Worst {
 /// What is known of the intact network beside its routes.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// All places.
     pub places: &'a [Place],
     /// Hosts to which static routes lead.
     pub apart: &'a BTreeSet<NodeId>,

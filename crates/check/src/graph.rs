@@ -16,7 +16,6 @@ pub enum Part {
     Queue(u16),
     /// What goes through this congestion root.
     Root(PortId),
-    /// All of it.
     Whole,
 }
 
@@ -26,7 +25,6 @@ pub enum Part {
 pub struct Wait {
     /// The egress port that is stopped.
     pub port: PortId,
-    /// Its lane.
     pub lane: u8,
     /// How much of the lane.
     pub part: Part,
@@ -72,7 +70,6 @@ pub struct Graph {
     next: Vec<u32>,
 }
 
-/// Collects edges.
 #[derive(Clone, Debug, Default)]
 pub struct Edges {
     edges: Vec<(u64, u64)>,
@@ -119,14 +116,12 @@ impl Edges {
 /// A cycle: nodes in order; the last one waits for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
-    /// Its nodes.
     pub waits: Vec<Wait>,
     /// Whether no cycle is shorter; if not, the search was given up.
     pub shortest: bool,
 }
 
 impl Graph {
-    /// Number of edges.
     pub fn edges(&self) -> usize {
         self.next.len()
     }
@@ -216,7 +211,6 @@ impl Graph {
 
 /// Breadth-first search from a node in both directions at once.
 struct Search<'g> {
-    /// Forwards, backwards.
     graphs: [&'g Graph; 2],
     /// In each direction: the search that has reached a node, and from where.
     seen: [Vec<(u32, u32)>; 2],

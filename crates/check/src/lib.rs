@@ -7,6 +7,9 @@
 //! whom at all. If that graph has no cycle, nothing can ever deadlock, and an order
 //! of its nodes proves it. If it has one, a scenario is made in which it may show.
 
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
 pub mod all;
 pub mod blocking;
 pub mod certificate;
@@ -65,7 +68,6 @@ pub struct Report {
     pub flows: usize,
     /// Waits that depend on others, or others on them.
     pub waits: usize,
-    /// Dependencies between them.
     pub dependencies: usize,
     /// Whether it can deadlock.
     pub verdict: Verdict,
@@ -82,7 +84,6 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It cannot.
     Safe {
         /// At how many steps of routes the checker of certificates has compared two
         /// waits; nothing if that would have taken too long.
@@ -97,7 +98,6 @@ pub enum Verdict {
     },
     /// Waits may form a cycle, and no run has shown a deadlock.
     CycleWithoutWitness {
-        /// The cycle.
         cycle: CycleReport,
         /// What was tried, in words.
         tried: Vec<String>,
@@ -192,9 +192,7 @@ pub struct Analysis {
 pub struct Progress {
     /// In a few words.
     pub what: &'static str,
-    /// Done so far.
     pub done: usize,
-    /// All there is.
     pub of: usize,
 }
 

@@ -33,7 +33,6 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// None.
     fn new(plan: &Plan, of: &dyn OnwardQueues) -> Self {
         let words = usize::from(of.of_host()).div_ceil(64);
         Self { words, bits: vec![0; words * plan.topology.ports.len()], second_relay: false }

@@ -12,7 +12,6 @@ use xoff_schemes::flow_control::{PauseScope, Queueing};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Data packets.
     Data,
     /// Acknowledgements and congestion notifications.
     Answers,

@@ -38,12 +38,10 @@ impl Lists {
         Self { first, items: pairs.into_iter().map(|p| p.1).collect() }
     }
 
-    /// A list.
     pub fn get(&self, list: u32) -> &[u32] {
         &self.items[self.first[list as usize] as usize..self.first[list as usize + 1] as usize]
     }
 
-    /// Number of lists.
     pub fn count(&self) -> usize {
         self.first.len() - 1
     }
@@ -53,7 +51,6 @@ impl Lists {
 /// a packet stood when routes changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// The flow.
     pub flow: u32,
     /// Its answers (acknowledgements and notifications), rather than its data.
     pub answers: bool,
@@ -362,7 +359,6 @@ impl Walks {
     }
 }
 
-/// Follows one way.
 struct Follow<'a> {
     plan: &'a Plan,
     numbers: &'a mut Numbers,

@@ -48,7 +48,6 @@ impl Budget {
 pub struct Candidate {
     /// What it tries, in words.
     pub about: String,
-    /// The scenario, whole.
     pub text: String,
 }
 
@@ -70,12 +69,10 @@ struct Effort {
 /// Receivers that do not read for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stall {
-    /// None.
     None,
     /// One, of the receivers in the order of the flows: what is behind it fills up
     /// with packets that are not for it, and stays full when it reads again.
     One(usize),
-    /// All.
     All,
 }
 

@@ -1,6 +1,9 @@
 //! What a run leaves behind: plain data, in the order of the plan. It knows no mechanism: what one
 //! counts and finds is a [`Record`](report::Record) of its own.
 
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
 pub mod footprint;
 pub mod report;
 pub mod tap;
@@ -14,7 +17,6 @@ use xoff_net::topology::{NodeId, PortId};
 pub struct Outcome {
     /// Simulated time at the end.
     pub end: Time,
-    /// Why it ended.
     pub stop: Stop,
     /// By flow, as in the plan.
     pub flows: Vec<FlowOutcome>,
@@ -22,7 +24,6 @@ pub struct Outcome {
     pub pauses: Vec<Pause>,
     /// Samples, in the order of time.
     pub series: Vec<Sample>,
-    /// By port.
     pub ports: Vec<PortOutcome>,
     /// By node: most bytes that its buffer ever held.
     pub buffer_peaks: Vec<u64>,
@@ -52,18 +53,14 @@ pub struct Outcome {
     pub roots: Vec<RootsAtPort>,
     /// What mechanisms have counted and found.
     pub records: Records,
-    /// Totals.
     pub counters: Counters,
 }
 
 /// Where a run stands; handed to the caller every few ten thousand events.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Simulated time.
     pub now: Time,
-    /// Totals so far.
     pub counters: Counters,
-    /// Flows completed.
     pub flows_done: usize,
     /// A deadlock has been seen.
     pub deadlocked: bool,
@@ -72,7 +69,6 @@ pub struct Progress {
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Every flow completed.
     AllDone,
     /// The plan's end time was reached.
     EndTime,
@@ -115,7 +111,6 @@ pub struct Livelock {
 /// A flow in a livelock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StalledFlow {
-    /// The flow.
     pub flow: u32,
     /// Data packets of the flow.
     pub packets: u64,
@@ -130,11 +125,8 @@ pub struct StalledFlow {
 /// Packets of a flow in an egress queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// The egress port.
     pub port: PortId,
-    /// The lane.
     pub lane: u8,
-    /// Data packets.
     pub data: u64,
     /// ACKs, NACKs and congestion notifications.
     pub answers: u64,
@@ -289,7 +281,6 @@ pub struct Merged {
 /// What pauses were of and for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The paused port.
     pub port: PortId,
     /// The root, as [`Pause::root`].
     pub root: PortId,
@@ -319,7 +310,6 @@ pub struct FlowBlame {
 /// How long a root had packets and queue pairs wait at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blame {
-    /// Pauses that began.
     pub pauses: u64,
     /// As [`FlowBlame::own`].
     pub own: Time,
@@ -375,7 +365,6 @@ pub struct Share {
     pub leg: Leg,
     /// What the time was spent on.
     pub part: Part,
-    /// The egress port.
     pub port: PortId,
     /// The congested port that a pause was for; of [`Part::Own`] and [`Part::Innocent`] only.
     pub root: Option<PortId>,
@@ -388,7 +377,6 @@ pub struct Share {
 /// The congested port that the frame of a pause names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
-    /// The port.
     pub root: PortId,
     /// It is not on the rest of the way of who waits.
     pub innocent: bool,
@@ -433,9 +421,7 @@ pub enum Part {
 /// One sample of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
     pub at: Time,
-    /// What.
     pub what: Quantity,
     /// The value: bits per second, bytes, or a count.
     pub value: u64,
@@ -487,7 +473,6 @@ pub struct PortOutcome {
     pub pause_frames: u64,
     /// Resume frames (XON) sent out of this port.
     pub resume_frames: u64,
-    /// ECN marks set.
     pub marks: u64,
 }
 
@@ -556,13 +541,10 @@ pub struct Drops {
     pub lane: u8,
     /// Whether that lane promised not to lose it.
     pub lossless: bool,
-    /// Why.
     pub reason: DropReason,
-    /// How many.
     pub packets: u64,
     /// How many bytes.
     pub bytes: u64,
-    /// First time.
     pub first: Time,
     /// Most bytes by which the room fell short at once.
     pub shortfall: u64,
@@ -592,7 +574,6 @@ pub struct Deadlock {
 pub struct Held {
     /// The egress port whose queue cannot move.
     pub port: PortId,
-    /// Its lane.
     pub lane: u8,
     /// Bytes in it.
     pub bytes: u64,
@@ -605,9 +586,7 @@ pub struct Held {
 /// What a port knows of congestion roots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootsAtPort {
-    /// The port.
     pub port: PortId,
-    /// Its lane.
     pub lane: u8,
     /// It says that it is a root.
     pub is_root: bool,
@@ -620,7 +599,6 @@ pub struct RootsAtPort {
 /// A root ahead of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootAhead {
-    /// The root.
     pub root: PortId,
     /// What goes through it must not be sent.
     pub paused: bool,
@@ -635,11 +613,9 @@ pub struct RootAhead {
 pub struct Wait {
     /// The egress port that waits.
     pub port: PortId,
-    /// Its lane.
     pub lane: u8,
     /// Bytes that wait there (a host's unsent flows not counted).
     pub bytes: u64,
-    /// Since when.
     pub since: Time,
     /// The ingress port that it waits for.
     pub waits_for: PortId,
@@ -660,7 +636,6 @@ pub struct Counters {
     pub sent: u64,
     /// Data packets that reached their receiver's transport.
     pub delivered: u64,
-    /// Data packets dropped.
     pub dropped: u64,
     /// Data packets still in queues or on wires at the end.
     pub in_flight: u64,

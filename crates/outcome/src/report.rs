@@ -34,7 +34,6 @@ pub trait Record: Any + Clone + PartialEq + Debug + Send + Sync {
 
 /// A run as a section may look at it.
 pub struct Ran<'a> {
-    /// The network.
     pub topology: &'a Topology,
     /// The 802.1p priority of each lane.
     pub priorities: &'a [u8],
@@ -92,11 +91,9 @@ pub enum Unit {
     Time,
     /// Bytes.
     Bytes,
-    /// Bits per second.
     Rate,
     /// A part of 1.
     Share,
-    /// Words.
     Text,
     /// A list: of texts, or of rows.
     List,
@@ -109,7 +106,6 @@ pub enum Unit {
 pub struct Fact {
     /// Its key in the section; of counts by port, their column.
     pub name: &'static str,
-    /// Its unit.
     pub unit: Unit,
     /// What it is, in a sentence.
     pub about: &'static str,
@@ -120,7 +116,6 @@ pub struct Fact {
 pub struct Facts {
     /// The key of the section in `summary.json`, and the first part of `section.fact`.
     pub section: &'static str,
-    /// The facts.
     pub facts: &'static [Fact],
 }
 
@@ -149,21 +144,14 @@ macro_rules! facts {
 /// The value of a fact.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// There is none.
     None,
     /// A whole number of 0 or more.
     Count(u64),
-    /// A whole number.
     Signed(i64),
-    /// A number.
     Real(f64),
-    /// Yes or no.
     Flag(bool),
-    /// Words.
     Text(String),
-    /// Several values.
     List(Vec<Value>),
-    /// Values with names.
     Row(Vec<(&'static str, Value)>),
 }
 
@@ -251,9 +239,7 @@ pub struct Section {
 /// What became of a promise, with the activity that makes it mean something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// It was kept.
     Held(String),
-    /// It was not.
     Broken(String),
 }
 
@@ -388,7 +374,6 @@ impl<T: Record> Stored for T {
 pub struct Records(Vec<Box<dyn Stored>>);
 
 impl Records {
-    /// One record.
     pub fn of(record: impl Record) -> Self {
         Self(vec![Box::new(record)])
     }

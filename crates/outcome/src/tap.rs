@@ -22,13 +22,11 @@ pub struct Crossing {
     /// In picoseconds: of what is sent, when its first bit leaves; of what is received, when its
     /// last bit has come.
     pub at: Time,
-    /// The port.
     pub port: PortId,
     /// It leaves rather than comes.
     pub sent: bool,
     /// It comes corrupted, and is dropped.
     pub damaged: bool,
-    /// What it is.
     pub what: Crosser,
 }
 
@@ -37,11 +35,9 @@ pub struct Crossing {
 pub enum Crosser {
     /// From one end of a flow to the other.
     Packet {
-        /// The flow.
         flow: u32,
         /// Its lane on this link.
         lane: u8,
-        /// What it carries.
         carries: Carries,
         /// Data are marked; an answer echoes marks.
         marked: bool,
@@ -54,24 +50,20 @@ pub enum Crosser {
 /// What a packet of a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
-    /// Payload.
     Data {
         /// Number of the packet in its flow, from 0.
         psn: u32,
     },
-    /// An acknowledgement.
     Ack {
         /// Number of the next packet that is expected.
         expected: u32,
     },
-    /// A negative acknowledgement.
     Nack {
         /// Number of the packet that is missing.
         expected: u32,
         /// Number of the packet that has come in its place, where receivers tell (IRN).
         arrived: Option<u32>,
     },
-    /// A congestion notification.
     Cnp,
 }
 

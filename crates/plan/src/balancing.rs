@@ -28,7 +28,6 @@ pub enum LoadBalancing {
 /// Where routes fork, and how devices choose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
-    /// How devices choose.
     pub rule: PacketRule,
     /// By choice, and one more: where its positions begin in `options`.
     first: Vec<u32>,
@@ -48,7 +47,6 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// No choice yet.
     pub(crate) fn new(rule: PacketRule) -> Self {
         let none = || vec![0];
         Self {
@@ -141,7 +139,6 @@ impl Choices {
 /// Senders that change the labels of their flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plb {
-    /// When they do.
     pub params: PlbParams,
     /// Labels of a flow, at least 2.
     pub labels: u32,

@@ -180,7 +180,6 @@ impl Error {
         self
     }
 
-    /// What is wrong.
     pub fn message(&self) -> &str {
         &self.0.message
     }

@@ -26,7 +26,6 @@ use xoff_kernel::time::{Time, serialisation};
 /// A hop of a route: a port that sends and the link behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Bits per second.
     pub rate: u64,
     /// One-way delay of the link, in picoseconds.
     pub delay: Time,

@@ -2,6 +2,9 @@
 //! line, key and remedy; traffic; loads; ideal completion times. Pure: it knows
 //! nothing of running and touches no file but those that the caller read for it.
 
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
 pub mod balancing;
 pub mod describe;
 pub mod document;
@@ -22,12 +25,10 @@ use std::io;
 use std::path::Path;
 use xoff_net::routing::{Router, Saturation};
 
-/// A scenario, understood.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// What was written, with every default and override filled in.
     pub scenario: scenario::Scenario,
-    /// What it means.
     pub plan: plan::Plan,
     /// Of each traffic class whose load is a fraction of it: the most that the
     /// network carries of that traffic.

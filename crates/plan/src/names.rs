@@ -6,9 +6,7 @@ use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 /// A name that names nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// What is wrong.
     pub message: String,
-    /// What there is.
     pub help: String,
 }
 

@@ -60,7 +60,6 @@ pub struct Plan {
     pub hops: Vec<u32>,
     /// How flows spread over equal paths.
     pub load_balancing: LoadBalancing,
-    /// Sizes of packets.
     pub packet: PacketFormat,
     /// The flow control and its parameters.
     pub flow_control: FlowControlParams,
@@ -139,7 +138,6 @@ impl Plan {
 /// A flow (a message of one queue pair).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Sender.
     pub src: NodeId,
     /// Receiver, never the sender.
     pub dst: NodeId,
@@ -184,7 +182,6 @@ pub struct IrnFlow {
 /// Layer 0 is that of a host's port 0. ACKs have one route.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ate {
-    /// How it chooses.
     pub params: AteParams,
     /// By flow: starts of its routes in [`Plan::hops`], over layer 0 first and over
     /// layer 1 first. One of them is [`Flow::path`]; both are where there is no choice.
@@ -197,7 +194,6 @@ pub struct Ate {
 /// wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// The host.
     pub host: NodeId,
     /// How many flows open it (those whose [`Flow::opens`] names it), at least 1.
     pub waits: u32,
@@ -216,7 +212,6 @@ pub struct Gate {
 /// host end with `rx`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// The slow host.
     pub host: NodeId,
     /// Its inner consuming port.
     pub rx: PortId,
@@ -260,7 +255,6 @@ pub struct Faults {
 /// When the link of a port is down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Down {
-    /// The port.
     pub port: PortId,
     /// Spans `[from, until)`, in order, with a gap between each two; the last
     /// one may end at `Time::MAX`: never.
@@ -270,9 +264,7 @@ pub struct Down {
 /// Random loss or corruption of what a port sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    /// The sending port.
     pub port: PortId,
-    /// What is hit.
     pub hits: Hits,
     /// Whether the frame arrives and is discarded, rather than vanishes.
     pub corrupts: bool,

@@ -9,6 +9,9 @@
 //! directory, [`verdict`] how a measurement is judged, [`evaluate`] all of that
 //! together, [`report`] what is written and [`answer`] what is printed of it.
 
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
 pub mod answer;
 pub mod check;
 mod check_claims;

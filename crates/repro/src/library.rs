@@ -29,11 +29,8 @@ pub struct Paper {
 /// The file of an experiment.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Where it is.
     pub path: PathBuf,
-    /// Its text.
     pub text: Vec<u8>,
-    /// What it says.
     pub read: Read,
     /// The experiment whose runs it looks at, if not its own.
     pub owner: Option<Box<Item>>,

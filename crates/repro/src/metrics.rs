@@ -24,7 +24,6 @@ pub enum Dimension {
     Ratio,
     /// Picoseconds.
     Time,
-    /// Bits per second.
     Rate,
     /// Bytes.
     Size,
@@ -78,7 +77,6 @@ pub struct Measurable {
     pub name: &'static str,
     /// What the value is; of a series its quantity says it.
     pub dimension: Dimension,
-    /// Where it is.
     pub place: Place,
 }
 
@@ -86,7 +84,6 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
     Measurable { name, dimension, place }
 }
 
-/// All of them.
 pub const MEASURABLE: [Measurable; 50] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};

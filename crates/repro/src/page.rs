@@ -7,7 +7,6 @@ use crate::report::{ClaimResult, ExperimentResult, Results, counts};
 use crate::verdict::Verdict;
 use xoff_results::human;
 
-/// The page.
 pub fn render(r: &Results) -> String {
     let mut out = String::from("# What is reproduced\n\n");
     let o = &mut out;

@@ -15,11 +15,9 @@ const POINTS: usize = 1000;
 
 /// What figures are drawn from.
 pub struct Drawn<'a> {
-    /// The experiment.
     pub e: &'a Experiment,
     /// Whether its shorter version was run.
     pub quick: bool,
-    /// Its grid.
     pub grid: &'a Grid,
     /// What was measured in each run; `None` for one that was not made.
     pub measured: &'a [Option<Vec<Value>>],

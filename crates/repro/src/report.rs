@@ -35,7 +35,6 @@ pub struct Results {
     pub experiments: Vec<ExperimentResult>,
     /// Claims whose experiment has no file.
     pub others: Vec<ClaimResult>,
-    /// Each paper.
     #[serde(default)]
     pub papers: Vec<PaperResult>,
 }
@@ -44,9 +43,7 @@ pub struct Results {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperResult {
-    /// Its short name.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// What came out of it, on the whole.
     pub summary: String,
@@ -103,9 +100,7 @@ pub fn others(papers: &[Paper]) -> Vec<ClaimResult> {
 pub struct ExperimentResult {
     /// The paper's short name.
     pub paper: String,
-    /// The experiment's name.
     pub id: String,
-    /// What it shows.
     pub title: String,
     /// Where in the paper it is.
     pub section: String,
@@ -128,7 +123,6 @@ pub struct ExperimentResult {
     pub seeds: Vec<u64>,
     /// What was chosen where the paper leaves something open.
     pub chosen: Vec<ChosenResult>,
-    /// Every claim.
     pub claims: Vec<ClaimResult>,
     /// Names of the pictures.
     pub plots: Vec<String>,
@@ -155,7 +149,6 @@ impl ExperimentResult {
 pub struct ChosenResult {
     /// The key and its value, or what was chosen.
     pub what: String,
-    /// Why.
     pub reason: String,
     /// Whether it is one in words, which `--sensitivity` cannot change.
     #[serde(default)]
@@ -176,7 +169,6 @@ pub struct ChangeResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flip {
-    /// The claim.
     pub claim: String,
     /// Its verdict with the value that was chosen.
     pub from: Verdict,
@@ -190,7 +182,6 @@ pub struct Flip {
 pub struct ClaimResult {
     /// The paper's short name.
     pub paper: String,
-    /// The claim's name.
     pub id: String,
     /// What the paper says.
     pub statement: String,
@@ -198,9 +189,7 @@ pub struct ClaimResult {
     pub subject: String,
     /// What that is compared with.
     pub against: String,
-    /// What is compared.
     pub metric: String,
-    /// How.
     pub relation: Relation,
     /// Least value that the paper gives.
     pub low: Option<f64>,
@@ -216,7 +205,6 @@ pub struct ClaimResult {
     pub verdict: Verdict,
     /// Why it was not measured.
     pub reason: Option<String>,
-    /// What was measured.
     pub measures: Vec<MeasureResult>,
     /// Of one that does not come out as claimed: where a fault of ours was looked for, what other
     /// choices change, and the most likely cause.
@@ -230,13 +218,10 @@ pub struct ClaimResult {
 pub struct MeasureResult {
     /// The case that it is of.
     pub case: Option<String>,
-    /// What it tests.
     pub says: Option<String>,
-    /// The run.
     pub run: String,
     /// The run that it is compared with.
     pub against: Option<String>,
-    /// The metric.
     pub metric: String,
     /// The other's metric, if it is another.
     pub against_metric: Option<String>,
@@ -267,15 +252,12 @@ pub struct MeasureResult {
     pub against_mean: Option<f64>,
     /// The number of each seed, in their order.
     pub values: Vec<Option<f64>>,
-    /// Their mean.
     pub mean: Option<f64>,
     /// Lower end of its 95% confidence interval; null of one seed.
     pub from: Option<f64>,
     /// Upper end of it.
     pub to: Option<f64>,
-    /// What follows.
     pub verdict: Verdict,
-    /// What to mind.
     pub notes: Vec<String>,
 }
 
@@ -421,7 +403,6 @@ pub fn counts<'a>(claims: impl IntoIterator<Item = &'a ClaimResult>) -> String {
 }
 
 impl Results {
-    /// Every claim.
     pub fn claims(&self) -> impl Iterator<Item = &ClaimResult> {
         self.experiments.iter().flat_map(|e| &e.claims).chain(&self.others)
     }

@@ -25,7 +25,6 @@ pub enum Verdict {
     Undecided,
     /// We measure the contrary.
     Contradicted,
-    /// Shown without simulation.
     Analysis,
     /// Not simulated: about hardware.
     NotSimulated,
@@ -74,12 +73,7 @@ pub enum Test {
         widened: f64,
     },
     /// It lies on one side of where neither of two wins.
-    Ordering {
-        /// Which.
-        side: Side,
-        /// Where neither wins.
-        neutral: f64,
-    },
+    Ordering { side: Side, neutral: f64 },
 }
 
 impl Test {

@@ -57,7 +57,6 @@ pub struct BlockingSummary {
     pub merged_innocent_ps: u64,
     /// Longest time from then until such a pause ended.
     pub merged_longest_ps: u64,
-    /// Over all flows.
     #[serde(flatten)]
     pub waits: Waits,
     /// By traffic class, in the order of the plan.
@@ -72,11 +71,9 @@ pub struct BlockingSummary {
 /// What the flows of a traffic class waited.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassWaits {
-    /// The class.
     pub name: String,
     /// Flows of it that waited as innocents, in packets or at their sources.
     pub innocent_flows: u64,
-    /// How long.
     #[serde(flatten)]
     pub waits: Waits,
 }
@@ -86,7 +83,6 @@ pub struct ClassWaits {
 pub struct Victim {
     /// The flow: `flow 17: H3 -> H9 (websearch)`.
     pub flow: String,
-    /// How long.
     #[serde(flatten)]
     pub waits: Waits,
 }
@@ -94,17 +90,14 @@ pub struct Victim {
 /// What others waited for a congested port.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Root {
-    /// The congested port.
     pub port: String,
     /// Pauses that were traced to it.
     pub pauses: u64,
-    /// How long.
     #[serde(flatten)]
     pub waits: Waits,
 }
 
 impl Waits {
-    /// Adds another sum.
     fn add(&mut self, other: &Waits) {
         let sum = |a: Time, b: Time| a.saturating_add(b).min(MOST);
         self.own_ps = sum(self.own_ps, other.own_ps);

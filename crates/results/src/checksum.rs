@@ -50,7 +50,6 @@ impl<W: Write> Write for Summing<W> {
 /// What was stored in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
-    /// Its size.
     pub(crate) bytes: u64,
     /// 32 hexadecimal digits.
     pub(crate) checksum: String,

@@ -16,7 +16,6 @@ use xoff_outcome::report::Unit;
 use xoff_outcome::{FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
 
-/// A data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataFile {
     /// A row per flow.

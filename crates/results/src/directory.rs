@@ -89,7 +89,6 @@ impl FileEntry {
 pub struct Error {
     /// The path that it is about.
     pub path: PathBuf,
-    /// What is wrong.
     pub message: String,
     /// What to do about it.
     pub help: String,
@@ -249,7 +248,6 @@ impl Writer {
 /// A run directory in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The place.
     pub path: PathBuf,
     /// Checksum of its `summary.json`.
     pub summary_xxh128: String,

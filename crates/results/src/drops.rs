@@ -40,7 +40,6 @@ pub struct DropPlace {
     /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
     /// `unreachable`, `frame-lost`, `frame-corrupted`, `loop-given-up`, or a mechanism's own.
     pub reason: &'static str,
-    /// How many.
     pub packets: u64,
     /// How many bytes.
     pub bytes: u64,

@@ -15,7 +15,6 @@ use xoff_plan::plan::{DELIVER, ENDS, Plan};
 /// Most flows that are named.
 const NAMED: usize = 4;
 
-/// Remarks about faults.
 pub fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     lost(plan, outcome, notes);
     isolated(plan, outcome, notes);

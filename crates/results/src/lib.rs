@@ -6,6 +6,9 @@
 //! of how the run was made, and nothing of terminals. Nothing that it writes
 //! depends on the clock, except the wall time in `manifest.json`.
 
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
 pub mod blocking;
 pub mod capture;
 mod checksum;

@@ -40,11 +40,9 @@ pub struct StalledSummary {
 /// Packets of a flow in an egress queue.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BacklogSummary {
-    /// The egress port.
     pub port: String,
     /// 802.1p priority.
     pub priority: u8,
-    /// Data packets.
     pub data_packets: u64,
     /// ACKs, NACKs and congestion notifications.
     pub answer_packets: u64,

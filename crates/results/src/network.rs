@@ -10,9 +10,7 @@ use xoff_plan::plan::Plan;
 /// Devices, links, priorities and traffic of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Network {
-    /// Every device.
     pub nodes: Vec<NodeEntry>,
-    /// Every link once.
     pub links: Vec<LinkEntry>,
     /// The priorities in use, in the order of service.
     pub priorities: Vec<PriorityEntry>,
@@ -22,10 +20,8 @@ pub struct Network {
     pub traffic: Vec<TrafficEntry>,
 }
 
-/// A device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NodeEntry {
-    /// Its name.
     pub name: String,
     /// `host` or `switch`.
     pub kind: &'static str,
@@ -42,7 +38,6 @@ pub struct LinkEntry {
     pub a: String,
     /// The port at the other.
     pub b: String,
-    /// Bits per second.
     pub rate_bps: u64,
     /// One-way delay in picoseconds.
     pub delay_ps: Time,
@@ -56,7 +51,6 @@ pub struct LinkEntry {
     pub headroom_b: Vec<u64>,
 }
 
-/// A priority.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PriorityEntry {
     /// 802.1p priority.
@@ -69,12 +63,9 @@ pub struct PriorityEntry {
     pub lossless: bool,
 }
 
-/// A traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrafficEntry {
-    /// Its name.
     pub name: String,
-    /// Flows in it.
     pub flows: u64,
     /// Their payload in bytes.
     pub bytes: u64,

@@ -18,10 +18,8 @@ const LISTED: usize = 10;
 /// Name of the row over every flow.
 const ALL: &str = "all";
 
-/// What is offered.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Offered {
-    /// The scenario's name.
     pub scenario: String,
     /// The network in one line.
     pub network: String,
@@ -58,11 +56,9 @@ pub struct Unreachable {
 /// The flows of a class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfferedClass {
-    /// Its name.
     pub name: String,
     /// 802.1p priorities of its data.
     pub priorities: Vec<u8>,
-    /// Flows.
     pub flows: u64,
     /// Flows that its law lets expect, where their number is drawn.
     pub expected_flows: Option<f64>,
@@ -107,13 +103,11 @@ pub struct SizePoint {
 /// Payload sizes in bytes by nearest rank: so many per cent of the flows are no larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Sizes {
-    /// Smallest.
     pub min: u64,
     /// 10 per cent.
     pub p10: u64,
     /// 25 per cent.
     pub p25: u64,
-    /// Median.
     pub p50: u64,
     /// 75 per cent.
     pub p75: u64,
@@ -121,7 +115,6 @@ pub struct Sizes {
     pub p90: u64,
     /// 99 per cent.
     pub p99: u64,
-    /// Largest.
     pub max: u64,
 }
 
@@ -132,7 +125,6 @@ pub struct OfferedLink {
     pub port: String,
     /// The node at the other end.
     pub to: String,
-    /// Bits per second.
     pub rate_bps: u64,
     /// Bytes of data packets, by class in the order of the classes.
     pub data_bytes: Vec<u64>,

@@ -7,10 +7,8 @@ use serde::Serialize;
 use xoff_kernel::time::Time;
 use xoff_outcome::Outcome;
 
-/// Pauses of queues.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PauseSummary {
-    /// How many began.
     pub count: u64,
     /// How many stood at the end of the run.
     pub standing: u64,
@@ -25,7 +23,6 @@ pub struct PauseSummary {
     pub queues: u64,
     /// Pause frames sent, refreshes included.
     pub pause_frames: u64,
-    /// Resume frames sent.
     pub resume_frames: u64,
 }
 

@@ -16,9 +16,7 @@ pub const ALL: &str = "all";
 /// Mean and quantiles of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// Arithmetic mean.
     pub mean: f64,
-    /// Median.
     pub p50: f64,
     /// 95th percentile.
     pub p95: f64,
@@ -33,7 +31,6 @@ pub struct Quantiles {
 pub struct Group {
     /// The bucket's or class's name.
     pub name: String,
-    /// Flows that started.
     pub flows: u64,
     /// Those of them that completed.
     pub finished: u64,
@@ -48,7 +45,6 @@ pub struct Group {
     pub retransmitted: u64,
     /// Data packets that arrived though they had arrived before.
     pub spurious: u64,
-    /// Data packets dropped.
     pub dropped: u64,
 }
 

@@ -23,7 +23,6 @@ use xoff_plan::plan::Plan;
 /// A run in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The scenario's name.
     pub scenario: String,
     /// The network in one line.
     pub network: String,
@@ -43,26 +42,20 @@ pub struct Summary {
     pub complete: bool,
     /// Flow-size buckets, then all flows.
     pub sizes: Vec<Group>,
-    /// Traffic classes.
     pub classes: Vec<Group>,
-    /// Packets lost.
     pub drops: DropSummary,
-    /// Pauses.
     pub pauses: PauseSummary,
     /// Head-of-line blocking, if it was measured.
     pub blocking: Option<BlockingSummary>,
     /// What mechanisms say, each in an object of its own name; null where it did not run.
     #[serde(flatten, serialize_with = "by_name")]
     pub sections: Vec<Section>,
-    /// The first deadlock.
     pub deadlock: Option<DeadlockSummary>,
     /// Flows that made no progress while packets moved.
     pub livelock: Option<LivelockSummary>,
     /// Who waited for whom at the end.
     pub waiting: Vec<WaitSummary>,
-    /// High-water marks.
     pub peaks: Peaks,
-    /// Totals.
     pub counters: CounterSummary,
     /// What the oracles say.
     pub verdicts: Vec<Verdict>,
@@ -70,7 +63,6 @@ pub struct Summary {
     pub notes: Vec<Note>,
 }
 
-/// A deadlock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeadlockSummary {
     /// When the pause that closed the cycle was decided, in picoseconds.
@@ -95,7 +87,6 @@ pub struct DeadlockSummary {
 /// A port and a priority.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueName {
-    /// The port.
     pub port: String,
     /// 802.1p priority.
     pub priority: u8,
@@ -104,7 +95,6 @@ pub struct QueueName {
 /// An egress queue of a deadlock's cycle.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeldSummary {
-    /// The egress port.
     pub port: String,
     /// 802.1p priority.
     pub priority: u8,
@@ -145,11 +135,9 @@ pub struct Peak {
 /// High-water marks: of each kind the fullest in proportion to its room.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Peaks {
-    /// A node's buffer.
     pub buffer: Option<Peak>,
     /// The memory of a host that relays.
     pub relay: Option<Peak>,
-    /// An ingress headroom.
     pub headroom: Option<Peak>,
     /// A port's egress queues (the longest; no bound).
     pub queue: Option<Peak>,
@@ -164,11 +152,9 @@ pub struct CounterSummary {
     pub packet_hops: u64,
     /// Data packets that crossed a link.
     pub data_hops: u64,
-    /// Data packets sent.
     pub sent: u64,
     /// Data packets that reached their receiver.
     pub delivered: u64,
-    /// Data packets dropped.
     pub dropped: u64,
     /// Data packets under way at the end.
     pub in_flight: u64,

@@ -34,10 +34,8 @@ pub struct Panel {
     pub lines: Vec<Line>,
 }
 
-/// A picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Its heading.
     pub title: String,
     /// Label of the horizontal axis.
     pub x: String,
@@ -47,7 +45,6 @@ pub struct Figure {
     pub categories: Vec<String>,
     /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
-    /// Its panels.
     pub panels: Vec<Panel>,
 }
 

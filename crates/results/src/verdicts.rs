@@ -18,11 +18,8 @@ use xoff_schemes::flow_control::PauseScope;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It did.
     Held,
-    /// It did not.
     Broken,
-    /// Nothing promised it.
     NotPromised,
 }
 
@@ -32,7 +29,6 @@ pub struct Verdict {
     /// The property: `losslessness`, `deadlock-freedom`, `conservation`, `completion`
     /// or `no-victims`.
     pub property: &'static str,
-    /// Whether it held.
     pub state: State,
     /// The reason, with the activity that makes a zero mean something.
     pub text: String,

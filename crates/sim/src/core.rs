@@ -121,7 +121,6 @@ pub struct Core<'a> {
     pub newcomer: Newcomer,
     pub discipline: Discipline,
     pub lanes: usize,
-    /// By lane.
     pub egress: Vec<Egress>,
     pub accounts: Vec<Account>,
     pub profiles: Vec<Profile>,
@@ -463,7 +462,6 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// Adds an event.
     #[inline]
     pub fn post(&mut self, time: Time, kind: u8, element: u32, data: u32) {
         self.wheel.push(Event::new(time, kind, element, data));

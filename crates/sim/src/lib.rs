@@ -9,6 +9,9 @@
 //! when a packet comes. Several threads may each run a part of the devices; the
 //! result has the same bytes.
 
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
 mod core;
 mod engine;
 mod faults;

@@ -146,7 +146,6 @@ pub struct Series {
     last_flows: Vec<u64>,
     /// Bytes into both domains, by host that chooses the first hop of its flows.
     last_ate: Vec<[u64; 2]>,
-    /// When that was.
     pub last_at: Time,
 }
 

@@ -31,7 +31,6 @@ pub struct Packet {
     /// Where it stands on its route: index into the plan's hops of the egress
     /// port that it waits at or was last sent from.
     pub hop: u32,
-    /// Its flow.
     pub flow: u32,
     /// See [`Kind`].
     pub number: u32,
@@ -39,9 +38,7 @@ pub struct Packet {
     pub account: u32,
     /// Bytes on the wire.
     pub size: u32,
-    /// What it is.
     pub kind: Kind,
-    /// Its lane.
     pub lane: u8,
     /// Data carries an ECN mark; an ACK or NACK says that marks have come.
     pub marked: bool,
@@ -129,7 +126,6 @@ impl Packet {
     }
 }
 
-/// All packets.
 #[derive(Default)]
 pub struct Arena {
     slots: Vec<Packet>,
@@ -137,12 +133,10 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An empty arena.
     pub fn new() -> Self {
         Self { slots: Vec::new(), free: NONE }
     }
 
-    /// Stores a packet.
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> u32 {
         if self.free == NONE {

@@ -15,18 +15,14 @@ use xoff_schemes::flow_control::seen::Roots;
 
 /// A run between two windows.
 pub struct World<'w, 'a> {
-    /// What is run.
     pub plan: &'a Plan,
-    /// By part.
     pub cores: Vec<&'w Core<'a>>,
-    /// By part.
     pub flow_controls: Vec<&'w FlowControl>,
     /// Which part a device belongs to.
     pub partition: &'w Partition,
 }
 
 impl<'w, 'a> World<'w, 'a> {
-    /// Number of lanes.
     pub fn lanes(&self) -> u32 {
         self.plan.lanes.len() as u32
     }
@@ -56,7 +52,6 @@ impl<'w, 'a> World<'w, 'a> {
         self.plan.topology.ports[port as usize].peer
     }
 
-    /// A port.
     pub fn port(&self, port: u32) -> &'w Port {
         &self.home_of_port(port).ports[port as usize]
     }
@@ -67,12 +62,10 @@ impl<'w, 'a> World<'w, 'a> {
         &core.queues[core.ports[port as usize].first_queue as usize..][..1 + 2 * core.lanes]
     }
 
-    /// An ingress account.
     pub fn account(&self, account: u32) -> &'w Account {
         &self.home_of_port(account / self.lanes()).accounts[account as usize]
     }
 
-    /// A device's memory.
     pub fn memory(&self, node: NodeId) -> &'w Memory {
         &self.home(node).memories[node as usize]
     }
@@ -145,7 +138,6 @@ impl<'w, 'a> World<'w, 'a> {
         ports.iter().copied().filter(move |&other| other != port)
     }
 
-    /// Flows completed.
     pub fn flows_done(&self) -> usize {
         self.cores.iter().map(|core| core.observed.flows_done).sum()
     }

@@ -67,7 +67,6 @@ fn quantity(n: u64, units: &[(u64, &str)]) -> Value {
     Value::String(format!("{}{name}", n / unit))
 }
 
-/// A size.
 pub fn bytes(n: u64) -> Value {
     quantity(n, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")])
 }
@@ -82,12 +81,10 @@ pub fn time(n: u64) -> Value {
     quantity(n, &[(SECOND, "s"), (1_000_000_000, "ms"), (MICROSECOND, "us"), (1_000, "ns"), (1, "ps")])
 }
 
-/// A whole number.
 pub fn int(n: u64) -> Value {
     Value::Integer(n as i64)
 }
 
-/// A text.
 pub fn text(s: impl Into<String>) -> Value {
     Value::String(s.into())
 }

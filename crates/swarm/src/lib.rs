@@ -5,6 +5,9 @@
 //! many, and [`shrink::shrink`] makes one smaller that breaks something. No other crate depends on
 //! this one.
 
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
 pub mod coverage;
 mod draw;
 pub mod generate;

@@ -10,7 +10,6 @@ use xoff_plan::{Error, Loaded};
 /// A scenario with its files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
-    /// The scenario file.
     pub table: Table,
     /// Contents of the files that it names, by path.
     pub files: BTreeMap<String, String>,

@@ -21,7 +21,6 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// What became of the seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Seeds done.
     pub done: u64,
     /// Scenarios that held everything.
     pub held: u64,
@@ -37,7 +36,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a verdict.
     pub fn count(&mut self, seed: u64, verdict: Verdict) {
         self.done += 1;
         match verdict {
@@ -136,7 +134,6 @@ pub fn save(dir: &Path, seed: u64, scenario: &Scenario, broken: &Broken) -> io::
 pub struct Ticker(std::sync::Arc<AtomicBool>, Option<thread::JoinHandle<()>>);
 
 impl Ticker {
-    /// Begins.
     pub fn new(every: Duration, say: impl Fn() + Send + 'static) -> Self {
         let over = std::sync::Arc::new(AtomicBool::new(false));
         let seen = over.clone();

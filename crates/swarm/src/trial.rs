@@ -23,7 +23,6 @@ const MOST_CALLS: u64 = 200;
 pub enum Verdict {
     /// It does not load; the message of the error.
     Refused(String),
-    /// Everything holds.
     Held(Seen),
     /// The run has more events than a trial waits for, and goes on: only what holds in the middle
     /// of a run was looked at.
@@ -35,17 +34,12 @@ pub enum Verdict {
 /// What a run had to show: so that a test can tell that its invariants had something to hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// Flows that completed.
     pub completed: u64,
-    /// Pauses.
     pub pauses: u64,
-    /// Packets dropped.
     pub dropped: u64,
-    /// A deadlock.
     pub deadlock: bool,
     /// Shares of critical paths.
     pub shares: u64,
-    /// Events.
     pub events: u64,
 }
 

@@ -22,7 +22,6 @@ pub struct Part {
 /// What comes from a pod: when its cell is there as a whole, and for which host of the network.
 pub type Coming = (Time, u32, Part);
 
-/// A core.
 pub struct Core {
     /// By pod: what is under way from there, in the order of arrival.
     pub coming: Vec<VecDeque<Coming>>,

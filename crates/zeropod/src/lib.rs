@@ -40,6 +40,9 @@
 //! - *Reassembly*. The cells of a flow between pods may come in another order than they left in; the receiver
 //!   holds back what is early. A flow is complete when all of it is there: nothing acknowledges it.
 
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
 mod acks;
 mod cores;
 mod failures;
@@ -77,7 +80,6 @@ mod kind {
     pub const ARRIVAL: u8 = 0;
     /// An unscheduled cell reaches a link, or its receiver.
     pub const CELL: u8 = 1;
-    /// A flow begins.
     pub const START: u8 = 2;
     /// An epoch begins at the hosts of a pod.
     pub const HOSTS: u8 = 3;
@@ -175,10 +177,8 @@ struct Laid {
     column: u16,
 }
 
-/// Nobody.
 const IDLE: Laid = Laid { epoch: u64::MAX, from: 0, to: 0, cells: 0, column: 0 };
 
-/// A pod.
 struct PodState {
     scheduler: Scheduler,
     stream: Stream,
@@ -513,7 +513,6 @@ impl<'a> World<'a> {
         Some(self.pods[pod].laid[self.laid_at(pod, link, epoch)]).filter(|laid| laid.epoch == epoch)
     }
 
-    /// A flow begins.
     fn start(&mut self, flow: u32) {
         let f = &self.plan.flows[flow as usize];
         self.receivers.flows[flow as usize].started = Some(self.now);
@@ -1241,7 +1240,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What cores hold.
     fn sample(&mut self, at: Time) {
         let cell = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
         for (index, core) in self.cores.iter().enumerate() {
@@ -1458,7 +1456,6 @@ impl<'a> Receivers<'a> {
         new > 0
     }
 
-    /// Goodput by class.
     fn series(&self, end: Time) -> Vec<Sample> {
         let mut series = Vec::new();
         if self.interval == 0 {

@@ -19,7 +19,6 @@ use xoff_schemes::scheduling::zeropod::frame::{
 
 /// Taps of a run.
 pub struct Taps<'s> {
-    /// By port.
     tapped: Vec<bool>,
     handover: Handover<'s>,
     seen: Vec<Crossing>,

@@ -59,7 +59,6 @@ struct Occupied {
     cell: u32,
 }
 
-/// All unscheduled cells.
 pub struct Unscheduled {
     /// Flows of fewer cells than this are sent optimistically.
     limit: u64,

@@ -7,7 +7,6 @@
 
 use xoff_kernel::time::Time;
 
-/// No item.
 pub const NONE: u32 = u32::MAX;
 /// Most levels.
 pub const LEVELS: usize = 16;
@@ -15,7 +14,6 @@ pub const LEVELS: usize = 16;
 /// Something to be sent from one host to another.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Its queue.
     pub voq: u32,
     /// Bytes in all, and sent.
     pub size: u64,
@@ -34,7 +32,6 @@ impl Item {
     }
 }
 
-/// A queue.
 #[derive(Clone, Debug)]
 pub struct Voq {
     /// The host whose it is, and that for whom, both of the whole network.

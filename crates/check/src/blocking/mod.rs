@@ -57,7 +57,6 @@ pub enum Cause {
 /// A port that can be congested, and what its congestion can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Congested {
-    /// The port.
     pub port: PortId,
     /// Why packets can pile up there.
     pub cause: Cause,

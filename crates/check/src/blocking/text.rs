@@ -49,7 +49,6 @@ pub struct BlockingReport {
 /// A congested port by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortReport {
-    /// The port.
     pub port: String,
     /// Bits per second that its flows offer it when all send at once.
     pub offered_bps: u64,

@@ -12,7 +12,6 @@ use xoff_schemes::flow_control::PauseScope;
 pub struct Culprit {
     /// It is the flow's answers that do.
     pub answers: bool,
-    /// The flow.
     pub flow: u32,
 }
 
@@ -47,7 +46,6 @@ pub struct Link {
 /// A flow that does not cross the congested port and can wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Innocent {
-    /// The flow.
     pub flow: u32,
     /// The queue in which it waits, an index into [`Tree::queues`]: one that it
     /// shares with a culprit, if there is one, and of these the nearest.
@@ -62,7 +60,6 @@ pub struct Innocent {
 /// The queues that a port's congestion can pause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
-    /// The congested port.
     pub port: PortId,
     /// Flows whose data crosses it.
     pub culprits: u64,

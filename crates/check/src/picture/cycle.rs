@@ -21,7 +21,6 @@ struct Arc<'a> {
     links: usize,
 }
 
-/// Where things are.
 struct Layout {
     centre: (f64, f64),
     radius: f64,

@@ -16,11 +16,8 @@ mod ink {
     pub const TEXT: &str = "#222222";
     pub const FAINT: &str = "#777777";
     pub const LINE: &str = "#555555";
-    /// Culprits.
     pub const GUILTY: &str = "#D55E00";
-    /// Innocents.
     pub const INNOCENT: &str = "#0072B2";
-    /// Different flows.
     pub const FLOWS: [&str; 6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 }
 

@@ -20,7 +20,6 @@ const LEFT: f64 = 28.0;
 /// What is drawn in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Spot {
-    /// The congested port.
     Root,
     /// A queue of the tree.
     Queue(u32),
@@ -136,7 +135,6 @@ fn spot(queue: Option<u32>) -> Spot {
     queue.map_or(Spot::Root, Spot::Queue)
 }
 
-/// Upper left corners.
 fn places(columns: &[Vec<Spot>]) -> BTreeMap<Spot, (f64, f64)> {
     let rows = columns.iter().map(Vec::len).max().unwrap_or(1) as f64;
     let mut places = BTreeMap::new();

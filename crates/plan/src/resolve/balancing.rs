@@ -241,7 +241,6 @@ fn packets(
 struct Forks<'a> {
     topology: &'a Topology,
     routes: &'a mut Routes,
-    /// By state.
     routers: Vec<Router>,
     choices: Choices,
     /// Numbers of sets of ports.

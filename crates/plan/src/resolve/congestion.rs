@@ -119,7 +119,6 @@ pub(super) fn build(
     }
 }
 
-/// DCQCN's parameters.
 fn dcqcn(
     cx: &mut Context<'_>,
     lines: &Lines<'_>,

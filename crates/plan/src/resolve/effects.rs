@@ -8,7 +8,6 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, Topology};
 use xoff_net::units::Span;
 
-/// Names them.
 pub(super) fn warn(
     cx: &mut Context<'_>,
     topology: &Topology,

@@ -76,9 +76,7 @@ impl Context<'_> {
 /// What comes of a scenario.
 pub(crate) struct Built {
     pub(crate) plan: Plan,
-    /// By traffic class.
     pub(crate) saturation: Vec<Option<Saturation>>,
-    /// By traffic class.
     pub(crate) expected: Vec<Option<Expected>>,
     pub(crate) router: Router,
     pub(crate) warnings: Vec<Warning>,

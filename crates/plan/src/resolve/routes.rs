@@ -32,7 +32,6 @@ pub(super) struct Routes {
     pub(super) end: Time,
 }
 
-/// The algorithm.
 pub(super) fn kind(cx: &Context<'_>, topology: &Topology) -> RoutingKind {
     let routing = &cx.scenario.routing;
     routing.kind.unwrap_or(match topology.cube {

@@ -19,7 +19,6 @@ use xoff_outcome::tap::Crossing;
 use xoff_plan::plan::Plan;
 use xoff_wire::{BTH_AND_ICRC, IPV4, UDP, ip};
 
-/// The file's name.
 pub const CAPTURE: &str = "capture.pcapng";
 
 /// Most payload of a packet that can be captured: IPv4 has 64 KiB for it and its headers, and words
@@ -27,7 +26,6 @@ pub const CAPTURE: &str = "capture.pcapng";
 pub const LARGEST_PAYLOAD: u32 = (u16::MAX as u32 - IPV4 - UDP - BTH_AND_ICRC - RETH) / 4 * 4;
 const RETH: u32 = 16;
 
-/// What is captured.
 #[derive(Clone, Debug)]
 pub struct What {
     /// The ports, each once, in the order of the file's interfaces.

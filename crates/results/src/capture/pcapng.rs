@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 
-/// Block types.
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const NAMES: u32 = 4;
@@ -14,7 +13,6 @@ const MAGIC: u32 = 0x1a2b_3c4d;
 const VERSION: [u16; 2] = [1, 0];
 /// The length of a section that is not known.
 const UNKNOWN: u64 = u64::MAX;
-/// LINKTYPE_ETHERNET.
 const ETHERNET: u16 = 1;
 /// Timestamps count 10^-9 s. With picoseconds Wireshark 4.0 shows wrong times from 18 ms on, where what is left
 /// of a second, times 10^9, is more than 64 bits hold.
@@ -22,7 +20,6 @@ const NANOSECONDS: u8 = 9;
 /// Picoseconds in one.
 const NANOSECOND: u64 = 1000;
 
-/// Codes of options.
 const END: u16 = 0;
 const IF_NAME: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
@@ -36,17 +33,14 @@ const NAMES_IPV4: u16 = 1;
 
 /// Bits of a packet's flags.
 pub const INBOUND: u32 = 1;
-/// The other direction.
 pub const OUTBOUND: u32 = 2;
 /// Its check sequence did not fit.
 pub const CRC_ERROR: u32 = 1 << 24;
 
-/// A network interface.
 pub struct Interface<'a> {
     pub name: &'a str,
     pub description: &'a str,
     pub mac: [u8; 6],
-    /// Bits per second.
     pub speed: u64,
 }
 

@@ -21,13 +21,11 @@ pub const ROWS_PER_GROUP: usize = 65_536;
 
 /// The values of a column in one row group.
 pub enum Column {
-    /// Integers.
     Int(Vec<u64>),
     /// Integers that may be absent.
     MaybeInt(Vec<Option<u64>>),
     /// Numbers that may be absent.
     MaybeFloat(Vec<Option<f64>>),
-    /// Text.
     Text(Vec<String>),
     /// Text that may be absent.
     MaybeText(Vec<Option<String>>),

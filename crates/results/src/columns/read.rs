@@ -107,7 +107,6 @@ impl Table {
         integrity::caught(|| read(path, columns)).map_err(|e| cannot(&e))?.map_err(|e| cannot(&e))
     }
 
-    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }

@@ -26,14 +26,12 @@ const LISTED: usize = 10;
 pub struct PartTime {
     /// As in `critical.parquet`.
     pub part: String,
-    /// Time.
     pub time_ps: u64,
 }
 
 /// Time that pauses for one congested port took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RootTime {
-    /// The congested port.
     pub port: String,
     /// The port that it leads to.
     pub peer: String,
@@ -50,11 +48,8 @@ pub struct RootTime {
 pub struct Head {
     /// As in `flows.parquet`.
     pub flow: usize,
-    /// Sender.
     pub src: String,
-    /// Receiver.
     pub dst: String,
-    /// Traffic class.
     pub class: String,
     /// Payload bytes.
     pub size: u64,
@@ -73,7 +68,6 @@ pub struct Head {
 pub struct Step {
     /// `source`, `data` or `ack`.
     pub leg: String,
-    /// The egress port.
     pub port: String,
     /// The port that it leads to.
     pub peer: String,
@@ -94,7 +88,6 @@ pub struct StepShare {
     pub surviving_part: Option<String>,
     /// The same: the surviving root.
     pub surviving_root: Option<String>,
-    /// Time.
     pub time_ps: u64,
 }
 
@@ -113,23 +106,19 @@ pub struct Stood {
     pub surviving_peer: String,
     /// That port was off the rest of the way.
     pub surviving_off: bool,
-    /// Time.
     pub time_ps: u64,
 }
 
 /// A flow's waiting by the surviving roots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowSurviving {
-    /// Innocent waiting.
     pub innocent_ps: u64,
     /// Where the two judgements are of different ports; most first.
     pub stood: Vec<Stood>,
 }
 
-/// One flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowAnswer {
-    /// Which one.
     #[serde(flatten)]
     pub head: Head,
     /// How the run ended.
@@ -151,7 +140,6 @@ pub struct FlowAnswer {
 /// A flow that waited for a port that was off its way.
 #[derive(Clone, Debug, Serialize)]
 pub struct Victim {
-    /// Which one.
     #[serde(flatten)]
     pub head: Head,
     /// Its innocent waiting, for the port in question or for all.
@@ -163,20 +151,16 @@ pub struct Victim {
 /// A port and a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The port.
     pub port: String,
     /// The port that it leads to.
     pub peer: String,
-    /// Flows that waited.
     pub flows: usize,
-    /// Time.
     pub time_ps: u64,
 }
 
 /// Waiting for a port, as far as it is the surviving root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortSurviving {
-    /// Innocent waiting.
     pub innocent_ps: u64,
     /// Flows that waited so.
     pub victims: usize,
@@ -189,7 +173,6 @@ pub struct PortSurviving {
 /// A congested port, and who waited for it along critical paths.
 #[derive(Clone, Debug, Serialize)]
 pub struct PortAnswer {
-    /// The port.
     pub port: String,
     /// The port that it leads to.
     pub peer: String,
@@ -214,7 +197,6 @@ pub struct PortAnswer {
 /// A congested port among others.
 #[derive(Clone, Debug, Serialize)]
 pub struct Root {
-    /// The port.
     pub port: String,
     /// The port that it leads to.
     pub peer: String,
@@ -229,7 +211,6 @@ pub struct Root {
 /// Innocent waiting by the surviving roots.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surviving {
-    /// All of it.
     pub innocent_ps: u64,
     /// Flows that waited so.
     pub innocent_flows: usize,
@@ -239,16 +220,13 @@ pub struct Surviving {
     pub roots: Vec<Root>,
 }
 
-/// The whole run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overview {
     /// Name of its scenario.
     pub scenario: String,
-    /// How it ended.
     pub run: Ending,
     /// Only flows of this class are looked at; null: all.
     pub class: Option<String>,
-    /// Flows that began.
     pub flows: usize,
     /// How many of them were not complete at the end.
     pub unfinished: usize,
@@ -403,7 +381,6 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
     })
 }
 
-/// Innocent waiting.
 fn innocent_time(shares: &[Share], by: By) -> u64 {
     shares.iter().filter(|share| share.is_innocent(by)).map(|share| share.time_ps).sum()
 }

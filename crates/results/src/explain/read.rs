@@ -16,11 +16,9 @@ use crate::integrity;
 /// A flow of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// Sender and receiver.
     pub src: String,
     /// See `src`.
     pub dst: String,
-    /// Its class.
     pub class: String,
     /// Payload bytes.
     pub size: u64,
@@ -39,13 +37,11 @@ pub struct Flow {
 /// A part of the time of a flow, as `critical.parquet` has it.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// The flow's id.
     pub flow: usize,
     /// Number of the step on the path.
     pub step: u64,
     /// `source`, `data` or `ack`.
     pub leg: String,
-    /// Egress port.
     pub port: String,
     /// What the time was spent on.
     pub part: String,
@@ -53,7 +49,6 @@ pub struct Share {
     pub root: Option<String>,
     /// `own` or `innocent` by the port that the pause's frame named, if it named one.
     pub named_part: Option<String>,
-    /// That port.
     pub named_root: Option<String>,
     /// Picoseconds.
     pub time_ps: u64,
@@ -103,7 +98,6 @@ pub struct Ending {
     pub deadlock: Option<Deadlock>,
 }
 
-/// A deadlock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Deadlock {
     /// When it closed, in picoseconds.
@@ -114,17 +108,14 @@ pub struct Deadlock {
     pub cycle: Vec<String>,
 }
 
-/// A run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// Name of its scenario.
     pub scenario: String,
-    /// How it ended.
     pub ending: Ending,
     /// Longest time from the PAUSE that made a root yield until a MERGE of its tree took
     /// effect, in picoseconds; 0 without any.
     pub merged_longest_ps: u64,
-    /// By id.
     pub flows: Vec<Flow>,
     /// By flow, then along its path.
     pub shares: Vec<Share>,

@@ -14,7 +14,6 @@ pub enum Status {
     /// It has not been made, or was interrupted.
     #[default]
     Pending,
-    /// It is done.
     Done,
     /// It is done, and lost packets in a lossless priority.
     Lost,
@@ -29,7 +28,6 @@ pub struct Entry {
     pub status: Status,
     /// Its numbers, once it is done.
     pub row: Option<Row>,
-    /// Why it failed.
     pub error: Option<String>,
     /// The checksum of its `summary.json`, once it is stored.
     pub summary: Option<String>,
@@ -61,9 +59,7 @@ pub fn complete(entries: &[Entry]) -> bool {
 /// A grid in short: what `--json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The scenario's name.
     pub scenario: String,
-    /// What is varied.
     pub axes: Vec<Axis>,
     /// The seeds of each point; empty if the scenario says it.
     pub seeds: Vec<u64>,
@@ -102,18 +98,14 @@ pub struct Point {
 /// A run that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// The run's name.
     pub run: String,
-    /// Why.
     pub error: String,
 }
 
 /// A warning, and which runs have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// What it says.
     pub text: String,
-    /// The runs' names.
     pub runs: Vec<String>,
 }
 

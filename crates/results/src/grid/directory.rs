@@ -38,7 +38,6 @@ const LOCK: &str = ".lock";
 /// What the caller knows of a grid beyond its axes and seeds.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// The scenario's name.
     pub name: String,
     /// Version of the program.
     pub version: String,
@@ -46,14 +45,12 @@ pub struct About {
     pub overrides: Vec<String>,
     /// The whole effective scenario of the first run.
     pub scenario: Value,
-    /// By run.
     pub runs: Vec<RunAbout>,
 }
 
 /// What a grid knows of a run before it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunAbout {
-    /// Its seed.
     pub seed: u64,
     /// Of its effective scenario and `files`, see [`fingerprint::of_run`].
     pub fingerprint: String,
@@ -244,7 +241,6 @@ fn first_difference(path: &str, a: &Value, b: &Value) -> Option<String> {
 }
 
 impl Directory {
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -307,11 +303,9 @@ impl Directory {
 /// What of a run of a grid is there.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// No directory.
     Nothing,
     /// A run that is not as it was written; why.
     Damaged(String),
-    /// All of it.
     Whole(Entry),
 }
 

@@ -18,7 +18,6 @@ pub enum Unit {
     Time,
     /// A ratio, such as a slowdown.
     Ratio,
-    /// Bits per second.
     Rate,
 }
 
@@ -40,7 +39,6 @@ enum Place {
 pub struct Metric {
     /// Its name: a column of `grid.parquet`, a key of the comparison.
     pub name: &'static str,
-    /// What it counts.
     pub unit: Unit,
     /// Whether a run may have none, such as a slowdown where no flow finished.
     pub optional: bool,
@@ -135,7 +133,6 @@ impl Number {
 /// A finished run in numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its seed.
     pub seed: u64,
     /// Why it ended, as in the summary.
     pub stop: String,
@@ -151,7 +148,6 @@ impl Row {
         self.values[index("lossless_drops")].is_some_and(|n| n != Number::Int(0))
     }
 
-    /// Whether it deadlocked.
     pub fn deadlocked(&self) -> bool {
         self.values[index("deadlocks")] == Some(Number::Int(1))
     }

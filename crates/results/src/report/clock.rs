@@ -18,7 +18,6 @@ const LEVELS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// Which time is in which bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Clock {
-    /// Number of bins.
     pub bins: usize,
     /// End of the last one, in picoseconds: the run's end, or earlier if nothing happens until then.
     pub end_ps: u64,

@@ -9,23 +9,18 @@ use crate::data::DataFile;
 use crate::directory::Error;
 use crate::explain::read::{damaged, table};
 
-/// The network.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Fabric {
     /// `topology.kind` of the scenario.
     pub topology: String,
-    /// Devices.
     pub nodes: Vec<Node>,
-    /// Egress ports.
     pub ports: Vec<Port>,
     /// From the hosts upwards.
     pub layers: Vec<Layer>,
 }
 
-/// A device.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Node {
-    /// Name.
     pub name: String,
     /// `host`, `switch` or `relay`.
     pub kind: String,
@@ -37,10 +32,8 @@ pub struct Node {
     pub buffer_peak: u64,
 }
 
-/// An egress port.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Port {
-    /// Name.
     pub name: String,
     /// Position of its device.
     pub node: usize,
@@ -63,7 +56,6 @@ pub struct Port {
 pub struct Layer {
     /// What it is called.
     pub name: String,
-    /// How many devices.
     pub nodes: usize,
     /// The device that was fullest in proportion to its memory; null if none held anything.
     pub buffer: Option<Mark>,
@@ -76,7 +68,6 @@ pub struct Layer {
 /// The most that something ever held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
-    /// Device or port.
     pub place: String,
     /// Bytes.
     pub bytes: u64,
@@ -85,7 +76,6 @@ pub struct Mark {
 }
 
 impl Fabric {
-    /// Ports by name.
     pub fn by_name(&self) -> BTreeMap<&str, usize> {
         self.ports.iter().enumerate().map(|(i, port)| (port.name.as_str(), i)).collect()
     }

@@ -23,17 +23,14 @@ const GROUPS: usize = 12;
 pub struct Flows {
     /// Names of the classes.
     pub classes: Vec<String>,
-    /// Flows that began.
     pub began: u64,
     /// Listed ones, by id.
     pub rows: Vec<Row>,
-    /// Distributions by class.
     pub cdfs: Vec<Cdf>,
     /// Slowdown by size: all finished flows in groups of equally many.
     pub by_size: Vec<SizeGroup>,
 }
 
-/// A flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// As in `flows.parquet`.
@@ -63,7 +60,6 @@ pub struct Row {
 pub struct Cdf {
     /// The class, or `all`.
     pub class: String,
-    /// Flows that began.
     pub flows: u64,
     /// How many of them finished: what the rest is about.
     pub finished: u64,
@@ -81,11 +77,9 @@ pub struct SizeGroup {
     pub from: u64,
     /// See `from`.
     pub to: u64,
-    /// How many.
     pub flows: u64,
     /// Slowdown: mean, and quantiles by nearest rank.
     pub mean: f64,
-    /// Median.
     pub p50: f64,
     /// 95th percentile.
     pub p95: f64,

@@ -25,15 +25,12 @@ pub struct Grid {
     pub headline: String,
     /// Whether every run is done.
     pub complete: bool,
-    /// What was varied.
     pub axes: Vec<Varied>,
     /// Seeds of each point; empty if the scenario says it.
     pub seeds: Vec<u64>,
-    /// What is compared.
     pub metrics: Vec<Metric>,
     /// In the order of the axes, the last one fastest.
     pub points: Vec<Point>,
-    /// Every run.
     pub runs: Vec<Made>,
     /// What the runs warn of.
     pub warnings: Vec<Warning>,
@@ -44,7 +41,6 @@ pub struct Grid {
 /// A key that was varied.
 #[derive(Clone, Debug, Serialize)]
 pub struct Varied {
-    /// The key.
     pub key: String,
     /// A short name of it.
     pub head: String,
@@ -77,7 +73,6 @@ pub struct Point {
 /// A metric over the seeds of a point.
 #[derive(Clone, Debug, Serialize)]
 pub struct Value {
-    /// Mean.
     pub mean: f64,
     /// Least and greatest; null with one seed.
     pub range: Option<(f64, f64)>,
@@ -94,11 +89,9 @@ pub struct Made {
     pub name: String,
     /// Position of its point.
     pub point: usize,
-    /// Its seed.
     pub seed: u64,
     /// `done`, `lost` (packets of a lossless priority), `failed` or `pending`.
     pub status: String,
-    /// Why it failed.
     pub error: Option<String>,
 }
 

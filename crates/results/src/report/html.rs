@@ -10,7 +10,6 @@ use super::Document;
 
 /// What draws the page, as `make viewer` has built it.
 const SCRIPT: &str = include_str!("viewer.js");
-/// How it looks.
 const STYLE: &str = include_str!("viewer.css");
 /// Under which terms the libraries in it come.
 const NOTICE: &str = include_str!("NOTICE.txt");

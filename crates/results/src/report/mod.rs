@@ -33,9 +33,7 @@ pub const FILE: &str = "report.html";
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Document {
-    /// Of a run.
     Run(Box<run::Run>),
-    /// Of a grid.
     Grid(Box<grid::Grid>),
 }
 

@@ -17,7 +17,6 @@ const REPLAYED: usize = 400;
 /// Pauses of the run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Pauses {
-    /// All of them.
     pub count: u64,
     /// Whether the congested port behind them is known.
     pub roots_known: bool,
@@ -32,7 +31,6 @@ pub struct Pauses {
 pub struct PortPauses {
     /// Position of the port.
     pub port: usize,
-    /// How many.
     pub count: u64,
     /// Time in which at least one of its queues was paused, in picoseconds.
     pub paused_ps: u64,

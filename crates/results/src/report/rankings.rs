@@ -13,7 +13,6 @@ use crate::human;
 /// Rows of a table.
 const LISTED: usize = 10;
 
-/// A table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranking {
     /// What it is of.
@@ -22,17 +21,14 @@ pub struct Ranking {
     pub about: String,
     /// Heads of the columns; the first is that of what is ranked.
     pub heads: Vec<String>,
-    /// Worst first.
     pub rows: Vec<Row>,
 }
 
 /// A row, of a flow or of a port.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The flow's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<usize>,
-    /// The port's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
     /// A text for each column.

@@ -41,15 +41,10 @@ pub struct Run {
     pub sizes: Json,
     /// As in `summary.json`.
     pub classes: Json,
-    /// The time axis.
     pub clock: Clock,
-    /// Devices, ports, layers.
     pub fabric: Fabric,
-    /// Flows and distributions.
     pub flows: Flows,
-    /// Samples.
     pub series: Series,
-    /// Pauses.
     pub pauses: Pauses,
     /// The first deadlock; null if there was none.
     pub deadlock: Option<Deadlock>,
@@ -59,11 +54,9 @@ pub struct Run {
     pub stories: Option<Stories>,
     /// What there was too much of, or what the run has not measured.
     pub left_out: Vec<String>,
-    /// The effective scenario.
     pub scenario: Json,
 }
 
-/// A deadlock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deadlock {
     /// When it closed, in picoseconds.

@@ -40,7 +40,6 @@ pub struct Series {
 pub struct Line {
     /// As in `series.parquet`.
     pub quantity: String,
-    /// Of what.
     pub element: String,
     /// `bit/s`, `byte`, `count` or `ppm`.
     pub unit: String,

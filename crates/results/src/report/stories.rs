@@ -20,9 +20,7 @@ const BYTES: usize = 400_000;
 pub struct Stories {
     /// Of the whole run.
     pub overview: String,
-    /// By flow.
     pub flows: BTreeMap<usize, String>,
-    /// By port.
     pub ports: BTreeMap<String, String>,
 }
 

@@ -45,10 +45,8 @@ use xoff_kernel::time::Time;
 /// α below this is 0.
 const NOTHING: f64 = 1.0 / (1u128 << 64) as f64;
 
-/// Parameters of DCQCN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DcqcnParams {
-    /// When CNPs act.
     pub reaction: Reaction,
     /// Least time between two CNPs of a flow, in picoseconds. 0: no packets of
     /// their own, each ACK tells whether what it answers was marked.
@@ -69,9 +67,7 @@ pub struct DcqcnParams {
     pub gain: f64,
     /// F: increases of each kind that are fast recovery.
     pub fast_recovery: u32,
-    /// R_AI.
     pub additive_increase: Step,
-    /// R_HAI.
     pub hyper_increase: Step,
     /// R_min; never above a flow's line rate.
     pub minimum_rate: Step,
@@ -80,12 +76,10 @@ pub struct DcqcnParams {
     pub clamp_target: bool,
 }
 
-/// When CNPs act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     /// At the next tick of a free-running timer.
     Periodic,
-    /// At once.
     Immediate,
 }
 
@@ -94,17 +88,14 @@ pub enum Reaction {
 pub struct ReactionPoint {
     /// R_C, in bits per second.
     rate: f64,
-    /// R_T.
     target: f64,
     alpha: f64,
     line: f64,
-    /// Next ticks.
     alpha_at: Time,
     decrease_at: Time,
     increase_at: Time,
     /// Since the byte counter's last increase.
     bytes: u64,
-    /// T and B.
     timer_rounds: u32,
     byte_rounds: u32,
     /// A CNP has come.

@@ -22,14 +22,12 @@
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;
 
-/// Parameters of DCTCP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DctcpParams {
     /// g, above 0, at most 1.
     pub gain: f64,
     /// R_AI, per round trip.
     pub additive_increase: Step,
-    /// R_min.
     pub minimum_rate: Step,
 }
 
@@ -74,7 +72,6 @@ impl Sender {
         self.rate
     }
 
-    /// α.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }

@@ -34,7 +34,6 @@
 use super::{Step, gap_at};
 use xoff_kernel::time::{SECOND, Time};
 
-/// Parameters of HPCC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HpccParams {
     /// η, the share of a link to be used; above 0, at most 1.
@@ -43,7 +42,6 @@ pub struct HpccParams {
     pub max_stage: u32,
     /// W_AI/T.
     pub additive_increase: Step,
-    /// The lowest rate.
     pub minimum_rate: Step,
     /// The rate (but not R_c) follows every answer, instead of one per round trip.
     pub fast_reaction: bool,
@@ -76,10 +74,8 @@ pub struct Hop {
 pub struct Sender {
     /// R, in bits per second.
     rate: f64,
-    /// R_c.
     reference: f64,
     line: f64,
-    /// U.
     utilisation: f64,
     inc_stage: u32,
     last_update: u32,
@@ -107,7 +103,6 @@ impl Sender {
         self.rate
     }
 
-    /// U.
     pub fn utilisation(&self) -> f64 {
         self.utilisation
     }

@@ -35,7 +35,6 @@ impl CongestionControlParams {
 /// A rate, or a share of the flow's line rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Bits per second.
     Rate(u64),
     /// The line rate divided by this.
     LineShare(u64),

@@ -32,7 +32,6 @@
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;
 
-/// Parameters of TIMELY.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimelyParams {
     /// α, the weight of news in the gradient; above 0, at most 1.
@@ -46,13 +45,10 @@ pub struct TimelyParams {
     pub t_high: Time,
     /// minRTT, in picoseconds, above 0: the unit of the gradient.
     pub min_rtt: Time,
-    /// δ.
     pub additive_increase: Step,
-    /// N·δ.
     pub hyper_increase: Step,
     /// So many increases in a row are of δ.
     pub hyper_after: u32,
-    /// The lowest rate.
     pub minimum_rate: Step,
 }
 

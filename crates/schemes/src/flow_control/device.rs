@@ -9,7 +9,6 @@ use xoff_wire::queue_pause::Target;
 
 /// What every scheme may see of and do to its own device.
 pub trait Device {
-    /// The device's clock.
     fn now(&self) -> Time;
     /// Rate of a port's link, in bits per second.
     fn rate(&self, port: u32) -> u64;

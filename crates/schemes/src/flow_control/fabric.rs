@@ -25,9 +25,7 @@ pub struct Fabric<'f> {
     pub buffers: &'f [Buffer],
     /// Slow hosts, and the inner port by which each reads.
     pub receivers: &'f [(NodeId, PortId)],
-    /// Where packets go.
     pub routes: &'f Routes<'f>,
-    /// Links fail.
     pub fails: bool,
     /// Links lose or corrupt frames.
     pub loses: bool,
@@ -48,9 +46,7 @@ pub struct Routes<'r> {
 /// A route of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// Sender.
     pub src: NodeId,
-    /// Receiver.
     pub dst: NodeId,
     /// Where the route of its data begins in [`Routes::hops`].
     pub path: u32,

@@ -58,11 +58,7 @@ pub enum Effect {
     /// Lanes are stopped and restarted.
     Lanes(PfcFrame),
     /// Every lane is stopped or restarted.
-    Link {
-        /// They are stopped.
-        pause: bool,
-    },
-    /// Lanes get credit.
+    Link { pause: bool },
     Credit {
         /// Bit `p` is set for priority `p`.
         priorities: u16,
@@ -76,28 +72,23 @@ pub enum Effect {
         priority: u8,
         /// The queue or flow.
         target: Target,
-        /// It is stopped.
         pause: bool,
     },
     /// What goes on through a port of the sender is stopped or restarted.
     Onward {
         /// The port's number at the sender.
         port: u16,
-        /// It is stopped.
         pause: bool,
     },
     /// What goes through a congestion root is stopped or restarted.
     Root {
-        /// The priority.
         priority: u8,
-        /// The root.
         root: (u32, u16),
         /// It is stopped; `None`: neither.
         pause: Option<bool>,
     },
     /// A congestion root takes the place of another one.
     Merge {
-        /// The priority.
         priority: u8,
         /// The root that is none any more.
         old: (u32, u16),

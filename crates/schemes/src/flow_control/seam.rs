@@ -351,7 +351,6 @@ impl LaneRules {
 pub struct Pulled {
     /// By port and lane: see [`Pulled::quiet_up_to`].
     pub quiet: Vec<u64>,
-    /// Number of lanes.
     pub lanes: usize,
     /// Each queue that may send gives a packet to the one that it goes on to whenever one is sent,
     /// rather than in turn with it.
@@ -467,9 +466,7 @@ pub struct Numbers {
 /// host's own queue pairs, which has something to send, or no longer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passing {
-    /// The egress port.
     pub port: u32,
-    /// The lane.
     pub lane: u8,
     /// The queue's number, as [`Queueing`] counts them; 0 where each flow has one.
     pub queue: u16,
@@ -514,9 +511,7 @@ pub enum Onward {
 /// The facts of a link that headroom depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFacts {
-    /// Bits per second.
     pub rate: u64,
-    /// One-way delay.
     pub delay: Time,
     /// Largest packet that either side may have begun, in bytes.
     pub largest: u32,
@@ -548,8 +543,6 @@ pub enum Mode {
 /// drained to the resume level (XON) with its headroom empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
-    /// XOFF.
     Over,
-    /// XON.
     Under,
 }

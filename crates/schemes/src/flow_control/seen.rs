@@ -6,9 +6,7 @@ use xoff_net::topology::Topology;
 /// Queues of one port and lane that keep a queue upstream paused while they hold too many bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pausers {
-    /// The congested port.
     pub port: u32,
-    /// Their numbers.
     pub queues: Range<u16>,
     /// Bytes that they may hold together when the queue upstream resumes.
     pub resume: u64,

@@ -19,7 +19,6 @@
 //!   is remembered: an idle switch sprays, instead of staying with one port;
 //! - the memory begins empty.
 
-/// Its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrillParams {
     /// d: ports drawn for each packet, at least 1.

@@ -37,7 +37,6 @@
 /// α = 1, and g = 1.
 pub const ONE: u64 = 1 << 30;
 
-/// Parameters, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DctcpParams {
     /// g: the weight of news in α, 1 to [`ONE`].
@@ -93,7 +92,6 @@ impl Marks {
         window - (u128::from(window) * u128::from(self.alpha) / u128::from(2 * ONE)) as u64
     }
 
-    /// α.
     #[cfg(test)]
     pub(super) fn alpha(&self) -> f64 {
         self.alpha as f64 / ONE as f64

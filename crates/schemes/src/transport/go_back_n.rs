@@ -27,7 +27,6 @@ pub struct Sender {
     pub una: u32,
     /// Next packet to send.
     pub next: u32,
-    /// Number of packets.
     pub total: u32,
     /// One beyond the highest packet ever sent.
     pub highest: u32,
@@ -107,7 +106,6 @@ pub struct Receiver {
 /// What the receiver answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing.
     Silent,
     /// Everything below has arrived.
     Ack(u32),

@@ -68,7 +68,6 @@ impl Timeouts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Bitmap {
     words: Vec<u64>,
-    /// Bits set.
     count: u32,
 }
 

@@ -12,7 +12,6 @@ use xoff_kernel::time::Time;
 /// Parameters of the transport, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportParams {
-    /// Which one.
     pub kind: TransportKind,
     /// The receiver acknowledges every so many packets in order, and the last one. At least 1.
     pub ack_every: u32,
@@ -27,7 +26,6 @@ pub struct TransportParams {
     pub variable_window: Option<Time>,
 }
 
-/// The transports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
     /// One NACK per gap, then the sender goes back; a timeout for a lost tail.

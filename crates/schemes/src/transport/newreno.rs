@@ -64,7 +64,6 @@ const GRANULARITY: Time = MICROSECOND;
 /// So many duplicates are a loss (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
 
-/// Parameters, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewRenoParams {
     /// SMSS: payload bytes of a full packet, at least 1.
@@ -88,7 +87,6 @@ pub struct NewRenoParams {
 struct RoundTrips {
     /// SRTT, once there is a measurement.
     smoothed: Option<Time>,
-    /// RTTVAR.
     variation: Time,
     /// RTO, with what timeouts have made of it.
     rto: Time,
@@ -124,7 +122,6 @@ pub struct Congestion {
     ssthresh: u64,
     /// In congestion avoidance: bytes acknowledged since cwnd grew.
     acknowledged: u64,
-    /// SND.NXT.
     nxt: u32,
     /// Duplicate ACKs in a row, outside of recovery.
     duplicates: u32,

@@ -21,15 +21,10 @@ pub const CONTROLLED: u64 = u64::MAX;
 
 /// What sets the rates of flows, with its state by flow.
 pub enum Controls {
-    /// Nothing.
     None,
-    /// DCQCN.
     Dcqcn(DcqcnParams, Vec<ReactionPoint>),
-    /// TIMELY.
     Timely(TimelyParams, Vec<timely::Sender>),
-    /// HPCC.
     Hpcc(HpccParams, Vec<hpcc::Sender>),
-    /// DCTCP.
     Dctcp(DctcpParams, Vec<dctcp::Sender>),
 }
 
@@ -50,7 +45,6 @@ pub fn line_rate(plan: &Plan, nic: u32, pace: u64) -> u64 {
     if pace > 0 { rate.min(pace) } else { rate }
 }
 
-/// By flow.
 pub fn notification_points(plan: &Plan) -> Vec<NotificationPoint> {
     let marks = plan.hears_marks();
     vec![NotificationPoint::default(); if marks { plan.flows.len() } else { 0 }]

@@ -34,7 +34,6 @@ pub struct SenderState {
     last_size: u32,
     /// Start of its route.
     path: u32,
-    /// Its NIC's port.
     port: u32,
     /// Behind it in the ring.
     pub ring_next: u32,
@@ -118,7 +117,6 @@ impl SenderState {
         self.path
     }
 
-    /// Its NIC's port.
     pub fn port(&self) -> u32 {
         self.port
     }

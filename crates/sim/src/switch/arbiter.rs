@@ -37,7 +37,6 @@ pub struct Arbiter {
 /// A flow that has begun; in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
-    /// Packets not acknowledged.
     left: u32,
     flow: u32,
     src: u32,
@@ -127,7 +126,6 @@ impl Core<'_> {
         (flow.src, flow.dst)
     }
 
-    /// A flow begins.
     #[cold]
     pub fn arbiter_begins(&mut self, flow: u32) {
         let ends = self.ends(flow);

@@ -18,7 +18,6 @@ use xoff_schemes::load_balancing::plb::{Answer, Plb};
 /// Devices that choose for each packet.
 pub struct Chooser<'a> {
     choices: &'a Choices,
-    /// By node.
     draws: Vec<Stream>,
     /// By set of ports, so many places each.
     memory: Vec<u16>,

@@ -21,7 +21,6 @@
 use xoff_plan::plan::{self, Limit};
 use xoff_schemes::flow_control::Crossing;
 
-/// A device's memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Memory {
@@ -34,7 +33,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Empty memory.
     pub fn new(buffer: &plan::Buffer) -> Self {
         Self { total: buffer.total, shared: buffer.shared, used: 0, shared_used: 0, peak: 0 }
     }

@@ -12,7 +12,6 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// Nothing waits.
     pub fn new(plan: &Plan) -> Self {
         let mut causes = Self::default();
         let topology = &plan.topology;

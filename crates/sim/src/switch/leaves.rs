@@ -31,7 +31,6 @@ pub struct Leaf {
     pub deficit: u32,
     /// Its standing pause among those observed, or [`NONE`].
     pub standing: u32,
-    /// Its port.
     pub port: u32,
     /// The queue of the port that it is a part of.
     pub queue: u16,
@@ -46,7 +45,6 @@ pub struct Leaf {
 struct Ring {
     /// Whose turn it is among leaves.
     head: u32,
-    /// Leaves in it.
     active: u32,
     /// Where queues are pulled: bytes in the lists of leaves, in the ring or not.
     bytes: u64,
@@ -92,7 +90,6 @@ pub struct Leaves {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Newcomer {
     None,
-    /// A queue pair.
     Flow(u32),
     /// A packet that answers another.
     Answer(u32),
@@ -179,7 +176,6 @@ impl Leaves {
         !matches!(self.queueing, Queueing::Numbered { acks: true, .. })
     }
 
-    /// Number of leaves.
     pub fn len(&self) -> usize {
         self.leaves.len()
     }

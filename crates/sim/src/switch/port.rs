@@ -18,7 +18,6 @@ pub const MAX_QUEUES: usize = 64;
 pub struct Port {
     /// The wire is free from then on.
     pub free_at: Time,
-    /// Propagation delay.
     pub delay: Time,
     /// Queues that have something to send, by bit.
     pub ready: u64,
@@ -26,13 +25,11 @@ pub struct Port {
     pub paused: u64,
     /// Bytes sent.
     pub bytes: u64,
-    /// Packets sent.
     pub packets: u64,
     /// The port at the other end.
     pub peer: u32,
     /// First of its queues.
     pub first_queue: u32,
-    /// The device.
     pub node: u32,
     /// Picoseconds per byte where that is whole and fits, else 0.
     byte_time: u16,
@@ -48,7 +45,6 @@ pub struct Port {
 pub enum Wire {
     /// The inside of a slow receiver.
     Inner,
-    /// A link.
     Link,
     /// A link to a device that another thread runs.
     Away,
@@ -60,7 +56,6 @@ pub enum Wire {
 }
 
 impl Port {
-    /// An idle port.
     pub fn new(rate: u64, delay: Time, peer: u32, first_queue: u32, node: u32, wire: Wire) -> Self {
         let exact = (8 * SECOND).is_multiple_of(rate);
         let byte_time = if exact { u16::try_from(8 * SECOND / rate).unwrap_or(0) } else { 0 };
@@ -102,9 +97,7 @@ impl Port {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct Queue {
-    /// First in line.
     pub head: u32,
-    /// Last in line.
     pub tail: u32,
     /// Bytes in it.
     pub bytes: u64,

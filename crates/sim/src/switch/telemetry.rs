@@ -22,7 +22,6 @@ pub struct Telemetry {
     most: usize,
     /// By slot, `most` for each.
     records: Vec<Hop>,
-    /// By slot.
     counts: Vec<u8>,
 }
 

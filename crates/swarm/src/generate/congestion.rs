@@ -45,7 +45,6 @@ fn put(sketch: &mut Sketch, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// Marking of queues.
 pub fn ecn(sketch: &mut Sketch, place: &Place) -> Table {
     let mut t = Table::new();
     let low = sketch.draw.log(1, 100 * sketch.mtu);

@@ -6,7 +6,6 @@ use super::place::Place;
 use super::{Put, Sketch};
 use crate::draw::{int, rate, time};
 
-/// The tables.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let pods = place.kind == "zeropod";
     let spared = sketch.arbiter && !sketch.draw.one_in(20);

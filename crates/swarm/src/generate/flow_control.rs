@@ -55,7 +55,6 @@ pub fn choose(sketch: &mut Sketch, place: &Place) {
     }
 }
 
-/// The table.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let scheme = sketch.scheme;
     if scheme == "pfc" && sketch.draw.one_in(4) {

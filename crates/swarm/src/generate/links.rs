@@ -9,7 +9,6 @@ use crate::draw::{MICROSECOND, rate, time};
 const USUAL: [u64; 8] = [1, 10, 25, 40, 100, 200, 400, 800];
 const GIGA: u64 = 1_000_000_000;
 
-/// A rate.
 pub fn bits(sketch: &mut Sketch) -> u64 {
     if sketch.extreme && sketch.draw.one_in(2) {
         return sketch.draw.log(1_000, 800 * GIGA);
@@ -17,7 +16,6 @@ pub fn bits(sketch: &mut Sketch) -> u64 {
     *sketch.draw.pick(&USUAL[1..]) * GIGA
 }
 
-/// A one-way delay.
 fn delay(sketch: &mut Sketch) -> u64 {
     if sketch.extreme && sketch.draw.one_in(3) {
         return if sketch.draw.one_in(3) { 0 } else { sketch.draw.log(1, 100_000 * MICROSECOND) };

@@ -66,7 +66,6 @@ impl Sketch {
 
 /// Shorthand for building tables.
 trait Put {
-    /// Sets a key.
     fn put(&mut self, key: &str, value: impl Into<Value>);
 }
 

@@ -6,7 +6,6 @@ use super::place::Place;
 use super::{Put, Sketch};
 use crate::draw::{int, text, texts, time};
 
-/// The tables.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let mut run = Table::new();
     run.put("seed", int(sketch.draw.between(0, 1 << 62)));

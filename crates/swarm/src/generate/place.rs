@@ -12,7 +12,6 @@ use crate::scenario::Scenario;
 
 /// Facts of a built network.
 pub struct Place {
-    /// The topology's kind.
     pub kind: String,
     /// Names of hosts, in order.
     pub hosts: Vec<String>,
@@ -40,7 +39,6 @@ pub struct Place {
     pub host_links: usize,
     /// The shortest delay of a link, in picoseconds.
     pub least_delay: u64,
-    /// Hosts forward packets.
     pub relays: bool,
     /// The time of a largest packet on the slowest link and of three round trips, at least 1 us.
     pub tick: u64,

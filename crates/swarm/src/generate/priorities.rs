@@ -5,7 +5,6 @@ use toml::Table;
 use super::{Put, Sketch, weight};
 use crate::draw::{Draw, bytes, int};
 
-/// The tables.
 pub fn draw(sketch: &mut Sketch) {
     if !sketch.draw.one_in(3) {
         return;

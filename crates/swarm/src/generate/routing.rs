@@ -6,7 +6,6 @@ use super::place::Place;
 use super::{Put, Sketch};
 use crate::draw::{int, time};
 
-/// The table.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let mut t = Table::new();
     if sketch.draw.one_in(4) {

@@ -30,7 +30,6 @@ const KINDS: [&str; 19] = [
     "custom",
 ];
 
-/// The table.
 pub fn draw(sketch: &mut Sketch) -> Table {
     let kind = *sketch.draw.pick(&KINDS);
     let mut t = Table::new();

@@ -13,7 +13,6 @@ const MOST_PACKETS: u64 = 3_000;
 pub struct Share {
     /// Payload bytes in all.
     pub bytes: u64,
-    /// Flows in all.
     pub flows: u64,
 }
 
@@ -43,7 +42,6 @@ pub fn one_flow(src: &Value, dst: &Value) -> Table {
     t
 }
 
-/// The tables.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let count = *sketch.draw.pick(&[1, 1, 1, 2, 2, 3]);
     // A slow link carries as many packets as a fast one.

@@ -6,7 +6,6 @@ use super::place::Place;
 use super::{Put, Sketch};
 use crate::draw::{SECOND, bytes, int, text, time};
 
-/// Chooses the transport.
 pub fn choose(sketch: &mut Sketch) {
     sketch.transport =
         *sketch.draw.pick(&["go-back-n", "go-back-n", "irn", "irn", "tcp-newreno", "tcp-dctcp"]);
@@ -23,7 +22,6 @@ fn timeout(sketch: &mut Sketch, place: &Place) -> u64 {
     sketch.draw.log(low, 30 * low).clamp(1_000_000, 100 * SECOND)
 }
 
-/// The tables.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let mut t = Table::new();
     if sketch.transport != "go-back-n" || sketch.draw.one_in(3) {

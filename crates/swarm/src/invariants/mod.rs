@@ -13,7 +13,6 @@ use xoff_sim::outcome::Outcome;
 pub struct Broken {
     /// Which one: the same for every scenario that breaks it.
     pub invariant: String,
-    /// What was seen.
     pub detail: String,
 }
 

@@ -16,9 +16,7 @@ pub(super) struct HostSets<'t> {
 
 /// The groups of one kind.
 struct Grouping {
-    /// By node.
     of: Vec<u32>,
-    /// By group.
     members: Vec<Vec<NodeId>>,
 }
 
@@ -27,7 +25,6 @@ impl<'t> HostSets<'t> {
         Self { topology, all: topology.hosts().collect(), groups: BTreeMap::new() }
     }
 
-    /// A host's name.
     pub(super) fn name(&self, host: NodeId) -> &'t str {
         &self.topology.nodes[host as usize].name
     }

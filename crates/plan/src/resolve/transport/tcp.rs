@@ -20,7 +20,6 @@ const MAX_RTO: Time = 60 * SECOND;
 /// g of DCTCP's paper (§4).
 const GAIN: f64 = 1.0 / 16.0;
 
-/// The transport's parameters.
 pub(super) fn params(
     cx: &mut Context<'_>,
     routes: &Routes,

@@ -9,7 +9,6 @@ const VACANT: u32 = u32::MAX;
 /// A virtual flow: all flows whose addresses hash to the same number.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its number.
     flow: u32,
     /// Its packets in the queue (or its queue pairs that have something to send).
     pub packets: u32,

@@ -136,7 +136,6 @@ impl Parameters for BifrostParams {
 /// What was seen at the ends of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotTally {
-    /// Slots.
     pub slots: u64,
     /// Those that were granted whole.
     pub whole: u64,
@@ -153,14 +152,12 @@ pub struct SlotTally {
 /// A port that grants, as an observer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granting {
-    /// The port.
     pub port: u32,
     /// The first of the lanes that are granted together: alone with Bifrost, all lossless
     /// ones with BifrostX.
     pub lane: u8,
     /// What it is set to.
     pub params: SlotParams,
-    /// What was seen.
     pub tally: SlotTally,
 }
 
@@ -191,7 +188,6 @@ struct Granter {
 #[derive(Clone, Debug)]
 struct Granted {
     params: SlotParams,
-    /// BifrostX.
     tokens: Option<Tokens>,
 }
 

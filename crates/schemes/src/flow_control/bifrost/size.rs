@@ -23,7 +23,6 @@ pub const SLOTS_PER_DELAY: u64 = 4;
 /// What Bifrost is asked with, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// T.
     pub slot: Time,
     /// From the end of a slot until its frame can be sent.
     pub processing: Time,

@@ -49,7 +49,6 @@ use xoff_wire::pfc::QUANTUM_BITS;
 pub struct SlotParams {
     /// R_s, in bits per second.
     pub rate: u64,
-    /// T.
     pub slot: Time,
     /// From the end of a slot until the first packet that its frame lets begin can have
     /// arrived at the latest, in picoseconds: RTT with all that adds to it.

@@ -51,7 +51,6 @@ pub struct Identifier {
 /// A frame between control planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeFrame {
-    /// What it says.
     pub word: Word,
     /// The priority that it is about.
     pub priority: u8,

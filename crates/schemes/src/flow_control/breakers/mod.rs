@@ -94,7 +94,6 @@ pub enum Cure {
 /// Parameters of either scheme, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerParams {
-    /// Pauses.
     pub pfc: PfcParams,
     /// What is done about a deadlock.
     pub cure: Cure,
@@ -162,9 +161,7 @@ impl Parameters for BreakerParams {
 pub struct Found {
     /// When a probe came back first.
     pub at: Time,
-    /// The egress port.
     pub port: u32,
-    /// Its lane.
     pub lane: u8,
     /// When its pause ended; `None` if that has not come.
     pub until: Option<Time>,
@@ -261,7 +258,6 @@ impl Breaker {
         &self.found
     }
 
-    /// What was done.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }

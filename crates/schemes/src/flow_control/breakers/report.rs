@@ -33,7 +33,6 @@ pub struct Report {
     pub cure: Cure,
     /// Deadlocks that queues have found, in their order (then of port and lane).
     pub found: Vec<Found>,
-    /// What was done.
     pub tally: Tally,
 }
 
@@ -84,7 +83,6 @@ impl Report {
         self.found.iter().map(|f| f.attempts).sum()
     }
 
-    /// What was done.
     fn notes(&self, notes: &mut Vec<Note>) {
         if self.found.is_empty() {
             return;

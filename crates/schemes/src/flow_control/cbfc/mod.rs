@@ -67,7 +67,6 @@ use xoff_outcome::report::{Level, Note, Ran};
 /// Parameters of credit-based flow control, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CbfcParams {
-    /// The counters' form.
     pub form: Form,
     /// By port: blocks that it can store of each lane that comes in by it, at least as many
     /// as the largest packet takes. Ports behind those listed (the inner ones of slow
@@ -200,7 +199,6 @@ pub fn most(form: Form, response_time: Time) -> u64 {
 /// Both ends of a (port, lane). Counters are those of the form: below 4096, or of 64 bits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
-    /// FCTBS.
     sent: u64,
     /// FCCL of the neighbour.
     limit: u64,
@@ -285,7 +283,6 @@ impl Cbfc {
         buffer - stored
     }
 
-    /// ABR.
     fn abr(&self, device: &impl Device, place: usize, port: u32, lane: u8) -> u64 {
         plus(self.params.form, blocks(device.received(port, lane)), self.ends[place].offset)
     }
@@ -368,7 +365,6 @@ impl<D: Device> Scheme<D> for Cbfc {
         }
     }
 
-    /// Both ends forget.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         let Some(place) = self.place(port, lane) else { return };
         device.cancel(place as u32);

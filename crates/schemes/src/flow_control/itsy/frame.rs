@@ -50,7 +50,6 @@ impl Check {
 pub struct ItsyFrame {
     /// What it pauses and resumes.
     pub pfc: PfcFrame,
-    /// The check.
     pub check: Check,
 }
 

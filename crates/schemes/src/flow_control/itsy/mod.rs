@@ -85,7 +85,6 @@ pub struct ItsyParams {
     pub pfc: PfcParams,
     /// By port: its number within its device.
     pub numbers: Vec<u16>,
-    /// What is done.
     pub resolution: Resolution,
 }
 

@@ -28,7 +28,6 @@ pub static FACTS: Facts = facts! { "itsy":
     room_bytes: Bytes, "Bytes that it took from shared pools.";
 };
 
-/// What ITSY recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What is done about a deadlock.

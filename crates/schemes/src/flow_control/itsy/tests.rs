@@ -45,7 +45,6 @@ fn paused(port: u32) -> impl Fn(&mut Itsy, &mut Notes) {
     }
 }
 
-/// It ends.
 fn goes(port: u32) -> impl Fn(&mut Itsy, &mut Notes) {
     move |itsy, device| {
         device.paused.retain(|&p| u32::from(p) != port);

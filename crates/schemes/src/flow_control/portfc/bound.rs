@@ -47,9 +47,7 @@ pub const SHORT: u64 = 4;
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Bits per second.
     pub rate: u64,
-    /// One-way delay.
     pub delay: Time,
 }
 
@@ -78,7 +76,6 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The sum.
     pub fn total(&self) -> u64 {
         self.thresholds + self.forwarding + self.direct
     }

@@ -22,13 +22,11 @@
 //! Where switches differ in size, as in rail-only networks, n is the largest, and
 //! some queues stay empty.
 
-/// No port.
 const NONE: u32 = u32::MAX;
 
 /// Where a port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its device.
     pub device: u32,
     /// Its number among the ports of its device, from 0 on.
     pub index: u16,

@@ -172,7 +172,6 @@ impl Queues for Net {
     }
 }
 
-/// What happens next.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A packet of the flow comes to its NIC.

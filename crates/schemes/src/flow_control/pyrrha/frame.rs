@@ -70,7 +70,6 @@ pub struct RootPauseFrame {
     pub root: RootId,
     /// 802.1p priority that it is about, 0 to 7.
     pub priority: u8,
-    /// See above.
     pub sequence: u16,
 }
 

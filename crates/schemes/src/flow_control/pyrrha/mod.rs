@@ -161,7 +161,6 @@ pub struct PyrrhaParams {
     pub deaf: Vec<bool>,
     /// PFC on those links.
     pub pfc: Option<PfcParams>,
-    /// Who is who.
     pub places: Arc<Places>,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,

@@ -48,7 +48,6 @@ impl Entry {
     }
 }
 
-/// An isolation queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Iq {
     /// Its roots, in order; none while it is unassigned.
@@ -88,7 +87,6 @@ pub struct PortState {
     pub unarmed: Option<u64>,
     /// As a root: ports whose neighbours it has stopped.
     pub holding: Vec<u32>,
-    /// Roots ahead.
     pub entries: Vec<Entry>,
     /// Isolation queues, from number 1 on, as far as any has been used.
     queues: Vec<Iq>,

@@ -85,7 +85,6 @@ impl Trees {
         self.0.get(&key).into_iter().flatten().any(|c| c.ingress == ingress && c.holders > 0)
     }
 
-    /// Those who have.
     pub fn assigned(&self, key: Key) -> Vec<u32> {
         let children = self.0.get(&key).into_iter().flatten();
         children.filter(|c| !c.released).map(|c| c.ingress).collect()

@@ -139,9 +139,7 @@ pub struct Passenger {
     pub ingress: u32,
     /// The port that its way leads through.
     pub egress: u32,
-    /// Its lane.
     pub lane: u8,
-    /// Its flow.
     pub flow: u32,
     /// Its bytes.
     pub size: u32,
@@ -160,7 +158,6 @@ pub struct Seat {
     pub ingress: u32,
     /// The egress port in the loop.
     pub egress: u32,
-    /// The lane.
     pub lane: u8,
     /// Bytes that may be sent.
     credit: u64,
@@ -199,20 +196,15 @@ pub enum Step {
     Seated,
     /// All barriers are back.
     Round,
-    /// Dissolved.
     Dissolved,
-    /// Given up.
     GivenUp,
 }
 
 /// When a step was made, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempted {
-    /// When.
     pub at: Time,
-    /// The coordinator's triplet.
     pub attempt: Triplet,
-    /// What.
     pub step: Step,
 }
 
@@ -685,7 +677,6 @@ impl Roundabout {
         }
     }
 
-    /// A packet arrived.
     pub(super) fn passes(&mut self, device: &mut impl Loops, packet: &Passenger) -> Passage {
         let Passenger { ingress, egress, lane, flow, size, marked } = *packet;
         // What comes before it has granted anything is not of a round.

@@ -224,7 +224,6 @@ struct Detection {
     rest: usize,
 }
 
-/// One fabric.
 #[derive(Clone, Debug)]
 struct Side {
     roundabout: Roundabout,
@@ -285,7 +284,6 @@ impl PartialEq for World {
     }
 }
 
-/// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The queue behind the link reaches XOFF, and draws the number of this rank.

@@ -239,7 +239,6 @@ impl Roundabout {
         }
     }
 
-    /// SendPause.
     fn pauses(&mut self, device: &mut impl Loops, port: u32, lane: u8) {
         let (at, lanes) = (self.at(port, lane), self.priorities.len());
         let seed = self.params.seed;

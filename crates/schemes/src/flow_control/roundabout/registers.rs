@@ -104,7 +104,6 @@ impl Heard {
         Self { words, detected: false }
     }
 
-    /// What to say.
     pub fn words(&self) -> impl Iterator<Item = Word> + use<> {
         self.words.into_iter().flatten()
     }
@@ -128,9 +127,7 @@ fn elect(t1: Triplet, t2: &Register) -> Triplet {
 /// The registers of an ingress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Registers {
-    /// T_init.
     pub init: Register,
-    /// T_curr.
     pub curr: Register,
 }
 

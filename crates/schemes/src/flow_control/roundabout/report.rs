@@ -23,7 +23,6 @@ pub static FACTS: Facts = facts! { "roundabout":
     longest_ps: Time, "The longest.";
 };
 
-/// What Roundabout recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Deadlocks that switches have found, in their order (then of port and lane).

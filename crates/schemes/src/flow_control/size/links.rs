@@ -41,10 +41,8 @@ impl Need {
     }
 }
 
-/// What is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The scheme.
     pub scheme: &'static str,
     /// Memories that were compared with what losslessness needs.
     pub compared: u64,
@@ -70,7 +68,6 @@ pub struct Links<'p> {
     pub buffers: &'p [Buffer],
     /// By port and lane.
     pub accounts: &'p [Account],
-    /// Sizes of packets.
     pub packet: PacketFormat,
 }
 
@@ -92,7 +89,6 @@ impl Links<'_> {
         }
     }
 
-    /// A link.
     pub(in super::super) fn facts(&self, port: PortId) -> LinkFacts {
         let p = &self.topology.ports[port as usize];
         LinkFacts { rate: p.rate, delay: p.delay, largest: self.packet.largest() }

@@ -88,11 +88,8 @@ pub fn grouped(n: u64) -> String {
 /// A quantity with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// Its name.
     pub name: &'static str,
-    /// How much.
     pub value: u64,
-    /// Of what.
     pub unit: Unit,
 }
 

@@ -14,7 +14,6 @@ use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 pub const LONGEST: u64 = 40_000_000;
 /// The largest packet that Ethernet's jumbo frames have, generously.
 const LARGEST_PACKET: u64 = 65_535;
-/// Ethernet's smallest frame.
 const SMALLEST_PACKET: u64 = 64;
 /// No link is faster, in bits per second.
 const FASTEST: u64 = 100_000_000_000_000;
@@ -56,9 +55,7 @@ pub struct Question {
 pub struct Refusal {
     /// The question's part, as its option on the command line is called.
     pub key: &'static str,
-    /// What is wrong.
     pub message: String,
-    /// What is allowed.
     pub help: String,
 }
 

@@ -64,7 +64,6 @@ use xoff_net::units::Span;
 /// PFC's on every port: what is SWING's own are the relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwingParams {
-    /// Of PFC.
     pub pfc: PfcParams,
 }
 

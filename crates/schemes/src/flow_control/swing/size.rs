@@ -25,7 +25,6 @@ pub struct Ask {
     pub response_time: Time,
     /// Pause quanta of a frame.
     pub quanta: u16,
-    /// Lossless priorities.
     pub priorities: u64,
 }
 

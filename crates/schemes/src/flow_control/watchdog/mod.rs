@@ -56,9 +56,7 @@ use xoff_wire::pfc::PfcFrame;
 /// Parameters of PFC under a watchdog, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchdogParams {
-    /// Pauses.
     pub pfc: PfcParams,
-    /// What is done.
     pub action: Action,
     /// So long a queue is paused before it is a storm.
     pub detection: Time,
@@ -118,9 +116,7 @@ impl Parameters for WatchdogParams {
 /// A storm of one port and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storm {
-    /// The egress port.
     pub port: u32,
-    /// Its lane.
     pub lane: u8,
     /// When the watchdog acted.
     pub from: Time,

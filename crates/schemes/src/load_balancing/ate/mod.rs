@@ -57,14 +57,12 @@ pub enum Update {
     OneSided,
 }
 
-/// Parameters of ATE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AteParams {
     /// p: how much of the high-bandwidth domain's rate may be used; above 0, up to 1.
     pub p: f64,
     /// Length of a window, above 0.
     pub window: Time,
-    /// What weights do.
     pub update: Update,
     /// Least weight, 0 to 1: so much is always tried.
     pub least: f64,
@@ -73,7 +71,6 @@ pub struct AteParams {
 /// The weight of one node, and what it measures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
-    /// w_H.
     value: f64,
     /// The most that it may be.
     most: f64,

@@ -17,19 +17,15 @@ pub static FACTS: Facts = facts! { "ate":
     hosts: List, "Each of these hosts: `host`, `threshold_bps`, `high_bps`, `other_bps`, `offered_bps`, `weight` (w_H at the end, 0 to 1), and `high_flows` and `other_flows`, the flows with a choice that it sent into the one domain and the other.";
 };
 
-/// What hosts chose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// p.
     pub p: f64,
-    /// By host.
     pub sources: Vec<Source>,
 }
 
 /// A host that chooses the first hop of its flows, and what it sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Source {
-    /// The host.
     pub node: NodeId,
     /// The probability of the high-bandwidth domain at the end, 0 to 1.
     pub weight: f64,

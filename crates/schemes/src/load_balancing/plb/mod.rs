@@ -20,7 +20,6 @@
 //! the packets, 3 rounds and 12. Linux also suspends changes for marks for a minute or
 //! two after a timeout, longer than any simulation; that is left out here.
 
-/// Its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlbParams {
     /// Share of marked packets from which on a round is congested, above 0, up to 1.

@@ -13,12 +13,10 @@ pub static FACTS: Facts = facts! { "plb":
     moves: Count, "Changes of both kinds that gave another route.";
 };
 
-/// What senders changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Flows whose labels give them more than one route.
     pub choices: u64,
-    /// By flow.
     pub flows: Vec<Relabelling>,
 }
 
@@ -27,7 +25,6 @@ pub struct Report {
 pub struct Relabelling {
     /// For its packets came marked.
     pub by_marks: u32,
-    /// After a timeout.
     pub by_timeouts: u32,
     /// Of all these, how often the other label gave another route.
     pub moves: u32,

@@ -48,7 +48,6 @@ pub(super) struct Demands {
     changed: Vec<(u16, u16)>,
     /// The same as a set.
     is_changed: Vec<u64>,
-    /// Room for sorting.
     fresh: Vec<Placed>,
     merged: Vec<Placed>,
 }

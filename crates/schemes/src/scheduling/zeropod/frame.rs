@@ -63,7 +63,6 @@ const POD: u32 = 1 << 31;
 pub enum Target {
     /// A host, by the number of its node.
     Host(u32),
-    /// Another pod.
     Pod(u16),
 }
 
@@ -96,9 +95,7 @@ pub struct Account {
     pub epoch: u32,
     /// Data were sent in it.
     pub sent: bool,
-    /// Data came.
     pub got: bool,
-    /// No SCHD came.
     pub no_schd: bool,
 }
 
@@ -119,7 +116,6 @@ pub struct Rts {
     pub full: Vec<u16>,
 }
 
-/// A grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schd {
     /// Number of the node that may send.
@@ -132,7 +128,6 @@ pub struct Schd {
     pub aggregation: u32,
     /// Number of the core on their way.
     pub core: Option<u32>,
-    /// How many.
     pub cells: u16,
 }
 
@@ -148,9 +143,7 @@ pub enum Holds {
 /// A part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The flow.
     pub flow: u32,
-    /// What of it.
     pub holds: Holds,
     /// Bytes.
     pub bytes: u32,
@@ -172,11 +165,8 @@ pub struct Cell {
 /// What crosses a link of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A request.
     Rts(Rts),
-    /// A grant.
     Schd(Schd),
-    /// Data.
     Cell(Cell),
 }
 

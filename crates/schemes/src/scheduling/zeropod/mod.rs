@@ -167,7 +167,6 @@ pub enum Order {
 pub enum Sender {
     /// A host of the pod.
     Host(u16),
-    /// A core.
     Core(u16),
 }
 
@@ -176,7 +175,6 @@ pub enum Sender {
 pub enum Target {
     /// A host of the pod.
     Host(u16),
-    /// Another pod.
     Pod(u16),
 }
 
@@ -184,9 +182,7 @@ pub enum Target {
 /// and a core sends to hosts only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Demand {
-    /// Who sends.
     pub from: Sender,
-    /// To whom.
     pub to: Target,
 }
 
@@ -194,45 +190,22 @@ pub struct Demand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Link {
     /// From a host to its ToR.
-    HostUp {
-        /// The host.
-        host: u16,
-    },
+    HostUp { host: u16 },
     /// From a ToR to its host.
-    HostDown {
-        /// The host.
-        host: u16,
-    },
+    HostDown { host: u16 },
     /// From a ToR to an aggregation switch.
-    RackUp {
-        /// The ToR.
-        rack: u16,
-        /// The aggregation switch.
-        agg: u16,
-    },
+    RackUp { rack: u16, agg: u16 },
     /// From an aggregation switch to a ToR.
-    RackDown {
-        /// The aggregation switch.
-        agg: u16,
-        /// The ToR.
-        rack: u16,
-    },
+    RackDown { agg: u16, rack: u16 },
     /// From its aggregation switch to a core.
-    CoreUp {
-        /// The core.
-        core: u16,
-    },
+    CoreUp { core: u16 },
     /// From a core to its aggregation switch.
-    CoreDown {
-        /// The core.
-        core: u16,
-    },
+    CoreDown { core: u16 },
 }
 
 /// What a demand may send in the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Whose it is.
     pub demand: Demand,
     /// The aggregation switch of its path.
     pub agg: u16,
@@ -247,7 +220,6 @@ pub struct Grant {
 pub struct Tally {
     /// Iterations in which a path was asked for.
     pub iterations: u64,
-    /// Paths asked for.
     pub requests: u64,
     /// Those that Grant 1 left.
     pub granted: u64,

@@ -11,7 +11,6 @@ use xoff_kernel::random::Stream;
 /// A path inside the pod.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
-    /// The aggregation switch.
     pub agg: u16,
     /// The core at its end or beginning, if any.
     pub core: Option<u16>,

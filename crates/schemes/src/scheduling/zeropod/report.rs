@@ -80,7 +80,6 @@ pub struct Report {
 /// A scheduler takes a link to be down, or tries it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFound {
-    /// When.
     pub at: Time,
     /// The port that sends over it.
     pub port: PortId,
@@ -91,9 +90,7 @@ pub struct LinkFound {
 /// Cells that were sent optimistically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnscheduledTally {
-    /// Sent.
     pub sent: u64,
-    /// Arrived whole.
     pub delivered: u64,
     /// Lost to scheduled cells, data or control.
     pub met_scheduled: u64,
@@ -173,7 +170,6 @@ impl Record for Report {
 }
 
 impl Report {
-    /// What failed.
     fn notes(&self, ran: &Ran<'_>, notes: &mut Vec<Note>) {
         let mut down: Vec<(String, Time)> =
             self.found.iter().filter(|f| f.down).map(|f| (ran.port(f.port), f.at)).collect();

@@ -15,7 +15,6 @@ use xoff_net::units::{Bytes, Span};
 const MOST_HOSTS: u64 = 16_384;
 /// Bytes that the scheduler and its senders keep for each pair of those who send and those who receive.
 const PAIR: u64 = 128;
-/// Longest epoch.
 const LONGEST_EPOCH: Time = SECOND;
 /// Most epochs from a schedule until the last of its cells has arrived: so long it is kept.
 const MOST_EPOCHS: u64 = 4096;

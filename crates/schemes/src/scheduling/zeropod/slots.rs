@@ -34,7 +34,6 @@ use super::Link;
 pub struct Slots {
     /// N: data slots of an epoch, at least 1.
     pub cells: u32,
-    /// A data cell.
     pub data: u64,
     /// A control cell (RTS or SCHD).
     pub control: u64,

@@ -110,7 +110,6 @@ pub struct Oracle {
     flows: Vec<FlowBlame>,
     /// By list of packets, as [`Core::queues`] counts them.
     counts: Vec<Count>,
-    /// The same.
     seen: Vec<Seen>,
     /// By place, in the order in which they were met.
     blame: Vec<Blame>,
@@ -124,7 +123,6 @@ pub struct Oracle {
     merging: Option<Merges>,
     /// Critical paths, if the plan asks for them.
     pub critical: Option<Box<Critical>>,
-    /// Where routes fork.
     known: Known,
     /// Where pauses are by root: the root behind the last pause of a port and priority that
     /// named a congested port.
@@ -143,7 +141,6 @@ pub type Known = BTreeMap<(u32, u32), bool>;
 struct Count {
     /// Packets that have left it so far, which is the number of its first one.
     left: u64,
-    /// Packets in it.
     length: u64,
     /// Packets with a lower number have seen a pause end here.
     until: u64,

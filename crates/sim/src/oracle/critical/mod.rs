@@ -83,7 +83,6 @@ struct Place<'h> {
 /// What the oracle keeps for critical paths while a part of a run goes on.
 #[derive(Default)]
 pub struct Critical {
-    /// By flow.
     sources: Vec<Source>,
     /// Every data packet is followed, not only those that can complete their flow
     /// while packets stay in order.
@@ -272,7 +271,6 @@ impl Core<'_> {
         pause.map(|pause| past(pause, Time::MAX))
     }
 
-    /// A flow begins.
     #[cold]
     pub fn path_begins(&mut self, flow: u32) {
         let now = self.now;

@@ -41,13 +41,11 @@ pub(super) fn add(sums: &mut Vec<Piece>, piece: Piece) {
 /// What a flow's source has done since the flow began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source {
-    /// Until when.
     pub(super) at: Time,
     /// One beyond the highest packet that was ever sent.
     pub(super) highest: u32,
     /// Where its last packet was sent, and whether again.
     pub(super) last: Option<(u32, Part)>,
-    /// Sums.
     pub(super) pieces: Vec<Piece>,
 }
 

@@ -45,7 +45,6 @@ struct Hold {
     /// The queue is paused while any of these stands. Empty for the queue of a host that has
     /// stopped reading.
     by: Vec<Member>,
-    /// The queue's port.
     port: u32,
     bytes: u64,
     /// The member waits for every packet in the queue, not only for the packets that came through

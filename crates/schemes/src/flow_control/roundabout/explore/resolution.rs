@@ -62,11 +62,9 @@ pub struct Account {
 /// What is sent with the flow, and where it waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Data {
-    /// Ports to hosts.
     pub exits: u32,
     /// By egress queue: links, then exits.
     pub queues: Vec<VecDeque<Item>>,
-    /// By link.
     pub wires: Vec<VecDeque<Item>>,
     /// By link, of the ingress queue behind it.
     pub accounts: Vec<Account>,
@@ -96,7 +94,6 @@ struct Resolution {
     overtaken: bool,
     /// Before those of the loop, a packet of each switch's own host waits in its queue of the loop.
     hosts: bool,
-    /// Section IV-C.
     audit: bool,
     /// Readings of section IV that are taken as printed.
     printed: dissolve::Printed,
@@ -696,7 +693,6 @@ fn a_loop_that_nothing_leaves_is_given_up() {
     explored(Resolution { closed: 0b111, refreshes: 1, ..LOOP }, 3_000_000);
 }
 
-/// Four switches.
 #[test]
 #[ignore = "minutes; see `make soak`"]
 fn a_loop_of_four_is_dissolved_in_order() {
