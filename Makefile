@@ -29,7 +29,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools format lint docs unit own-scheme same-bytes read-run read-captures viewer viewer-test bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
+.PHONY: help run test tools format lint docs unit own-scheme same-bytes read-run read-captures viewer test-page bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
 
 help:
 	@echo 'make run         a BCube network locks itself up under PFC'
@@ -44,12 +44,12 @@ help:
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
 	@echo 'make fuzz        random bytes against every reader of files and frames, FUZZ_SECONDS=$(FUZZ_SECONDS) each (FUZZ=cdf for one)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
-	@echo 'make format lint docs unit own-scheme same-bytes read-run read-captures viewer-test    the steps of make test'
+	@echo 'make format lint docs unit own-scheme same-bytes read-run read-captures test-page    the steps of make test'
 
 run:
 	$(CARGO) run --locked --profile quick -- run examples/bcube-deadlock.toml
 
-test: tools format lint docs unit own-scheme same-bytes read-run read-captures viewer-test
+test: tools format lint docs unit own-scheme same-bytes read-run read-captures test-page
 	@echo 'make test: all checks passed'
 
 # What is missing is said at once, and not after minutes.
@@ -116,7 +116,7 @@ viewer: viewer/node_modules/ready
 	cd viewer && npm run --silent check && npm run --silent build
 
 # The committed bundle is what its source gives, byte by byte, and its pages work in a browser.
-viewer-test: viewer/node_modules/ready
+test-page: viewer/node_modules/ready
 	cd viewer && npm run --silent check && VIEWER_OUT=$(TARGET)/viewer npm run --silent build
 	for file in viewer.js viewer.css NOTICE.txt; do \
 		cmp $(TARGET)/viewer/$$file crates/results/src/report/$$file || { echo 'run: make viewer'; exit 1; }; done

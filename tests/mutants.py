@@ -30,6 +30,11 @@ ARGUED = ROOT / "tests" / "mutants.toml"
 SEED = "xoff-1"
 SWITCH = ("arbiter", "buffer", "leaves", "port")
 FILES = ["crates/schemes/src/**", *(f"crates/sim/src/switch/{name}.rs" for name in SWITCH)]
+# What a scheme says of itself, reads from a scenario and works out for a link is not its state machine.
+EXCLUDED = [
+    f"crates/schemes/src/**/{name}"
+    for name in ("keys.rs", "report.rs", "size.rs", "size/**", "resolve.rs", "describe.rs", "fabric.rs")
+]
 
 # Tests of xoff-schemes that take from seconds to a minute: they come in the second stage.
 SLOW = ["explore::", "iterations_approach", "nothing_starves", "no_more_is_outstanding"]
@@ -66,7 +71,7 @@ def copy_tree(to):
 
 def list_mutants(tool, tree):
     """Mutants by key. A key has no line number, so it outlives edits elsewhere in its file."""
-    globs = [arg for file in FILES for arg in ("--file", file)]
+    globs = [arg for file in FILES for arg in ("--file", file)] + [arg for file in EXCLUDED for arg in ("--exclude", file)]
     out = subprocess.run(
         [tool, "mutants", "--dir", tree, "--workspace", "--list", "--json", *globs], check=True, capture_output=True
     )
