@@ -13,14 +13,18 @@ const SEEDS: u64 = 300;
 const DRAWN: u64 = 16_000;
 
 /// Keys and choices that no scenario of the swarm uses, and why.
-const UNUSED: [(&str, &str); 6] = [
+const UNUSED: [(&str, &str); 7] = [
     (
         "flow_control[deadlock-breaker].relay = blind",
         "refused: blind hosts have no queue that a probe could follow",
     ),
     ("flow_control[itsy].relay = blind", "refused likewise"),
     ("flow_control[loop-breaker].relay = blind", "refused likewise"),
-    ("flow_control[roundabout].relay = blind", "refused likewise"),
+    ("flow_control[pause].relay = blind", "refused: each port pauses by its own accounts"),
+    (
+        "flow_control[roundabout].relay = blind",
+        "refused: blind hosts have no queue that a probe could follow",
+    ),
     ("flow_control[swing].relay = blind", "refused: its relays pass pauses on, not hosts"),
     ("flow_control[tagger].relay = blind", "refused: what waits for a tag has come in by another one"),
 ];

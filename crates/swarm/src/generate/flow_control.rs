@@ -7,7 +7,7 @@ use super::{Put, Sketch};
 use crate::draw::{MICROSECOND, bytes, int, text, time};
 
 /// Every scheme; PFC comes most often.
-const SCHEMES: [&str; 18] = [
+const SCHEMES: [&str; 19] = [
     "pfc",
     "pfc",
     "pfc",
@@ -26,6 +26,7 @@ const SCHEMES: [&str; 18] = [
     "deadlock-breaker",
     "loop-breaker",
     "itsy",
+    "pause",
 ];
 
 /// Chooses the scheme; one that the network cannot have is seldom chosen.
