@@ -42,23 +42,27 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if plan.flow_control.pfc().is_none() {
         return;
     }
+    let name = match plan.flow_control.traits().pause_scope {
+        PauseScope::Link => "PAUSE",
+        _ => "PFC",
+    };
     if !plan.lanes.iter().any(|l| l.lossless) {
-        notes.push(note("PFC had nothing to protect: no priority in use is lossless."));
+        notes.push(note(format!("{name} had nothing to protect: no priority in use is lossless.")));
         return;
     }
     if outcome.ports.iter().any(|p| p.pause_frames > 0) {
         return;
     }
     let text = match fullest(plan, outcome) {
-        None => "PFC never fired: no ingress of a lossless priority has a threshold.".into(),
+        None => format!("{name} never fired: no ingress of a lossless priority has a threshold."),
         Some(f) if f.peak == 0 => {
-            "PFC never fired: no packet of a lossless priority reached a buffer.".to_string()
+            format!("{name} never fired: no packet of a lossless priority reached a buffer.")
         }
         Some(f) => {
             let reached = human::bytes(f.peak);
             let threshold = human::bytes(f.threshold);
             format!(
-                "PFC never fired: the fullest ingress, {}, reached {reached} {}.",
+                "{name} never fired: the fullest ingress, {}, reached {reached} {}.",
                 names::queue(plan, f.port, f.lane),
                 if f.dynamic {
                     format!("and its dynamic threshold never fell below {threshold}")
