@@ -22,7 +22,7 @@ use crate::switch::modes::Modes;
 use crate::switch::port::{Discipline, Port, Queue, Rounds, Wire, lane_mask};
 use crate::switch::telemetry::{Parcel, Telemetry};
 use crate::tap::Taps;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
@@ -31,7 +31,9 @@ use xoff_outcome::report::Cause;
 use xoff_plan::balancing::Ahead;
 use xoff_plan::plan::{DELIVER, ENDS, Limit, Plan, Red};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
-use xoff_schemes::flow_control::{ControlFrame, Device, Effect, LaneRules, Mode, Onward, Target, device};
+use xoff_schemes::flow_control::{
+    ControlFrame, Crossing, Device, Effect, LaneRules, Mode, Onward, Target, device,
+};
 
 /// How many events ahead of the current one what it names is fetched …
 const FETCH_FIRST: usize = 10;
@@ -63,9 +65,8 @@ pub mod kind {
     pub const GATE: u8 = 9;
     /// A frame that keeps its place among data arrives. Element: the receiving port. Data: packet.
     pub const BARRIER: u8 = 10;
-    /// An account has left a loop: it gives back what it kept there, and is charged what others were for
-    /// it. Element: port. Data: lane.
-    pub const GIVES_BACK: u8 = 11;
+    /// The flow control settles an account, behind everything else at that time. Element: port. Data: lane.
+    pub const SETTLE: u8 = 11;
     /// The last packet of a flow has left its source, and the arbiter may let others have its ends.
     /// Element: flow.
     pub const LEFT: u8 = 12;
@@ -142,16 +143,15 @@ pub struct Core<'a> {
     /// By port and lane: bytes that have arrived, each packet in whole cells. Empty
     /// unless the flow control wants to know.
     pub received: Vec<u64>,
-    /// Queues of devices of this part that belong to loops which are being dissolved; one more where
-    /// the flow control is told of every packet, as a device in a loop tells it.
+    /// Queues of devices of this part that belong to loops which are being dissolved.
     pub loops: u32,
+    /// The flow control is told what is stored and freed: of every packet, or while a device of this part
+    /// is in a loop.
+    pub tells_storage: bool,
+    /// It is asked about charges; then it is told of storage, too.
+    pub follows_charges: bool,
     /// By port and lane of such a queue: what waits beside it, in its order.
     pub aside: BTreeMap<(u32, u8), Vec<u32>>,
-    /// By account of a loop: bytes of its packets that other accounts are charged, in their order.
-    pub lent: BTreeMap<u32, VecDeque<(u32, u64)>>,
-    /// By account of a loop: bytes that it (or who is owed them) stays charged, though their packets
-    /// have left: room for those that come.
-    pub kept: BTreeMap<u32, u64>,
     /// Which ingress queues wait for which egress queues, if the flow control wants to know.
     pub causes: Causes,
     /// Bytes of the cells in which accounts count, less one.
@@ -217,6 +217,19 @@ fn bucket_bits(plan: &Plan) -> u32 {
     // Packets sent at full load during a bucket: a few, for each makes some ten
     // events on its way and few hosts send at full load.
     (9..14).find(|&b| f64::from(1u32 << b) * per_ps > 2.5).unwrap_or(14)
+}
+
+/// The memory of the device of `port`, if `account` is charged to a buffer within it.
+#[inline(always)]
+pub fn around<'m>(
+    memories: &'m mut [Memory],
+    plan: &Plan,
+    account: &Account,
+    port: u32,
+) -> Option<&'m mut Memory> {
+    let topology = &plan.topology;
+    let within = account.memory as usize >= topology.nodes.len();
+    within.then(|| &mut memories[topology.ports[port as usize].node as usize])
 }
 
 /// What applies to the egress queues of a lane.
@@ -332,10 +345,10 @@ impl<'a> Core<'a> {
             plan_queues: plain_queues,
             asks_to_leave,
             received: vec![0; counted],
-            loops: u32::from(plan.flow_control.traits().hears_storage),
+            loops: 0,
+            tells_storage: plan.flow_control.traits().hears_storage,
+            follows_charges: false,
             aside: BTreeMap::new(),
-            lent: BTreeMap::new(),
-            kept: BTreeMap::new(),
             causes: match plan.flow_control.traits().knows_causes {
                 true => Causes::new(plan),
                 false => Causes::default(),
@@ -380,6 +393,37 @@ impl<'a> Core<'a> {
     #[inline(always)]
     pub fn in_cells(&self, size: u32) -> u64 {
         u64::from((size + self.cell_mask) & !self.cell_mask)
+    }
+
+    /// The index of an account.
+    #[inline(always)]
+    pub fn account(&self, port: u32, lane: u8) -> usize {
+        port as usize * self.lanes + usize::from(lane)
+    }
+
+    /// Gives back `bytes` of what an account was charged. Nobody is told what it crosses.
+    #[inline(always)]
+    pub fn release(&mut self, account: u32, bytes: u64) -> Option<Crossing> {
+        let a = &mut self.accounts[account as usize];
+        let profile = &self.profiles[usize::from(a.profile)];
+        let crossing = a.release(bytes, &mut self.memories[a.memory as usize], profile);
+        let port = account / self.lanes as u32;
+        if let Some(whole) = around(&mut self.memories, self.plan, a, port) {
+            whole.let_go(bytes);
+        }
+        crossing
+    }
+
+    /// Notes that an account crosses a threshold. Answers which the flow control is told: over a link that
+    /// is down it tells nobody.
+    #[cold]
+    pub fn crosses(&mut self, account: u32, crossing: Crossing) -> Option<Crossing> {
+        match crossing {
+            Crossing::Over => drop(self.observed.over_since.insert(account, self.now)),
+            Crossing::Under => drop(self.observed.over_since.remove(&account)),
+        }
+        let up = !self.is_down(account / self.lanes as u32);
+        up.then_some(crossing)
     }
 
     /// Counts a packet that has arrived at `port`.
@@ -891,11 +935,10 @@ impl device::Causes for Core<'_> {
         self.ports[port as usize].paused >> (1 + lane) & 1 == 1
     }
 
-    fn is_over(&self, port: u32, lane: u8) -> bool {
-        let at = port as usize * self.lanes + usize::from(lane);
-        let (account, kept) = (&self.accounts[at], self.kept.get(&(at as u32)).copied().unwrap_or(0));
+    fn is_over(&self, port: u32, lane: u8, bytes: u64) -> bool {
+        let account = &self.accounts[self.account(port, lane)];
         let profile = &self.profiles[usize::from(account.profile)];
-        account.over_without(kept, &self.memories[account.memory as usize], profile)
+        account.over_without(bytes, &self.memories[account.memory as usize], profile)
     }
 
     fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
@@ -932,16 +975,15 @@ impl device::Loops for Core<'_> {
     }
 
     fn headroom(&self, port: u32, lane: u8) -> (u64, u64) {
-        let at = port as usize * self.lanes + usize::from(lane);
-        let (account, kept) = (&self.accounts[at], self.kept.get(&(at as u32)).copied().unwrap_or(0));
-        (self.profiles[usize::from(account.profile)].headroom() + kept, account.in_headroom())
+        let account = &self.accounts[self.account(port, lane)];
+        (self.profiles[usize::from(account.profile)].headroom(), account.in_headroom())
     }
 
     #[cold]
     fn enter_loop(&mut self, port: u32, lane: u8) {
         self.resume(port, lane);
         self.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
-        self.loops += 1;
+        (self.loops, self.tells_storage) = (self.loops + 1, true);
         // A host's own answers have no room in the loop that they leave and could come back to.
         let queue = 1 + usize::from(lane);
         let list = &mut self.queues[self.ports[port as usize].first_queue as usize + queue];
@@ -971,7 +1013,7 @@ impl device::Loops for Core<'_> {
         }
     }
 
-    fn leave_loop(&mut self, ingress: u32, port: u32, lane: u8) {
+    fn leave_loop(&mut self, port: u32, lane: u8) {
         // Barriers that wait there have nobody left to go to.
         let queue = 1 + usize::from(lane);
         let first = self.ports[port as usize].first_queue as usize;
@@ -989,14 +1031,10 @@ impl device::Loops for Core<'_> {
         for id in self.aside.remove(&(port, lane)).unwrap_or_default() {
             self.enqueue(port, 1 + usize::from(lane), id);
         }
-        let account = ingress * self.lanes as u32 + u32::from(lane);
-        if self.kept.contains_key(&account) || self.lent.contains_key(&account) {
-            // That may resume upstream: behind what goes on now.
-            self.post(self.now, kind::GIVES_BACK, ingress, u32::from(lane));
-        }
         self.ports[port as usize].paused &= !lane_mask(usize::from(lane), self.lanes);
         self.loops -= 1;
         if self.loops == 0 {
+            self.tells_storage = self.follows_charges || self.plan.flow_control.traits().hears_storage;
             (self.plain_queues, self.asks_to_leave) = (self.plan_queues, false);
         }
         self.post_decision(port);
@@ -1012,5 +1050,40 @@ impl device::Loops for Core<'_> {
             false => self.append(port, queue, id),
         }
         self.post_decision(port);
+    }
+
+    fn follow_charges(&mut self, follow: bool) {
+        self.follows_charges = follow;
+        self.tells_storage = follow || self.loops > 0 || self.plan.flow_control.traits().hears_storage;
+    }
+
+    fn give_back(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
+        let account = self.account(port, lane) as u32;
+        let crossing = self.release(account, bytes)?;
+        self.crosses(account, crossing)
+    }
+
+    fn hand_over(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64 {
+        let (from, to) = (self.account(from, lane), self.account(to, lane));
+        let own = &mut self.accounts[from];
+        let memory = &mut self.memories[own.memory as usize];
+        let shared = own.release_shared(bytes, memory, &self.profiles[usize::from(own.profile)]);
+        let same = own.memory;
+        let other = &mut self.accounts[to];
+        debug_assert!(other.memory == same, "accounts of a device with loops share its memory");
+        other.take_over(shared, memory, &self.profiles[usize::from(other.profile)]);
+        shared
+    }
+
+    fn charge(&mut self, port: u32, lane: u8, bytes: u64) -> (u64, Option<Crossing>) {
+        let account = self.account(port, lane);
+        let a = &mut self.accounts[account];
+        let profile = &self.profiles[usize::from(a.profile)];
+        let (taken, crossing) = a.take_back(bytes, &mut self.memories[a.memory as usize], profile);
+        (taken, crossing.and_then(|crossing| self.crosses(account as u32, crossing)))
+    }
+
+    fn settle(&mut self, port: u32, lane: u8) {
+        self.post(self.now, kind::SETTLE, port, u32::from(lane));
     }
 }

@@ -1,12 +1,12 @@
 //! What happens to packets and ports, in order: the event loop of the devices
 //! that one thread runs.
 
-use crate::core::{Core, kind};
+use crate::core::{Core, around, kind};
 use crate::faults;
 use crate::outcome::{DropReason, Drops};
 use crate::packet::{Kind, NONE, Packet};
 use crate::parallel::partition::Partition;
-use crate::switch::buffer::{Account, Memory, Refusal};
+use crate::switch::buffer::Refusal;
 use crate::switch::by_flow;
 use crate::switch::evict;
 use crate::switch::leaves::Newcomer;
@@ -122,12 +122,7 @@ impl<'a> Engine<'a> {
                     let frame = self.core.take_frame(event.data);
                     self.flow_control.received(&mut self.core, element, &frame);
                 }
-                kind::GIVES_BACK => {
-                    let account = element * self.core.lanes as u32 + event.data;
-                    let kept = self.core.kept.remove(&account).unwrap_or(0);
-                    repay(&mut self.core, &mut self.flow_control, account, kept);
-                    takes_back(&mut self.core, &mut self.flow_control, account);
-                }
+                kind::SETTLE => self.flow_control.settles(&mut self.core, element, event.data as u8),
                 kind::FAULT => {
                     // A change of routes happens in every part.
                     events -= u64::from(element == faults::ROUTES);
@@ -317,7 +312,7 @@ impl<'a> Engine<'a> {
             }
             next = core.choose(core.ports[port as usize].node, id, next);
         }
-        if core.loops > 0 {
+        if core.tells_storage {
             let Packet { lane, size, .. } = core.packets[id];
             self.flow_control.stored(core, port, lane, size);
         }
@@ -389,8 +384,8 @@ impl<'a> Engine<'a> {
         // It is charged to the lane that it came in, and waits in that it goes on in.
         let lane = usize::from(core.lane_rules.map_or(arrived, |rules| rules.onward(arrived, port, egress)));
         let at = port as usize * core.lanes + usize::from(arrived);
-        if !core.kept.is_empty() {
-            charge = uses_kept(core, at as u32, charge);
+        if core.follows_charges {
+            charge = self.flow_control.charged(core, port, arrived, charge);
         }
         let packet = &mut core.packets[id];
         let a = &mut core.accounts[at];
@@ -436,7 +431,7 @@ impl<'a> Engine<'a> {
         } else {
             core.enqueue(egress, 1 + lane, id);
         }
-        if self.core.loops > 0 {
+        if self.core.tells_storage {
             self.flow_control.stored(&mut self.core, port, arrived, size as u32);
         }
         if self.core.causes.used() {
@@ -588,19 +583,6 @@ pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, short
     core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
 }
 
-/// The memory of the device of `port`, if `account` is charged to a buffer within it.
-#[inline(always)]
-fn around<'m>(
-    memories: &'m mut [Memory],
-    plan: &Plan,
-    account: &Account,
-    port: u32,
-) -> Option<&'m mut Memory> {
-    let topology = &plan.topology;
-    let within = account.memory as usize >= topology.nodes.len();
-    within.then(|| &mut memories[topology.ports[port as usize].node as usize])
-}
-
 /// Gives back what a packet of `size` bytes, which waited at `egress`, was charged.
 #[inline(always)]
 pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
@@ -611,128 +593,32 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
         core.causes.leaves(account, core.plan.topology.ports[egress as usize].index);
     }
     let charge = core.in_cells(size);
-    if core.loops > 0 || !core.lent.is_empty() {
-        return release_in_loop(core, flow_control, account, egress, charge);
+    if core.tells_storage {
+        return frees(core, flow_control, account, egress, charge);
     }
-    give_back(core, flow_control, account, charge);
-}
-
-/// Gives back `bytes` of what an account was charged.
-#[inline(always)]
-fn give_back(core: &mut Core, flow_control: &mut FlowControl, account: u32, bytes: u64) {
-    let a = &mut core.accounts[account as usize];
-    let profile = &core.profiles[usize::from(a.profile)];
-    let memory = &mut core.memories[a.memory as usize];
-    let crossing = a.release(bytes, memory, profile);
-    let port = account / core.lanes as u32;
-    if let Some(whole) = around(&mut core.memories, core.plan, a, port) {
-        whole.let_go(bytes);
-    }
-    if let Some(crossing) = crossing {
+    if let Some(crossing) = core.release(account, charge) {
         crossed(core, flow_control, account, crossing);
     }
 }
 
-/// The same while loops are being dissolved. What leaves a loop's queue makes as much room for the
-/// account in the loop, whosever packet it was: in its headroom, or, where that is empty, by a charge
-/// that stays without a packet. Where the packet's own account had headroom alone, it stays charged
-/// for the one in the loop until packets of that leave.
+/// The same where the flow control is told.
 #[cold]
-fn release_in_loop(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, bytes: u64) {
+fn frees(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, charge: u64) {
     let lanes = core.lanes as u32;
     let (ingress, lane) = (account / lanes, (account % lanes) as u8);
-    match flow_control.makes_room(core, ingress, egress, lane) {
-        Some(port) => {
-            let in_loop = port * lanes + u32::from(lane);
-            if in_loop != account {
-                let same = core.accounts[in_loop as usize].memory == core.accounts[account as usize].memory;
-                debug_assert!(same, "accounts of a device with loops share its memory");
-                let own = &mut core.accounts[account as usize];
-                let memory = &mut core.memories[own.memory as usize];
-                let shared = own.release_shared(bytes, memory, &core.profiles[usize::from(own.profile)]);
-                let other = &mut core.accounts[in_loop as usize];
-                other.take_over(shared, memory, &core.profiles[usize::from(other.profile)]);
-                if bytes > shared {
-                    core.lent.entry(in_loop).or_default().push_back((account, bytes - shared));
-                }
-                // It may be under its threshold now.
-                give_back(core, flow_control, account, 0);
-            }
-            let freed = bytes.min(core.accounts[in_loop as usize].in_headroom());
-            if bytes > freed {
-                *core.kept.entry(in_loop).or_default() += bytes - freed;
-            }
-            give_back(core, flow_control, in_loop, freed);
-        }
-        None => repay(core, flow_control, account, bytes),
+    if core.follows_charges {
+        flow_control.gives_back(core, ingress, egress, lane, charge);
+    } else if let Some(crossing) = core.release(account, charge) {
+        crossed(core, flow_control, account, crossing);
     }
-    flow_control.freed(core, ingress, egress, lane, bytes as u32);
+    flow_control.freed(core, ingress, egress, lane, charge as u32);
 }
 
-/// Gives back `bytes` of what an account is charged, or others for it: first its own headroom, for
-/// which upstream waits.
-#[cold]
-fn repay(core: &mut Core, flow_control: &mut FlowControl, account: u32, bytes: u64) {
-    let own = bytes.min(core.accounts[account as usize].in_headroom());
-    give_back(core, flow_control, account, own);
-    let mut rest = bytes - own;
-    while rest > 0
-        && let Some(debts) = core.lent.get_mut(&account)
-    {
-        let (lender, owed) = &mut debts[0];
-        let (lender, paid) = (*lender, rest.min(*owed));
-        *owed -= paid;
-        if *owed == 0 {
-            debts.pop_front();
-        }
-        if debts.is_empty() {
-            core.lent.remove(&account);
-        }
-        // The lender may owe others in its turn.
-        repay(core, flow_control, lender, paid);
-        rest -= paid;
-    }
-    give_back(core, flow_control, account, rest);
-}
-
-/// An account has left its loop: what others are still charged for it, it is charged itself. They would
-/// wait for packets that no frame of theirs tells of.
-#[cold]
-fn takes_back(core: &mut Core, flow_control: &mut FlowControl, account: u32) {
-    for (lender, owed) in core.lent.remove(&account).unwrap_or_default() {
-        let a = &mut core.accounts[account as usize];
-        let profile = &core.profiles[usize::from(a.profile)];
-        let (taken, crossing) = a.take_back(owed, &mut core.memories[a.memory as usize], profile);
-        if taken < owed {
-            core.lent.entry(account).or_default().push_back((lender, owed - taken));
-        }
-        if let Some(crossing) = crossing {
-            crossed(core, flow_control, account, crossing);
-        }
-        repay(core, flow_control, lender, taken);
-        let (port, lane) = (lender / core.lanes as u32, (lender % core.lanes as u32) as u8);
-        flow_control.freed(core, port, port, lane, 0);
-    }
-}
-
-/// Charges an account of a loop a packet of `bytes`, as far as it has not kept room for it.
-#[cold]
-fn uses_kept(core: &mut Core, account: u32, bytes: u64) -> u64 {
-    let Some(kept) = core.kept.get_mut(&account) else { return bytes };
-    let used = bytes.min(*kept);
-    *kept -= used;
-    bytes - used
-}
-
-/// An account crossed a threshold. Over a link that is down nobody is told.
+/// An account crossed a threshold.
 #[cold]
 fn crossed(core: &mut Core, flow_control: &mut FlowControl, account: u32, crossing: Crossing) {
     let (port, lane) = (account / core.lanes as u32, account % core.lanes as u32);
-    match crossing {
-        Crossing::Over => drop(core.observed.over_since.insert(account, core.now)),
-        Crossing::Under => drop(core.observed.over_since.remove(&account)),
-    }
-    if !core.is_down(port) {
+    if let Some(crossing) = core.crosses(account, crossing) {
         flow_control.crossed(core, port, lane as u8, crossing);
     }
 }

@@ -2,7 +2,7 @@
 //! more. A device implements the extensions that its schemes ask for.
 
 use super::frame::ControlFrame;
-use super::seam::{Mode, Onward};
+use super::seam::{Crossing, Mode, Onward};
 use xoff_kernel::time::Time;
 use xoff_outcome::report::Cause;
 use xoff_wire::queue_pause::Target;
@@ -81,8 +81,9 @@ pub trait Causes: Device {
     fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool;
     /// Whether the queue of what is forwarded in `lane` of `port` is stopped.
     fn stands(&self, port: u32, lane: u8) -> bool;
-    /// Whether the account of (`port`, `lane`) is over its threshold, but for what it keeps for a loop.
-    fn is_over(&self, port: u32, lane: u8) -> bool;
+    /// Whether the account of (`port`, `lane`) is over its threshold, and would be if it gave back `bytes`
+    /// that it has outside headroom.
+    fn is_over(&self, port: u32, lane: u8, bytes: u64) -> bool;
 }
 
 /// Drops, other paths and more room for queues that stand still: for schemes that end
@@ -117,24 +118,36 @@ pub trait Repair: Device {
 pub trait Loops: Causes {
     /// The device at the other end of the link of `port`.
     fn neighbour(&self, port: u32) -> u32;
-    /// Bytes of headroom of that account, with what it keeps for a loop ([`Scheme::makes_room`](super::Scheme::makes_room)),
-    /// and how many of them are used.
+    /// Bytes of headroom of that account, and how many of them are used.
     fn headroom(&self, port: u32, lane: u8) -> (u64, u64);
     /// `lane` of `port` is part of a loop that is being dissolved: no pause stands there any more;
     /// what is forwarded goes as [`Loops::gate`] says, which begins closed, and what a host sends of
     /// its own does not. While a device has such a queue, [`Scheme::passes`](super::Scheme::passes),
-    /// [`Scheme::stored`](super::Scheme::stored), [`Scheme::makes_room`](super::Scheme::makes_room) and [`Scheme::freed`](super::Scheme::freed) are asked
-    /// and told of all of its packets, and [`Scheme::may_leave`](super::Scheme::may_leave) and
+    /// [`Scheme::stored`](super::Scheme::stored) and [`Scheme::freed`](super::Scheme::freed) are asked and
+    /// told of all of its packets, and [`Scheme::may_leave`](super::Scheme::may_leave) and
     /// [`Scheme::barrier_leaves`](super::Scheme::barrier_leaves) of what comes first in its queues.
     fn enter_loop(&mut self, port: u32, lane: u8);
     /// Lets go what is forwarded in a queue of a loop, or stops it.
     fn gate(&mut self, port: u32, lane: u8, open: bool);
-    /// It is part of a loop no longer, and goes; what waited beside it comes last, and the account
-    /// of `ingress` gives back what it kept.
-    fn leave_loop(&mut self, ingress: u32, port: u32, lane: u8);
+    /// It is part of a loop no longer, and goes; what waited beside it comes last.
+    fn leave_loop(&mut self, port: u32, lane: u8);
     /// Puts a frame among the packets that wait in `lane` of `port`: ahead of all of them, or
     /// behind them.
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
+    /// Whether [`Scheme::charged`](super::Scheme::charged) and
+    /// [`Scheme::gives_back`](super::Scheme::gives_back) are asked of packets from now on.
+    fn follow_charges(&mut self, follow: bool);
+    /// Gives back `bytes` of what the account is charged, headroom first. Answers which threshold it
+    /// crossed, unless its link is down.
+    fn give_back(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing>;
+    /// Charges the account of `to` instead of that of `from`, whatever its threshold: `bytes` at most of
+    /// what that one has of the shared pool. Answers how many.
+    fn hand_over(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64;
+    /// Charges the account `bytes` at most: in headroom, if it is over, else of what is free of the shared
+    /// pool. Answers how many, and the threshold as [`Loops::give_back`] does.
+    fn charge(&mut self, port: u32, lane: u8, bytes: u64) -> (u64, Option<Crossing>);
+    /// [`Scheme::settles`](super::Scheme::settles) is told behind everything else that happens now.
+    fn settle(&mut self, port: u32, lane: u8);
 }
 
 /// A device on which every scheme runs.

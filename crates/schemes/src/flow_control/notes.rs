@@ -1,7 +1,7 @@
 //! A device for tests, which writes down what is asked of it.
 
 use super::device::{Causes, Device, Loops, Queues, Repair};
-use super::{ControlFrame, Mode, Onward};
+use super::{ControlFrame, Crossing, Mode, Onward};
 use xoff_kernel::time::Time;
 use xoff_wire::queue_pause::Target;
 
@@ -113,7 +113,7 @@ impl Causes for Notes {
     fn stands(&self, port: u32, _: u8) -> bool {
         self.paused.contains(&(port as u16))
     }
-    fn is_over(&self, port: u32, lane: u8) -> bool {
+    fn is_over(&self, port: u32, lane: u8, _: u64) -> bool {
         self.over.contains(&(port, lane))
     }
 }
@@ -157,10 +157,26 @@ impl Loops for Notes {
     fn gate(&mut self, port: u32, lane: u8, open: bool) {
         self.log.push(format!("gate {port}/{lane} {open}"));
     }
-    fn leave_loop(&mut self, _: u32, port: u32, lane: u8) {
+    fn leave_loop(&mut self, port: u32, lane: u8) {
         self.log.push(format!("leave {port}/{lane}"));
     }
     fn insert(&mut self, port: u32, lane: u8, _: ControlFrame, ahead: bool) {
         self.log.push(format!("insert {port}/{lane} {ahead}"));
+    }
+    fn follow_charges(&mut self, _: bool) {}
+    fn give_back(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
+        self.log.push(format!("give back {port}/{lane} {bytes}"));
+        None
+    }
+    fn hand_over(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64 {
+        self.log.push(format!("hand over {from} {to}/{lane} {bytes}"));
+        bytes
+    }
+    fn charge(&mut self, port: u32, lane: u8, bytes: u64) -> (u64, Option<Crossing>) {
+        self.log.push(format!("charge {port}/{lane} {bytes}"));
+        (bytes, None)
+    }
+    fn settle(&mut self, port: u32, lane: u8) {
+        self.log.push(format!("settle {port}/{lane}"));
     }
 }

@@ -209,14 +209,6 @@ macro_rules! registry {
         }
 
         impl<D: WholeDevice> Scheme<D> for FlowControl {
-            fn makes_room(&self, device: &D, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
-                match self {
-                    $($($(Self::$scheme(machine) =>
-                        <$machine as Scheme<D>>::makes_room(machine, device, ingress, egress, lane),)?)?)*
-                    Self::Own(machine) => machine.makes_room(device as &dyn WholeDevice, ingress, egress, lane),
-                }
-            }
-
             hooks! { [$($($({ $scheme $machine })?)?)*]
                 fn begins(port: u32);
                 fn crossed(port: u32, lane: u8, crossing: Crossing);
@@ -233,6 +225,9 @@ macro_rules! registry {
                 fn waits(ingress: u32, egress: u32, lane: u8);
                 fn passes(packet: &Passenger) -> Passage;
                 fn stored(ingress: u32, lane: u8, size: u32);
+                fn charged(ingress: u32, lane: u8, bytes: u64) -> u64;
+                fn gives_back(ingress: u32, egress: u32, lane: u8, bytes: u64);
+                fn settles(port: u32, lane: u8);
                 fn freed(ingress: u32, egress: u32, lane: u8, size: u32);
                 fn barrier_leaves(port: u32, frame: &ControlFrame) -> bool;
             }

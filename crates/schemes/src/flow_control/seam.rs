@@ -129,11 +129,18 @@ pub trait Scheme<D: Device + ?Sized> {
     /// account, or has reached its end.
     fn stored(&mut self, device: &mut D, ingress: u32, lane: u8, size: u32) {}
 
-    /// Ingress half: for which ingress port of a loop a packet of the account (`ingress`, `lane`)
-    /// makes room when it leaves `egress`, whatever it was charged to.
-    fn makes_room(&self, device: &D, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
-        None
+    /// Ingress half, as [`Loops::follow_charges`] says: what the account is charged for a packet that
+    /// takes `bytes`.
+    fn charged(&mut self, device: &mut D, ingress: u32, lane: u8, bytes: u64) -> u64 {
+        bytes
     }
+
+    /// Ingress half, likewise: a packet of the account (`ingress`, `lane`) that takes `bytes` leaves
+    /// `egress`. The scheme gives back what it is charged.
+    fn gives_back(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {}
+
+    /// Ingress half: what [`Loops::settle`] has put off.
+    fn settles(&mut self, device: &mut D, port: u32, lane: u8) {}
 
     /// Ingress half: a packet of `size` bytes of the account (`ingress`, `lane`) has left `egress`.
     fn freed(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, size: u32) {}

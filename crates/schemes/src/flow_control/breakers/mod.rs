@@ -447,7 +447,7 @@ impl Breaker {
     /// Gives an ingress queue more room, if it pauses, and lets its neighbour go on.
     fn makes_room(&mut self, device: &mut (impl Causes + Repair), ingress: u32, lane: u8) {
         let Cure::Room(bytes) = self.params.cure else { return };
-        if !device.is_over(ingress, lane) {
+        if !device.is_over(ingress, lane, 0) {
             return;
         }
         match device.enlarge(ingress, lane, bytes) {

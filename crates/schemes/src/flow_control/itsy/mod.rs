@@ -332,7 +332,7 @@ impl Itsy {
     fn acts(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         let at = self.at(port, lane);
         let Some(found) = self.queues[at].resolves else { return };
-        if !device.is_over(port, lane) {
+        if !device.is_over(port, lane, 0) {
             return;
         }
         let detection = &mut self.detections[found];

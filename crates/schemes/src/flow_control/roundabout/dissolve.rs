@@ -388,6 +388,7 @@ impl Roundabout {
         });
         self.pfc.forgets_pause(device, egress, lane);
         device.enter_loop(egress, lane);
+        self.follows_charges(device);
         self.waits_on(device, self.seats.len() - 1);
     }
 
@@ -428,9 +429,14 @@ impl Roundabout {
     /// What is free of the headroom and has not been granted.
     fn free(&self, device: &impl Loops, at: usize) -> u64 {
         let seat = &self.seats[at];
-        let (total, used) = device.headroom(seat.ingress, seat.lane);
         let granted = if self.resolves.credit { 0 } else { seat.outstanding };
-        total.saturating_sub(used).saturating_sub(granted).min(u64::from(u32::MAX))
+        self.room(device, seat).saturating_sub(granted).min(u64::from(u32::MAX))
+    }
+
+    /// What is free of the headroom, with what the account keeps.
+    fn room(&self, device: &impl Loops, seat: &Seat) -> u64 {
+        let (total, used) = device.headroom(seat.ingress, seat.lane);
+        (total + self.charges.kept(seat.ingress, seat.lane)).saturating_sub(used)
     }
 
     fn grant(&mut self, device: &mut impl Loops, at: usize, bytes: u64) {
@@ -456,12 +462,12 @@ impl Roundabout {
     }
 
     fn begins_round(&mut self, device: &mut impl Loops, at: usize, round: u32) {
-        let (total, used) = device.headroom(self.seats[at].ingress, self.seats[at].lane);
+        let room = self.room(device, &self.seats[at]);
         let seat = &mut self.seats[at];
         (seat.round, seat.back, seat.behind) = (round, false, false);
         if round > 1 {
             // Everything is back that was granted room. (The first round began with the grant.)
-            (seat.room, seat.outside, seat.left) = (total.saturating_sub(used), 0, 0);
+            (seat.room, seat.outside, seat.left) = (room, 0, 0);
             seat.missed.clear();
         }
         let (ingress, egress, lane) = (seat.ingress, seat.egress, seat.lane);
@@ -537,7 +543,8 @@ impl Roundabout {
 
     fn state(&self, device: &impl Loops, seat: &Seat) -> u32 {
         let out = if seat.back { 0 } else { OUT };
-        let long = if device.is_over(seat.ingress, seat.lane) { LONG } else { 0 };
+        let kept = self.charges.kept(seat.ingress, seat.lane);
+        let long = if device.is_over(seat.ingress, seat.lane, kept) { LONG } else { 0 };
         let moved = if seat.left > 0 { MOVED } else { 0 };
         // What may go and does not waits for others on the wire.
         let may_go = !device.stands(seat.egress, seat.lane) && device.backlog(seat.egress, seat.lane) > 0;
@@ -612,7 +619,9 @@ impl Roundabout {
     fn leaves(&mut self, device: &mut impl Loops, at: usize) {
         let seat = self.seats.remove(at);
         device.cancel(self.patience_of(seat.ingress, seat.lane));
-        device.leave_loop(seat.ingress, seat.egress, seat.lane);
+        self.settles_later(device, seat.ingress, seat.lane);
+        device.leave_loop(seat.egress, seat.lane);
+        self.follows_charges(device);
         if let Some(quanta) = seat.paused {
             let frame = xoff_wire::pfc::PfcFrame::single(self.priorities[usize::from(seat.lane)], quanta);
             self.pfc.obey(device, seat.egress, &frame);

@@ -169,9 +169,9 @@ impl Causes for Net {
         let links = 2 * self.shape.links() as u32;
         (port >= links || port.is_multiple_of(2)) && self.paused >> self.egress(port) & 1 == 1
     }
-    fn is_over(&self, port: u32, _: u8) -> bool {
-        let Account { main, headroom, kept } = self.data.accounts[port as usize / 2];
-        self.over >> (port / 2) & 1 == 1 && (headroom > 0 || main.saturating_sub(kept) > XON)
+    fn is_over(&self, port: u32, _: u8, bytes: u64) -> bool {
+        let Account { main, headroom } = self.data.accounts[port as usize / 2];
+        self.over >> (port / 2) & 1 == 1 && (headroom > 0 || main.saturating_sub(bytes) > XON)
     }
 }
 
@@ -181,8 +181,8 @@ impl Loops for Net {
         if port >= 2 * self.shape.links() as u32 { 1_000 } else { self.device_of(port ^ 1) }
     }
     fn headroom(&self, port: u32, _: u8) -> (u64, u64) {
-        let Account { headroom, kept, .. } = self.data.accounts[port as usize / 2];
-        (SPARE + kept, headroom)
+        // A host's account is under, and stays so.
+        (SPARE, self.data.accounts.get(port as usize / 2).map_or(0, |account| account.headroom))
     }
     fn enter_loop(&mut self, port: u32, _: u8) {
         self.paused |= 1 << (port / 2);
@@ -192,10 +192,9 @@ impl Loops for Net {
         let bit = 1 << (port / 2);
         self.paused = if open { self.paused & !bit } else { self.paused | bit };
     }
-    fn leave_loop(&mut self, ingress: u32, port: u32, _: u8) {
+    fn leave_loop(&mut self, port: u32, _: u8) {
         self.paused &= !(1 << (port / 2));
         self.data.loops -= 1;
-        self.data.gives_back |= 1 << (ingress / 2);
     }
     fn insert(&mut self, port: u32, _: u8, frame: ControlFrame, ahead: bool) {
         let ControlFrame::Roundabout(frame) = frame else { unreachable!() };
@@ -204,6 +203,30 @@ impl Loops for Net {
             true => queue.push_front(Item::Frame(frame)),
             false => queue.push_back(Item::Frame(frame)),
         }
+    }
+    fn follow_charges(&mut self, follow: bool) {
+        self.data.follows_charges = follow;
+    }
+    fn give_back(&mut self, port: u32, _: u8, bytes: u64) -> Option<Crossing> {
+        let link = port as usize / 2;
+        let account = self.data.accounts.get_mut(link)?;
+        let headroom = account.headroom.min(bytes);
+        account.headroom -= headroom;
+        account.main -= bytes - headroom;
+        let under = self.over >> link & 1 == 1 && account.headroom == 0 && account.main <= XON;
+        self.over &= !(u8::from(under) << link);
+        under.then_some(Crossing::Under)
+    }
+    fn hand_over(&mut self, from: u32, to: u32, _: u8, bytes: u64) -> u64 {
+        assert!(from >= 2 * self.shape.links() as u32, "into each switch leads one link: it is a host's");
+        self.data.accounts[to as usize / 2].main += bytes;
+        bytes
+    }
+    fn charge(&mut self, _: u32, _: u8, _: u64) -> (u64, Option<Crossing>) {
+        unreachable!("hosts have all of the shared pool that they need: nobody owes anything")
+    }
+    fn settle(&mut self, port: u32, _: u8) {
+        self.data.settles |= 1 << (port / 2);
     }
 }
 

@@ -21,6 +21,7 @@
 //! wait for no paused queue is a *trigger*, one whose packets do a *spreader*, and the others are
 //! *non-pauses* (`roundabout.states`).
 
+mod charges;
 pub mod dissolve;
 #[cfg(test)]
 mod explore;
@@ -35,6 +36,7 @@ use super::device::Loops;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
 use super::{ControlFrame, Crossing, Machine, Parameters, Passage, Passenger, Scheme, Seen, Traits};
+use charges::Charges;
 use dissolve::{Attempted, LONGEST_LOOP, Seat};
 pub use frame::Opcode;
 use frame::RoundaboutFrame;
@@ -132,6 +134,7 @@ pub struct Roundabout {
     /// Places in loops that are being dissolved.
     seats: Vec<Seat>,
     attempts: Vec<Attempted>,
+    charges: Charges,
     /// Lines of Algorithm 1 that are taken as printed: none, but where a test tries them.
     printed: Printed,
     /// The same of section IV.
@@ -154,6 +157,7 @@ impl Roundabout {
             collected: vec![None; queues],
             seats: Vec::new(),
             attempts: Vec::new(),
+            charges: Charges::default(),
             printed: Printed::default(),
             resolves: dissolve::Printed::default(),
         }
@@ -389,8 +393,16 @@ impl<D: Loops> Scheme<D> for Roundabout {
         self.stored(device, ingress, lane, size);
     }
 
-    fn makes_room(&self, _: &D, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
-        self.makes_room(ingress, egress, lane)
+    fn charged(&mut self, _: &mut D, ingress: u32, lane: u8, bytes: u64) -> u64 {
+        self.charged(ingress, lane, bytes)
+    }
+
+    fn gives_back(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {
+        self.gives_back(device, ingress, egress, lane, bytes);
+    }
+
+    fn settles(&mut self, device: &mut D, port: u32, lane: u8) {
+        self.settles(device, port, lane);
     }
 
     fn freed(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, size: u32) {

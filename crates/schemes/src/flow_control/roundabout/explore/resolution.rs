@@ -55,8 +55,6 @@ impl Hash for Item {
 pub struct Account {
     pub main: u64,
     pub headroom: u64,
-    /// Of `main`: what has left, and is room for what comes.
-    pub kept: u64,
 }
 
 /// What is sent with the flow, and where it waits.
@@ -72,8 +70,10 @@ pub struct Data {
     pub loops: u32,
     /// Barriers do not keep their place: they overtake packets.
     pub overtaken: bool,
-    /// By link: the ingress queue behind it has left a loop, and gives back what it kept.
-    pub gives_back: u8,
+    /// Roundabout is asked about charges.
+    pub follows_charges: bool,
+    /// By link: the ingress queue behind it has left a loop, and is about to settle.
+    pub settles: u8,
 }
 
 /// A ring of switches whose queues are full.
@@ -122,14 +122,14 @@ impl Hash for Fabric {
         let hops = |t: Option<Triplet>| t.map(|t| t.hops);
         let Self { roundabout, net, changes, refreshes, out, reordered, lost, steps, early, packets: _ } =
             self;
-        let Roundabout { registers, told, announced, tried, collected, seats, .. } = roundabout;
+        let Roundabout { registers, told, announced, tried, collected, seats, charges, .. } = roundabout;
         for r in registers {
             (r, hops(r.curr.get())).hash(state);
         }
         for t in told {
             (t, hops(*t)).hash(state);
         }
-        (announced, tried, collected, seats).hash(state);
+        (announced, tried, collected, seats, charges).hash(state);
         let Net { waits, over, paused, frames, data, .. } = net;
         (waits, over, paused, data).hash(state);
         for link in frames {
@@ -227,16 +227,18 @@ impl Fabric {
                 }
             }
         }
+        let charge = match self.net.data.follows_charges {
+            true => self.roundabout.charged(ingress, 0, 1),
+            false => 1,
+        };
         let account = &mut self.net.data.accounts[link];
-        let kept = account.kept.min(1);
-        account.kept -= kept;
         let mut crossed = false;
         if self.net.over >> link & 1 == 1 {
-            account.headroom += 1 - kept;
+            account.headroom += charge;
             self.lost |=
                 account.headroom > SPARE && self.roundabout.seats.iter().any(|s| s.ingress == ingress);
         } else {
-            account.main += 1 - kept;
+            account.main += charge;
             crossed = account.main >= XOFF;
         }
         let queue = self.net.egress(egress);
@@ -286,35 +288,13 @@ impl Fabric {
             }
         }
         let ingress = if packet.from_host { self.port(self.links() + switch) } else { Self::ingress(link) };
-        let account = &mut self.net.data.accounts[link];
-        if packet.from_host {
-            // Its host's account is under and stays so; the loop's takes over the byte that it had.
-            if self.roundabout.makes_room(ingress, port, 0) == Some(Self::ingress(link)) {
-                let freed = account.headroom.min(1);
-                account.headroom -= freed;
-                account.main += 1;
-                account.kept += 1 - freed;
-            }
-        } else if self.roundabout.makes_room(ingress, port, 0).is_some() {
-            let freed = account.headroom.min(1);
-            account.kept += 1 - freed;
-            self.gives_back(link, freed);
-        } else {
-            self.gives_back(link, 1);
+        if self.net.data.follows_charges {
+            self.roundabout.gives_back(&mut self.net, ingress, port, 0, 1);
+        } else if let Some(crossing) = self.net.give_back(ingress, 0, 1) {
+            self.roundabout.crossed(&mut self.net, ingress, 0, crossing);
         }
         if loops {
             self.roundabout.freed(&mut self.net, ingress, port, 0, 1);
-        }
-    }
-
-    fn gives_back(&mut self, link: usize, bytes: u64) {
-        let account = &mut self.net.data.accounts[link];
-        let headroom = account.headroom.min(bytes);
-        account.headroom -= headroom;
-        account.main -= bytes - headroom;
-        if self.net.over >> link & 1 == 1 && account.headroom == 0 && account.main <= XON {
-            self.net.over &= !(1 << link);
-            self.roundabout.crossed(&mut self.net, Self::ingress(link), 0, Crossing::Under);
         }
     }
 
@@ -361,11 +341,10 @@ impl Fabric {
                 self.roundabout.timer(&mut self.net, timer.expect("it has one"));
             }
         }
-        while self.net.data.gives_back > 0 {
-            let link = self.net.data.gives_back.trailing_zeros() as usize;
-            self.net.data.gives_back &= !(1 << link);
-            let kept = std::mem::take(&mut self.net.data.accounts[link].kept);
-            self.gives_back(link, kept);
+        while self.net.data.settles > 0 {
+            let link = self.net.data.settles.trailing_zeros() as usize;
+            self.net.data.settles &= !(1 << link);
+            self.roundabout.settles(&mut self.net, Self::ingress(link), 0);
         }
         self.leaves();
         let Roundabout { registers, detections, seats, attempts, .. } = &mut self.roundabout;
@@ -487,7 +466,7 @@ impl Model for Resolution {
         net.data.overtaken = self.overtaken;
         net.data.queues = vec![VecDeque::new(); 2 * links];
         net.data.wires = vec![VecDeque::new(); links];
-        net.data.accounts = vec![Account { main: XOFF, headroom: 0, kept: 0 }; links];
+        net.data.accounts = vec![Account { main: XOFF, headroom: 0 }; links];
         net.paused = ((1 << links) - 1) | self.closed << links;
         net.waits = [0; 8];
         for s in 0..links {
