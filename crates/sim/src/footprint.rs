@@ -19,11 +19,16 @@ pub fn footprint(world: &World, samples: &Vec<Sample>) -> Vec<MemoryUse> {
             "state of flows",
             of(&plan.flows)
                 + sum(&|c| {
-                    let ends = of(&c.senders) + of(&c.receivers) + of(&c.observed.flows);
-                    ends + of(&c.selective_senders) + of(&c.selective_receivers)
+                    let ends = of(&c.hosts.senders) + of(&c.hosts.receivers) + of(&c.observed.flows);
+                    ends + of(&c.hosts.selective_senders) + of(&c.hosts.selective_receivers)
                 }),
         ),
-        ("ports and queues", sum(&|c| of(&c.ports) + of(&c.queues) + of(&c.accounts) + of(&c.received))),
+        (
+            "ports and queues",
+            sum(&|c| {
+                of(&c.egress.ports) + of(&c.egress.queues) + of(&c.ingress.accounts) + of(&c.ingress.received)
+            }),
+        ),
         ("routes", of(&plan.hops)),
     ])
 }

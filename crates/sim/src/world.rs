@@ -53,26 +53,26 @@ impl<'w, 'a> World<'w, 'a> {
     }
 
     pub fn port(&self, port: u32) -> &'w Port {
-        &self.home_of_port(port).ports[port as usize]
+        &self.home_of_port(port).egress.ports[port as usize]
     }
 
     /// The queues of a port.
     pub fn queues(&self, port: u32) -> &'w [Queue] {
         let core = self.home_of_port(port);
-        &core.queues[core.ports[port as usize].first_queue as usize..][..1 + 2 * core.lanes]
+        &core.egress.queues[core.egress.ports[port as usize].first_queue as usize..][..1 + 2 * core.lanes]
     }
 
     pub fn account(&self, account: u32) -> &'w Account {
-        &self.home_of_port(account / self.lanes()).accounts[account as usize]
+        &self.home_of_port(account / self.lanes()).ingress.accounts[account as usize]
     }
 
     pub fn memory(&self, node: NodeId) -> &'w Memory {
-        &self.home(node).memories[node as usize]
+        &self.home(node).ingress.memories[node as usize]
     }
 
     /// Bytes that a packet is charged.
     pub fn in_cells(&self, packet: &Packet) -> u64 {
-        self.cores[0].in_cells(packet.size)
+        self.cores[0].ingress.in_cells(packet.size)
     }
 
     /// Whether what `account` holds keeps its upstream stopped. Under credit-based flow
@@ -98,8 +98,12 @@ impl<'w, 'a> World<'w, 'a> {
             return !short;
         }
         let core = self.home_of_port(account / self.lanes());
-        let a = &core.accounts[account as usize];
-        a.could_resume(kept, &core.memories[a.memory as usize], &core.profiles[usize::from(a.profile)])
+        let a = &core.ingress.accounts[account as usize];
+        a.could_resume(
+            kept,
+            &core.ingress.memories[a.memory as usize],
+            &core.ingress.profiles[usize::from(a.profile)],
+        )
     }
 
     /// Whether an account has crossed XOFF, and not XON since.
@@ -154,8 +158,8 @@ impl<'w, 'a> World<'w, 'a> {
         let of = |core: &Core, flow: usize| {
             let ends = &self.plan.flows[flow];
             let home = |node| self.partition.of(node) == core.part;
-            let acknowledged = if home(ends.src) { core.senders[flow].acknowledged() } else { 0 };
-            let delivered = if home(ends.dst) { core.receivers[flow].expected() } else { 0 };
+            let acknowledged = if home(ends.src) { core.hosts.senders[flow].acknowledged() } else { 0 };
+            let delivered = if home(ends.dst) { core.hosts.receivers[flow].expected() } else { 0 };
             u64::from(acknowledged) + u64::from(delivered)
         };
         self.cores.iter().map(|core| (0..self.plan.flows.len()).map(|flow| of(core, flow)).sum::<u64>()).sum()
@@ -164,8 +168,8 @@ impl<'w, 'a> World<'w, 'a> {
     /// The packets in a forwarding queue, those in its numbered leaves included.
     pub fn queued(&self, port: u32, lane: u32) -> impl Iterator<Item = &'w Packet> + use<'w, 'a> {
         let core = self.home_of_port(port);
-        let own = (core.ports[port as usize].first_queue + 1 + lane) as usize;
-        let leaves = core.forwarding_leaves(port, lane as u8).map(|leaf| core.leaves.list(leaf));
+        let own = (core.egress.ports[port as usize].first_queue + 1 + lane) as usize;
+        let leaves = core.forwarding_leaves(port, lane as u8).map(|leaf| core.egress.leaves.list(leaf));
         let lists = std::iter::once(own).chain(leaves.filter(move |&list| list != own));
         lists.flat_map(move |list| packets_of(core, list))
     }
@@ -178,7 +182,7 @@ impl<'w, 'a> World<'w, 'a> {
 
 /// The packets in a list.
 fn packets_of<'w, 'a>(core: &'w Core<'a>, list: usize) -> impl Iterator<Item = &'w Packet> + use<'w, 'a> {
-    let mut next = core.queues[list].head;
+    let mut next = core.egress.queues[list].head;
     std::iter::from_fn(move || {
         let packet = (next != NONE).then(|| &core.packets[next])?;
         next = packet.next;

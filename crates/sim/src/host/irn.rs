@@ -1,7 +1,7 @@
 //! The ends of flows under IRN: what stands beside the common state of senders
 //! and receivers, and its timer.
 
-use crate::core::kind;
+use crate::kind;
 use crate::packet::{Kind, Packet};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};

@@ -1,7 +1,7 @@
 //! The ends of flows under TCP: what stands beside the common state of
 //! senders, and its timer.
 
-use crate::core::kind;
+use crate::kind;
 use crate::packet::Packet;
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};

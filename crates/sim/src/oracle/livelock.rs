@@ -11,8 +11,8 @@
 //!   for, and each paced sender has sent;
 //! - no flow, gate, failure or stall of the plan is still to come.
 
-use crate::core::kind;
-use crate::engine::is_news;
+use crate::kind;
+use crate::kind::is_news;
 use crate::outcome::{Backlog, Livelock, StalledFlow};
 use crate::packet::Kind;
 use crate::switch::port::lane_mask;
@@ -86,7 +86,7 @@ impl Oracle {
         let flows = &world.plan.flows;
         let sent = |flow: usize| {
             let core = world.home(flows[flow].src);
-            (core.observed.flows[flow].timeouts, core.senders[flow].sent().0)
+            (core.observed.flows[flow].timeouts, core.hosts.senders[flow].sent().0)
         };
         let Some(suspicion) = &self.suspicion else {
             if at - self.since >= QUIET {
@@ -99,7 +99,9 @@ impl Oracle {
         let explains = |event: &Event| {
             let flow = event.element() as usize;
             match event.kind() {
-                kind::TIMEOUT | kind::PACE if world.home(flows[flow].src).senders[flow].complete() => false,
+                kind::TIMEOUT | kind::PACE if world.home(flows[flow].src).hosts.senders[flow].complete() => {
+                    false
+                }
                 kind::TIMEOUT => sent(flow).0 - suspicion.seen[flow].0 < self.attempts,
                 kind::PACE => sent(flow).1 == suspicion.seen[flow].1,
                 _ => is_news(event),
@@ -132,8 +134,8 @@ impl Oracle {
             StalledFlow {
                 flow,
                 packets: plan.packet.packets(ends.size),
-                delivered: world.home(ends.dst).receivers[flow as usize].expected().into(),
-                acknowledged: world.home(ends.src).senders[flow as usize].acknowledged().into(),
+                delivered: world.home(ends.dst).hosts.receivers[flow as usize].expected().into(),
+                acknowledged: world.home(ends.src).hosts.senders[flow as usize].acknowledged().into(),
                 places: places.remove(&flow).unwrap_or_default(),
             }
         };

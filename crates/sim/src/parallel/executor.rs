@@ -18,15 +18,16 @@
 //! oracles, the end of the run) happens between windows, at times that the plan
 //! and the events tell: a window never passes them.
 
-use crate::core::Letters;
-use crate::engine::{Engine, is_news, is_timer};
+use crate::engine::Engine;
 use crate::footprint;
-use crate::observe::{self, Series};
+use crate::kind::{is_news, is_timer};
 use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::tap::{self, Handover, Tap};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Progress, Stop};
 use crate::packet::Kind;
+use crate::parallel::letters::Letters;
 use crate::parallel::partition::Partition;
+use crate::samples::{self, Series};
 use crate::tap::Taps;
 use crate::world::World;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -483,10 +484,10 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             true => footprint::footprint(&world, &self.series.samples),
             false => Vec::new(),
         };
-        let ports = observe::port_outcomes(&world);
-        let roots = observe::roots(&world);
-        let routes = observe::routes(&world);
-        let mut records = observe::of_senders(&world, at);
+        let ports = samples::port_outcomes(&world);
+        let roots = samples::roots(&world);
+        let routes = samples::routes(&world);
+        let mut records = samples::of_senders(&world, at);
         let lanes = plan.lanes.len();
         let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();
         let accounts = (0..(plan.topology.ports.len() * lanes) as u32)

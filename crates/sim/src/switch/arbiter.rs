@@ -15,14 +15,12 @@
 //!
 //! YAPS puts its list in order when a flow begins; here that is done each time.
 
-use crate::core::{Core, kind};
 use crate::packet::NONE;
-use xoff_kernel::time::serialisation;
 use xoff_plan::plan::{Arbiter as Rule, Plan};
 
 /// Its list, and who may send.
 pub struct Arbiter {
-    rule: Rule,
+    pub rule: Rule,
     list: Vec<Entry>,
     /// By node: the flow that it may send, or [`NONE`].
     sends: Vec<u32>,
@@ -31,7 +29,7 @@ pub struct Arbiter {
     /// By node: a last packet of it, and for it, is leaving its source. Only if strict.
     leaving: Vec<[bool; 2]>,
     /// Who may send from now on, and who not any more.
-    changes: Vec<(u32, bool)>,
+    pub changes: Vec<(u32, bool)>,
 }
 
 /// A flow that has begun; in the order of the list.
@@ -65,12 +63,12 @@ impl Arbiter {
         self.sends[src as usize] == flow
     }
 
-    fn begins(&mut self, flow: u32, (src, dst): (u32, u32)) {
+    pub fn begins(&mut self, flow: u32, (src, dst): (u32, u32)) {
         self.list.push(Entry { left: 0, flow, src, dst });
     }
 
     /// The last packet of a flow begins to leave.
-    fn sent(&mut self, flow: u32, (src, dst): (u32, u32)) {
+    pub fn sent(&mut self, flow: u32, (src, dst): (u32, u32)) {
         self.list.retain(|entry| entry.flow != flow);
         if self.sends[src as usize] == flow {
             self.sends[src as usize] = NONE;
@@ -81,13 +79,13 @@ impl Arbiter {
     }
 
     /// It has left, or has not.
-    fn leaves(&mut self, (src, dst): (u32, u32), still: bool) {
+    pub fn leaves(&mut self, (src, dst): (u32, u32), still: bool) {
         self.leaving[src as usize][0] = still;
         self.leaving[dst as usize][1] = still;
     }
 
     /// Goes through the list, where `left` tells what is not acknowledged of a flow.
-    fn grant(&mut self, left: impl Fn(u32) -> u32) {
+    pub fn grant(&mut self, left: impl Fn(u32) -> u32) {
         for entry in &mut self.list {
             entry.left = left(entry.flow);
         }
@@ -117,63 +115,6 @@ impl Arbiter {
                 }
             }
         }
-    }
-}
-
-impl Core<'_> {
-    fn ends(&self, flow: u32) -> (u32, u32) {
-        let flow = &self.plan.flows[flow as usize];
-        (flow.src, flow.dst)
-    }
-
-    #[cold]
-    pub fn arbiter_begins(&mut self, flow: u32) {
-        let ends = self.ends(flow);
-        let Some(arbiter) = &mut self.arbiter else { return };
-        arbiter.begins(flow, ends);
-        self.arbitrate();
-    }
-
-    /// The last packet of a flow, of `size` bytes, begins to leave by `port`.
-    #[cold]
-    pub fn arbiter_sent(&mut self, flow: u32, port: u32, size: u32) {
-        let ends = self.ends(flow);
-        let Some(arbiter) = &mut self.arbiter else { return };
-        arbiter.sent(flow, ends);
-        if arbiter.rule == Rule::SrptStrict {
-            let wire = serialisation(u64::from(size), self.plan.topology.ports[port as usize].rate);
-            self.post(self.now + wire, kind::LEFT, flow, 0);
-        }
-        self.arbitrate();
-    }
-
-    /// The last packet of a flow has left.
-    #[cold]
-    pub fn arbiter_left(&mut self, flow: u32) {
-        let ends = self.ends(flow);
-        let Some(arbiter) = &mut self.arbiter else { return };
-        arbiter.leaves(ends, false);
-        self.arbitrate();
-    }
-
-    fn arbitrate(&mut self) {
-        let Some(mut arbiter) = self.arbiter.take() else { return };
-        arbiter.grant(|flow| {
-            let sender = &self.senders[flow as usize].transport;
-            sender.total - sender.una
-        });
-        for (flow, sends) in arbiter.changes.drain(..) {
-            if sends {
-                // It joins its ring by an event of its own, at the same time.
-                self.post(self.now, kind::PACE, flow, 0);
-                continue;
-            }
-            if self.senders[flow as usize].in_ring {
-                self.leave_ring(flow);
-            }
-            self.senders[flow as usize].hold();
-        }
-        self.arbiter = Some(arbiter);
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::core::Core;
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::Newcomer;
+use crate::switch::lists::{own_left, waits};
 use crate::switch::pull;
 use xoff_schemes::flow_control::{FlowControl, Passing, Queueing, Scheme};
 
@@ -36,13 +37,13 @@ impl Core<'_> {
     /// What the scheme is told of a queue pair.
     pub fn passing_flow(&self, flow: u32) -> Passing {
         Passing {
-            port: self.senders[flow as usize].port(),
+            port: self.hosts.senders[flow as usize].port(),
             lane: self.plan.flows[flow as usize].lane,
             queue: 0,
             own: true,
             size: 0,
             queued: 0,
-            hop: self.senders[flow as usize].path(),
+            hop: self.hosts.senders[flow as usize].path(),
             flow,
             answer: false,
             ingress: None,
@@ -67,16 +68,18 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         return core.enqueue(port, 1 + lane, id);
     }
     let mut passing = core.passing(port, id);
-    let leaf = match core.leaves.queueing {
+    let leaf = match core.egress.leaves.queueing {
         Queueing::Numbered { .. } => {
             passing.queue = flow_control.classify(core, &mut passing);
-            core.leaves.numbered(port, passing.lane, passing.queue)
+            core.egress.leaves.numbered(port, passing.lane, passing.queue)
         }
-        Queueing::PerFlow | Queueing::PerLane => core.leaves.of_packet(passing.flow, port, passing.hop),
+        Queueing::PerFlow | Queueing::PerLane => {
+            core.egress.leaves.of_packet(passing.flow, port, passing.hop)
+        }
     };
     core.leaf_append(leaf, id);
-    passing.queued = core.queues[core.leaves.list(leaf)].bytes;
-    passing.pausing = core.leaves.get(leaf).pausing;
+    passing.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
+    passing.pausing = core.egress.leaves.get(leaf).pausing;
     if let Some(oracle) = &mut core.blocking {
         oracle.grows(leaf);
     }
@@ -85,13 +88,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         oracle.grows(NONE);
     }
     core.packets[id].set_counted(passing.counted);
-    core.leaves.get_mut(leaf).pausing = passing.pausing;
-}
-
-/// Whether a packet waits in the scheme's queues, rather than in that of ACKs.
-#[inline]
-pub fn waits(core: &Core, id: u32) -> bool {
-    core.packets[id].kind == Kind::Data || !core.leaves.apart()
+    core.egress.leaves.get_mut(leaf).pausing = passing.pausing;
 }
 
 /// Takes the packet to send from a group that is ready; [`NONE`] if there is none
@@ -103,17 +100,17 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     if queue > lanes {
         return serve_own(core, flow_control, port, queue);
     }
-    let first = core.queues[core.ports[port as usize].first_queue as usize + queue].head;
+    let first = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
     if first != NONE {
         let id = core.dequeue(port, queue);
-        if core.leaves.active(port, queue) > 0 {
-            core.ports[port as usize].ready |= 1 << queue;
+        if core.egress.leaves.active(port, queue) > 0 {
+            core.egress.ports[port as usize].ready |= 1 << queue;
         }
         return id;
     }
     let packets = &core.packets;
-    let (leaf, size) = core.leaves.settle(port, queue, &core.queues, |q| packets[q.head].size);
-    core.leaves.get_mut(leaf).deficit -= size;
+    let (leaf, size) = core.egress.leaves.settle(port, queue, &core.egress.queues, |q| packets[q.head].size);
+    core.egress.leaves.get_mut(leaf).deficit -= size;
     take(core, flow_control, leaf)
 }
 
@@ -121,74 +118,67 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 /// of its own list excepted.
 #[cold]
 pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
-    if core.leaves.pulls {
+    if core.egress.leaves.pulls {
         return pull::drain(core, flow_control, port, queue);
     }
-    let leaf = core.leaves.first(port, queue)?;
+    let leaf = core.egress.leaves.first(port, queue)?;
     Some(take(core, flow_control, leaf))
 }
 
 /// Takes the first packet of a leaf, and tells the scheme.
 fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
-    let port = core.leaves.get(leaf).port;
+    let port = core.egress.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);
     let mut passing = core.passing(port, id);
-    passing.queue = core.leaves.number(leaf, passing.lane);
-    passing.queued = core.queues[core.leaves.list(leaf)].bytes;
-    passing.pausing = core.leaves.get(leaf).pausing;
+    passing.queue = core.egress.leaves.number(leaf, passing.lane);
+    passing.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
+    passing.pausing = core.egress.leaves.get(leaf).pausing;
     flow_control.left(core, &mut passing);
-    core.leaves.get_mut(leaf).pausing = passing.pausing;
+    core.egress.leaves.get_mut(leaf).pausing = passing.pausing;
     core.packets[id].set_upstream(passing.queue);
     id
 }
 
 /// Makes the packet of the queue pair whose turn it is.
 fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
-    let senders = &core.senders;
+    let senders = &core.hosts.senders;
     let (leaf, size) =
-        core.leaves.settle(port, queue, &core.queues, |q| senders[q.head as usize].next_size());
-    core.leaves.get_mut(leaf).deficit -= size;
-    let flow = core.queues[core.leaves.list(leaf)].head;
+        core.egress.leaves.settle(port, queue, &core.egress.queues, |q| senders[q.head as usize].next_size());
+    core.egress.leaves.get_mut(leaf).deficit -= size;
+    let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
     let id = core.serve_ring(port, queue);
-    let at = core.ports[port as usize].first_queue as usize + queue;
-    core.queues[at].data_packets += 1;
-    let number = core.leaves.number(leaf, core.packets[id].lane);
+    let at = core.egress.ports[port as usize].first_queue as usize + queue;
+    core.egress.queues[at].data_packets += 1;
+    let number = core.egress.leaves.number(leaf, core.packets[id].lane);
     core.packets[id].set_upstream(number);
-    if !core.senders[flow as usize].ready() {
+    if !core.hosts.senders[flow as usize].ready() {
         own_left(core, flow_control, flow);
     }
     id
-}
-
-/// A queue pair has nothing to send for now, and has left its leaf.
-pub fn own_left(core: &mut Core, flow_control: &mut FlowControl, flow: u32) {
-    let mut passing = core.passing_flow(flow);
-    passing.queue = core.leaves.number(core.leaves.of_flow(flow), passing.lane);
-    flow_control.left(core, &mut passing);
 }
 
 /// Tells the scheme of a newcomer, which goes into its leaf. The caller then kicks the port.
 #[cold]
 #[inline(never)]
 pub fn settle_newcomer(core: &mut Core, flow_control: &mut FlowControl) {
-    match std::mem::replace(&mut core.newcomer, Newcomer::None) {
+    match std::mem::replace(&mut core.egress.newcomer, Newcomer::None) {
         Newcomer::None => {}
         Newcomer::Gone(flow) => own_left(core, flow_control, flow),
         Newcomer::Answer(id) => {
             let port = core.hops[core.packets[id].hop as usize];
-            match core.leaves.pulls {
+            match core.egress.leaves.pulls {
                 true => pull::enqueue(core, flow_control, port, id),
                 false => enqueue(core, flow_control, port, id),
             }
         }
         Newcomer::Flow(flow) => {
             let mut passing = core.passing_flow(flow);
-            if let Queueing::Numbered { .. } = core.leaves.queueing {
+            if let Queueing::Numbered { .. } = core.egress.leaves.queueing {
                 passing.queue = flow_control.classify(core, &mut passing);
-                let leaf = core.leaves.numbered(passing.port, passing.lane, passing.queue);
-                core.leaves.assign(flow, leaf);
+                let leaf = core.egress.leaves.numbered(passing.port, passing.lane, passing.queue);
+                core.egress.leaves.assign(flow, leaf);
             }
-            core.leaf_join(core.leaves.of_flow(flow), flow);
+            core.leaf_join(core.egress.leaves.of_flow(flow), flow);
             flow_control.enqueued(core, &mut passing);
         }
     }

@@ -3,17 +3,7 @@
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE};
-use std::collections::BTreeMap;
 use xoff_plan::plan::Limit;
-
-/// Accounts whose threshold has been raised.
-#[derive(Default)]
-pub struct Enlarged {
-    /// By account: the profile that it had, and the one of its own that it has now.
-    profiles: BTreeMap<u32, [u16; 2]>,
-    /// Profiles that accounts had of their own once.
-    free: Vec<u16>,
-}
 
 impl Core<'_> {
     /// See [`Repair::reroute`](xoff_schemes::flow_control::device::Repair::reroute). Charges stay as
@@ -21,12 +11,12 @@ impl Core<'_> {
     #[cold]
     pub fn give_other_ways(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
         let queue = 1 + usize::from(lane);
-        let at = self.ports[port as usize].first_queue as usize + queue;
+        let at = self.egress.ports[port as usize].first_queue as usize + queue;
         let mut waiting = Vec::new();
-        while self.queues[at].head != NONE {
-            let id = self.unlink(port, queue);
+        while self.egress.queues[at].head != NONE {
+            let id = self.egress.unlink(&self.packets, port, queue);
             // It left the queue, but not the port.
-            self.queues[at].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
+            self.egress.queues[at].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
             waiting.push(id);
         }
         let (mut moved, mut stayed) = (0, 0);
@@ -35,15 +25,15 @@ impl Core<'_> {
             // (What a host sends of its own came in by none.)
             let theirs = account / self.lanes as u32 == ingress;
             let Some((place, other)) = theirs.then(|| self.other_way(id)).flatten() else {
-                self.append(port, queue, id);
+                self.egress.append(&mut self.packets, port, queue, id);
                 stayed += u64::from(theirs);
                 continue;
             };
             self.packets[id].hop = place;
-            self.append(other, queue, id);
+            self.egress.append(&mut self.packets, other, queue, id);
             let index = |port: u32| self.plan.topology.ports[port as usize].index;
-            self.causes.leaves(account, index(port));
-            self.causes.joins(account, index(other));
+            self.ingress.causes.leaves(account, index(port));
+            self.ingress.causes.joins(account, index(other));
             self.post_decision(other);
             moved += 1;
         }
@@ -58,10 +48,10 @@ impl Core<'_> {
         let detours = &self.plan.detours;
         let place = detours[detours.binary_search_by_key(&packet.hop, |d| d.0).ok()?].1;
         let other = self.hops[place as usize];
-        let p = &self.ports[other as usize];
-        let memory = &self.memories[self.accounts[packet.account as usize].memory as usize];
-        let queued = self.queues[p.first_queue as usize + 1 + lane].bytes;
-        let limit = self.egress[lane].limit;
+        let p = &self.egress.ports[other as usize];
+        let memory = &self.ingress.memories[self.ingress.accounts[packet.account as usize].memory as usize];
+        let queued = self.egress.queues[p.first_queue as usize + 1 + lane].bytes;
+        let limit = self.egress.rules[lane].limit;
         let fits = limit == Limit::Unlimited || queued + size <= memory.egress_share(limit);
         let goes = p.paused >> (1 + lane) & 1 == 0 && !self.is_down(other);
         (fits && goes).then_some((place, other))
@@ -71,19 +61,19 @@ impl Core<'_> {
     #[cold]
     pub fn give_room(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
         let at = port * self.lanes as u32 + u32::from(lane);
-        let account = &mut self.accounts[at as usize];
-        let memory = &mut self.memories[account.memory as usize];
+        let account = &mut self.ingress.accounts[at as usize];
+        let memory = &mut self.ingress.memories[account.memory as usize];
         let (taken, profile) =
-            account.enlarge(bytes, memory, &self.profiles[usize::from(account.profile)])?;
-        let enlarged = &mut self.enlarged;
+            account.enlarge(bytes, memory, &self.ingress.profiles[usize::from(account.profile)])?;
+        let enlarged = &mut self.repairs.enlarged;
         let [_, own] = *enlarged.profiles.entry(at).or_insert_with(|| {
             let new = enlarged.free.pop().unwrap_or_else(|| {
-                self.profiles.push(profile.clone());
-                u16::try_from(self.profiles.len() - 1).expect("at most 65536 kinds of accounts")
+                self.ingress.profiles.push(profile.clone());
+                u16::try_from(self.ingress.profiles.len() - 1).expect("at most 65536 kinds of accounts")
             });
             [account.profile, new]
         });
-        self.profiles[usize::from(own)] = profile;
+        self.ingress.profiles[usize::from(own)] = profile;
         account.profile = own;
         self.observed.over_since.remove(&at);
         Some(taken)
@@ -93,15 +83,15 @@ impl Core<'_> {
     #[cold]
     pub fn take_room_back(&mut self, port: u32, lane: u8) -> bool {
         let at = port * self.lanes as u32 + u32::from(lane);
-        let Some(&[before, own]) = self.enlarged.profiles.get(&at) else { return true };
-        let account = &mut self.accounts[at as usize];
-        let memory = &self.memories[account.memory as usize];
-        if account.over || !account.resumes(memory, &self.profiles[usize::from(before)]) {
+        let Some(&[before, own]) = self.repairs.enlarged.profiles.get(&at) else { return true };
+        let account = &mut self.ingress.accounts[at as usize];
+        let memory = &self.ingress.memories[account.memory as usize];
+        if account.over || !account.resumes(memory, &self.ingress.profiles[usize::from(before)]) {
             return false;
         }
         account.profile = before;
-        self.enlarged.profiles.remove(&at);
-        self.enlarged.free.push(own);
+        self.repairs.enlarged.profiles.remove(&at);
+        self.repairs.enlarged.free.push(own);
         true
     }
 }
@@ -139,14 +129,14 @@ mod tests {
         flow_control.crossed(&mut core, 0, 0, Crossing::Over);
         core.send_control(0, probe(3));
         flow_control.crossed(&mut core, 0, 0, Crossing::Under);
-        let queue = core.ports[0].first_queue as usize;
-        let (mut next, mut said) = (core.queues[queue].head, Vec::new());
+        let queue = core.egress.ports[0].first_queue as usize;
+        let (mut next, mut said) = (core.egress.queues[queue].head, Vec::new());
         while next != NONE {
             said.push(core.frame_of(next));
             next = core.packets[next].next;
         }
         assert_eq!((said[0].pauses(), &said[1..]), (Some(false), &[probe(1), probe(2), probe(3)][..]));
-        assert_eq!(core.queues[queue].bytes, 4 * 64);
+        assert_eq!(core.egress.queues[queue].bytes, 4 * 64);
     }
 
     #[test]
@@ -154,37 +144,40 @@ mod tests {
         let plan = plan();
         let partition = Partition::new(&plan, 1);
         let mut core = Core::new(&plan, &partition, 0, 0);
-        let kinds = core.profiles.len();
+        let kinds = core.ingress.profiles.len();
         let change = |core: &mut Core, size: i64| {
-            let account = &mut core.accounts[0];
-            let memory = &mut core.memories[account.memory as usize];
-            let profile = &core.profiles[usize::from(account.profile)];
+            let account = &mut core.ingress.accounts[0];
+            let memory = &mut core.ingress.memories[account.memory as usize];
+            let profile = &core.ingress.profiles[usize::from(account.profile)];
             match size > 0 {
                 true => account.admit(size as u64, memory, profile).expect("room"),
                 false => account.release(-size as u64, memory, profile),
             }
         };
         for _ in 0..2 {
-            let before = core.accounts[0].profile;
+            let before = core.ingress.accounts[0].profile;
             for _ in 0..5 {
                 change(&mut core, 1_000);
             }
             // Two of the five are in headroom.
-            assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (true, 2_000));
+            assert_eq!(
+                (core.ingress.accounts[0].over, core.ingress.accounts[0].in_headroom()),
+                (true, 2_000)
+            );
             assert_eq!(core.give_room(0, 0, 4_000), Some(6_000));
-            assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (false, 0));
+            assert_eq!((core.ingress.accounts[0].over, core.ingress.accounts[0].in_headroom()), (false, 0));
             for crossing in [None, None, None, Some(Crossing::Over)] {
                 assert_eq!(change(&mut core, 1_000), crossing);
             }
             // More on top of it; the account keeps one profile of its own.
             assert_eq!(core.give_room(0, 0, 1_000), Some(1_000));
-            assert_eq!((core.profiles.len(), core.accounts[0].held()), (kinds + 1, 9_000));
+            assert_eq!((core.ingress.profiles.len(), core.ingress.accounts[0].held()), (kinds + 1, 9_000));
             assert!(!core.take_room_back(0, 0));
             for _ in 0..7 {
                 assert_eq!(change(&mut core, -1_000), None);
             }
             assert!(core.take_room_back(0, 0));
-            assert_eq!(core.accounts[0].profile, before);
+            assert_eq!(core.ingress.accounts[0].profile, before);
             change(&mut core, -2_000);
         }
         // What no pool could hold is not given.
@@ -192,6 +185,6 @@ mod tests {
             change(&mut core, 1_000);
         }
         assert_eq!(core.give_room(0, 0, 1 << 40), None);
-        assert_eq!((core.accounts[0].over, core.accounts[0].in_headroom()), (true, 2_000));
+        assert_eq!((core.ingress.accounts[0].over, core.ingress.accounts[0].in_headroom()), (true, 2_000));
     }
 }

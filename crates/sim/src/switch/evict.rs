@@ -2,16 +2,17 @@
 //! in one egress queue, by the size of their flows. Rare, so that all is kept apart.
 
 use crate::core::Core;
-use crate::engine;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, NONE};
+use crate::switch::drops::discard;
+use crate::switch::release::release;
 use std::cmp::Reverse;
 use xoff_schemes::flow_control::FlowControl;
 
 /// Drops what the flow control has asked for meanwhile.
 #[inline]
 pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
-    while let Some((ingress, egress, lane, cause)) = core.evictions.pop() {
+    while let Some((ingress, egress, lane, cause)) = core.repairs.evictions.pop() {
         evict(core, flow_control, ingress, egress, lane, DropReason::Scheme(cause));
     }
 }
@@ -27,13 +28,13 @@ fn evict(
     lane: u8,
     reason: DropReason,
 ) {
-    debug_assert!(core.plain_queues, "no scheme that asks for it has queues by flow, nor oracles beside it");
+    debug_assert!(core.egress.plain, "no scheme that asks for it has queues by flow, nor oracles beside it");
     let queue = 1 + usize::from(lane);
-    let list = core.ports[egress as usize].first_queue as usize + queue;
+    let list = core.egress.ports[egress as usize].first_queue as usize + queue;
     let account = ingress * core.lanes as u32 + u32::from(lane);
     // In the order of their first packets.
     let mut flows: Vec<((u32, bool), u64)> = Vec::new();
-    let mut at = core.queues[list].head;
+    let mut at = core.egress.queues[list].head;
     while at != NONE {
         let packet = &core.packets[at];
         if packet.account == account {
@@ -47,13 +48,13 @@ fn evict(
     }
     flows.sort_by_key(|flow| Reverse(flow.1)); // stable: the earlier one of two alike
     for (key, _) in flows {
-        let (mut before, mut at) = (NONE, core.queues[list].head);
-        while at != NONE && core.accounts[account as usize].over {
+        let (mut before, mut at) = (NONE, core.egress.queues[list].head);
+        while at != NONE && core.ingress.accounts[account as usize].over {
             let packet = core.packets[at];
             if packet.account == account && (packet.flow, packet.kind == Kind::Data) == key {
                 core.unlink_behind(egress, queue, before);
-                engine::discard(core, ingress, at, reason, 0);
-                engine::release(core, flow_control, account, egress, packet.size);
+                discard(core, ingress, at, reason, 0);
+                release(core, flow_control, account, egress, packet.size);
             } else {
                 before = at;
             }
@@ -66,8 +67,8 @@ impl Core<'_> {
     /// Takes the packet behind `before` out of a queue of `port`, the first one if that is
     /// [`NONE`]. It does not leave by the port.
     pub fn unlink_behind(&mut self, port: u32, queue: usize, before: u32) {
-        let p = &mut self.ports[port as usize];
-        let q = &mut self.queues[p.first_queue as usize + queue];
+        let p = &mut self.egress.ports[port as usize];
+        let q = &mut self.egress.queues[p.first_queue as usize + queue];
         let id = if before == NONE { q.head } else { self.packets[before].next };
         let packet = &self.packets[id];
         let (next, size) = (packet.next, u64::from(packet.size));

@@ -13,8 +13,7 @@
 //! Leaves belong to the device of their port. Nothing here is touched, or takes
 //! room, under a scheme that does not queue by flow.
 
-use crate::core::Core;
-use crate::packet::{Kind, NONE, Packet};
+use crate::packet::NONE;
 use crate::switch::port::Queue;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::NodeKind;
@@ -34,7 +33,7 @@ pub struct Leaf {
     pub port: u32,
     /// The queue of the port that it is a part of.
     pub queue: u16,
-    in_ring: bool,
+    pub in_ring: bool,
     pub paused: bool,
     /// The scheme's own bit.
     pub pausing: bool,
@@ -42,12 +41,12 @@ pub struct Leaf {
 
 /// The ring of a group.
 #[derive(Clone, Copy, Debug)]
-struct Ring {
+pub struct Ring {
     /// Whose turn it is among leaves.
     head: u32,
     active: u32,
     /// Where queues are pulled: bytes in the lists of leaves, in the ring or not.
-    bytes: u64,
+    pub bytes: u64,
     /// Turns that leaves have had since the group's own list had one.
     turns: u32,
     /// Bytes that the group's own list may still send in its turns.
@@ -74,8 +73,8 @@ pub struct Leaves {
     /// Deficit round robin: bytes per turn.
     quantum: u32,
     /// Where the lists of leaves begin among the queues.
-    first: usize,
-    leaves: Vec<Leaf>,
+    pub first: usize,
+    pub leaves: Vec<Leaf>,
     /// By port and queue (from 1 on).
     rings: Vec<Ring>,
     /// By port and lane: its first leaf, where queues are numbered.
@@ -83,7 +82,7 @@ pub struct Leaves {
     /// By flow: the leaf of its queue pair.
     of_flow: Vec<u32>,
     /// Which leaf belongs to which flow, under [`Queueing::PerFlow`]; else empty.
-    by_flow: ByFlow,
+    pub by_flow: ByFlow,
 }
 
 /// What has just happened at a host and the scheme has not been told yet.
@@ -266,7 +265,7 @@ impl Leaves {
         &self.rings[port as usize * 2 * self.lanes + queue - 1]
     }
 
-    fn ring_mut(&mut self, port: u32, queue: usize) -> &mut Ring {
+    pub fn ring_mut(&mut self, port: u32, queue: usize) -> &mut Ring {
         &mut self.rings[port as usize * 2 * self.lanes + queue - 1]
     }
 
@@ -282,7 +281,7 @@ impl Leaves {
 
     /// Puts a leaf that holds something behind the others of its ring. Answers
     /// the port and the bit of the queue that is ready now.
-    fn link(&mut self, leaf: u32) -> (u32, u64) {
+    pub fn link(&mut self, leaf: u32) -> (u32, u64) {
         let quantum = self.quantum;
         let (port, queue) = (self.leaves[leaf as usize].port, self.leaves[leaf as usize].queue);
         let ring = self.ring_mut(port, usize::from(queue));
@@ -303,7 +302,7 @@ impl Leaves {
     }
 
     /// Takes a leaf out of its ring. Answers whether that is empty now.
-    fn unlink(&mut self, leaf: u32) -> bool {
+    pub fn unlink(&mut self, leaf: u32) -> bool {
         let l = &mut self.leaves[leaf as usize];
         l.in_ring = false;
         let (next, previous, port, queue) = (l.next, l.previous, l.port, l.queue);
@@ -399,216 +398,6 @@ impl Ring {
     }
 }
 
-impl Core<'_> {
-    /// Bytes in queue `number` of a scheme that pulls.
-    pub fn pulled_bytes(&self, port: u32, lane: u8, number: u16) -> u64 {
-        if number > 0 {
-            return self.queues[self.leaves.list(self.leaves.numbered(port, lane, number))].bytes;
-        }
-        let queue = 1 + usize::from(lane);
-        let all = self.queues[self.ports[port as usize].first_queue as usize + queue].bytes;
-        self.leaves.own_bytes(port, queue, all)
-    }
-
-    /// A leaf got its first packet or queue pair.
-    fn leaf_filled(&mut self, leaf: u32) {
-        if !self.leaves.get(leaf).paused {
-            let (port, bit) = self.leaves.link(leaf);
-            self.ports[port as usize].ready |= bit;
-        }
-    }
-
-    /// A leaf stands no longer in its ring, if it did.
-    fn leaf_stops(&mut self, leaf: u32) {
-        let &Leaf { port, queue, in_ring, .. } = self.leaves.get(leaf);
-        if in_ring && self.leaves.unlink(leaf) {
-            let p = &mut self.ports[port as usize];
-            if self.queues[p.first_queue as usize + usize::from(queue)].head == NONE {
-                p.ready &= !(1 << queue);
-            }
-        }
-    }
-
-    /// The list at `at`, of queue pairs, is empty now. Of a leaf or of a queue of `port`.
-    #[inline]
-    pub fn ring_emptied(&mut self, port: u32, queue: usize, at: usize) {
-        if self.leaves.used() {
-            self.leaf_stops((at - self.leaves.first) as u32);
-        } else {
-            self.ports[port as usize].ready &= !(1 << queue);
-        }
-    }
-
-    /// Appends a packet to a leaf.
-    pub fn leaf_append(&mut self, leaf: u32, id: u32) {
-        let &Leaf { port, queue, .. } = self.leaves.get(leaf);
-        let size = u64::from(self.packets[id].size);
-        self.packets[id].next = NONE;
-        if let Some(oracle) = &mut self.blocking {
-            oracle.packet_joins(self.leaves.list(leaf), id, self.leaves.get(leaf).paused, self.now);
-        }
-        let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
-        group.bytes += size;
-        group.peak = group.peak.max(group.bytes);
-        if self.leaves.pulls {
-            self.leaves.ring_mut(port, usize::from(queue)).bytes += size;
-        }
-        let list = &mut self.queues[self.leaves.first + leaf as usize];
-        list.bytes += size;
-        list.peak = list.peak.max(list.bytes);
-        let tail = std::mem::replace(&mut list.tail, id);
-        if tail == NONE {
-            list.head = id;
-            self.leaf_filled(leaf);
-        } else {
-            self.packets[tail].next = id;
-        }
-    }
-
-    /// Takes the first packet of a leaf that has one.
-    pub fn leaf_take(&mut self, leaf: u32) -> u32 {
-        let &Leaf { port, queue, .. } = self.leaves.get(leaf);
-        let list = &mut self.queues[self.leaves.first + leaf as usize];
-        let id = list.head;
-        let packet: &Packet = &self.packets[id];
-        let size = u64::from(packet.size);
-        list.head = packet.next;
-        list.bytes -= size;
-        let empty = list.head == NONE;
-        if empty {
-            list.tail = NONE;
-        }
-        let group = &mut self.queues[self.ports[port as usize].first_queue as usize + usize::from(queue)];
-        group.bytes -= size;
-        if self.leaves.pulls {
-            self.leaves.ring_mut(port, usize::from(queue)).bytes -= size;
-        }
-        group.data_packets += u64::from(packet.kind == Kind::Data);
-        if let Some(oracle) = &mut self.blocking {
-            oracle.packet_leaves(self.leaves.list(leaf), id, packet, self.plan);
-        }
-        if empty {
-            self.leaf_stops(leaf);
-        }
-        id
-    }
-
-    /// The leaves that a control frame at `port` names.
-    fn named(&self, port: u32, lane: u8, target: Target) -> Vec<u32> {
-        match target {
-            Target::Queue(number) => vec![self.leaves.numbered(port, lane, number)],
-            Target::Flow(flow) => self.leaves.by_flow.at_port(flow, port).collect(),
-        }
-    }
-
-    /// Stops the leaves that a control frame names.
-    pub fn pause_leaves(&mut self, port: u32, lane: u8, target: Target) {
-        // Packets of a flow may come back through its own host: both of its queues there stop at once.
-        let mut pause = None;
-        for leaf in self.named(port, lane, target) {
-            if self.leaves.get(leaf).paused {
-                continue;
-            }
-            self.leaf_stops(leaf);
-            let standing = *pause.get_or_insert_with(|| {
-                let pause = self.new_pause(port, lane, Some(number_of(target)));
-                self.observed.leaf_pause_begins(pause)
-            });
-            let l = &mut self.leaves.leaves[leaf as usize];
-            (l.paused, l.standing) = (true, standing);
-        }
-    }
-
-    /// Lets the leaves that a control frame names go again.
-    pub fn resume_leaves(&mut self, port: u32, lane: u8, target: Target) {
-        let mut ended = NONE;
-        for leaf in self.named(port, lane, target) {
-            if !self.leaves.get(leaf).paused {
-                continue;
-            }
-            if self.blocking.is_some() {
-                self.leaf_resumes(leaf, self.now);
-            }
-            let l = &mut self.leaves.leaves[leaf as usize];
-            l.paused = false;
-            let standing = std::mem::replace(&mut l.standing, NONE);
-            if std::mem::replace(&mut ended, standing) != standing {
-                self.observed.leaf_pause_ends(self.now, standing);
-            }
-            if self.queues[self.leaves.list(leaf)].head != NONE {
-                self.leaf_filled(leaf);
-            }
-        }
-        self.post_decision(port);
-    }
-
-    /// Whether numbered queue `queue` of a lane on `port` is paused.
-    pub fn leaf_is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
-        self.leaves.get(self.leaves.numbered(port, lane, queue)).paused
-    }
-
-    /// How many leaves of forwarded packets hold something and may send.
-    pub fn active_leaves(&self, port: u32, lane: u8) -> u32 {
-        self.leaves.active(port, 1 + usize::from(lane))
-    }
-
-    /// The lane of a leaf.
-    pub fn lane_of(&self, leaf: &Leaf) -> u8 {
-        ((usize::from(leaf.queue) - 1) % self.lanes) as u8
-    }
-
-    /// The numbered leaves of a lane on `port`, those of queue pairs included; none
-    /// where queues have no numbers.
-    pub fn leaves_of(&self, port: u32, lane: u8) -> std::ops::Range<u32> {
-        let Queueing::Numbered { .. } = self.leaves.queueing else { return 0..0 };
-        let first = self.leaves.numbered(port, lane, 0);
-        let group = 1 + u16::from(lane);
-        let groups = [group, group + self.lanes as u16];
-        let its = |leaf: &u32| {
-            let leaf = self.leaves.get(*leaf);
-            leaf.port == port && groups.contains(&leaf.queue)
-        };
-        let count = (first..self.leaves.len() as u32).take_while(its).count() as u32;
-        first..first + count
-    }
-
-    /// The numbered leaves of forwarded packets of a lane on `port`.
-    pub fn forwarding_leaves(&self, port: u32, lane: u8) -> impl DoubleEndedIterator<Item = u32> + '_ {
-        let forwards = |leaf: &u32| usize::from(self.leaves.get(*leaf).queue) <= self.lanes;
-        self.leaves_of(port, lane).filter(forwards)
-    }
-
-    /// Takes the first queue pair of a leaf out of it, to join another one.
-    pub fn leaf_shift(&mut self, leaf: u32) {
-        let at = self.leaves.list(leaf);
-        let flow = self.queues[at].head;
-        if self.blocking.is_some() {
-            self.pair_leaves(flow);
-        }
-        let next = std::mem::replace(&mut self.senders[flow as usize].ring_next, NONE);
-        self.queues[at].head = next;
-        if next == NONE {
-            self.queues[at].tail = NONE;
-            self.leaf_stops(leaf);
-        }
-    }
-
-    /// A queue pair joins a leaf.
-    pub fn leaf_join(&mut self, leaf: u32, flow: u32) {
-        if let Some(oracle) = &mut self.blocking {
-            oracle.pair_joins(flow, self.leaves.get(leaf).paused, self.now);
-        }
-        let list = &mut self.queues[self.leaves.first + leaf as usize];
-        let tail = std::mem::replace(&mut list.tail, flow);
-        if tail == NONE {
-            list.head = flow;
-            self.leaf_filled(leaf);
-        } else {
-            self.senders[tail as usize].ring_next = flow;
-        }
-    }
-}
-
 /// A leaf of [`Queueing::PerFlow`]: that of a flow's packets at a port, or of its
 /// `own` queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -621,7 +410,7 @@ struct Place {
 /// The leaves of a plan's flows, one at each port of each route that a flow may
 /// have: so packets that stay at a port when routes change stay in their queue.
 #[derive(Debug, Default)]
-struct ByFlow {
+pub struct ByFlow {
     /// By leaf, in order.
     places: Vec<Place>,
     /// By position in the plan's hops: the leaf of packets that wait there. Empty where
@@ -751,12 +540,12 @@ impl ByFlow {
     }
 
     /// The leaves of a flow at `port`.
-    fn at_port(&self, flow: u32, port: u32) -> impl Iterator<Item = u32> + use<'_> {
+    pub fn at_port(&self, flow: u32, port: u32) -> impl Iterator<Item = u32> + use<'_> {
         [false, true].into_iter().filter_map(move |own| self.find(&Place { flow, port, own }))
     }
 }
 
-fn number_of(target: Target) -> u32 {
+pub fn number_of(target: Target) -> u32 {
     match target {
         Target::Queue(number) => number.into(),
         Target::Flow(flow) => flow,

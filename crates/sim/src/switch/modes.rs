@@ -3,8 +3,8 @@
 //! says that there is something to look up.
 
 use crate::core::Core;
-use crate::faults;
 use crate::outcome::DropReason;
+use crate::switch::failures;
 use crate::switch::port::Wire;
 use std::collections::BTreeMap;
 use xoff_outcome::report::Cause;
@@ -24,13 +24,13 @@ pub struct Modes {
 impl Core<'_> {
     /// How the queue of `lane` on `port` treats packets.
     pub fn mode(&self, port: u32, lane: u8) -> Mode {
-        self.modes.lanes.get(&(port, lane)).copied().unwrap_or(Mode::Obey)
+        self.repairs.modes.lanes.get(&(port, lane)).copied().unwrap_or(Mode::Obey)
     }
 
     /// What `port` sends over, whatever its queues do.
     pub fn wire_of(&self, port: u32) -> Wire {
-        match self.ports[port as usize].wire {
-            Wire::Odd => self.modes.wires[&port],
+        match self.egress.ports[port as usize].wire {
+            Wire::Odd => self.repairs.modes.wires[&port],
             wire => wire,
         }
     }
@@ -38,8 +38,8 @@ impl Core<'_> {
     /// From now on the queue of `lane` on `port` treats packets so.
     #[cold]
     pub fn change_mode(&mut self, port: u32, lane: u8, mode: Mode) {
-        debug_assert!(!self.leaves.used(), "no scheme that queues by flow asks for it");
-        let modes = &mut self.modes;
+        debug_assert!(!self.egress.leaves.used(), "no scheme that queues by flow asks for it");
+        let modes = &mut self.repairs.modes;
         match mode {
             Mode::Obey => drop(modes.lanes.remove(&(port, lane))),
             Mode::Discard(_) | Mode::Forward => drop(modes.lanes.insert((port, lane), mode)),
@@ -49,18 +49,18 @@ impl Core<'_> {
         }
         if modes.lanes.range((port, 0)..=(port, u8::MAX)).next().is_some() {
             self.make_odd(port);
-        } else if !self.taps.see(port, self.ports[port as usize].peer)
-            && let Some(under) = self.modes.wires.remove(&port)
+        } else if !self.taps.see(port, self.egress.ports[port as usize].peer)
+            && let Some(under) = self.repairs.modes.wires.remove(&port)
         {
-            self.ports[port as usize].wire = under;
+            self.egress.ports[port as usize].wire = under;
         }
     }
 
     /// From now on there is more to look up where `port` sends.
     pub fn make_odd(&mut self, port: u32) {
-        let wire = &mut self.ports[port as usize].wire;
+        let wire = &mut self.egress.ports[port as usize].wire;
         if *wire != Wire::Odd {
-            self.modes.wires.insert(port, std::mem::replace(wire, Wire::Odd));
+            self.repairs.modes.wires.insert(port, std::mem::replace(wire, Wire::Odd));
         }
     }
 
@@ -81,7 +81,7 @@ impl Core<'_> {
 /// Empties the queues that have begun to discard.
 #[inline]
 pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
-    while let Some((port, lane, cause)) = core.modes.to_empty.pop() {
-        faults::empty(core, flow_control, port, 1 + usize::from(lane), DropReason::Scheme(cause));
+    while let Some((port, lane, cause)) = core.repairs.modes.to_empty.pop() {
+        failures::empty(core, flow_control, port, 1 + usize::from(lane), DropReason::Scheme(cause));
     }
 }

@@ -6,8 +6,8 @@
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE};
-use crate::switch::by_flow::{own_left, waits};
 use crate::switch::leaves::{Leaf, Turn};
+use crate::switch::lists::{own_left, waits};
 use xoff_schemes::flow_control::{FlowControl, Passing, Pulled, Scheme};
 
 /// Puts a packet into its queue of `port`; it is charged to its ingress already. The
@@ -19,14 +19,14 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     let lane = packet.lane;
     if !waits(core, id) {
         // ACKs that go apart stand where the output queue would be a leaf.
-        return core.leaf_append(core.leaves.numbered(port, lane, 0), id);
+        return core.leaf_append(core.egress.leaves.numbered(port, lane, 0), id);
     }
     let quiet = pulled(flow_control).quiet_up_to(port, lane);
     if quiet > 0 {
         // It can only join the output queue, and nobody cares while that is short.
         let queue = 1 + usize::from(lane);
         core.enqueue(port, queue, id);
-        let all = core.queues[core.ports[port as usize].first_queue as usize + queue].bytes;
+        let all = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].bytes;
         if all <= quiet || core.pulled_bytes(port, lane, 0) <= quiet {
             return;
         }
@@ -47,7 +47,7 @@ fn join(core: &mut Core, flow_control: &mut FlowControl, id: u32, passing: &mut 
     core.packets[id].set_upstream(passing.passed);
     match passing.queue {
         0 => core.enqueue(passing.port, 1 + usize::from(passing.lane), id),
-        number => core.leaf_append(core.leaves.numbered(passing.port, passing.lane, number), id),
+        number => core.leaf_append(core.egress.leaves.numbered(passing.port, passing.lane, number), id),
     }
     told(core, flow_control, passing);
 }
@@ -56,7 +56,7 @@ fn join(core: &mut Core, flow_control: &mut FlowControl, id: u32, passing: &mut 
 fn told(core: &mut Core, flow_control: &mut FlowControl, passing: &mut Passing) {
     passing.queued = core.pulled_bytes(passing.port, passing.lane, passing.queue);
     if let Some(oracle) = &mut core.blocking {
-        oracle.grows(core.leaves.numbered(passing.port, passing.lane, passing.queue));
+        oracle.grows(core.egress.leaves.numbered(passing.port, passing.lane, passing.queue));
     }
     flow_control.enqueued(core, passing);
     if let Some(oracle) = &mut core.blocking {
@@ -67,8 +67,8 @@ fn told(core: &mut Core, flow_control: &mut FlowControl, passing: &mut Passing) 
 /// Takes the first packet of the output queue.
 fn take_first(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
     let id = core.dequeue(port, queue);
-    if core.leaves.active(port, queue) > 0 {
-        core.ports[port as usize].ready |= 1 << queue;
+    if core.egress.leaves.active(port, queue) > 0 {
+        core.egress.ports[port as usize].ready |= 1 << queue;
     }
     if pulled(flow_control).quiet_up_to(port, (queue - 1) as u8) == 0 {
         left(core, flow_control, port, id, 0);
@@ -78,9 +78,9 @@ fn take_first(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue:
 
 /// Takes the first packet of a leaf.
 fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
-    let port = core.leaves.get(leaf).port;
+    let port = core.egress.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);
-    match core.leaves.number(leaf, core.packets[id].lane) {
+    match core.egress.leaves.number(leaf, core.packets[id].lane) {
         // An ACK that goes apart.
         0 => {}
         number => left(core, flow_control, port, id, number),
@@ -99,10 +99,10 @@ fn left(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, num
 /// Takes the first packet that waits in a group, in whatever order of its queues.
 #[cold]
 pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
-    if core.queues[core.ports[port as usize].first_queue as usize + queue].head != NONE {
+    if core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head != NONE {
         return Some(take_first(core, flow_control, port, queue));
     }
-    let leaf = core.leaves.first(port, queue)?;
+    let leaf = core.egress.leaves.first(port, queue)?;
     Some(take(core, flow_control, leaf))
 }
 
@@ -114,11 +114,11 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         return serve_own(core, flow_control, port, queue);
     }
     let quiet = pulled(flow_control).quiet_up_to(port, (queue - 1) as u8) > 0;
-    if quiet && !core.leaves.apart() {
-        debug_assert_eq!(core.leaves.active(port, queue), 0, "what waits apart waits for a root");
+    if quiet && !core.egress.leaves.apart() {
+        debug_assert_eq!(core.egress.leaves.active(port, queue), 0, "what waits apart waits for a root");
         return core.dequeue(port, queue);
     }
-    if core.leaves.active(port, queue) == 0 {
+    if core.egress.leaves.active(port, queue) == 0 {
         return take_first(core, flow_control, port, queue);
     }
     serve_in_turn(core, flow_control, port, queue)
@@ -127,31 +127,32 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 /// The same, where leaves stand in the ring.
 fn serve_in_turn(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
     let lane = (queue - 1) as u8;
-    let apart = core.leaves.numbered(port, lane, 0);
-    if core.leaves.apart() && core.queues[core.leaves.list(apart)].head != NONE {
+    let apart = core.egress.leaves.numbered(port, lane, 0);
+    if core.egress.leaves.apart() && core.egress.queues[core.egress.leaves.list(apart)].head != NONE {
         return take(core, flow_control, apart);
     }
     if pulled(flow_control).pushes {
         push(core, flow_control, port, queue);
     }
-    let at = core.ports[port as usize].first_queue as usize + queue;
-    while core.leaves.active(port, queue) > 0 {
+    let at = core.egress.ports[port as usize].first_queue as usize + queue;
+    while core.egress.leaves.active(port, queue) > 0 {
         let packets = &core.packets;
-        let first = core.queues[at].head;
+        let first = core.egress.queues[at].head;
         let own = (first != NONE).then(|| packets[first].size);
-        let leaf = match core.leaves.turn(port, queue, own, &core.queues, |q| packets[q.head].size) {
-            Turn::Own => return take_first(core, flow_control, port, queue),
-            Turn::Leaf(leaf) => leaf,
-        };
+        let leaf =
+            match core.egress.leaves.turn(port, queue, own, &core.egress.queues, |q| packets[q.head].size) {
+                Turn::Own => return take_first(core, flow_control, port, queue),
+                Turn::Leaf(leaf) => leaf,
+            };
         let id = pull(core, flow_control, leaf, lane);
         if id != NONE {
             let size = core.packets[id].size;
-            let leaf = core.leaves.get_mut(leaf);
+            let leaf = core.egress.leaves.get_mut(leaf);
             leaf.deficit = leaf.deficit.saturating_sub(size);
             return id;
         }
     }
-    match core.queues[at].head {
+    match core.egress.queues[at].head {
         NONE => NONE,
         _ => take_first(core, flow_control, port, queue),
     }
@@ -162,13 +163,13 @@ fn serve_in_turn(core: &mut Core, flow_control: &mut FlowControl, port: u32, que
 #[cold]
 fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) {
     let lane = (queue - 1) as u8;
-    for leaf in core.leaves.ring_of(port, queue) {
-        if core.queues[core.leaves.list(leaf)].head == NONE {
+    for leaf in core.egress.leaves.ring_of(port, queue) {
+        if core.egress.queues[core.egress.leaves.list(leaf)].head == NONE {
             continue;
         }
         let id = take(core, flow_control, leaf);
         let mut passing = core.passing(port, id);
-        passing.queue = core.leaves.number(leaf, lane);
+        passing.queue = core.egress.leaves.number(leaf, lane);
         passing.passed = core.packets[id].upstream();
         passing.queue = flow_control.onward(core, &mut passing);
         core.moved(leaf, id);
@@ -180,16 +181,17 @@ fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize
 /// It is the turn of an isolation queue: its first packet goes on, and so does what it
 /// pushes ahead. Answers the packet to send, or [`NONE`].
 fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8) -> u32 {
-    let &Leaf { port, queue, .. } = core.leaves.get(leaf);
+    let &Leaf { port, queue, .. } = core.egress.leaves.get(leaf);
     let queue = usize::from(queue);
     loop {
         let id = take(core, flow_control, leaf);
         let mut passing = core.passing(port, id);
-        passing.queue = core.leaves.number(leaf, lane);
+        passing.queue = core.egress.leaves.number(leaf, lane);
         passing.passed = core.packets[id].upstream();
         let next = flow_control.onward(core, &mut passing);
         if next == 0 {
-            if core.queues[core.ports[port as usize].first_queue as usize + queue].head == NONE {
+            if core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head == NONE
+            {
                 return id;
             }
             core.enqueue(port, queue, id);
@@ -199,8 +201,8 @@ fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8
         core.moved(leaf, id);
         passing.queue = next;
         join(core, flow_control, id, &mut passing);
-        leaf = core.leaves.numbered(port, lane, next);
-        if core.leaves.get(leaf).paused {
+        leaf = core.egress.leaves.numbered(port, lane, next);
+        if core.egress.leaves.get(leaf).paused {
             return NONE;
         }
     }
@@ -208,31 +210,33 @@ fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8
 
 /// Makes the packet of the queue pair whose turn it is; [`NONE`] if all are held back.
 fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
-    while core.leaves.active(port, queue) > 0 {
-        let senders = &core.senders;
-        let (leaf, size) =
-            core.leaves.settle(port, queue, &core.queues, |q| senders[q.head as usize].next_size());
-        let flow = core.queues[core.leaves.list(leaf)].head;
+    while core.egress.leaves.active(port, queue) > 0 {
+        let senders = &core.hosts.senders;
+        let (leaf, size) = core
+            .egress
+            .leaves
+            .settle(port, queue, &core.egress.queues, |q| senders[q.head as usize].next_size());
+        let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
         let lane = (queue - 1 - core.lanes) as u8;
         let pulled = pulled(flow_control);
-        let free = core.leaves.numbered(port, lane, pulled.free_pairs);
+        let free = core.egress.leaves.numbered(port, lane, pulled.free_pairs);
         if pulled.quiet_up_to(port, lane) > 0 && leaf == free {
             return make(core, flow_control, leaf, size);
         }
         let mut passing = core.passing_flow(flow);
-        passing.queue = core.leaves.number(leaf, lane);
+        passing.queue = core.egress.leaves.number(leaf, lane);
         let now = flow_control.onward(core, &mut passing);
-        let to = core.leaves.numbered(port, passing.lane, now);
+        let to = core.egress.leaves.numbered(port, passing.lane, now);
         if to != leaf {
             core.leaf_shift(leaf);
             flow_control.left(core, &mut passing);
-            core.leaves.assign(flow, to);
+            core.egress.leaves.assign(flow, to);
             core.leaf_join(to, flow);
             passing.queue = now;
             flow_control.enqueued(core, &mut passing);
             continue;
         }
-        if core.leaves.get(leaf).paused {
+        if core.egress.leaves.get(leaf).paused {
             // By a root that has come to share its queue just now.
             continue;
         }
@@ -243,14 +247,14 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 
 /// The first queue pair of a leaf makes its packet.
 fn make(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, size: u32) -> u32 {
-    let l = core.leaves.get_mut(leaf);
+    let l = core.egress.leaves.get_mut(leaf);
     l.deficit -= size;
     let (port, queue) = (l.port, usize::from(l.queue));
-    let flow = core.queues[core.leaves.list(leaf)].head;
+    let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
     let id = core.serve_ring(port, queue);
-    let at = core.ports[port as usize].first_queue as usize + queue;
-    core.queues[at].data_packets += 1;
-    if !core.senders[flow as usize].ready() {
+    let at = core.egress.ports[port as usize].first_queue as usize + queue;
+    core.egress.queues[at].data_packets += 1;
+    if !core.hosts.senders[flow as usize].ready() {
         own_left(core, flow_control, flow);
     }
     id
@@ -259,8 +263,8 @@ fn make(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, size: u32) -
 impl Core<'_> {
     /// A packet that left `leaf` was not sent.
     fn moved(&mut self, leaf: u32, id: u32) {
-        let leaf = self.leaves.get(leaf);
-        let group = self.ports[leaf.port as usize].first_queue as usize + usize::from(leaf.queue);
-        self.queues[group].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
+        let leaf = self.egress.leaves.get(leaf);
+        let group = self.egress.ports[leaf.port as usize].first_queue as usize + usize::from(leaf.queue);
+        self.egress.queues[group].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
     }
 }

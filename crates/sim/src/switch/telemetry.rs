@@ -5,9 +5,6 @@
 //! A record is added where a packet is taken out of an egress queue; an answer takes
 //! over the slot, and so the records, of the packet that it answers.
 
-use crate::core::Core;
-use crate::packet::Kind;
-use crate::switch::port::Wire;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::hpcc::Hop;
@@ -60,7 +57,7 @@ impl Telemetry {
     }
 
     /// The slot holds a packet that has met no device yet.
-    fn clear(&mut self, id: u32) {
+    pub fn clear(&mut self, id: u32) {
         let slots = id as usize + 1;
         if self.counts.len() < slots {
             self.counts.resize(slots, 0);
@@ -69,7 +66,7 @@ impl Telemetry {
         self.counts[id as usize] = 0;
     }
 
-    fn push(&mut self, id: u32, record: Hop) {
+    pub fn push(&mut self, id: u32, record: Hop) {
         let count = &mut self.counts[id as usize];
         if usize::from(*count) >= self.most {
             *count = TOO_MANY;
@@ -104,25 +101,6 @@ impl Telemetry {
         let slot = id as usize * self.most;
         self.records[slot..slot + records].copy_from_slice(&parcel.records[first..first + records]);
         parcel.taken = (first + records, packet + 1);
-    }
-}
-
-impl Core<'_> {
-    /// A packet was taken from `queue` of `port`: if the port's device forwards it,
-    /// it tells of the link; if it is a new one of the host, it has met no device yet.
-    #[inline(never)]
-    pub fn add_telemetry(&mut self, port: u32, queue: usize, id: u32) {
-        if queue > self.lanes {
-            return self.telemetry.clear(id);
-        }
-        let p = &self.ports[port as usize];
-        if self.packets[id].kind != Kind::Data || p.wire == Wire::Inner {
-            return;
-        }
-        let first = p.first_queue as usize;
-        let queued = self.queues[first + 1..=first + self.lanes].iter().map(|q| q.bytes).sum();
-        let rate = self.plan.topology.ports[port as usize].rate;
-        self.telemetry.push(id, Hop { at: self.now, sent: p.bytes, queued, rate, port });
     }
 }
 

@@ -41,15 +41,16 @@ mod roots;
 mod tests;
 mod waits;
 
+use crate::oracle::ahead::{Known, crosses};
 use crate::oracle::critical::Critical;
 use crate::outcome::{Blame, FlowBlame, Merged, Pause, Place};
 use crate::packet::{NONE, Packet};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::prefetch;
-use xoff_plan::balancing::LoadBalancing;
+use xoff_net::topology::Topology;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::{Queueing, Target};
+use xoff_schemes::flow_control::{Effect, Queueing, Target};
 
 /// The congested port at the end of a chain of pauses, [`NONE`] if there is none,
 /// and the links from there.
@@ -131,10 +132,6 @@ pub struct Oracle {
     /// stop leaves that are paused one by one as well; else empty.
     charged_until: Vec<Time>,
 }
-
-/// Whether ways on from a choice cross a port, as far as it was asked for: by entry
-/// of the plan's hops and port.
-pub type Known = BTreeMap<(u32, u32), bool>;
 
 /// Who is in a list of packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -389,7 +386,7 @@ impl Oracle {
 
     /// What takes effect ends pauses for `old`, since its tree is part of that of `into`.
     #[cold]
-    pub fn merges(&mut self, priority: u8, old: u32, into: u32, now: Time) {
+    fn merges(&mut self, priority: u8, old: u32, into: u32, now: Time) {
         let Root { since, .. } = self.effective[usize::from(priority)];
         if self.effective[usize::from(priority)] != NO_ROOT {
             self.merging = Some(Merges { old, into, since });
@@ -404,9 +401,24 @@ impl Oracle {
         self.effective = NO_ROOTS;
     }
 
+    /// A frame takes effect at `port` that names `named`, or none.
+    pub fn hears(&mut self, topology: &Topology, port: u32, effect: Effect, named: u32, now: Time) {
+        match effect {
+            Effect::Root { priority, pause: Some(true), .. } => self.told(port, priority, named),
+            Effect::Merge { priority, old, .. } => {
+                self.merges(priority, topology.port_at(old).unwrap_or(NONE), named, now);
+            }
+            Effect::Credit { priorities, .. } => {
+                let each = (0..8).filter(|p| priorities >> p & 1 == 1);
+                each.for_each(|priority| self.credited(port, priority));
+            }
+            _ => {}
+        }
+    }
+
     /// The frame that takes effect at `port` asks to stop what goes through `named`; it
     /// may do so later, when there is something to stop.
-    pub fn told(&mut self, port: u32, priority: u8, named: u32) {
+    fn told(&mut self, port: u32, priority: u8, named: u32) {
         let root = self.effective[usize::from(priority)];
         if root != NO_ROOT {
             self.told.insert((port, priority, named), root);
@@ -416,7 +428,7 @@ impl Oracle {
     /// A flow-control packet with credit for a lane takes effect at `port`: what is not
     /// granted there until the next one comes has the root that it carries.
     #[cold]
-    pub fn credited(&mut self, port: u32, priority: u8) {
+    fn credited(&mut self, port: u32, priority: u8) {
         if self.effective[usize::from(priority)] == NO_ROOT {
             self.told.remove(&(port, priority, NONE));
         } else {
@@ -436,13 +448,5 @@ impl Oracle {
             self.blame[place as usize].pauses += 1;
         }
         root
-    }
-}
-
-/// Whether `root` is on the rest of a route; where that forks, on any way on.
-pub fn crosses(plan: &Plan, at: u32, root: u32, known: &mut Known) -> bool {
-    match plan.load_balancing {
-        LoadBalancing::Packets(_) => plan.may_cross(at, root, known),
-        LoadBalancing::Ecmp | LoadBalancing::Plb(_) => plan.onward(at).known.contains(&root),
     }
 }

@@ -23,7 +23,7 @@ impl Core<'_> {
             }
             // The fullest account of the link.
             Effect::Link { pause: true } => {
-                let held = |lane: &usize| self.accounts[port as usize * self.lanes + lane].held();
+                let held = |lane: &usize| self.ingress.accounts[port as usize * self.lanes + lane].held();
                 let fullest = (0..self.lanes).rev().max_by_key(held).unwrap_or(0);
                 let root = self.root_of_account(port, fullest);
                 self.plan.lanes.iter().for_each(|lane| roots[usize::from(lane.priority)] = root);
@@ -72,7 +72,7 @@ impl Core<'_> {
             Effect::Credit { priorities, limited } => {
                 for priority in (0..8).filter(|p| priorities >> p & 1 == 1) {
                     let Some(lane) = lane(self, priority) else { continue };
-                    if limited.unwrap_or(self.accounts[port as usize * self.lanes + lane].over) {
+                    if limited.unwrap_or(self.ingress.accounts[port as usize * self.lanes + lane].over) {
                         roots[usize::from(priority)] = self.root_of_account(port, lane);
                     }
                 }
@@ -86,8 +86,9 @@ impl Core<'_> {
     fn root_of_account(&self, port: u32, lane: usize) -> Root {
         let Some(oracle) = &self.blocking else { return NO_ROOT };
         let row = oracle.rows[port as usize * self.lanes + lane];
-        let node = self.ports[port as usize].node;
-        if self.plan.passes_pauses_on(node) && !self.accounts[port as usize * self.lanes + lane].over {
+        let node = self.egress.ports[port as usize].node;
+        if self.plan.passes_pauses_on(node) && !self.ingress.accounts[port as usize * self.lanes + lane].over
+        {
             let others = self.plan.topology.relay_ports(node).iter().filter(|&&other| other != port);
             let mut pauses = others.filter_map(|&other| self.observed.standing(other, lane as u8));
             let pause = pauses.find(|pause| pause.root.is_some());
@@ -105,20 +106,20 @@ impl Core<'_> {
     /// The pause of the longest queue of a lane on `port`, where queues are paused one
     /// by one.
     fn pause_of_longest(&self, port: u32, lane: u8) -> Option<&Pause> {
-        let bytes = |leaf: &u32| self.queues[self.leaves.list(*leaf)].bytes;
+        let bytes = |leaf: &u32| self.egress.queues[self.egress.leaves.list(*leaf)].bytes;
         let longest = self.forwarding_leaves(port, lane).rev().max_by_key(bytes)?;
-        let group = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        let group = self.egress.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
         // The group's bytes are those of its own list and all leaves.
-        let own = self.queues[group].bytes
+        let own = self.egress.queues[group].bytes
             - self.forwarding_leaves(port, lane).map(|leaf| bytes(&leaf)).sum::<u64>();
         (bytes(&longest) > own).then_some(())?;
-        self.observed.pauses.get(self.leaves.get(longest).standing as usize)
+        self.observed.pauses.get(self.egress.leaves.get(longest).standing as usize)
     }
 
     /// Why the leaf that has just grown is too long.
     fn root_of_leaf(&self) -> Root {
         let Some(oracle) = self.blocking.as_ref().filter(|o| o.grown != NONE) else { return NO_ROOT };
-        let leaf = self.leaves.get(oracle.grown);
+        let leaf = self.egress.leaves.get(oracle.grown);
         let by_lane = || self.observed.standing(leaf.port, self.lane_of(leaf));
         Root::behind(self.observed.pauses.get(leaf.standing as usize).or_else(by_lane), leaf.port)
     }
@@ -135,21 +136,25 @@ impl Core<'_> {
             };
         }
         let Some(queues) = self.plan.flow_control.onward_queues() else { return NO_ROOT };
-        let grown = self.leaves.get(oracle.grown);
-        let number = self.leaves.number(oracle.grown, queues.lane());
+        let grown = self.egress.leaves.get(oracle.grown);
+        let number = self.egress.leaves.number(oracle.grown, queues.lane());
         let set = queues.together(number);
-        let bytes = |leaf: &u32| self.queues[self.leaves.list(*leaf)].bytes;
-        let leaves = set.rev().map(|queue| self.leaves.numbered(grown.port, queues.lane(), queue));
+        let bytes = |leaf: &u32| self.egress.queues[self.egress.leaves.list(*leaf)].bytes;
+        let leaves = set.rev().map(|queue| self.egress.leaves.numbered(grown.port, queues.lane(), queue));
         let fullest = leaves.max_by_key(bytes).unwrap_or(oracle.grown);
-        let standing = self.leaves.get(fullest).standing;
+        let standing = self.egress.leaves.get(fullest).standing;
         Root::behind(self.observed.pauses.get(standing as usize), grown.port)
     }
 
     /// Why such a pause is sent again through `port`, whose link is up: any of
     /// the pauses of the host's other ports; at a switch nobody remembers.
     fn root_of_standing(&self, port: u32) -> Root {
-        let others =
-            self.plan.topology.relay_ports(self.ports[port as usize].node).iter().filter(|&&p| p != port);
+        let others = self
+            .plan
+            .topology
+            .relay_ports(self.egress.ports[port as usize].node)
+            .iter()
+            .filter(|&&p| p != port);
         let pauses = others.flat_map(|&other| {
             let open = self.observed.open.iter().map(|&i| &self.observed.pauses[i as usize]);
             open.filter(move |pause| pause.port == other && pause.root.is_some())

@@ -74,14 +74,14 @@ impl<'p> Stage<'p> {
         self.core.now = now;
         let hop = self.core.plan.flows[0].path + 1;
         let id = self.core.packets.insert(Packet::new(Kind::Data, 0, 0, 1_000, 0, hop));
-        let leaf = self.core.leaves.numbered(self.port, 0, 1);
+        let leaf = self.core.egress.leaves.numbered(self.port, 0, 1);
         self.core.leaf_append(leaf, id);
     }
 
     /// Its packet leaves; what it was charged since the last one: own and innocent.
     fn leaves(&mut self, now: Time) -> (Time, Time) {
         self.core.now = now;
-        let leaf = self.core.leaves.numbered(self.port, 0, 1);
+        let leaf = self.core.egress.leaves.numbered(self.port, 0, 1);
         let id = self.core.leaf_take(leaf);
         self.core.packets.remove(id);
         let flow = &mut self.core.blocking.as_mut().unwrap().flows[0];

@@ -9,10 +9,10 @@ use xoff_kernel::time::Time;
 impl Core<'_> {
     /// Charges the queue pairs that waited for a pause in the list `at`, which ends now.
     fn charge_pairs(&mut self, pause: &Pause, cause: Cause, at: usize, now: Time) {
-        let mut next = self.queues[at].head;
+        let mut next = self.egress.queues[at].head;
         while next != NONE {
             self.charge_pair(pause, cause, at, next, now);
-            next = self.senders[next as usize].ring_next;
+            next = self.hosts.senders[next as usize].ring_next;
         }
     }
 
@@ -25,7 +25,7 @@ impl Core<'_> {
         let place = &mut oracle.blame[place as usize];
         let waited = now.saturating_sub(oracle.pair_joined[flow as usize].max(from));
         let flow_blame = &mut oracle.flows[flow as usize];
-        let path = self.senders[flow as usize].path();
+        let path = self.hosts.senders[flow as usize].path();
         let (innocent, named) = cause.off_way(self.plan, path, &mut oracle.known);
         let (sum, its) = match innocent {
             false => (&mut place.source_own, &mut flow_blame.source_own),
@@ -43,9 +43,13 @@ impl Core<'_> {
     #[cold]
     pub fn pair_leaves(&mut self, flow: u32) {
         let at = self.ring_of(flow);
-        let leaf = self.leaves.used().then(|| self.leaves.get((at - self.leaves.list(0)) as u32));
+        let leaf = self
+            .egress
+            .leaves
+            .used()
+            .then(|| self.egress.leaves.get((at - self.egress.leaves.list(0)) as u32));
         let of_leaf = leaf.and_then(|leaf| self.observed.pauses.get(leaf.standing as usize));
-        let (port, lane) = (self.senders[flow as usize].port(), self.plan.flows[flow as usize].lane);
+        let (port, lane) = (self.hosts.senders[flow as usize].port(), self.plan.flows[flow as usize].lane);
         let pauses = of_leaf.into_iter().chain(self.observed.standing(port, lane));
         if let Some(&pause) = pauses.min_by_key(|pause| pause.from)
             && let Some(cause) = Cause::of(&pause)
@@ -90,11 +94,11 @@ impl Core<'_> {
     fn charge_merged(&mut self, pause: &Pause, merges: Merges, at: usize, own: bool, now: Time) {
         let Some(oracle) = &mut self.blocking else { return };
         oracle.merged.pauses += 1;
-        let mut next = self.queues[at].head;
+        let mut next = self.egress.queues[at].head;
         while next != NONE {
             let (path, joined, behind) = match own {
                 true => {
-                    let sender = &self.senders[next as usize];
+                    let sender = &self.hosts.senders[next as usize];
                     (sender.path(), oracle.pair_joined[next as usize], sender.ring_next)
                 }
                 false => {
@@ -113,10 +117,12 @@ impl Core<'_> {
     /// Whether all who waited in the list `at` go through the port that the pause named.
     fn check_named(&mut self, named: u32, at: usize, own: bool) {
         let (mut waits, mut off) = (0, 0);
-        let mut next = self.queues[at].head;
+        let mut next = self.egress.queues[at].head;
         while next != NONE {
             let (path, behind) = match own {
-                true => (self.senders[next as usize].path(), self.senders[next as usize].ring_next),
+                true => {
+                    (self.hosts.senders[next as usize].path(), self.hosts.senders[next as usize].ring_next)
+                }
                 false => (self.packets[next].hop, self.packets[next].next),
             };
             waits += 1;
@@ -134,18 +140,18 @@ impl Core<'_> {
     #[cold]
     pub fn lane_resumes(&mut self, port: u32, lane: u8, now: Time) {
         let Some(&pause) = self.observed.standing(port, lane) else { return };
-        let first = self.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
+        let first = self.egress.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
         for (at, own) in [(first, false), (first + self.lanes, true)] {
             self.end_wait(&pause, at, own, now);
             self.charge(&pause, at, own, now);
         }
         for leaf in self.leaves_of(port, lane) {
-            let l = *self.leaves.get(leaf);
+            let l = *self.egress.leaves.get(leaf);
             let earlier = |other: &Pause| other.from <= pause.from;
             // Of two pauses at once the one that began first counts.
             if !self.observed.pauses.get(l.standing as usize).is_some_and(earlier) {
                 let own = usize::from(l.queue) > self.lanes;
-                self.charge(&pause, self.leaves.list(leaf), own, now);
+                self.charge(&pause, self.egress.leaves.list(leaf), own, now);
             }
         }
     }
@@ -153,9 +159,9 @@ impl Core<'_> {
     /// A leaf's pause ends now.
     #[cold]
     pub fn leaf_resumes(&mut self, leaf: u32, now: Time) {
-        let l = *self.leaves.get(leaf);
+        let l = *self.egress.leaves.get(leaf);
         let Some(&pause) = self.observed.pauses.get(l.standing as usize) else { return };
-        let (at, own) = (self.leaves.list(leaf), usize::from(l.queue) > self.lanes);
+        let (at, own) = (self.egress.leaves.list(leaf), usize::from(l.queue) > self.lanes);
         self.end_wait(&pause, at, own, now);
         let by_lane = self.observed.standing(l.port, self.lane_of(&l));
         if by_lane.is_none_or(|other| other.from >= pause.from) {
@@ -167,12 +173,12 @@ impl Core<'_> {
     /// and whoever waits leaves.
     pub fn blame(&mut self, now: Time) -> Option<Blocking> {
         self.blocking.as_ref()?;
-        for port in 0..self.ports.len() as u32 {
+        for port in 0..self.egress.ports.len() as u32 {
             (0..self.lanes as u8).for_each(|lane| self.lane_resumes(port, lane, now));
         }
-        (0..self.leaves.len() as u32).for_each(|leaf| self.leaf_resumes(leaf, now));
+        (0..self.egress.leaves.len() as u32).for_each(|leaf| self.leaf_resumes(leaf, now));
         let mut oracle = self.blocking.take()?;
-        for (at, queue) in self.queues.iter().enumerate() {
+        for (at, queue) in self.egress.queues.iter().enumerate() {
             // Lists of queue pairs hold no packets.
             let mut next = if oracle.counts[at].length > 0 { queue.head } else { NONE };
             while next != NONE {

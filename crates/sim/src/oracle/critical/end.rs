@@ -32,7 +32,7 @@ impl Core<'_> {
             if self.partition.of(f.src) != self.part || seen.started.is_none() || seen.completed.is_some() {
                 continue;
             }
-            let sender = &self.senders[flow as usize];
+            let sender = &self.hosts.senders[flow as usize];
             let (ready, held, port) = (sender.ready(), sender.held(), sender.port());
             critical.sources[flow as usize].rewind(now);
             if ready {
@@ -58,7 +58,7 @@ impl Core<'_> {
             if record.list != NONE {
                 let port = self.hops[packet.hop as usize];
                 let queue = 1 + u32::from(packet.lane);
-                let group = self.ports[port as usize].first_queue + queue;
+                let group = self.egress.ports[port as usize].first_queue + queue;
                 self.wait_in_queues(&mut critical, &mut record, group, (port, leg, packet.hop), now);
             }
             // What is on a wire arrives after the end.

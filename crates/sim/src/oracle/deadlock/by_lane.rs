@@ -143,10 +143,13 @@ pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled) {
 /// The lists of packets that are forwarded on a lane of `port`, each with the roots that stop it.
 fn lists(world: &World, port: u32, lane: u8) -> Vec<(usize, Vec<Member>)> {
     let core = world.home_of_port(port);
-    let own = (core.ports[port as usize].first_queue + 1 + u32::from(lane)) as usize;
-    let leaves = core.forwarding_leaves(port, lane).filter(|&leaf| core.leaves.list(leaf) != own);
+    let own = (core.egress.ports[port as usize].first_queue + 1 + u32::from(lane)) as usize;
+    let leaves = core.forwarding_leaves(port, lane).filter(|&leaf| core.egress.leaves.list(leaf) != own);
     let leaves = leaves.map(|leaf| {
-        (core.leaves.list(leaf), by_root::stopping(world, port, lane, core.leaves.number(leaf, lane)))
+        (
+            core.egress.leaves.list(leaf),
+            by_root::stopping(world, port, lane, core.egress.leaves.number(leaf, lane)),
+        )
     });
     std::iter::once((own, Vec::new())).chain(leaves).collect()
 }

@@ -20,25 +20,25 @@ use xoff_schemes::flow_control::seen::Pausers;
 /// The port and lane of a leaf.
 pub fn place(world: &World, leaf: u32) -> (u32, u8) {
     let core = world.cores[0];
-    let leaf = core.leaves.get(leaf);
+    let leaf = core.egress.leaves.get(leaf);
     (leaf.port, core.lane_of(leaf))
 }
 
 /// When the pause of a leaf began.
 pub fn since(world: &World, leaf: u32) -> Time {
     let core = world.home_of_port(place(world, leaf).0);
-    core.observed.pauses[core.leaves.get(leaf).standing as usize].from
+    core.observed.pauses[core.egress.leaves.get(leaf).standing as usize].from
 }
 
 /// Whether packets or queue pairs wait in a leaf.
 fn filled(world: &World, leaf: u32) -> bool {
     let core = world.home_of_port(place(world, leaf).0);
-    core.queues[core.leaves.list(leaf)].head != NONE
+    core.egress.queues[core.egress.leaves.list(leaf)].head != NONE
 }
 
 /// The packets in a leaf; none in a leaf of queue pairs.
 pub fn packets<'w>(world: &World<'w, '_>, leaf: u32) -> impl Iterator<Item = &'w Packet> {
-    let leaves = &world.cores[0].leaves;
+    let leaves = &world.cores[0].egress.leaves;
     let (port, lane) = place(world, leaf);
     let forwards = leaves.get(leaf).queue == 1 + u16::from(lane);
     forwards.then(|| world.packets_of(port, leaves.list(leaf))).into_iter().flatten()
@@ -49,14 +49,14 @@ pub fn counted_against(world: &World, packet: &Packet) -> Option<u32> {
     // Only what came through a port is counted.
     packet.counted().then(|| {
         let upstream = world.peer(packet.account / world.lanes());
-        world.cores[0].leaves.numbered(upstream, packet.lane, packet.upstream())
+        world.cores[0].egress.leaves.numbered(upstream, packet.lane, packet.upstream())
     })
 }
 
 /// The queues that pause a leaf together, if any do.
 fn pausers(world: &World, leaf: u32) -> Option<Pausers> {
     let (port, lane) = place(world, leaf);
-    world.plan.flow_control.onward_queues()?.pausers(port, world.cores[0].leaves.number(leaf, lane))
+    world.plan.flow_control.onward_queues()?.pausers(port, world.cores[0].egress.leaves.number(leaf, lane))
 }
 
 /// Whether the bytes in these queues keep a leaf from its resume level.
@@ -67,7 +67,7 @@ pub fn full(world: &World, leaf: u32, holds: &[Hold]) -> bool {
 
 /// Adds the paused queues that hold something, and what holds each of them.
 pub fn add(world: &World, set: &mut Set, stalled: &Stalled) {
-    let leaves = &world.cores[0].leaves;
+    let leaves = &world.cores[0].egress.leaves;
     let paused = world.open_pauses().filter_map(|p| Some(leaves.numbered(p.port, p.lane, p.queue? as u16)));
     let paused: BTreeSet<u32> = paused.filter(|&leaf| filled(world, leaf)).collect();
     set.extend(paused.iter().map(|&leaf| (Member::Queue(leaf), Vec::new())));

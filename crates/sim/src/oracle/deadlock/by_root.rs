@@ -90,7 +90,7 @@ pub fn stopping(world: &World, port: u32, lane: u8, number: u16) -> Vec<Member> 
 /// The leaves that are paused because of a member: leaves of packets, and of queue pairs.
 fn leaves(world: &World, (port, lane, root): Key) -> Vec<u32> {
     let Some(roots) = world.roots(port) else { return Vec::new() };
-    let leaves = &world.home_of_port(port).leaves;
+    let leaves = &world.home_of_port(port).egress.leaves;
     let host = world.plan.topology.nodes[world.port(port).node as usize].kind == NodeKind::Host;
     let queues = roots.queues_of(port, lane, root);
     let own = queues.iter().filter(|_| host).map(|&queue| roots.pairs_of(queue));
@@ -101,19 +101,19 @@ fn leaves(world: &World, (port, lane, root): Key) -> Vec<u32> {
 /// Whether something waits in one of its leaves.
 pub fn filled(world: &World, key: Key) -> bool {
     let core = world.home_of_port(key.0);
-    leaves(world, key).iter().any(|&leaf| core.queues[core.leaves.list(leaf)].head != NONE)
+    leaves(world, key).iter().any(|&leaf| core.egress.queues[core.egress.leaves.list(leaf)].head != NONE)
 }
 
 /// Since when one of its leaves has been paused, for one root or another; `None` if it has no leaf.
 pub fn since(world: &World, key: Key) -> Option<Time> {
     let core = world.home_of_port(key.0);
-    let standing = leaves(world, key).into_iter().map(|leaf| core.leaves.get(leaf).standing);
+    let standing = leaves(world, key).into_iter().map(|leaf| core.egress.leaves.get(leaf).standing);
     standing.map(|pause| core.observed.pauses[pause as usize].from).min()
 }
 
 /// The packets that wait in its isolation queues.
 pub fn packets<'w>(world: &World<'w, '_>, (port, lane, root): Key) -> Vec<&'w Packet> {
-    let leaves = &world.home_of_port(port).leaves;
+    let leaves = &world.home_of_port(port).egress.leaves;
     let queues = world.roots(port).map(|roots| roots.queues_of(port, lane, root));
     let lists = queues.into_iter().flatten().map(|queue| leaves.list(leaves.numbered(port, lane, queue)));
     lists.flat_map(|list| world.packets_of(port, list)).collect()

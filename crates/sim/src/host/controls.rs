@@ -1,0 +1,199 @@
+//! Congestion control at the ends of flows: rates and windows at senders,
+//! notifications at receivers. The state is in arrays that are empty without one.
+//!
+//! A sender asks for its gap when a packet leaves. A gap that stands stays when
+//! the rate changes; the next one is of the rate that holds then.
+
+use crate::host::flow::SenderState;
+use crate::packet::Packet;
+use crate::switch::telemetry::Telemetry;
+use xoff_kernel::time::{Time, serialisation};
+use xoff_plan::plan::{Flow, Plan};
+use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
+use xoff_schemes::congestion_control::dctcp::{self, DctcpParams};
+use xoff_schemes::congestion_control::hpcc::{self, HpccParams};
+use xoff_schemes::congestion_control::timely::{self, TimelyParams};
+use xoff_schemes::congestion_control::{CongestionControlParams, window_at};
+
+/// What sets the rates of flows, with its state by flow.
+pub enum Controls {
+    None,
+    Dcqcn(DcqcnParams, Vec<ReactionPoint>),
+    Timely(TimelyParams, Vec<timely::Sender>),
+    Hpcc(HpccParams, Vec<hpcc::Sender>),
+    Dctcp(DctcpParams, Vec<dctcp::Sender>),
+}
+
+/// A data packet that leaves its sender.
+#[derive(Clone, Copy)]
+pub struct Departure {
+    pub flow: u32,
+    pub psn: u32,
+    /// It was sent before.
+    pub again: bool,
+    /// Bytes on the wire.
+    pub size: u32,
+}
+
+/// The line rate of a flow that leaves by the port `nic`: its own where that is lower.
+pub fn line_rate(plan: &Plan, nic: u32, pace: u64) -> u64 {
+    let rate = plan.topology.ports[nic as usize].rate;
+    if pace > 0 { rate.min(pace) } else { rate }
+}
+
+pub fn notification_points(plan: &Plan) -> Vec<NotificationPoint> {
+    let marks = plan.hears_marks();
+    vec![NotificationPoint::default(); if marks { plan.flows.len() } else { 0 }]
+}
+
+impl Controls {
+    /// Every flow before its start: its rate begins at its line rate.
+    pub fn new(plan: &Plan) -> Self {
+        let line = |f: &Flow| line_rate(plan, plan.hops[f.path as usize], f.pace);
+        let lines = plan.flows.iter().map(line);
+        match plan.congestion_control {
+            CongestionControlParams::None => Self::None,
+            CongestionControlParams::Dcqcn(p) => Self::Dcqcn(p, lines.map(ReactionPoint::new).collect()),
+            CongestionControlParams::Timely(p) => Self::Timely(p, lines.map(timely::Sender::new).collect()),
+            CongestionControlParams::Hpcc(p) => Self::Hpcc(p, lines.map(hpcc::Sender::new).collect()),
+            CongestionControlParams::Dctcp(p) => Self::Dctcp(p, lines.map(dctcp::Sender::new).collect()),
+        }
+    }
+
+    /// A flow that has sent nothing begins at another line rate.
+    pub fn restart(&mut self, flow: u32, line: u64) {
+        let flow = flow as usize;
+        match self {
+            Self::None => {}
+            Self::Dcqcn(_, of) => of[flow] = ReactionPoint::new(line),
+            Self::Timely(_, of) => of[flow] = timely::Sender::new(line),
+            Self::Hpcc(_, of) => of[flow] = hpcc::Sender::new(line),
+            Self::Dctcp(_, of) => of[flow] = dctcp::Sender::new(line),
+        }
+    }
+
+    /// Whether answers without marks change anything.
+    pub fn hears_answers(&self) -> bool {
+        matches!(self, Self::Timely(..) | Self::Hpcc(..) | Self::Dctcp(..))
+    }
+
+    /// The rate of a flow at `now`, in bits per second; nothing changes. `None`
+    /// without congestion control.
+    pub fn rate_at(&self, flow: u32, now: Time) -> Option<f64> {
+        let flow = flow as usize;
+        match self {
+            Self::None => None,
+            Self::Dcqcn(params, of) => Some(of[flow].rate_at(params, now) as f64),
+            Self::Timely(_, of) => Some(of[flow].rate()),
+            Self::Hpcc(_, of) => Some(of[flow].rate()),
+            Self::Dctcp(_, of) => Some(of[flow].rate()),
+        }
+    }
+
+    /// A packet leaves its sender: how long the next one must wait.
+    #[inline]
+    pub fn gap(&mut self, plan: &Plan, now: Time, packet: Departure) -> Option<Time> {
+        let controlled = match self {
+            Self::Dcqcn(params, of) => of[packet.flow as usize].on_sent(params, now, packet.size),
+            others => others.gap_of_others(now, packet),
+        };
+        // At the flow's own rate the port does not space its packets by itself.
+        controlled.or_else(|| match plan.flows[packet.flow as usize].pace {
+            0 => None,
+            pace => Some(serialisation(u64::from(packet.size), pace)),
+        })
+    }
+
+    /// The same; apart, so that DCQCN's way stays short.
+    #[inline(never)]
+    fn gap_of_others(&mut self, now: Time, packet: Departure) -> Option<Time> {
+        let flow = packet.flow as usize;
+        match self {
+            Self::None | Self::Dcqcn(..) => None,
+            Self::Timely(_, of) => of[flow].on_sent(now, packet.size, packet.psn, packet.again),
+            Self::Hpcc(_, of) => of[flow].on_sent(packet.size),
+            Self::Dctcp(_, of) => of[flow].on_sent(packet.size),
+        }
+    }
+
+    /// An answer has reached the sender of its flow and its transport. The slot that
+    /// it had, `id`, still names its telemetry.
+    #[cold]
+    pub fn on_answer(
+        &mut self,
+        now: Time,
+        sender: &SenderState,
+        answer: &Packet,
+        telemetry: &Telemetry,
+        id: u32,
+    ) {
+        let flow = answer.flow as usize;
+        let (acknowledged, next) = (sender.transport.una, sender.transport.next);
+        match self {
+            Self::None | Self::Dcqcn(..) => {}
+            Self::Timely(params, of) => of[flow].on_answer(params, now, acknowledged),
+            Self::Hpcc(_, of) if sender.complete() => of[flow].release(),
+            Self::Hpcc(params, of) => {
+                // What met more devices than it has room for cannot be compared.
+                if let Some(hops) = telemetry.of(id) {
+                    of[flow].on_answer(params, acknowledged, next, hops);
+                }
+            }
+            Self::Dctcp(params, of) => {
+                of[flow].on_answer(params, dctcp::Answer { acknowledged, next, marked: answer.marked });
+            }
+        }
+    }
+
+    /// A notification reached the sender.
+    pub fn on_cnp(&mut self, flow: u32, now: Time) {
+        if let Self::Dcqcn(params, of) = self {
+            of[flow as usize].on_cnp(params, now);
+        }
+    }
+}
+
+/// A marked packet reached the receiver: whether a CNP goes back.
+pub fn on_marked(plan: &Plan, notifications: &mut [NotificationPoint], flow: u32, now: Time) -> bool {
+    match &plan.congestion_control {
+        CongestionControlParams::Dcqcn(params) => notifications[flow as usize].on_marked(params, now),
+        CongestionControlParams::None
+        | CongestionControlParams::Dctcp(_)
+        | CongestionControlParams::Timely(_)
+        | CongestionControlParams::Hpcc(_) => {
+            // Where marks count, the answer carries the news.
+            if let Some(point) = notifications.get_mut(flow as usize) {
+                point.echo();
+            }
+            false
+        }
+    }
+}
+
+/// Windows that follow rates. Empty where they do not.
+#[derive(Default)]
+pub struct Windows {
+    /// By flow: the window without regard to the rate.
+    pub full: Vec<u32>,
+}
+
+impl Windows {
+    /// An answer is about to reach the flow's transport, which knows the full window.
+    #[cold]
+    pub fn widen(&self, flow: u32, sender: &mut SenderState) {
+        if let Some(&full) = self.full.get(flow as usize) {
+            sender.transport.window = full;
+        }
+    }
+
+    /// Sets the window that is left of a flow's full one by its rate.
+    #[cold]
+    pub fn bound(&self, plan: &Plan, controls: &Controls, now: Time, flow: u32, sender: &mut SenderState) {
+        let Some(&full) = self.full.get(flow as usize) else { return };
+        let Some(round_trip) = plan.transport.variable_window else { return };
+        let Some(rate) = controls.rate_at(flow, now) else { return };
+        // Fewer than the receiver acknowledges at once would never be answered.
+        let window = window_at(rate, round_trip, plan.packet.mtu).max(plan.transport.ack_every);
+        sender.transport.window = full.min(window);
+    }
+}

@@ -1,0 +1,59 @@
+//! The ends of all flows, and what sets their pace.
+
+use crate::host::controls::{Controls, Windows, notification_points};
+use crate::host::flow::{ReceiverState, SenderState};
+use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
+use crate::host::sources::{Source, sources};
+use crate::switch::arbiter::Arbiter;
+use crate::switch::balancing::{self, Labelled};
+use xoff_plan::plan::Plan;
+use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
+
+/// The hosts' part of a run.
+pub struct Hosts {
+    pub senders: Vec<SenderState>,
+    pub receivers: Vec<ReceiverState>,
+    /// Decides which of the senders may send, if there is one.
+    pub arbiter: Option<Arbiter>,
+    /// By flow; empty under go-back-N.
+    pub selective_senders: Vec<SelectiveSender>,
+    pub selective_receivers: Vec<SelectiveReceiver>,
+    /// What sets the rates of flows.
+    pub controls: Controls,
+    /// Every answer is told to it.
+    pub hears_answers: bool,
+    /// Windows that follow rates, if they do.
+    pub windows: Windows,
+    /// By flow; empty unless receivers tell of marks.
+    pub notifications: Vec<NotificationPoint>,
+    /// By host; empty unless they choose the first hops of their flows.
+    pub sources: Vec<Source>,
+    /// By flow; empty unless senders change the labels of their flows.
+    pub labelled: Vec<Labelled>,
+    /// By flow, the same: marked data packets since the last answer that told of them.
+    pub echoes: Vec<u32>,
+    /// By gate: deliveries that it still waits for. Empty without gates.
+    pub gates: Vec<u32>,
+}
+
+impl Hosts {
+    /// Flows before their start.
+    pub fn new(plan: &Plan) -> Self {
+        let labelled = balancing::labelled(plan);
+        Self {
+            senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
+            receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
+            arbiter: Arbiter::new(plan),
+            selective_senders: selective::senders(plan),
+            selective_receivers: selective::receivers(plan),
+            controls: Controls::new(plan),
+            hears_answers: false,
+            windows: Windows::default(),
+            notifications: notification_points(plan),
+            sources: sources(plan),
+            echoes: vec![0; labelled.len()],
+            labelled,
+            gates: plan.gates.iter().map(|g| g.waits).collect(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The two ends of a flow, as data.
+
+use crate::packet::NONE;
+use xoff_kernel::time::Time;
+use xoff_plan::plan::{Flow, Plan};
+use xoff_schemes::congestion_control::CongestionControlParams;
+use xoff_schemes::transport::go_back_n::{Receiver, Sender};
+use xoff_schemes::transport::{TransportKind, newreno};
+
+/// In place of a pace: the congestion control sets the rate.
+pub const CONTROLLED: u64 = u64::MAX;
+
+/// The sending end of a flow: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct SenderState {
+    pub transport: Sender,
+    /// Wire size of every packet but the last.
+    full_size: u32,
+    last_size: u32,
+    /// Start of its route.
+    pub path: u32,
+    pub port: u32,
+    /// Behind it in the ring.
+    pub ring_next: u32,
+    pub retransmitted: u32,
+    pub lane: u8,
+    pub in_ring: bool,
+    /// Waits for its pace.
+    pub held: bool,
+    /// A timeout event is pending.
+    pub timer_pending: bool,
+    /// Time out at this time.
+    pub deadline: Time,
+    /// Bits per second, or 0, or [`CONTROLLED`].
+    pub pace: u64,
+}
+
+/// The receiving end of a flow: half a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub struct ReceiverState {
+    pub transport: Receiver,
+    pub total: u32,
+    pub ack_path: u32,
+    pub ack_lane: u8,
+    pub class: u16,
+}
+
+impl SenderState {
+    /// A flow of the plan, before its start.
+    pub fn new(plan: &Plan, index: usize) -> Self {
+        let flow = &plan.flows[index];
+        let total =
+            u32::try_from(plan.packet.packets(flow.size)).expect("the plan bounds flows to 2^32 packets");
+        let in_packets =
+            |bytes: u64| u32::try_from(bytes / u64::from(plan.packet.mtu)).unwrap_or(u32::MAX).max(1);
+        let window = match &plan.transport.kind {
+            TransportKind::Irn { .. } => plan.irn[index].window,
+            TransportKind::Tcp(params) => newreno::first_window(params),
+            TransportKind::GoBackN => plan.transport.window.map_or(u32::MAX, in_packets),
+        };
+        Self {
+            transport: Sender::new(total, window),
+            full_size: plan.packet.mtu + plan.packet.header,
+            last_size: plan.packet.wire_size(flow.size, u64::from(total) - 1),
+            path: flow.path,
+            port: plan.hops[flow.path as usize],
+            ring_next: NONE,
+            retransmitted: 0,
+            lane: flow.lane,
+            in_ring: false,
+            held: plan.arbiter.is_some(),
+            timer_pending: false,
+            deadline: 0,
+            pace: match plan.congestion_control {
+                CongestionControlParams::None => flow.pace,
+                _ => CONTROLLED,
+            },
+        }
+    }
+
+    /// Data packets sent, repeats included, and repeats alone.
+    pub fn sent(&self) -> (u64, u64) {
+        let repeats = u64::from(self.retransmitted);
+        (u64::from(self.transport.highest) + repeats, repeats)
+    }
+
+    /// Start of its route in the plan's hops.
+    pub fn path(&self) -> u32 {
+        self.path
+    }
+
+    pub fn port(&self) -> u32 {
+        self.port
+    }
+
+    /// It stands in its ring: it may send.
+    pub fn ready(&self) -> bool {
+        self.in_ring
+    }
+
+    /// It waits, as if for its pace, until an event lets it go.
+    pub fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// It waits for its pace.
+    pub fn held(&self) -> bool {
+        self.held
+    }
+
+    /// Packets acknowledged in order.
+    pub fn acknowledged(&self) -> u32 {
+        self.transport.una
+    }
+
+    /// All of it is acknowledged.
+    pub fn complete(&self) -> bool {
+        self.transport.complete()
+    }
+
+    /// Wire size of the packet that it would send next.
+    pub fn next_size(&self) -> u32 {
+        if self.transport.next + 1 == self.transport.total { self.last_size } else { self.full_size }
+    }
+}
+
+impl ReceiverState {
+    /// A flow of the plan, before its start.
+    pub fn new(plan: &Plan, flow: &Flow) -> Self {
+        Self {
+            transport: Receiver::default(),
+            total: plan.packet.packets(flow.size) as u32,
+            ack_path: flow.ack_path,
+            ack_lane: flow.ack_lane,
+            class: flow.class,
+        }
+    }
+
+    /// Packets delivered in order.
+    pub fn expected(&self) -> u32 {
+        self.transport.expected
+    }
+
+    /// Payload bytes delivered in order, of a flow of `size` bytes.
+    pub fn delivered_bytes(&self, size: u64, mtu: u32) -> u64 {
+        (u64::from(self.transport.expected) * u64::from(mtu)).min(size)
+    }
+}

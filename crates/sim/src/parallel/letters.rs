@@ -1,0 +1,32 @@
+//! What leaves for devices that other threads run, between two windows.
+
+use crate::oracle::blocking::Roots;
+use crate::oracle::critical::Record;
+use crate::packet::Packet;
+use crate::switch::telemetry::Parcel;
+use xoff_kernel::time::Time;
+use xoff_schemes::flow_control::ControlFrame;
+
+/// What leaves for a device that another thread runs: an event to come there.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter {
+    /// When its event comes, as [`kind::ARRIVAL`] or [`kind::CONTROL`] …
+    pub time: Time,
+    pub kind: u8,
+    /// … at this port.
+    pub port: u32,
+    pub packet: Packet,
+}
+
+/// What leaves for one other part.
+#[derive(Debug, Default)]
+pub struct Letters {
+    pub letters: Vec<Letter>,
+    /// What the control packets among them say, in their order; by
+    /// [`Packet::number`]. With what they carry for the blocking oracle.
+    pub frames: Vec<(ControlFrame, Option<Roots>)>,
+    /// Telemetry of the other packets among them, if there is any.
+    pub telemetry: Parcel,
+    /// Of the others, in their order: what they have been through. Only with critical paths.
+    pub records: Vec<Option<Record>>,
+}

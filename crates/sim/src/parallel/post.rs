@@ -1,0 +1,60 @@
+//! Packets that go to another part of the run, and come from there.
+
+use crate::core::Core;
+use crate::packet::Kind;
+use crate::parallel::letters::{Letter, Letters};
+use xoff_kernel::time::Time;
+
+impl Core<'_> {
+    /// A packet leaves for `port`, which another part may run.
+    #[inline(never)]
+    pub fn send_over(&mut self, time: Time, kind: u8, port: u32, id: u32) {
+        let part = self.partition.of(self.egress.ports[port as usize].node);
+        if part == self.part {
+            return self.post(time, kind, port, id);
+        }
+        let mut packet = self.packets[id];
+        if packet.kind == Kind::Control {
+            let roots = self.blocking.as_ref().map(|oracle| oracle.roots_of(packet.number));
+            let frame = self.take_frame(id);
+            packet.number = self.outbox[part].frames.len() as u32;
+            self.outbox[part].frames.push((frame, roots));
+        } else {
+            if self.telemetry.used() {
+                self.telemetry.pack(id, &mut self.outbox[part].telemetry);
+            }
+            if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
+                self.outbox[part].records.push(critical.take(id));
+            }
+            self.packets.remove(id);
+        }
+        self.outbox[part].letters.push(Letter { time, kind, port, packet });
+    }
+
+    /// Takes in what another part has sent.
+    pub fn receive(&mut self, post: &mut Letters) {
+        let mut records = post.records.drain(..);
+        for letter in post.letters.drain(..) {
+            let mut packet = letter.packet;
+            if packet.kind == Kind::Control {
+                let (frame, roots) = post.frames[packet.number as usize];
+                packet.number = self.frames.keep(frame);
+                if let (Some(oracle), Some(roots)) = (&mut self.blocking, roots) {
+                    oracle.keep(packet.number, roots);
+                }
+            }
+            let id = self.packets.insert(packet);
+            if self.telemetry.used() && packet.kind != Kind::Control {
+                self.telemetry.unpack(id, &mut post.telemetry);
+            }
+            if packet.kind != Kind::Control
+                && let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut())
+            {
+                critical.keep(id, records.next().flatten());
+            }
+            self.post(letter.time, letter.kind, letter.port, id);
+        }
+        post.frames.clear();
+        post.telemetry.clear();
+    }
+}

@@ -1,0 +1,180 @@
+//! What is read from a run while and after it goes on: series, and the records of ports and roots.
+
+use crate::outcome::{PortOutcome, Quantity, RootAhead, RootsAtPort, Sample};
+use crate::switch::port::Port;
+use crate::world::World;
+use xoff_kernel::time::{SECOND, Time};
+use xoff_net::topology::NodeId;
+use xoff_outcome::report::Records;
+use xoff_plan::balancing::LoadBalancing;
+use xoff_plan::plan::{Flow, Plan};
+use xoff_schemes::flow_control::seen::Ahead;
+use xoff_schemes::load_balancing::ate;
+use xoff_schemes::load_balancing::plb;
+
+/// The series of a run, over all of its parts.
+#[derive(Default)]
+pub struct Series {
+    /// Samples, in the order of time.
+    pub samples: Vec<Sample>,
+    /// At the last sample: bytes by class; what left by measured port, see [`on_wire`].
+    last_classes: Vec<u64>,
+    last_ports: Vec<u128>,
+    /// Bytes in order, by measured flow.
+    last_flows: Vec<u64>,
+    /// Bytes into both domains, by host that chooses the first hop of its flows.
+    last_ate: Vec<[u64; 2]>,
+    pub last_at: Time,
+}
+
+impl Series {
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            last_classes: vec![0; plan.classes.len()],
+            last_ports: vec![0; plan.measure.ports.len()],
+            last_flows: vec![0; plan.measure.flows.len()],
+            last_ate: vec![[0; 2]; if plan.ate.is_some() { plan.topology.hosts().count() } else { 0 }],
+            ..Self::default()
+        }
+    }
+
+    /// Samples everything that the plan measures, at time `now`.
+    pub fn sample(&mut self, world: &World, now: Time) {
+        let plan = world.plan;
+        let span = now - self.last_at;
+        if span == 0 {
+            return;
+        }
+        let rate = |bytes: u64| (u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(span)) as u64;
+        let mut note = |what, value| self.samples.push(Sample { at: now, what, value });
+        for (class, last) in self.last_classes.iter_mut().enumerate() {
+            let bytes = world.cores.iter().map(|core| core.observed.class_bytes[class]).sum();
+            note(Quantity::Goodput(class as u16), rate(bytes - *last));
+            *last = bytes;
+        }
+        let paused = world.cores.iter().map(|core| core.observed.open.len() as u64).sum();
+        note(Quantity::PausedQueues, paused);
+        for (&port, last) in plan.measure.ports.iter().zip(&mut self.last_ports) {
+            let p = world.port(port);
+            let lanes = plan.lanes.len();
+            let sent = on_wire(p, plan.topology.ports[port as usize].rate, now).max(*last);
+            note(Quantity::Throughput(port), ((sent - *last) / u128::from(span)) as u64);
+            note(Quantity::Queue(port), world.queues(port)[..1 + lanes].iter().map(|q| q.bytes).sum());
+            let paused = (0..lanes as u8).filter(|&lane| world.standing(port, lane).is_some());
+            note(Quantity::PausedLanes(port), paused.count() as u64);
+            *last = sent;
+        }
+        for (&flow, last) in plan.measure.flows.iter().zip(&mut self.last_flows) {
+            let home = world.home(plan.flows[flow as usize].src);
+            if let Some(rate) = home.hosts.controls.rate_at(flow, now) {
+                note(Quantity::Rate(flow), rate as u64);
+            }
+            let f = &plan.flows[flow as usize];
+            let receiver = &world.home(f.dst).hosts.receivers[flow as usize];
+            let bytes = receiver.delivered_bytes(f.size, plan.packet.mtu);
+            note(Quantity::Sequence(flow), bytes);
+            note(Quantity::FlowGoodput(flow), rate(bytes - *last));
+            *last = bytes;
+        }
+        for (host, last) in (0u32..).zip(&mut self.last_ate) {
+            let source = &world.home(host).hosts.sources[host as usize];
+            let told = source.told(plan, now);
+            // A host that never sent anything has nothing to show.
+            if told.offered_bytes > 0 {
+                note(Quantity::AteHigh(host), rate(told.high_bytes - last[0]));
+                note(Quantity::AteOther(host), rate(told.other_bytes - last[1]));
+                note(Quantity::AteWeight(host), (told.weight * 1e6) as u64);
+            }
+            *last = [told.high_bytes, told.other_bytes];
+        }
+        for node in 0..plan.topology.nodes.len() as u32 {
+            let memory = world.memory(node);
+            // A device that never held anything has nothing to show.
+            if memory.peak > 0 {
+                note(Quantity::Buffered(node), memory.used());
+            }
+        }
+        self.last_at = now;
+    }
+}
+
+/// What has left a port of `rate` up to `now`, in bits times picoseconds per second: all
+/// of the packets before, and of the one on the wire that part whose time is over. The
+/// product is exact where bytes would have to be rounded, so the difference of two never
+/// exceeds the rate; a serialisation time is rounded up, by less than a picosecond.
+fn on_wire(port: &Port, rate: u64, now: Time) -> u128 {
+    let begun = u128::from(port.bytes) * 8 * u128::from(SECOND);
+    let ahead = u128::from(port.free_at.saturating_sub(now)) * u128::from(rate);
+    begun.saturating_sub(ahead)
+}
+
+/// By flow: where the route of its data starts at the end, where senders choose or change it.
+pub fn routes(world: &World) -> Option<Vec<u32>> {
+    let plan = world.plan;
+    let chosen = plan.ate.is_some() || matches!(plan.load_balancing, LoadBalancing::Plb(_));
+    let home = |(i, f): (usize, &Flow)| world.home(f.src).hosts.senders[i].path();
+    chosen.then(|| plan.flows.iter().enumerate().map(home).collect())
+}
+
+/// What senders that choose or change routes have recorded.
+pub fn of_senders(world: &World, now: Time) -> Records {
+    let plan = world.plan;
+    let mut records = Records::default();
+    if let Some(ate) = &plan.ate {
+        let told = |host: NodeId| world.home(host).hosts.sources[host as usize].told(plan, now);
+        let sources = plan.topology.hosts().map(told).collect();
+        records.add(Records::of(ate::report::Report { p: ate.params.p, sources }));
+    }
+    if let LoadBalancing::Plb(plb) = &plan.load_balancing {
+        let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
+        let choices = plb.routes.chunks(plb.labels as usize).filter(several).count() as u64;
+        let changes = |(i, f): (usize, &Flow)| world.home(f.src).hosts.labelled[i].changes();
+        let flows = plan.flows.iter().enumerate().map(changes).collect();
+        records.add(Records::of(plb::report::Report { choices, flows }));
+    }
+    records
+}
+
+/// Ports that are roots, or know of any, as they stand; none where nothing is paused by root.
+pub fn roots(world: &World) -> Vec<RootsAtPort> {
+    let lanes = world.lanes() as u8;
+    let mut all = Vec::new();
+    for port in 0..world.plan.topology.ports.len() as u32 {
+        let Some(roots) = world.roots(port) else { continue };
+        let bytes = |lane, queue| world.home_of_port(port).pulled_bytes(port, lane, queue);
+        for lane in 0..lanes {
+            let is_root = roots.is_root(port, lane);
+            let ahead = roots.ahead(port, lane).into_iter().map(|Ahead { root, paused, .. }| {
+                let queues = roots.queues_of(port, lane, root);
+                RootAhead { root, paused, bytes: queues.iter().map(|&q| bytes(lane, q)).sum(), queues }
+            });
+            let mut ahead: Vec<RootAhead> = ahead.collect();
+            ahead.sort_by_key(|a| a.root);
+            if is_root || !ahead.is_empty() {
+                all.push(RootsAtPort { port, lane, is_root, output_bytes: bytes(lane, 0), ahead });
+            }
+        }
+    }
+    all
+}
+
+/// Totals of each port.
+pub fn port_outcomes(world: &World) -> Vec<PortOutcome> {
+    (0..world.plan.topology.ports.len() as u32)
+        .map(|port| {
+            let core = world.home_of_port(port);
+            let p = &core.egress.ports[port as usize];
+            let [pause_frames, resume_frames, marks] = core.observed.control[port as usize];
+            let queues = world.queues(port);
+            PortOutcome {
+                packets: p.packets,
+                bytes: p.bytes,
+                data_packets: queues.iter().map(|q| q.data_packets).sum(),
+                queue_peak: queues.iter().map(|q| q.peak).max().unwrap_or(0),
+                pause_frames,
+                resume_frames,
+                marks,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,174 @@
+//! A packet has arrived: where it goes on, whether there is room for it, and whom it is charged to.
+
+use crate::core::Core;
+use crate::faults;
+use crate::outcome::DropReason;
+use crate::packet::{Kind, Packet};
+use crate::switch::by_flow;
+use crate::switch::drops::{discard, refuse};
+use crate::switch::ingress::around;
+use crate::switch::port::Wire;
+use crate::switch::pull;
+use crate::switch::release::crossed;
+use crate::switch::transmit::kick;
+use xoff_plan::balancing::is_choice;
+use xoff_plan::plan::{DELIVER, ENDS};
+use xoff_schemes::flow_control::{FlowControl, Passage, Passenger, Scheme};
+
+/// A packet's last bit arrived at `port`.
+#[inline]
+pub fn arrive(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
+    let packet = &mut core.packets[id];
+    packet.hop += 1;
+    let mut next = core.hops[packet.hop as usize];
+    if !core.ingress.received.is_empty() && !faults::is_lost(next) {
+        core.count_arrival(port, id);
+    }
+    loop {
+        if next < ENDS {
+            return forward(core, flow_control, port, id, next);
+        }
+        if next == DELIVER {
+            break;
+        }
+        if !is_choice(next) {
+            return discard(core, port, id, faults::reason(next), 0);
+        }
+        next = core.choose(core.egress.ports[port as usize].node, id, next);
+    }
+    if core.ingress.tells_storage {
+        let Packet { lane, size, .. } = core.packets[id];
+        flow_control.stored(core, port, lane, size);
+    }
+    let packet = &core.packets[id];
+    let sends = if packet.kind == Kind::Data { core.receive_data(id) } else { core.receive_answer(id) };
+    if let Some(port) = sends {
+        kick(core, flow_control, port);
+    }
+}
+
+/// Where a packet from `port` waits, whose way leads through `egress`, while loops are being
+/// dissolved, and whether beside that queue; `None` if it has lost its way.
+#[cold]
+fn detour(
+    core: &mut Core,
+    flow_control: &mut FlowControl,
+    port: u32,
+    id: u32,
+    egress: u32,
+) -> Option<(u32, bool)> {
+    let packet = core.packets[id];
+    let (lane, flow, size) = (packet.lane, packet.flow, packet.size);
+    let passenger = Passenger { ingress: port, egress, lane, flow, size, marked: packet.counted() };
+    Some(match flow_control.passes(core, &passenger) {
+        Passage::On => (egress, false),
+        Passage::Aside => (egress, true),
+        Passage::Round(on) => {
+            // Its place stays in front of the port that it has missed.
+            let packet = &mut core.packets[id];
+            packet.set_counted(true);
+            packet.hop -= 1;
+            (on, false)
+        }
+        Passage::Home(at) => {
+            core.packets[id].set_counted(false);
+            core.packets[id].hop = core.place_before(id, |port| port == at)?;
+            (at, false)
+        }
+        Passage::Stray => {
+            core.packets[id].set_counted(false);
+            let own = core.egress.ports[port as usize].node;
+            let ports = &core.egress.ports;
+            let hop = core.place_before(id, |port| ports[port as usize].node == own)?;
+            let egress = core.hops[hop as usize];
+            core.packets[id].hop = hop;
+            (egress, false)
+        }
+    })
+}
+
+/// Buffers a packet from `port` for `egress`.
+#[inline]
+fn forward(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, egress: u32) {
+    let (egress, aside) = match core.egress.loops {
+        0 if !core.packets[id].counted() => (egress, false),
+        _ => match detour(core, flow_control, port, id, egress) {
+            Some(found) => found,
+            None => return discard(core, port, id, DropReason::LoopGivenUp, 0),
+        },
+    };
+    let out = &core.egress.ports[egress as usize];
+    if out.wire >= Wire::Faulty
+        && let Some(reason) = core.keeps_out(egress, core.packets[id].lane)
+    {
+        return discard(core, port, id, reason, 0);
+    }
+    let out = &core.egress.ports[egress as usize];
+    let first_queue = out.first_queue as usize;
+    let mut charge = core.ingress.in_cells(core.packets[id].size);
+    let packet = &mut core.packets[id];
+    let (size, arrived) = (u64::from(packet.size), packet.lane);
+    // It is charged to the lane that it came in, and waits in that it goes on in.
+    let lane = usize::from(core.lane_rules.map_or(arrived, |rules| rules.onward(arrived, port, egress)));
+    let at = port as usize * core.lanes + usize::from(arrived);
+    if core.ingress.follows_charges {
+        charge = flow_control.charged(core, port, arrived, charge);
+    }
+    let packet = &mut core.packets[id];
+    let a = &mut core.ingress.accounts[at];
+    let memory = &mut core.ingress.memories[a.memory as usize];
+    let rule = &core.egress.rules[lane];
+    let queued = core.egress.queues[first_queue + 1 + lane].bytes;
+    if rule.limit != xoff_plan::plan::Limit::Unlimited {
+        let room = memory.egress_share(rule.limit);
+        if queued + size > room {
+            packet.lane = lane as u8;
+            return discard(core, port, id, DropReason::QueueLimit, queued + size - room);
+        }
+    }
+    let crossing = match a.admit(charge, memory, &core.ingress.profiles[usize::from(a.profile)]) {
+        Ok(crossing) => crossing,
+        Err(refusal) => return refuse(core, port, id, refusal),
+    };
+    if let Some(whole) = around(&mut core.ingress.memories, core.plan, a, port) {
+        whole.hold(charge);
+    }
+    packet.account = at as u32;
+    packet.lane = lane as u8;
+    if let Some(oracle) = &mut core.blocking {
+        oracle.charged(at as u32, core.plan.topology.ports[egress as usize].index, size);
+    }
+    if let Some(red) = rule.ecn
+        && queued > red.k_min
+        && !red.at_dequeue
+        && packet.kind == Kind::Data
+        && core.egress.marks(core.plan, egress, lane, queued)
+    {
+        core.packets[id].marked = true;
+        core.observed.control[egress as usize][2] += 1;
+    }
+    if aside {
+        core.egress.aside.entry((egress, lane as u8)).or_default().push(id);
+    } else if core.egress.plain {
+        core.egress.append(&mut core.packets, egress, 1 + lane, id);
+    } else if core.egress.leaves.pulls {
+        pull::enqueue(core, flow_control, egress, id);
+    } else if core.egress.leaves.used() {
+        by_flow::enqueue(core, flow_control, egress, id);
+    } else {
+        core.enqueue(egress, 1 + lane, id);
+    }
+    if core.ingress.tells_storage {
+        flow_control.stored(core, port, arrived, size as u32);
+    }
+    if core.ingress.causes.used() {
+        let index = core.plan.topology.ports[egress as usize].index;
+        if core.ingress.causes.joins(at as u32, index) {
+            flow_control.waits(core, port, egress, lane as u8);
+        }
+    }
+    if let Some(crossing) = crossing {
+        crossed(core, flow_control, at as u32, crossing);
+    }
+    kick(core, flow_control, egress);
+}

@@ -1,0 +1,39 @@
+//! Packets that are dropped, in no queue any more.
+
+use crate::core::Core;
+use crate::outcome::{DropReason, Drops};
+use crate::packet::Kind;
+use crate::switch::buffer::Refusal;
+
+/// Drops a packet that arrived at `ingress` and that there is no room for.
+#[cold]
+pub fn refuse(core: &mut Core, ingress: u32, id: u32, refusal: Refusal) {
+    let (reason, by) = match refusal {
+        Refusal::Headroom(by) => (DropReason::HeadroomFull, by),
+        Refusal::Memory(by) => (DropReason::BufferFull, by),
+    };
+    let overrun = core.plan.flow_control.traits().overrun.filter(|_| core.packets[id].against(ingress));
+    discard(core, ingress, id, overrun.map_or(reason, DropReason::Scheme), by);
+}
+
+/// Drops a packet that arrived at `ingress`, in no queue any more.
+#[cold]
+pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, shortfall: u64) {
+    let packet = core.packets[id];
+    if packet.kind == Kind::Control {
+        core.take_frame(id);
+    } else {
+        core.packets.remove(id);
+    }
+    let drop = Drops {
+        ingress,
+        lane: packet.lane,
+        lossless: core.egress.rules[usize::from(packet.lane)].lossless,
+        reason,
+        packets: 1,
+        bytes: u64::from(packet.size),
+        first: core.now,
+        shortfall,
+    };
+    core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
+}

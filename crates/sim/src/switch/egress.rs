@@ -1,0 +1,193 @@
+//! Ports and their queues: what waits to be sent, in which order it goes, and what marks it.
+
+use crate::faults::Faults;
+use crate::packet::{Arena, Kind, NONE};
+use crate::parallel::partition::Partition;
+use crate::switch::leaves::{Leaves, Newcomer};
+use crate::switch::port::{Discipline, Port, Queue, Rounds, Wire};
+use std::collections::BTreeMap;
+use xoff_kernel::random::Stream;
+use xoff_kernel::wheel::prefetch;
+use xoff_plan::plan::{Limit, Plan, Red};
+
+/// The ports of all devices, with their queues.
+pub struct Egress {
+    pub ports: Vec<Port>,
+    /// `1 + 2 lanes` of each port, in the order of ports, and then the leaves'.
+    pub queues: Vec<Queue>,
+    pub rounds: Rounds,
+    pub discipline: Discipline,
+    /// Queues by flow, if the flow control wants them.
+    pub leaves: Leaves,
+    pub newcomer: Newcomer,
+    /// By lane.
+    pub rules: Vec<Rule>,
+    /// By port; empty without ECN.
+    marking: Vec<Stream>,
+    /// By port and lane, where marking goes with the port's rate; else empty.
+    reds: Vec<Option<Red>>,
+    /// Some lane marks packets that leave.
+    pub marks_at_dequeue: bool,
+    /// Nobody is to be told when packets join and leave queues: there are no queues
+    /// by flow, no marks at dequeue, no telemetry and no blocking oracle, and the flow
+    /// control is not asked whether a packet may leave.
+    pub plain: bool,
+    /// The same while no device of this part is in a loop.
+    plain_by_plan: bool,
+    /// The flow control is asked whether a packet may leave.
+    pub asks_to_leave: bool,
+    /// Queues of devices of this part that belong to loops which are being dissolved.
+    pub loops: u32,
+    /// By port and lane of such a queue: what waits beside it, in its order.
+    pub aside: BTreeMap<(u32, u8), Vec<u32>>,
+}
+
+/// What applies to the egress queues of a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    pub limit: Limit,
+    pub lossless: bool,
+    pub ecn: Option<Red>,
+}
+
+impl Egress {
+    /// Empty queues, of which `part` will serve those of its devices.
+    pub fn new(plan: &Plan, partition: &Partition, part: usize, faults: &Faults, told: bool) -> Self {
+        let topology = &plan.topology;
+        let lanes = plan.lanes.len();
+        let queues_per_port = 1 + 2 * lanes;
+        let mut inner = vec![false; topology.ports.len()];
+        for receiver in &plan.receivers {
+            inner[receiver.rx as usize] = true;
+            inner[topology.ports[receiver.rx as usize].peer as usize] = true;
+        }
+        let port = |(i, p): (usize, &xoff_net::topology::Port)| {
+            let peer = topology.ports[p.peer as usize].node;
+            let wire = match () {
+                () if inner[i] => Wire::Inner,
+                () if faults.is_faulty(i as u32) => Wire::Faulty,
+                () if partition.of(p.node) == part && partition.of(peer) != part => Wire::Away,
+                () => Wire::Link,
+            };
+            Port::new(p.rate, p.delay, p.peer, (i * queues_per_port) as u32, p.node, wire)
+        };
+        let ports: Vec<Port> = topology.ports.iter().enumerate().map(port).collect();
+        let traits = plan.flow_control.traits();
+        let discipline = Discipline::new(
+            &plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>(),
+            traits.relay_order,
+        );
+        let leaves = Leaves::new(plan, ports.len() * queues_per_port);
+        let ecn = || plan.lanes.iter().filter_map(|lane| lane.ecn);
+        let marks_at_dequeue = ecn().any(|red| red.at_dequeue);
+        let plain = !told && !leaves.used() && !marks_at_dequeue && !traits.asks_to_leave;
+        let red_at = |rate: u64| plan.lanes.iter().map(move |lane| lane.ecn.map(|red| red.at(rate)));
+        let reds: Vec<Option<Red>> = match ecn().any(|red| red.per > 0) {
+            true => topology.ports.iter().flat_map(|p| red_at(p.rate)).collect(),
+            false => Vec::new(),
+        };
+        let rule = |(i, lane): (usize, &xoff_plan::plan::Lane)| {
+            // Where it differs by port, the least: whoever exceeds it looks closer.
+            let least = reds.iter().skip(i).step_by(lanes).flatten().map(|r| r.k_min).min();
+            let ecn = lane.ecn.map(|red| Red { k_min: least.unwrap_or(red.k_min), ..red });
+            Rule { limit: lane.egress_limit, lossless: lane.lossless, ecn }
+        };
+        Self {
+            queues: vec![Queue::default(); ports.len() * queues_per_port + leaves.len()],
+            rounds: discipline.rounds(ports.len()),
+            discipline,
+            leaves,
+            newcomer: Newcomer::None,
+            rules: plan.lanes.iter().enumerate().map(rule).collect(),
+            marking: match ecn().next() {
+                Some(_) => (0..ports.len() as u64).map(|p| Stream::new(plan.seed, "ECN", p)).collect(),
+                None => Vec::new(),
+            },
+            ports,
+            reds,
+            marks_at_dequeue,
+            plain,
+            plain_by_plan: plain,
+            asks_to_leave: traits.asks_to_leave,
+            loops: 0,
+            aside: BTreeMap::new(),
+        }
+    }
+
+    /// Appends a packet to a queue of `port`. Nobody is told.
+    #[inline(always)]
+    pub fn append(&mut self, packets: &mut Arena, port: u32, queue: usize, id: u32) {
+        let p = &mut self.ports[port as usize];
+        let q = &mut self.queues[p.first_queue as usize + queue];
+        let packet = &mut packets[id];
+        packet.next = NONE;
+        q.bytes += u64::from(packet.size);
+        q.peak = q.peak.max(q.bytes);
+        let tail = std::mem::replace(&mut q.tail, id);
+        if tail == NONE {
+            q.head = id;
+            p.ready |= 1 << queue;
+        } else {
+            packets[tail].next = id;
+        }
+    }
+
+    /// Puts a packet ahead of all others in a queue of `port`. Nobody is told.
+    pub fn prepend(&mut self, packets: &mut Arena, port: u32, queue: usize, id: u32) {
+        let q = &mut self.queues[self.ports[port as usize].first_queue as usize + queue];
+        if q.head == NONE {
+            return self.append(packets, port, queue, id);
+        }
+        let packet = &mut packets[id];
+        packet.next = std::mem::replace(&mut q.head, id);
+        q.bytes += u64::from(packet.size);
+        q.peak = q.peak.max(q.bytes);
+    }
+
+    /// Takes the first packet of a queue that has one. Nobody is told.
+    #[inline(always)]
+    pub fn unlink(&mut self, packets: &Arena, port: u32, queue: usize) -> u32 {
+        let p = &mut self.ports[port as usize];
+        let q = &mut self.queues[p.first_queue as usize + queue];
+        let id = q.head;
+        let packet = &packets[id];
+        q.head = packet.next;
+        prefetch(packets.slots(), packet.next as usize);
+        q.bytes -= u64::from(packet.size);
+        q.data_packets += u64::from(packet.kind == Kind::Data);
+        if q.head == NONE {
+            q.tail = NONE;
+            p.ready &= !(1 << queue);
+        }
+        id
+    }
+
+    /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes.
+    /// A relay in a long link is no switch, and marks nothing.
+    pub fn marks(&mut self, plan: &Plan, port: u32, lane: usize, queued: u64) -> bool {
+        let by_port = self.reds.get(port as usize * self.rules.len() + lane).copied().flatten();
+        let Some(red) = by_port.or(self.rules[lane].ecn) else { return false };
+        if queued <= red.k_min || plan.topology.is_relay(self.ports[port as usize].node) {
+            false
+        } else if queued >= red.k_max {
+            true
+        } else {
+            let share = (queued - red.k_min) as f64 / (red.k_max - red.k_min) as f64;
+            self.marking[port as usize].unit() < red.p_max * share
+        }
+    }
+
+    /// A queue of this part joins a loop: the flow control is asked of each packet.
+    pub fn enters_loop(&mut self) {
+        self.loops += 1;
+        (self.plain, self.asks_to_leave) = (false, true);
+    }
+
+    /// One leaves its loop.
+    pub fn leaves_loop(&mut self) {
+        self.loops -= 1;
+        if self.loops == 0 {
+            (self.plain, self.asks_to_leave) = (self.plain_by_plan, false);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Accounts of what came in through each port, and the memories that hold it.
+
+use crate::switch::buffer::{Account, Memory, Profile};
+use crate::switch::causes::Causes;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::Crossing;
+
+/// The accounts of all ports and lanes, with the memories of all devices.
+pub struct Ingress {
+    pub accounts: Vec<Account>,
+    pub profiles: Vec<Profile>,
+    pub memories: Vec<Memory>,
+    /// Bytes of the cells in which accounts count, less one.
+    cell_mask: u32,
+    /// By account: bytes that have arrived, each packet in whole cells. Empty
+    /// unless the flow control wants to know.
+    pub received: Vec<u64>,
+    /// Which ingress queues wait for which egress queues, if the flow control wants to know.
+    pub causes: Causes,
+    /// The flow control is told what is stored and freed: of every packet, or while a device of this part
+    /// is in a loop.
+    pub tells_storage: bool,
+    /// It is asked about charges; then it is told of storage, too.
+    pub follows_charges: bool,
+}
+
+impl Ingress {
+    /// Empty accounts and memories.
+    pub fn new(plan: &Plan) -> Self {
+        let traits = plan.flow_control.traits();
+        let lanes = plan.lanes.len();
+        let mut profiles: Vec<Profile> = Vec::new();
+        let account = |(i, a): (usize, &xoff_plan::plan::Account)| {
+            let profile = Profile::new(a);
+            let at = profiles.iter().position(|p| *p == profile).unwrap_or_else(|| {
+                profiles.push(profile);
+                profiles.len() - 1
+            });
+            let kind = u16::try_from(at).expect("at most 65536 kinds of accounts");
+            Account::new(a.pool.unwrap_or(plan.topology.ports[i / lanes].node), kind)
+        };
+        let accounts: Vec<Account> = plan.accounts.iter().enumerate().map(account).collect();
+        Self {
+            received: vec![0; if traits.counts_arrivals { accounts.len() } else { 0 }],
+            accounts,
+            profiles,
+            memories: plan.buffers.iter().map(Memory::new).collect(),
+            cell_mask: traits.cell - 1,
+            causes: if traits.knows_causes { Causes::new(plan) } else { Causes::default() },
+            tells_storage: traits.hears_storage,
+            follows_charges: false,
+        }
+    }
+
+    /// Bytes that a packet of `size` bytes is charged: whole cells.
+    #[inline(always)]
+    pub fn in_cells(&self, size: u32) -> u64 {
+        u64::from((size + self.cell_mask) & !self.cell_mask)
+    }
+
+    /// Gives back `bytes` of what an account of `port` was charged. Nobody is told what it crosses.
+    #[inline(always)]
+    pub fn release(&mut self, plan: &Plan, port: u32, account: u32, bytes: u64) -> Option<Crossing> {
+        let a = &mut self.accounts[account as usize];
+        let profile = &self.profiles[usize::from(a.profile)];
+        let crossing = a.release(bytes, &mut self.memories[a.memory as usize], profile);
+        if let Some(whole) = around(&mut self.memories, plan, a, port) {
+            whole.let_go(bytes);
+        }
+        crossing
+    }
+
+    /// Charges account `to` instead of `from`: see
+    /// [`Loops::hand_over`](xoff_schemes::flow_control::device::Loops::hand_over).
+    pub fn hand_over(&mut self, from: usize, to: usize, bytes: u64) -> u64 {
+        let own = &mut self.accounts[from];
+        let at = own.memory;
+        let memory = &mut self.memories[at as usize];
+        let shared = own.release_shared(bytes, memory, &self.profiles[usize::from(own.profile)]);
+        let other = &mut self.accounts[to];
+        debug_assert!(other.memory == at, "accounts of a device with loops share its memory");
+        other.take_over(shared, memory, &self.profiles[usize::from(other.profile)]);
+        shared
+    }
+
+    /// Charges an account what others were charged for it, `bytes` at most: see [`Account::take_back`].
+    pub fn take_back(&mut self, account: usize, bytes: u64) -> (u64, Option<Crossing>) {
+        let a = &mut self.accounts[account];
+        let profile = &self.profiles[usize::from(a.profile)];
+        a.take_back(bytes, &mut self.memories[a.memory as usize], profile)
+    }
+
+    /// Whether an account is over, and would be if it gave back `bytes` that it has outside headroom.
+    pub fn is_over(&self, account: usize, bytes: u64) -> bool {
+        let a = &self.accounts[account];
+        a.over_without(bytes, &self.memories[a.memory as usize], &self.profiles[usize::from(a.profile)])
+    }
+}
+
+/// The memory of the device of `port`, if `account` is charged to a buffer within it.
+#[inline(always)]
+pub fn around<'m>(
+    memories: &'m mut [Memory],
+    plan: &Plan,
+    account: &Account,
+    port: u32,
+) -> Option<&'m mut Memory> {
+    let topology = &plan.topology;
+    let within = account.memory as usize >= topology.nodes.len();
+    within.then(|| &mut memories[topology.ports[port as usize].node as usize])
+}

@@ -1,0 +1,240 @@
+//! Packets and queue pairs join and leave leaves, and leaves stop and go on.
+
+use crate::core::Core;
+use crate::packet::{Kind, NONE, Packet};
+use crate::switch::leaves::Leaf;
+use crate::switch::leaves::number_of;
+use xoff_schemes::flow_control::{FlowControl, Scheme};
+use xoff_schemes::flow_control::{Queueing, Target};
+
+impl Core<'_> {
+    /// Bytes in queue `number` of a scheme that pulls.
+    pub fn pulled_bytes(&self, port: u32, lane: u8, number: u16) -> u64 {
+        if number > 0 {
+            return self.egress.queues
+                [self.egress.leaves.list(self.egress.leaves.numbered(port, lane, number))]
+            .bytes;
+        }
+        let queue = 1 + usize::from(lane);
+        let all = self.egress.queues[self.egress.ports[port as usize].first_queue as usize + queue].bytes;
+        self.egress.leaves.own_bytes(port, queue, all)
+    }
+
+    /// A leaf got its first packet or queue pair.
+    fn leaf_filled(&mut self, leaf: u32) {
+        if !self.egress.leaves.get(leaf).paused {
+            let (port, bit) = self.egress.leaves.link(leaf);
+            self.egress.ports[port as usize].ready |= bit;
+        }
+    }
+
+    /// A leaf stands no longer in its ring, if it did.
+    fn leaf_stops(&mut self, leaf: u32) {
+        let &Leaf { port, queue, in_ring, .. } = self.egress.leaves.get(leaf);
+        if in_ring && self.egress.leaves.unlink(leaf) {
+            let p = &mut self.egress.ports[port as usize];
+            if self.egress.queues[p.first_queue as usize + usize::from(queue)].head == NONE {
+                p.ready &= !(1 << queue);
+            }
+        }
+    }
+
+    /// The list at `at`, of queue pairs, is empty now. Of a leaf or of a queue of `port`.
+    #[inline]
+    pub fn ring_emptied(&mut self, port: u32, queue: usize, at: usize) {
+        if self.egress.leaves.used() {
+            self.leaf_stops((at - self.egress.leaves.first) as u32);
+        } else {
+            self.egress.ports[port as usize].ready &= !(1 << queue);
+        }
+    }
+
+    /// Appends a packet to a leaf.
+    pub fn leaf_append(&mut self, leaf: u32, id: u32) {
+        let &Leaf { port, queue, .. } = self.egress.leaves.get(leaf);
+        let size = u64::from(self.packets[id].size);
+        self.packets[id].next = NONE;
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_joins(
+                self.egress.leaves.list(leaf),
+                id,
+                self.egress.leaves.get(leaf).paused,
+                self.now,
+            );
+        }
+        let group = &mut self.egress.queues
+            [self.egress.ports[port as usize].first_queue as usize + usize::from(queue)];
+        group.bytes += size;
+        group.peak = group.peak.max(group.bytes);
+        if self.egress.leaves.pulls {
+            self.egress.leaves.ring_mut(port, usize::from(queue)).bytes += size;
+        }
+        let list = &mut self.egress.queues[self.egress.leaves.first + leaf as usize];
+        list.bytes += size;
+        list.peak = list.peak.max(list.bytes);
+        let tail = std::mem::replace(&mut list.tail, id);
+        if tail == NONE {
+            list.head = id;
+            self.leaf_filled(leaf);
+        } else {
+            self.packets[tail].next = id;
+        }
+    }
+
+    /// Takes the first packet of a leaf that has one.
+    pub fn leaf_take(&mut self, leaf: u32) -> u32 {
+        let &Leaf { port, queue, .. } = self.egress.leaves.get(leaf);
+        let list = &mut self.egress.queues[self.egress.leaves.first + leaf as usize];
+        let id = list.head;
+        let packet: &Packet = &self.packets[id];
+        let size = u64::from(packet.size);
+        list.head = packet.next;
+        list.bytes -= size;
+        let empty = list.head == NONE;
+        if empty {
+            list.tail = NONE;
+        }
+        let group = &mut self.egress.queues
+            [self.egress.ports[port as usize].first_queue as usize + usize::from(queue)];
+        group.bytes -= size;
+        if self.egress.leaves.pulls {
+            self.egress.leaves.ring_mut(port, usize::from(queue)).bytes -= size;
+        }
+        group.data_packets += u64::from(packet.kind == Kind::Data);
+        if let Some(oracle) = &mut self.blocking {
+            oracle.packet_leaves(self.egress.leaves.list(leaf), id, packet, self.plan);
+        }
+        if empty {
+            self.leaf_stops(leaf);
+        }
+        id
+    }
+
+    /// The leaves that a control frame at `port` names.
+    fn named(&self, port: u32, lane: u8, target: Target) -> Vec<u32> {
+        match target {
+            Target::Queue(number) => vec![self.egress.leaves.numbered(port, lane, number)],
+            Target::Flow(flow) => self.egress.leaves.by_flow.at_port(flow, port).collect(),
+        }
+    }
+
+    /// Stops the leaves that a control frame names.
+    pub fn pause_leaves(&mut self, port: u32, lane: u8, target: Target) {
+        // Packets of a flow may come back through its own host: both of its queues there stop at once.
+        let mut pause = None;
+        for leaf in self.named(port, lane, target) {
+            if self.egress.leaves.get(leaf).paused {
+                continue;
+            }
+            self.leaf_stops(leaf);
+            let standing = *pause.get_or_insert_with(|| {
+                let pause = self.new_pause(port, lane, Some(number_of(target)));
+                self.observed.leaf_pause_begins(pause)
+            });
+            let l = &mut self.egress.leaves.leaves[leaf as usize];
+            (l.paused, l.standing) = (true, standing);
+        }
+    }
+
+    /// Lets the leaves that a control frame names go again.
+    pub fn resume_leaves(&mut self, port: u32, lane: u8, target: Target) {
+        let mut ended = NONE;
+        for leaf in self.named(port, lane, target) {
+            if !self.egress.leaves.get(leaf).paused {
+                continue;
+            }
+            if self.blocking.is_some() {
+                self.leaf_resumes(leaf, self.now);
+            }
+            let l = &mut self.egress.leaves.leaves[leaf as usize];
+            l.paused = false;
+            let standing = std::mem::replace(&mut l.standing, NONE);
+            if std::mem::replace(&mut ended, standing) != standing {
+                self.observed.leaf_pause_ends(self.now, standing);
+            }
+            if self.egress.queues[self.egress.leaves.list(leaf)].head != NONE {
+                self.leaf_filled(leaf);
+            }
+        }
+        self.post_decision(port);
+    }
+
+    /// Whether numbered queue `queue` of a lane on `port` is paused.
+    pub fn leaf_is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
+        self.egress.leaves.get(self.egress.leaves.numbered(port, lane, queue)).paused
+    }
+
+    /// How many leaves of forwarded packets hold something and may send.
+    pub fn active_leaves(&self, port: u32, lane: u8) -> u32 {
+        self.egress.leaves.active(port, 1 + usize::from(lane))
+    }
+
+    /// The lane of a leaf.
+    pub fn lane_of(&self, leaf: &Leaf) -> u8 {
+        ((usize::from(leaf.queue) - 1) % self.lanes) as u8
+    }
+
+    /// The numbered leaves of a lane on `port`, those of queue pairs included; none
+    /// where queues have no numbers.
+    pub fn leaves_of(&self, port: u32, lane: u8) -> std::ops::Range<u32> {
+        let Queueing::Numbered { .. } = self.egress.leaves.queueing else { return 0..0 };
+        let first = self.egress.leaves.numbered(port, lane, 0);
+        let group = 1 + u16::from(lane);
+        let groups = [group, group + self.lanes as u16];
+        let its = |leaf: &u32| {
+            let leaf = self.egress.leaves.get(*leaf);
+            leaf.port == port && groups.contains(&leaf.queue)
+        };
+        let count = (first..self.egress.leaves.len() as u32).take_while(its).count() as u32;
+        first..first + count
+    }
+
+    /// The numbered leaves of forwarded packets of a lane on `port`.
+    pub fn forwarding_leaves(&self, port: u32, lane: u8) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let forwards = |leaf: &u32| usize::from(self.egress.leaves.get(*leaf).queue) <= self.lanes;
+        self.leaves_of(port, lane).filter(forwards)
+    }
+
+    /// Takes the first queue pair of a leaf out of it, to join another one.
+    pub fn leaf_shift(&mut self, leaf: u32) {
+        let at = self.egress.leaves.list(leaf);
+        let flow = self.egress.queues[at].head;
+        if self.blocking.is_some() {
+            self.pair_leaves(flow);
+        }
+        let next = std::mem::replace(&mut self.hosts.senders[flow as usize].ring_next, NONE);
+        self.egress.queues[at].head = next;
+        if next == NONE {
+            self.egress.queues[at].tail = NONE;
+            self.leaf_stops(leaf);
+        }
+    }
+
+    /// A queue pair joins a leaf.
+    pub fn leaf_join(&mut self, leaf: u32, flow: u32) {
+        if let Some(oracle) = &mut self.blocking {
+            oracle.pair_joins(flow, self.egress.leaves.get(leaf).paused, self.now);
+        }
+        let list = &mut self.egress.queues[self.egress.leaves.first + leaf as usize];
+        let tail = std::mem::replace(&mut list.tail, flow);
+        if tail == NONE {
+            list.head = flow;
+            self.leaf_filled(leaf);
+        } else {
+            self.hosts.senders[tail as usize].ring_next = flow;
+        }
+    }
+}
+
+/// Whether a packet waits in the scheme's queues, rather than in that of ACKs.
+#[inline]
+pub fn waits(core: &Core, id: u32) -> bool {
+    core.packets[id].kind == Kind::Data || !core.egress.leaves.apart()
+}
+
+/// A queue pair has nothing to send for now, and has left its leaf.
+pub fn own_left(core: &mut Core, flow_control: &mut FlowControl, flow: u32) {
+    let mut passing = core.passing_flow(flow);
+    passing.queue = core.egress.leaves.number(core.egress.leaves.of_flow(flow), passing.lane);
+    flow_control.left(core, &mut passing);
+}

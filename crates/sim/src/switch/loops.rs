@@ -1,0 +1,113 @@
+//! Queues of loops that are being dissolved, and the exchange of charges there.
+
+use crate::core::Core;
+use crate::kind;
+use crate::packet::{Kind, NONE, Packet};
+use crate::switch::port::lane_mask;
+use xoff_schemes::flow_control::{ControlFrame, Crossing, Device, device};
+
+impl device::Loops for Core<'_> {
+    fn neighbour(&self, port: u32) -> u32 {
+        self.plan.topology.neighbour(port)
+    }
+
+    fn headroom(&self, port: u32, lane: u8) -> (u64, u64) {
+        let account = &self.ingress.accounts[self.account(port, lane)];
+        (self.ingress.profiles[usize::from(account.profile)].headroom(), account.in_headroom())
+    }
+
+    #[cold]
+    fn enter_loop(&mut self, port: u32, lane: u8) {
+        self.resume(port, lane);
+        self.egress.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
+        self.ingress.tells_storage = true;
+        // A host's own answers have no room in the loop that they leave and could come back to.
+        let queue = 1 + usize::from(lane);
+        let list = &mut self.egress.queues[self.egress.ports[port as usize].first_queue as usize + queue];
+        let mut next = std::mem::replace(&mut list.head, NONE);
+        (list.tail, list.bytes) = (NONE, 0);
+        self.egress.ports[port as usize].ready &= !(1 << queue);
+        let mut aside = Vec::new();
+        while next != NONE {
+            let id = next;
+            next = self.packets[id].next;
+            match self.packets[id].account {
+                NONE => aside.push(id),
+                _ => self.egress.append(&mut self.packets, port, queue, id),
+            }
+        }
+        self.egress.aside.insert((port, lane), aside);
+        self.egress.enters_loop();
+    }
+
+    fn gate(&mut self, port: u32, lane: u8, open: bool) {
+        let p = &mut self.egress.ports[port as usize];
+        if open {
+            p.paused &= !(1 << (1 + lane));
+            self.post_decision(port);
+        } else {
+            p.paused |= 1 << (1 + lane);
+        }
+    }
+
+    fn leave_loop(&mut self, port: u32, lane: u8) {
+        // Barriers that wait there have nobody left to go to.
+        let queue = 1 + usize::from(lane);
+        let first = self.egress.ports[port as usize].first_queue as usize;
+        let (mut before, mut at) = (NONE, self.egress.queues[first + queue].head);
+        while at != NONE {
+            let next = self.packets[at].next;
+            if self.packets[at].kind == Kind::Control {
+                self.unlink_behind(port, queue, before);
+                self.take_frame(at);
+            } else {
+                before = at;
+            }
+            at = next;
+        }
+        for id in self.egress.aside.remove(&(port, lane)).unwrap_or_default() {
+            self.enqueue(port, 1 + usize::from(lane), id);
+        }
+        self.egress.ports[port as usize].paused &= !lane_mask(usize::from(lane), self.lanes);
+        self.egress.leaves_loop();
+        self.follow_charges(self.ingress.follows_charges);
+        self.post_decision(port);
+    }
+
+    fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool) {
+        let size = frame.length();
+        let slot = self.frames.keep(frame);
+        let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, size, lane, NONE));
+        let queue = 1 + usize::from(lane);
+        match ahead {
+            true => self.egress.prepend(&mut self.packets, port, queue, id),
+            false => self.egress.append(&mut self.packets, port, queue, id),
+        }
+        self.post_decision(port);
+    }
+
+    fn follow_charges(&mut self, follow: bool) {
+        let told = self.egress.loops > 0 || self.plan.flow_control.traits().hears_storage;
+        (self.ingress.follows_charges, self.ingress.tells_storage) = (follow, follow || told);
+    }
+
+    fn give_back(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
+        let account = self.account(port, lane);
+        let crossing = self.ingress.release(self.plan, port, account as u32, bytes)?;
+        self.crosses(account as u32, crossing)
+    }
+
+    fn hand_over(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64 {
+        self.ingress.hand_over(self.account(from, lane), self.account(to, lane), bytes)
+    }
+
+    fn charge(&mut self, port: u32, lane: u8, bytes: u64) -> (u64, Option<Crossing>) {
+        let account = self.account(port, lane);
+        let (taken, crossing) = self.ingress.take_back(account, bytes);
+        (taken, crossing.and_then(|crossing| self.crosses(account as u32, crossing)))
+    }
+
+    fn settle(&mut self, port: u32, lane: u8) {
+        self.post(self.now, kind::SETTLE, port, u32::from(lane));
+    }
+}

@@ -1,0 +1,46 @@
+//! A packet leaves its device: what it was charged is given back.
+
+use crate::core::Core;
+use xoff_schemes::flow_control::{Crossing, FlowControl, Scheme};
+
+/// Gives back what a packet of `size` bytes, which waited at `egress`, was charged.
+#[inline(always)]
+pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
+    if let Some(oracle) = &mut core.blocking {
+        oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());
+    }
+    if core.ingress.causes.used() {
+        core.ingress.causes.leaves(account, core.plan.topology.ports[egress as usize].index);
+    }
+    let charge = core.ingress.in_cells(size);
+    if core.ingress.tells_storage {
+        return frees(core, flow_control, account, egress, charge);
+    }
+    if let Some(crossing) = core.ingress.release(core.plan, account / core.lanes as u32, account, charge) {
+        crossed(core, flow_control, account, crossing);
+    }
+}
+
+/// The same where the flow control is told.
+#[cold]
+fn frees(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, charge: u64) {
+    let lanes = core.lanes as u32;
+    let (ingress, lane) = (account / lanes, (account % lanes) as u8);
+    if core.ingress.follows_charges {
+        flow_control.gives_back(core, ingress, egress, lane, charge);
+    } else if let Some(crossing) =
+        core.ingress.release(core.plan, account / core.lanes as u32, account, charge)
+    {
+        crossed(core, flow_control, account, crossing);
+    }
+    flow_control.freed(core, ingress, egress, lane, charge as u32);
+}
+
+/// An account crossed a threshold.
+#[cold]
+pub fn crossed(core: &mut Core, flow_control: &mut FlowControl, account: u32, crossing: Crossing) {
+    let (port, lane) = (account / core.lanes as u32, account % core.lanes as u32);
+    if let Some(crossing) = core.crosses(account, crossing) {
+        flow_control.crossed(core, port, lane as u8, crossing);
+    }
+}

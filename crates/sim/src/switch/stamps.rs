@@ -1,0 +1,25 @@
+//! Telemetry that a packet takes up where it leaves a switch.
+
+use crate::core::Core;
+use crate::packet::Kind;
+use crate::switch::port::Wire;
+use xoff_schemes::congestion_control::hpcc::Hop;
+
+impl Core<'_> {
+    /// A packet was taken from `queue` of `port`: if the port's device forwards it,
+    /// it tells of the link; if it is a new one of the host, it has met no device yet.
+    #[inline(never)]
+    pub fn add_telemetry(&mut self, port: u32, queue: usize, id: u32) {
+        if queue > self.lanes {
+            return self.telemetry.clear(id);
+        }
+        let p = &self.egress.ports[port as usize];
+        if self.packets[id].kind != Kind::Data || p.wire == Wire::Inner {
+            return;
+        }
+        let first = p.first_queue as usize;
+        let queued = self.egress.queues[first + 1..=first + self.lanes].iter().map(|q| q.bytes).sum();
+        let rate = self.plan.topology.ports[port as usize].rate;
+        self.telemetry.push(id, Hop { at: self.now, sent: p.bytes, queued, rate, port });
+    }
+}

@@ -1,0 +1,59 @@
+//! What a tapped port sends and its peer receives.
+
+use crate::core::Core;
+use crate::faults;
+use crate::outcome::DropReason;
+use crate::outcome::tap::{Carries, Crosser, Crossing};
+use crate::packet::Kind;
+use crate::switch::port::Wire;
+use crate::tap::Taps;
+use xoff_kernel::time::Time;
+use xoff_schemes::transport::TransportKind;
+
+impl Core<'_> {
+    /// Notes a packet that `port` begins to send; its last bit is due at `arrival`, if it is not
+    /// `lost` on its way.
+    #[cold]
+    pub fn tap(&mut self, port: u32, id: u32, arrival: Time, lost: bool) {
+        let peer = self.egress.ports[port as usize].peer;
+        if !self.taps.see(port, peer) {
+            return;
+        }
+        let packet = self.packets[id];
+        let what = match packet.kind {
+            Kind::Free => unreachable!("a packet that is sent is one"),
+            Kind::Control => Crosser::Frame(self.frame_of(id).emit([0; 6]).into()),
+            kind => {
+                let irn = matches!(self.plan.transport.kind, TransportKind::Irn { .. });
+                let expected = packet.number;
+                let carries = match kind {
+                    Kind::Data => Carries::Data { psn: packet.number },
+                    Kind::Ack => Carries::Ack { expected },
+                    Kind::Nack => Carries::Nack { expected, arrived: irn.then(|| packet.sacked()) },
+                    _ => Carries::Cnp,
+                };
+                Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked }
+            }
+        };
+        let damaged =
+            lost && faults::reason(self.hops[packet.hop as usize + 1]) == DropReason::FrameCorrupted;
+        let taps = &mut self.taps;
+        if taps.tapped[peer as usize] && (!lost || damaged) {
+            taps.seen.push(Crossing { at: arrival, port: peer, sent: false, damaged, what: what.clone() });
+        }
+        if taps.tapped[port as usize] {
+            taps.seen.push(Crossing { at: self.now, port, sent: true, damaged: false, what });
+        }
+    }
+
+    /// Has every wire that is tapped looked at.
+    pub fn begin_taps(&mut self, taps: Taps) {
+        self.taps = taps;
+        for port in 0..self.egress.ports.len() as u32 {
+            let wire = self.egress.ports[port as usize].wire;
+            if wire != Wire::Inner && self.taps.see(port, self.egress.ports[port as usize].peer) {
+                self.make_odd(port);
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The wire of a port is free: which packet goes, and over what.
+
+use crate::core::Core;
+use crate::kind;
+use crate::packet::{Kind, NONE};
+use crate::switch::by_flow;
+use crate::switch::failures::purge;
+use crate::switch::leaves::Newcomer;
+use crate::switch::port::{Port, Queue, Wire};
+use crate::switch::pull;
+use crate::switch::release::release;
+use xoff_kernel::time::Time;
+use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
+
+/// Something was given to `port`: it starts if it can.
+#[inline(always)]
+pub fn kick(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+    if core.egress.newcomer != Newcomer::None {
+        by_flow::settle_newcomer(core, flow_control);
+    }
+    let p = &mut core.egress.ports[port as usize];
+    if p.pending || p.eligible() == 0 {
+        if core.is_down(port) {
+            purge(core, flow_control, port);
+        }
+        return;
+    }
+    if p.free_at <= core.now {
+        transmit(core, flow_control, port);
+    } else {
+        p.pending = true;
+        let at = p.free_at;
+        core.post(at, kind::DECISION, port, 0);
+    }
+}
+
+/// The wire of `port` is free: the next packet goes, if one may.
+#[inline]
+pub fn transmit(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+    let p = &core.egress.ports[port as usize];
+    let eligible = p.eligible();
+    if eligible == 0 {
+        return;
+    }
+    let first_queue = p.first_queue as usize;
+    let lanes = core.lanes;
+    let queue = core.egress.discipline.select(eligible, port, &mut core.egress.rounds, |q| {
+        let queue = &core.egress.queues[first_queue + q as usize];
+        if core.egress.leaves.used() && queue.head == NONE {
+            if core.egress.leaves.pulls && q as usize <= lanes {
+                return core.packets[core.egress.queues[core.egress.leaves.serving(port, q as usize)].head]
+                    .size;
+            }
+            let size = |list: &Queue| match q as usize > lanes {
+                true => core.hosts.senders[list.head as usize].next_size(),
+                false => core.packets[list.head].size,
+            };
+            return core.egress.leaves.settle(port, q as usize, &core.egress.queues, size).1;
+        }
+        if q as usize > lanes {
+            core.hosts.senders[queue.head as usize].next_size()
+        } else {
+            core.packets[queue.head].size
+        }
+    }) as usize;
+    let id = if !core.egress.plain {
+        serve(core, flow_control, port, queue)
+    } else if queue > lanes {
+        core.serve_ring(port, queue)
+    } else {
+        core.egress.unlink(&core.packets, port, queue)
+    };
+    if id == NONE {
+        return nothing_to_send(core, flow_control, port);
+    }
+    let packet = &mut core.packets[id];
+    let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
+    packet.account = NONE;
+    let p = &mut core.egress.ports[port as usize];
+    let plan = core.plan;
+    let done = core.now + p.wire_time(size, || plan.topology.ports[port as usize].rate);
+    p.free_at = done;
+    p.bytes += u64::from(size);
+    p.packets += 1;
+    let (peer, arrival, wire) = (p.peer, done + p.delay, p.wire);
+    let more = p.eligible() != 0;
+    p.pending = more;
+    if wire != Wire::Inner {
+        core.observed.counters.packet_hops += 1;
+        core.observed.counters.data_hops += u64::from(kind_of == Kind::Data);
+    }
+    if more {
+        core.post(done, kind::DECISION, port, 0);
+    }
+    if kind_of != Kind::Control && matches!(wire, Wire::Inner | Wire::Link) {
+        core.post(arrival, kind::ARRIVAL, peer, id);
+    } else {
+        send(core, port, id, arrival);
+    }
+    if account != NONE {
+        release(core, flow_control, account, port, size);
+    }
+}
+
+/// What was ready at `port` has moved into queues that are paused, or may not leave.
+/// There may be more, and frames that were sent meanwhile.
+#[cold]
+fn nothing_to_send(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+    core.egress.ports[port as usize].pending = false;
+    transmit(core, flow_control, port);
+}
+
+/// Takes the next packet of a queue of `port` where somebody is to be told of it.
+#[inline(never)]
+fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    if core.egress.loops > 0 && queue > 0 && !passes_barrier(core, flow_control, port, queue) {
+        return NONE;
+    }
+    if core.egress.asks_to_leave && queue > 0 && !may_leave(core, flow_control, port, queue) {
+        return NONE;
+    }
+    let id = if core.egress.leaves.used() && queue > 0 {
+        // Whatever the scheme sends meanwhile waits for what is being chosen.
+        core.egress.ports[port as usize].pending = true;
+        match core.egress.leaves.pulls {
+            true => pull::serve(core, flow_control, port, queue),
+            false => by_flow::serve(core, flow_control, port, queue),
+        }
+    } else if queue > core.lanes {
+        core.serve_ring(port, queue)
+    } else {
+        core.dequeue(port, queue)
+    };
+    if id == NONE {
+        return id;
+    }
+    if core.egress.marks_at_dequeue && (1..=core.lanes).contains(&queue) {
+        core.mark_leaving(port, queue, id);
+    }
+    if core.telemetry.used() && queue > 0 {
+        core.add_telemetry(port, queue, id);
+    }
+    // Behind that: it may have grown the packet.
+    if core.blocking.as_ref().is_some_and(|oracle| oracle.critical.is_some()) {
+        core.departs(port, queue, id);
+    }
+    id
+}
+
+/// Whether the flow control lets the first packet of a queue of `port` go; if not, it
+/// has stopped the queue's lane.
+fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
+    debug_assert!(!core.egress.leaves.used(), "no scheme that is asked has queues by flow");
+    let head = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
+    let (lane, size) = match queue > core.lanes {
+        true => (queue - 1 - core.lanes, core.hosts.senders[head as usize].next_size()),
+        // A barrier has been asked already.
+        false if core.packets[head].kind == Kind::Control => return true,
+        false => (queue - 1, core.packets[head].size),
+    };
+    // Whatever the scheme sends meanwhile waits for what is being chosen.
+    core.egress.ports[port as usize].pending = true;
+    let may = flow_control.may_leave(core, port, lane as u8, size);
+    debug_assert!(
+        may || core.egress.ports[port as usize].eligible() >> queue & 1 == 0,
+        "else it would be asked again"
+    );
+    may
+}
+
+/// Whether what comes first in a queue of `port` is a barrier that ends here: then it is gone.
+#[cold]
+fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
+    let head = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
+    if queue > core.lanes || head == NONE || core.packets[head].kind != Kind::Control {
+        return true;
+    }
+    // Whatever the scheme sends meanwhile waits for what is being chosen.
+    core.egress.ports[port as usize].pending = true;
+    let frame = core.frame_of(head);
+    let goes = flow_control.barrier_leaves(core, port, &frame);
+    if !goes {
+        let id = core.egress.unlink(&core.packets, port, queue);
+        core.take_frame(id);
+    }
+    goes
+}
+
+/// Sends a control frame, or any packet over a link that may lose it or that leads
+/// to another part: its last bit is due at the peer at `arrival`.
+#[inline(never)]
+fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
+    let Port { peer, wire: seen, .. } = core.egress.ports[port as usize];
+    let (wire, is_control) = (core.wire_of(port), core.packets[id].kind == Kind::Control);
+    if seen == Wire::Odd && !is_control && core.mode(port, core.packets[id].lane) == Mode::Forward {
+        core.packets[id].set_against(peer);
+    }
+    if is_control {
+        core.note_control(port, id);
+    }
+    let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
+    if seen == Wire::Odd {
+        core.tap(port, id, arrival, lost);
+    }
+    let (at, what) = match is_control && !lost {
+        true if core.is_barrier(id) => (arrival, kind::BARRIER),
+        true => (arrival + core.response_time, kind::CONTROL),
+        false => (arrival, kind::ARRIVAL),
+    };
+    match wire {
+        Wire::Inner | Wire::Link => core.post(at, what, peer, id),
+        Wire::Away | Wire::Faulty | Wire::Odd => core.send_over(at, what, peer, id),
+    }
+}
