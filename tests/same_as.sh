@@ -16,12 +16,12 @@ old=$(realpath "$1") new=$(realpath "$2") swarm=$(realpath "$3") out=$(realpath 
 seeds=${SEEDS:-200} from=${FROM:-0} longest=${LONGEST:-20}
 mkdir "$out"
 
-# run PROGRAM SCENARIO THREADS: the status, what was printed, and the run's files, in the directory `result`.
+# run PROGRAM SCENARIO THREADS SECONDS: the status, what was printed, and the run's files, in the directory `result`.
 run() {
     rm -rf result
     mkdir result
     local status=0
-    timeout "$longest" "$1" run "$2" --quiet --threads "$3" --out result/run >result/stdout 2>result/stderr || status=$?
+    timeout "$4" "$1" run "$2" --quiet --threads "$3" --out result/run >result/stdout 2>result/stderr || status=$?
     echo "$status" >result/status
     # Times by the clock.
     find result -name manifest.json -exec sed -i '/"wall_seconds"/d' {} +
@@ -36,14 +36,14 @@ compared=0 refused=0 long=0
 both() {
     local scenario=$1 threads
     for threads in 1 2 5; do
-        run "$old" "$scenario" "$threads"
+        run "$old" "$scenario" "$threads" "$longest"
         if [ "$(cat result/status)" = 124 ]; then
             long=$((long + 1))
             return
         fi
         rm -rf before
         mv result before
-        run "$new" "$scenario" "$threads"
+        run "$new" "$scenario" "$threads" "$((4 * longest))"
         diff --recursive --brief before result || {
             echo "differs: $scenario on $threads threads; see $out" >&2
             exit 1

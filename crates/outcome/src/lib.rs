@@ -8,7 +8,7 @@ pub mod footprint;
 pub mod report;
 pub mod tap;
 
-use report::{Cause, Records};
+use report::{Cause, Gauge, Records};
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 
@@ -449,13 +449,8 @@ pub enum Quantity {
     Sequence(u32),
     /// By how much that grew over the interval, in bits per second.
     FlowGoodput(u32),
-    /// Bits per second over the interval of a host's own data into the
-    /// high-bandwidth domain, where hosts choose the first hop of their flows …
-    AteHigh(NodeId),
-    /// … into the other one …
-    AteOther(NodeId),
-    /// … and the probability of the former, in parts per million.
-    AteWeight(NodeId),
+    /// What a mechanism tells of a node.
+    Told(NodeId, &'static Gauge),
 }
 
 /// Totals of a port.

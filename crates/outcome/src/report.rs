@@ -82,6 +82,15 @@ pub struct Cause {
     pub by: &'static str,
 }
 
+/// A series of values that a mechanism tells of some nodes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Gauge {
+    /// Its name in files.
+    pub name: &'static str,
+    /// The unit of its values, as files spell it.
+    pub unit: &'static str,
+}
+
 /// What the values of a fact are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

@@ -157,9 +157,7 @@ fn described(plan: &Plan, what: Quantity) -> (&'static str, String, &'static str
         Quantity::Rate(flow) => ("rate", format!("flow {flow}"), "bit/s"),
         Quantity::Sequence(flow) => ("sequence", format!("flow {flow}"), "byte"),
         Quantity::FlowGoodput(flow) => ("flow_goodput", format!("flow {flow}"), "bit/s"),
-        Quantity::AteHigh(node) => ("ate_high", names::node(plan, node).to_string(), "bit/s"),
-        Quantity::AteOther(node) => ("ate_other", names::node(plan, node).to_string(), "bit/s"),
-        Quantity::AteWeight(node) => ("ate_weight", names::node(plan, node).to_string(), "ppm"),
+        Quantity::Told(node, gauge) => (gauge.name, names::node(plan, node).to_string(), gauge.unit),
         Quantity::PausedQueues => ("paused_queues", "network".into(), "count"),
     }
 }

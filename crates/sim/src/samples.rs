@@ -10,6 +10,7 @@ use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::flow_control::seen::Ahead;
 use xoff_schemes::load_balancing::ate;
+use xoff_schemes::load_balancing::ate::report::{HIGH, OTHER, WEIGHT};
 use xoff_schemes::load_balancing::plb;
 
 /// The series of a run, over all of its parts.
@@ -81,9 +82,9 @@ impl Series {
             let told = source.told(plan, now);
             // A host that never sent anything has nothing to show.
             if told.offered_bytes > 0 {
-                note(Quantity::AteHigh(host), rate(told.high_bytes - last[0]));
-                note(Quantity::AteOther(host), rate(told.other_bytes - last[1]));
-                note(Quantity::AteWeight(host), (told.weight * 1e6) as u64);
+                note(Quantity::Told(host, &HIGH), rate(told.high_bytes - last[0]));
+                note(Quantity::Told(host, &OTHER), rate(told.other_bytes - last[1]));
+                note(Quantity::Told(host, &WEIGHT), (told.weight * 1e6) as u64);
             }
             *last = [told.high_bytes, told.other_bytes];
         }

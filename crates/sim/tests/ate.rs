@@ -7,7 +7,7 @@ use common::{plan, plan_with, run};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::load_balancing::ate::report::{Report, Source};
+use xoff_schemes::load_balancing::ate::report::{self, Report, Source};
 use xoff_sim::outcome::{Outcome, Quantity};
 
 /// Eight domains of eight: one host sends to all that are reached over either of
@@ -56,7 +56,7 @@ fn above_the_threshold_traffic_rests_there() {
         let excess = offered - threshold;
         assert!((other / excess - 1.0).abs() < 0.1, "p {p}, load {load}: {other} for {excess} Gbit/s");
         // At rest the weight is the share that may go there.
-        let weights = series(&outcome, Quantity::AteWeight(0));
+        let weights = series(&outcome, Quantity::Told(0, &report::WEIGHT));
         let late: Vec<f64> = weights[5..].iter().map(|w| w.1 as f64 / 1e6).collect();
         let mean = late.iter().sum::<f64>() / late.len() as f64;
         assert!((mean / (threshold / offered) - 1.0).abs() < 0.05, "p {p}, load {load}: {mean}");
@@ -88,7 +88,8 @@ fn the_printed_rule_ratchets_down() {
     assert!((both / 144.0 - 1.0).abs() < 0.05, "{both}");
     assert!(capacity < both && printed < 0.8 * capacity, "{both}, {capacity}, {printed} Gbit/s");
     let outcome = run(&plan(&one_sender(0.88, "update = \"one-sided\"\nwindow = \"20us\"\n")));
-    let weights: Vec<u64> = series(&outcome, Quantity::AteWeight(0)).iter().map(|w| w.1).collect();
+    let weights: Vec<u64> =
+        series(&outcome, Quantity::Told(0, &report::WEIGHT)).iter().map(|w| w.1).collect();
     assert!(weights.is_sorted_by(|a, b| a >= b) && weights[0] > weights[weights.len() - 1], "{weights:?}");
 }
 
@@ -219,7 +220,7 @@ fn without_traffic_the_weight_stays() {
         .replace("from = [", "start = \"2ms\"\nfrom = [")
         .replace("interval = \"100us\"", "interval = \"50us\"");
     let outcome = run(&plan(&text));
-    let weights = series(&outcome, Quantity::AteWeight(0));
+    let weights = series(&outcome, Quantity::Told(0, &report::WEIGHT));
     let at = |us: u64| weights.iter().find(|w| w.0 == us * MICROSECOND).expect("a sample").1 as f64 / 1e6;
     let first = 160.0 / 260.0;
     assert!((at(50) / first - 1.0).abs() < 1e-5);
@@ -240,7 +241,7 @@ fn without_traffic_the_weight_stays() {
     let idle = |w: &&(Time, u64)| (450 * MICROSECOND..=2_000 * MICROSECOND).contains(&w.0);
     let idle: Vec<u64> = weights.iter().filter(idle).map(|w| w.1).collect();
     assert!(idle.len() >= 30 && idle.iter().all(|&w| w == idle[0]), "{idle:?}");
-    let high = series(&outcome, Quantity::AteHigh(0));
+    let high = series(&outcome, Quantity::Told(0, &report::HIGH));
     assert!(high.iter().filter(|h| (450..=2_000).contains(&(h.0 / MICROSECOND))).all(|h| h.1 == 0));
     assert!(high.iter().any(|h| h.0 > 2_000 * MICROSECOND && h.1 > 0));
     // The first choices after it are by that weight, and then it moves.

@@ -4,7 +4,7 @@ use xoff_kernel::time::SECOND;
 use xoff_net::human;
 use xoff_net::topology::NodeId;
 use xoff_outcome::facts;
-use xoff_outcome::report::{Facts, Ran, Record, Section, Value};
+use xoff_outcome::report::{Facts, Gauge, Ran, Record, Section, Value};
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "ate":
@@ -16,6 +16,13 @@ pub static FACTS: Facts = facts! { "ate":
     high_share: Share, "T_H / (T_H + T_N); null if nothing was sent.";
     hosts: List, "Each of these hosts: `host`, `threshold_bps`, `high_bps`, `other_bps`, `offered_bps`, `weight` (w_H at the end, 0 to 1), and `high_flows` and `other_flows`, the flows with a choice that it sent into the one domain and the other.";
 };
+
+/// Bits per second over the interval of a host's own data into the high-bandwidth domain …
+pub static HIGH: Gauge = Gauge { name: "ate_high", unit: "bit/s" };
+/// … into the other one …
+pub static OTHER: Gauge = Gauge { name: "ate_other", unit: "bit/s" };
+/// … and the probability of the former, in parts per million.
+pub static WEIGHT: Gauge = Gauge { name: "ate_weight", unit: "ppm" };
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
