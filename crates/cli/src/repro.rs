@@ -9,17 +9,18 @@ use std::thread;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_repro::evaluate;
-use xoff_repro::experiment::Experiment;
+use xoff_repro::experiment::{Experiment, SCENARIO};
 use xoff_repro::library::{self, Item};
 use xoff_repro::metrics::{Run, Value};
 use xoff_repro::plot::Drawn;
-use xoff_repro::read::{Base, Change, SCENARIO};
+use xoff_repro::read::Base;
 use xoff_repro::report::{self, ChangeResult, ExperimentResult, Results};
+use xoff_repro::runs::Change;
 use xoff_repro::{answer, page, sensitivity};
-use xoff_results::directory;
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
+use xoff_results::temporary::{make_directories, put};
 
 use crate::grid::Work;
 use crate::load::Source;
@@ -137,7 +138,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     if let Some(before) = before {
         results = results.beside(before, &library::load(&args.experiments)?);
     }
-    directory::make(&out).map_err(crate::run::report)?;
+    make_directories(&out).map_err(crate::run::report)?;
     output::sweep(&out);
     store(&out.join(RESULTS), &results)?;
     write(&out.join(PAGE), &page::render(&results))?;
@@ -272,7 +273,7 @@ impl Context<'_> {
         changed: Option<&Made>,
     ) -> miette::Result<ExperimentResult> {
         let place = self.out.join(&e.paper).join(&e.id);
-        directory::make(&place).map_err(crate::run::report)?;
+        make_directories(&place).map_err(crate::run::report)?;
         output::sweep(&place);
         let Made { grid, entries, .. } = made;
         let measured = self.measured(e, made)?;
@@ -379,7 +380,7 @@ fn changes(e: &Experiment, path: &Path) -> miette::Result<Vec<Change>> {
 }
 
 fn write(path: &Path, text: &str) -> miette::Result<()> {
-    directory::put(path, text).map_err(crate::run::report)
+    put(path, text).map_err(crate::run::report)
 }
 
 fn json(value: &impl serde::Serialize) -> miette::Result<String> {

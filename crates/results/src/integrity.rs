@@ -11,7 +11,8 @@ use std::sync::Once;
 use serde_json::Value as Json;
 
 use crate::checksum::{self, Unsealed};
-use crate::directory::{Error, FORMAT, FORMAT_VERSION, MANIFEST, SUMMARY};
+use crate::layout::{FORMAT, FORMAT_VERSION, MANIFEST, SUMMARY};
+use crate::storage::Error;
 
 /// What helps against a damaged run.
 const AGAIN: &str = "Run the scenario again: `xoff run` replaces the run. One of a grid is made again by the \

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::directory::Error;
+use crate::storage::Error;
 use read::{By, Ending, Flow, Run, Share};
 
 /// Victims and roots that an overview names.

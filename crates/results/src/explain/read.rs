@@ -9,9 +9,10 @@ use serde_json::Value as Json;
 
 use crate::columns::read::Table;
 use crate::data::DataFile;
-use crate::directory::{Error, MANIFEST, SUMMARY};
 use crate::grid;
 use crate::integrity;
+use crate::layout::{MANIFEST, SUMMARY};
+use crate::storage::Error;
 
 /// A flow of a run.
 #[derive(Clone, Debug, Default)]

@@ -18,8 +18,9 @@ use super::metrics::{METRICS, Row, column};
 use super::{Axis, Grid, fingerprint, typed};
 use crate::checksum::{self, Stored};
 use crate::columns::{self, Column};
-use crate::directory::{self as run, Error, failed, store, store_text, unwrapped};
 use crate::integrity;
+use crate::layout::SUMMARY;
+use crate::storage::{Error, failed, resolved, store, store_text, unwrapped};
 use crate::temporary::{Temporary, make_directories, replace, sync};
 
 /// Value of `format` in `grid.json`.
@@ -314,12 +315,12 @@ pub enum Found {
 /// # Errors
 /// Its summary is not one.
 pub(crate) fn stored_entry(at: &Path, manifest: &Value) -> Result<Entry, String> {
-    let path = at.join(run::SUMMARY);
+    let path = at.join(SUMMARY);
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let summary: Value =
         serde_json::from_slice(&fs::read(&path).map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
     let row = Row::read(&summary).map_err(|e| wrong(&e))?;
-    let listed = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == run::SUMMARY);
+    let listed = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == SUMMARY);
     let checksum = listed.and_then(|f| f["xxh128"].as_str()).ok_or_else(|| wrong(&"is not listed"))?;
     Ok(Entry::stored(row, checksum.into()))
 }
@@ -329,20 +330,6 @@ impl Drop for Directory {
         // An empty file that stays does no harm.
         let _ = fs::remove_file(self.path.join(LOCK));
     }
-}
-
-/// A link is followed, so that it survives; so are `.` and `..`.
-fn resolved(out: &Path) -> Result<PathBuf, Error> {
-    let target = if fs::symlink_metadata(out).is_ok() {
-        fs::canonicalize(out).map_err(|e| failed(out, "cannot be resolved", &e))?
-    } else {
-        out.to_path_buf()
-    };
-    if target.file_name().is_none() {
-        let help = "Choose a new directory with --out DIR.".into();
-        return Err(Error { path: out.into(), message: "names no directory of its own".into(), help });
-    }
-    Ok(target)
 }
 
 /// Makes sure that nobody else writes the grid, where the file system can tell.

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::table;
+use crate::storage::Error;
 
 /// Bins of a run, from 0 to its end.
 pub const BINS: usize = 200;

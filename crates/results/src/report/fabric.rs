@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::{damaged, table};
+use crate::storage::Error;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Fabric {

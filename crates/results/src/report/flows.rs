@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::fabric::Fabric;
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::{damaged, table};
 use crate::statistics::{ALL, nearest_rank};
+use crate::storage::Error;
 
 /// Most flows of a class that are listed, finished ones and others.
 const LISTED: usize = 500;

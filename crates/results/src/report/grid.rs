@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{int, text};
-use crate::directory::{Error, MANIFEST as RUN_MANIFEST, SUMMARY};
 use crate::explain::read::damaged;
 use crate::grid::compare::{Entry, Point as Compared, Warning, compare};
 use crate::grid::directory::{MANIFEST, read_manifest, stored_entry};
@@ -14,6 +13,8 @@ use crate::grid::interval::{Interval, Spread};
 use crate::grid::metrics::{METRICS, Row, Unit};
 use crate::grid::table::shown;
 use crate::grid::{Axis, Grid as Plan};
+use crate::layout::{MANIFEST as RUN_MANIFEST, SUMMARY};
+use crate::storage::Error;
 use crate::{human, integrity};
 
 /// The page of a grid.

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::clock::{Clock, levels};
 use super::fabric::Fabric;
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::{damaged, table};
+use crate::storage::Error;
 
 /// Most ports whose pauses are told over time.
 const REPLAYED: usize = 400;

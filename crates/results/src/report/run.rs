@@ -13,9 +13,10 @@ use super::rankings::{self, Ranking};
 use super::series::{self, Series};
 use super::stories::{self, Stories};
 use super::{int, sentence, text};
-use crate::directory::{Error, SUMMARY};
 use crate::explain::read::{self as explain, damaged, json};
 use crate::human;
+use crate::layout::SUMMARY;
+use crate::storage::Error;
 use crate::summary::stop_words;
 
 /// The page of a run.

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::clock::{Clock, levels};
 use super::fabric::Fabric;
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::table;
+use crate::storage::Error;
 
 /// Most samples of a line; more are put together.
 const SAMPLES: usize = 250;
