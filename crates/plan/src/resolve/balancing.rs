@@ -28,10 +28,8 @@ const TRIES: u32 = 8;
 pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Error> {
     let routing = &cx.scenario.routing;
     let kind = routing.load_balancing;
-    for (table, of) in [("drill", Kind::Drill), ("plb", Kind::Plb)] {
-        if kind == of {
-            continue;
-        }
+    for other in Kind::ALL.iter().filter(|other| **other != kind) {
+        let table = other.name();
         for key in cx.doc.keys(&format!("routing.{table}")) {
             let message = format!("had no effect: routing.load_balancing is \"{}\"", kind.name());
             cx.warn(format!("routing.{table}.{key}"), message);

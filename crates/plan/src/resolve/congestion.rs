@@ -96,17 +96,11 @@ pub(super) fn build(
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
     let chosen = cx.scenario.transport.congestion_control;
-    for (control, table) in [
-        (CongestionControl::Dcqcn, "dcqcn"),
-        (CongestionControl::Timely, "timely"),
-        (CongestionControl::Hpcc, "hpcc"),
-        (CongestionControl::Dctcp, "dctcp"),
-    ] {
+    for control in CongestionControl::ALL.iter().filter(|control| **control != chosen) {
+        let table = control.name();
         for key in cx.doc.keys(table) {
-            if control != chosen {
-                let message = format!("had no effect: transport.congestion_control is not \"{table}\"");
-                cx.warn(format!("{table}.{key}"), message);
-            }
+            let message = format!("had no effect: transport.congestion_control is not \"{table}\"");
+            cx.warn(format!("{table}.{key}"), message);
         }
     }
     let lines = Lines { topology, routes, flows };

@@ -88,21 +88,22 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
 /// Warns of keys that belong to other transports.
 fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
     let tables = [
-        (Kind::Irn, "irn", "irn.rto_low and irn.rto_high"),
-        (Kind::TcpNewReno, "tcp-newreno", "tcp-newreno.min_rto and tcp-newreno.initial_rto"),
-        (Kind::TcpDctcp, "tcp-dctcp", "tcp-dctcp.min_rto and tcp-dctcp.initial_rto"),
+        (Kind::Irn, "rto_low", "rto_high"),
+        (Kind::TcpNewReno, "min_rto", "initial_rto"),
+        (Kind::TcpDctcp, "min_rto", "initial_rto"),
     ];
-    let name = |kind| tables.iter().find(|t| t.0 == kind).map_or("go-back-n", |t| t.1);
-    for (owner, table, timeouts) in tables {
+    for (owner, one, other) in tables {
+        let table = owner.name();
         if owner == kind {
             if cx.doc.get("transport.rto").is_some() {
-                let message = format!("had no effect: the transport `{table}` has {timeouts}");
+                let message =
+                    format!("had no effect: the transport `{table}` has {table}.{one} and {table}.{other}");
                 cx.warn("transport.rto".to_string(), message);
             }
             continue;
         }
         for key in cx.doc.keys(table) {
-            let run = name(kind);
+            let run = kind.name();
             let message =
                 format!("had no effect: it belongs to the transport `{table}`, and this run has `{run}`");
             cx.warn(format!("{table}.{key}"), message);

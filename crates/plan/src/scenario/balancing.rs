@@ -1,41 +1,7 @@
-//! `[routing]`: how flows spread over equal paths, beyond the hash.
+//! The tables of `[routing]` that are about load balancing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// How flows spread over equal paths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadBalancing {
-    /// The hash gives each flow one path.
-    #[default]
-    Ecmp,
-    /// Each device sends each data packet to one of its equal next hops at random.
-    Spray,
-    /// Each device sends each data packet to the least loaded of a few of its equal
-    /// next hops: DRILL(d, m) (SIGCOMM 2017).
-    Drill,
-    /// A sender whose packets come back marked, or not at all, gives its flow another
-    /// path: PLB (SIGCOMM 2022).
-    Plb,
-}
-
-impl LoadBalancing {
-    /// Whether it is the default.
-    pub fn is_ecmp(&self) -> bool {
-        *self == Self::Ecmp
-    }
-
-    /// As scenarios write it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Ecmp => "ecmp",
-            Self::Spray => "spray",
-            Self::Drill => "drill",
-            Self::Plb => "plb",
-        }
-    }
-}
 
 /// DRILL(d, m). The defaults are the paper's choice, DRILL(2, 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

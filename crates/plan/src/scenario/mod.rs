@@ -11,9 +11,9 @@ mod traffic;
 mod transport;
 
 pub use ate::{Ate, AteUpdate};
-pub use balancing::{Drill, LoadBalancing, Plb};
+pub use balancing::{Drill, Plb};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
-pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
+pub use congestion::{Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
@@ -21,8 +21,14 @@ pub use traffic::{
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpDctcp, TcpNewReno};
 
+pub use xoff_schemes::congestion_control::CongestionControl;
+pub use xoff_schemes::load_balancing::LoadBalancing;
+pub use xoff_schemes::transport::Transport as TransportKind;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{HashKind, RoutingKind};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
@@ -32,6 +38,7 @@ use xoff_schemes::scheduling::PodsKeys;
 
 /// A scenario: a fabric, what runs over it, and what is measured.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(remote = "Self")]
 #[schemars(title = "xoff scenario", deny_unknown_fields)]
 pub struct Scenario {
     /// Nodes and links.
@@ -59,7 +66,6 @@ pub struct Scenario {
     pub priority: Vec<Priority>,
     /// ECN marking by RED on every lane; without it nothing is marked, unless
     /// the congestion control brings its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
     /// The flow control of every link; PFC if not given.
     #[serde(default)]
@@ -68,28 +74,23 @@ pub struct Scenario {
     #[serde(default)]
     pub transport: Transport,
     /// The transport `irn`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub irn: Option<Irn>,
     /// The transport `tcp-newreno`.
-    #[serde(rename = "tcp-newreno", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "tcp-newreno")]
     pub tcp_newreno: Option<TcpNewReno>,
     /// The transport `tcp-dctcp`.
-    #[serde(rename = "tcp-dctcp", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "tcp-dctcp")]
     pub tcp_dctcp: Option<TcpDctcp>,
     /// The congestion control `dcqcn`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dcqcn: Option<Dcqcn>,
     /// The congestion control `timely`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timely: Option<Timely>,
     /// The congestion control `hpcc`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hpcc: Option<Hpcc>,
     /// The congestion control `dctcp`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dctcp: Option<Dctcp>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
-    #[serde(rename = "zeropod", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "zeropod")]
     pub pods: Option<PodsKeys>,
     /// What is sent. At least one.
     pub traffic: Vec<Traffic>,
@@ -99,6 +100,26 @@ pub struct Scenario {
     /// What is recorded besides flows.
     #[serde(default)]
     pub measure: Measure,
+}
+
+impl Serialize for Scenario {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut written = Self::serialize(self, serde_json::value::Serializer).map_err(S::Error::custom)?;
+        leave_out_nulls(&mut written);
+        written.serialize(serializer)
+    }
+}
+
+/// Leaves out what is not given.
+pub(crate) fn leave_out_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(leave_out_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(leave_out_nulls),
+        _ => {}
+    }
 }
 
 impl Scenario {
@@ -123,33 +144,27 @@ impl Scenario {
 pub struct Routing {
     /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
     /// many domains as hosts in one, without `overrides`; else `shortest-path`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
     #[serde(default)]
     pub hash: HashKind,
     /// Seed of the switches' hashes; the run's seed if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Static routes, each for one switch and one destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
     /// From a failure or a recovery until routes follow; at once if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reconvergence: Option<Span>,
     /// The source of a flow chooses its first hop by the traffic that it sends,
     /// instead of by the hash.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ate: Option<Ate>,
     /// How flows spread over equal paths.
     #[serde(default, skip_serializing_if = "LoadBalancing::is_ecmp")]
     #[schemars(extend("default" = LoadBalancing::default()))]
     pub load_balancing: LoadBalancing,
     /// The load balancing `drill`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub drill: Option<Drill>,
     /// The load balancing `plb`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plb: Option<Plb>,
 }
 
@@ -172,7 +187,6 @@ pub struct Switch {
     /// Packet memory of a switch, shared by its ports. If not given, it grows
     /// with the switch's fastest port: 32 MB at 100 Gbit/s (the size that
     /// published simulations of such switches use), 128 MB at 400 Gbit/s.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
 }
 
@@ -194,13 +208,10 @@ pub struct SlowReceiver {
     /// Name of the host.
     pub host: String,
     /// How fast it reads; as fast as its links bring data if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bandwidth>,
     /// It reads nothing from this time on …
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_from: Option<Span>,
     /// … until this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_until: Option<Span>,
 }
 
@@ -214,24 +225,19 @@ pub struct Priority {
     /// Tiers are served strictly, the lowest number first; priorities of one
     /// tier share by deficit round robin. Default: 7 − id, so that each priority
     /// has its own tier and the highest is served first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<u8>,
     /// Share within the tier: so many largest packets per turn, 1 to 1000.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
     pub weight: u32,
     /// Paused instead of dropped. Default: whether the flow control covers it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lossless: Option<bool>,
     /// Most bytes in one egress queue, if lossy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub egress_limit: Option<Bytes>,
     /// If lossy and without `egress_limit`: a queue may hold so many times the
     /// free part of the buffer. Default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
     /// ECN marking of this priority, instead of `[ecn]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
 }
 
@@ -248,7 +254,6 @@ pub struct Ecn {
     pub p_max: f64,
     /// The lengths are for a port of this rate, and in proportion for others.
     /// If not given they hold for every port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub per: Option<Bandwidth>,
     /// When the queue's length counts.
     #[serde(default)]
@@ -304,20 +309,16 @@ pub struct Transport {
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
     /// packets, and the default is `"1bdp"`. With TCP it is the receive window.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Threshold>,
     /// A window of its own that follows a flow's rate R: no packet is begun while R
     /// times `base_rtt` or more of payload are in flight. Where there are other
     /// windows, the smaller one rules. If not given, `hpcc` and `dctcp` have it and
     /// the other congestion controls have not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub variable_window: Option<bool>,
     /// T, the base round-trip time of `variable_window` and of `hpcc`, 100 ns or
     /// longer; the longest unloaded round trip among the flows if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub base_rtt: Option<Span>,
     /// Priority of ACKs; that of the data if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 7))]
     pub ack_priority: Option<u8>,
     /// Who decides which flows send. No scheme: an upper bound that knows all and takes no time.
@@ -348,32 +349,12 @@ impl Arbiter {
     }
 }
 
-/// Transports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TransportKind {
-    /// One NACK per gap, then the sender repeats everything from the gap on.
-    #[default]
-    GoBackN,
-    /// Selective repeat with a window of a BDP (IRN, SIGCOMM 2018).
-    Irn,
-    /// TCP NewReno (RFCs 5681, 6582 and 6298): losses halve the window, which else
-    /// grows. It is its own congestion control.
-    #[serde(rename = "tcp-newreno")]
-    TcpNewReno,
-    /// TCP NewReno that reduces its window by the share of marked packets (DCTCP,
-    /// SIGCOMM 2010, and RFC 8257).
-    #[serde(rename = "tcp-dctcp")]
-    TcpDctcp,
-}
-
 /// Duration and seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// Flows start before this time, and the run ends at it (see `drain`).
     /// Without it the run ends when every flow has completed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Span>,
     /// How long the run goes on after `duration`, so that flows can complete.
     #[serde(default = "defaults::zero_time")]
@@ -388,7 +369,6 @@ pub struct Run {
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// Distance of samples; a 200th of the duration if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
     /// Ports whose queue and throughput are sampled: `["S0.0:1"]`, `"all"`,
     /// `"switches"` (their ports) or `"none"`.

@@ -35,12 +35,13 @@ pub(super) fn params(
         let message = "TCP acknowledges every packet here: there is no timer for ACKs that are put off";
         return Err(cx.doc.error("transport.ack_every", message, "write 1, or leave it out"));
     }
-    let (table, given, dctcp) = match t.kind {
+    let table = t.kind.name();
+    let (given, dctcp) = match t.kind {
         Kind::TcpDctcp => {
             let (given, dctcp) = dctcp(cx)?;
-            ("tcp-dctcp", given, Some(dctcp))
+            (given, Some(dctcp))
         }
-        _ => ("tcp-newreno", cx.scenario.tcp_newreno.unwrap_or_default(), None),
+        _ => (cx.scenario.tcp_newreno.unwrap_or_default(), None),
     };
     let initial_window = given.initial_window.unwrap_or(INITIAL_WINDOW);
     if initial_window == 0 {
