@@ -228,9 +228,9 @@ fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
         Err(e) => return Err(failed(target, "cannot be looked at", &e)),
         Ok(metadata) => metadata,
     };
-    let refuse = |message: String, help: &str| Err(Error { path: target.into(), message, help: help.into() });
+    let refuse = |message: &str, help: &str| Err(Error::new(target, message, help));
     if !metadata.is_dir() {
-        return refuse("is a file, not a directory".into(), "Choose another place with --out DIR.");
+        return refuse("is a file, not a directory", "Choose another place with --out DIR.");
     }
     let mut names = Vec::new();
     for entry in fs::read_dir(target).map_err(|e| failed(target, "cannot be read", &e))? {
@@ -251,13 +251,13 @@ fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
     let remains = foreign.is_none() && (was_run || older == Older::Remains);
     if !is_run && !remains {
         return refuse(
-            "exists and is not a run directory of xoff".into(),
+            "exists and is not a run directory of xoff",
             "It is left as it is. Choose another place with --out DIR, or remove it yourself.",
         );
     }
     if let Some(foreign) = foreign {
         return refuse(
-            format!("is an older run, but holds `{foreign}` too, which replacing the run would delete"),
+            &format!("is an older run, but holds `{foreign}` too, which replacing the run would delete"),
             "Move that elsewhere, or choose another place with --out DIR.",
         );
     }

@@ -27,6 +27,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    pub(crate) fn new(path: impl Into<PathBuf>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), help: help.into() }
+    }
+}
+
 pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
     let help = match error.kind() {
         io::ErrorKind::StorageFull => {
@@ -42,7 +48,7 @@ pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
         }
         _ => "Choose another place with --out DIR.",
     };
-    Error { path: path.into(), message: format!("{what}: {error}"), help: help.into() }
+    Error::new(path, format!("{what}: {error}"), help)
 }
 
 /// The place of a directory that is to be made at `out`. A link is followed, so that it survives;
@@ -57,8 +63,11 @@ pub(crate) fn resolved(out: &Path) -> Result<PathBuf, Error> {
         out.to_path_buf()
     };
     if target.file_name().is_none() {
-        let help = "Choose a new directory with --out DIR.".into();
-        return Err(Error { path: out.into(), message: "names no directory of its own".into(), help });
+        return Err(Error::new(
+            out,
+            "names no directory of its own",
+            "Choose a new directory with --out DIR.",
+        ));
     }
     Ok(target)
 }

@@ -319,11 +319,8 @@ fn chosen<'r>(
         let mut classes: Vec<&str> = run.flows.iter().map(|flow| flow.class.as_str()).collect();
         classes.sort_unstable();
         classes.dedup();
-        return Err(Error {
-            path: path.into(),
-            message: format!("has no flow of a class `{class}`"),
-            help: format!("Its classes are {}.", classes.join(", ")),
-        });
+        let help = format!("Its classes are {}.", classes.join(", "));
+        return Err(Error::new(path, format!("has no flow of a class `{class}`"), help));
     }
     let flows = run.flows.iter().enumerate();
     Ok(flows.filter(move |(_, flow)| class.is_none_or(|class| flow.class == class)))
@@ -334,13 +331,12 @@ fn chosen<'r>(
 /// # Errors
 /// There is no such flow.
 pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
-    let flow = run.flows.get(id).ok_or_else(|| Error {
-        path: path.into(),
-        message: format!("has no flow {id}"),
-        help: match run.flows.len() {
+    let flow = run.flows.get(id).ok_or_else(|| {
+        let help = match run.flows.len() {
             0 => "It has no flows at all.".into(),
             n => format!("Its flows are 0 to {}, as `id` in flows.parquet.", n - 1),
-        },
+        };
+        Error::new(path, format!("has no flow {id}"), help)
     })?;
     let shares = run.of(flow);
     let mut steps: Vec<Step> = Vec::new();
@@ -457,7 +453,7 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
             (Some(_), _) => format!("{node} has the ports {node}:0 to {node}:{}.", its.len() - 1),
             _ => "Ports are NODE:NUMBER, such as S0.0:1, as `xoff topo` and ports.parquet name them.".into(),
         };
-        return Err(Error { path: path.into(), message: format!("has no port `{name}`"), help });
+        return Err(Error::new(path, format!("has no port `{name}`"), help));
     }
     let flows = chosen(path, run, class)?;
     let its = |share: &&Share| share.root(By::Named) == Some(name);

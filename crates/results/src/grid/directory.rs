@@ -118,9 +118,7 @@ pub struct Directory {
 /// If `about` does not have as many runs as the grid.
 pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let target = resolved(out)?;
-    let occupied = |message: &str, help: &str| {
-        Err(Error { path: target.clone(), message: message.into(), help: help.into() })
-    };
+    let occupied = |message: &str, help: &str| Err(Error::new(&target, message, help));
     if let Ok(mut entries) = fs::read_dir(&target) {
         if target.join(MANIFEST).exists() {
             return occupied(
@@ -161,19 +159,13 @@ pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
 pub fn resume(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let target = resolved(out)?;
     let file = target.join(MANIFEST);
-    let refuse =
-        |message: String, help: &str| Err(Error { path: target.clone(), message, help: help.into() });
+    let refuse = |message: String, help: &str| Err(Error::new(&target, message, help));
     if !file.is_file() {
-        let message = format!("there is no grid to resume: no {MANIFEST}");
-        return refuse(
-            message,
-            "Leave out --resume to begin it, or name the grid's directory with --out DIR.",
-        );
+        let help = "Leave out --resume to begin it, or name the grid's directory with --out DIR.";
+        return refuse(format!("there is no grid to resume: no {MANIFEST}"), help);
     }
-    let before = read_manifest(
-        &target,
-        "Remove the grid, or choose another place with --out DIR; leave out --resume.",
-    )?;
+    let help = "Remove the grid, or choose another place with --out DIR; leave out --resume.";
+    let before = read_manifest(&target, help)?;
     if let Some(difference) = difference(&before, grid, about) {
         return refuse(format!("belongs to another grid: {difference}"), OTHER);
     }
@@ -274,7 +266,7 @@ impl Directory {
             return Ok(stored_entry(&at, &manifest).map_or_else(Found::Damaged, Found::Whole));
         };
         let help = "Remove that run, or choose another place with --out DIR and leave out --resume.";
-        Err(Error { path: at, message: differs, help: help.into() })
+        Err(Error::new(at, differs, help))
     }
 
     /// Writes what has become of the runs: `grid.parquet`, then `grid.json`.
@@ -342,11 +334,8 @@ fn lock(target: &Path) -> Result<Option<File>, Error> {
             Ok(()) if !is_at(&file, &path) => {}
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) => {
-                return Err(Error {
-                    path: target.into(),
-                    message: "is being written by another process".into(),
-                    help: "Wait until it is done, or choose another place with --out DIR.".into(),
-                });
+                let help = "Wait until it is done, or choose another place with --out DIR.";
+                return Err(Error::new(target, "is being written by another process", help));
             }
             Err(TryLockError::Error(_)) => return Ok(None),
         }

@@ -175,9 +175,7 @@ fn entry(path: &Path, run: &Json) -> Result<Entry, Error> {
     }
     let manifest = integrity::summary(&at).map_err(|e| Error { help: RESUME.into(), ..e })?;
     let entry = stored_entry(&at, &manifest).map_err(|e| damaged(path, format!("is damaged: {e}")))?;
-    let refuse = |file: &str, message: &str| {
-        Err(Error { path: at.join(file), message: message.into(), help: RESUME.into() })
-    };
+    let refuse = |file: &str, message: &str| Err(Error::new(at.join(file), message, RESUME));
     match &entry.summary {
         _ if manifest["seed"] != run["seed"] => {
             refuse(RUN_MANIFEST, "is of another run: its seed differs from that in grid.json")

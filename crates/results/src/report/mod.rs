@@ -57,14 +57,13 @@ pub fn document(path: &Path) -> Result<Document, Error> {
 pub fn write(path: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
     let page = html::page(&document(path)?);
     let target = out.map_or_else(|| path.join(PAGE), Path::to_path_buf);
-    let refused = |message: &str, help: &str| {
-        Err(Error { path: target.clone(), message: message.into(), help: help.into() })
-    };
+    let refused =
+        |message| Err(Error::new(&target, message, "Name the page's file, such as --out report.html."));
     if target.is_dir() {
-        return refused("is a directory", "Name the page's file, such as --out report.html.");
+        return refused("is a directory");
     }
     if target.file_name().is_none() {
-        return refused("names no file", "Name the page's file, such as --out report.html.");
+        return refused("names no file");
     }
     temporary::put(&target, &page)?;
     Ok(target)
