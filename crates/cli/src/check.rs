@@ -81,9 +81,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     }
     let answer = if args.json { output::json(&report)? } else { text::render(&report) };
     output::print(&answer)?;
-    for warning in &loaded.warnings {
-        output::complain(&format!("warning: {warning}"));
-    }
+    output::warnings(&loaded);
     if !args.quiet {
         for (file, _) in &files {
             output::complain(&match &args.out {

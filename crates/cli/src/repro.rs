@@ -142,7 +142,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     output::sweep(&out);
     store(&out.join(RESULTS), &results)?;
     write(&out.join(PAGE), &page::render(&results))?;
-    let text = if args.json { json(&results)? } else { answer::sum(&results) };
+    let text = if args.json { output::json(&results)? } else { answer::sum(&results) };
     output::print(&text)?;
     if !args.quiet {
         output::complain(&format!("written to {}", out.display()));
@@ -207,7 +207,8 @@ impl Context<'_> {
             Base::File(file) => Source::read(&beside.join(file), false),
         };
         let sources = item.read.bases.iter().map(source).collect::<miette::Result<Vec<_>>>()?;
-        let changes = if self.args.sensitivity { changes(e, &item.path)? } else { Vec::new() };
+        let changes = if self.args.sensitivity { sensitivity::changes(e) } else { Ok(Vec::new()) };
+        let changes = changes.map_err(|why| miette!("{}: {why}", item.path.display()))?;
         let of = |changes: &[Change]| {
             let grid = e.grid(self.args.quick, changes);
             self.with_work(e, &sources, changes, &grid, |work| {
@@ -373,20 +374,10 @@ struct Made {
     directory: Directory,
 }
 
-/// What `--sensitivity` changes.
-fn changes(e: &Experiment, path: &Path) -> miette::Result<Vec<Change>> {
-    let found = sensitivity::changes(e);
-    found.map_err(|why| miette!("{}: {why}", path.display()))
-}
-
 fn write(path: &Path, text: &str) -> miette::Result<()> {
     put(path, text).map_err(crate::run::report)
 }
 
-fn json(value: &impl serde::Serialize) -> miette::Result<String> {
-    output::json(value)
-}
-
 fn store(path: &Path, value: &impl serde::Serialize) -> miette::Result<()> {
-    write(path, &json(value)?)
+    write(path, &output::json(value)?)
 }

@@ -170,9 +170,7 @@ fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
         true => output::json(&report)?,
         false => answer::links::render(&load::name(path), &report),
     })?;
-    for warning in &loaded.warnings {
-        output::complain(&format!("warning: {warning}"));
-    }
+    output::warnings(&loaded);
     Ok(match report.too_small.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(TOO_SMALL),

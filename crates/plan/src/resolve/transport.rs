@@ -98,16 +98,15 @@ fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
             if cx.doc.get("transport.rto").is_some() {
                 let message =
                     format!("had no effect: the transport `{table}` has {table}.{one} and {table}.{other}");
-                cx.warn("transport.rto".to_string(), message);
+                cx.warn("transport.rto", message);
             }
             continue;
         }
-        for key in cx.doc.keys(table) {
-            let run = kind.name();
-            let message =
-                format!("had no effect: it belongs to the transport `{table}`, and this run has `{run}`");
-            cx.warn(format!("{table}.{key}"), message);
-        }
+        let run = kind.name();
+        cx.warn_of_table(
+            table,
+            format_args!("it belongs to the transport `{table}`, and this run has `{run}`"),
+        );
     }
 }
 
@@ -177,13 +176,8 @@ fn irn(
         }
     }
     if !facts.iter().any(|f| f.inter) {
-        for key in cx.doc.keys("irn.inter") {
-            let message = format!(
-                "had no effect: no flow crosses a long link, nor one of more than {}",
-                Span(link_delay)
-            );
-            cx.warn(format!("irn.inter.{key}"), message);
-        }
+        let why = format!("no flow crosses a long link, nor one of more than {}", Span(link_delay));
+        cx.warn_of_table("irn.inter", why);
     }
     if let Some(Threshold::Bytes(window)) = given.inter.window {
         check_window(cx, "irn.inter.window", window.0, &window.to_string(), packet)?;
@@ -230,13 +224,13 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
     let base = base_rtt(cx, routes)?;
     if control == CongestionControl::None && t.variable_window.is_some() {
         let message = "had no effect: without transport.congestion_control no flow's rate changes";
-        cx.warn("transport.variable_window".to_string(), message.to_string());
+        cx.warn("transport.variable_window", message);
     }
     let window = (wanted && control != CongestionControl::None).then_some(base);
     if window.is_none() && control != CongestionControl::Hpcc {
         if t.base_rtt.is_some() {
             let message = "had no effect: there is neither transport.variable_window nor `hpcc`";
-            cx.warn("transport.base_rtt".to_string(), message.to_string());
+            cx.warn("transport.base_rtt", message);
         }
     } else if base < routes.longest {
         let message = format!(
@@ -244,7 +238,7 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
             Span(base),
             routes.longest.div_ceil(1_000)
         );
-        cx.warn("transport.base_rtt".to_string(), message);
+        cx.warn("transport.base_rtt", message);
     }
     Ok(window)
 }
@@ -301,7 +295,7 @@ fn warn_of_timeout(cx: &mut Context<'_>, key: &str, rto: Span, trip: Time) {
         "{rto} are shorter than the longest unloaded round trip, {} ns: senders repeat what was not lost",
         trip.div_ceil(1_000)
     );
-    cx.warn(key.to_string(), message);
+    cx.warn(key, message);
 }
 
 fn check_window(

@@ -35,10 +35,9 @@ pub struct Timely {
 
 /// The congestion control `hpcc`. What is not given comes from the preset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Hpcc {
     /// Where the values come from that are not given.
-    #[serde(default)]
     pub preset: HpccPreset,
     /// η, the share of a link that is to be used; above 0, up to 1; 0.95 if not given.
     pub eta: Option<f64>,

@@ -140,18 +140,17 @@ impl Scenario {
 
 /// How packets find their way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Routing {
     /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
     /// many domains as hosts in one, without `overrides`; else `shortest-path`.
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
-    #[serde(default)]
     pub hash: HashKind,
     /// Seed of the switches' hashes; the run's seed if not given.
     pub seed: Option<u64>,
     /// Static routes, each for one switch and one destination.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
     /// From a failure or a recovery until routes follow; at once if not given.
     pub reconvergence: Option<Span>,
@@ -159,7 +158,7 @@ pub struct Routing {
     /// instead of by the hash.
     pub ate: Option<Ate>,
     /// How flows spread over equal paths.
-    #[serde(default, skip_serializing_if = "LoadBalancing::is_ecmp")]
+    #[serde(skip_serializing_if = "LoadBalancing::is_ecmp")]
     #[schemars(extend("default" = LoadBalancing::default()))]
     pub load_balancing: LoadBalancing,
     /// The load balancing `drill`.
@@ -192,11 +191,10 @@ pub struct Switch {
 
 /// Every host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Host {
     /// Packet memory of a host: for what it relays, and for what it has received
     /// but not read. Its own flows wait outside of it.
-    #[serde(default = "defaults::host_buffer")]
     pub buffer: Bytes,
 }
 
@@ -274,34 +272,27 @@ pub enum MarkAt {
 
 /// How a flow's packets are numbered, acknowledged and repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Transport {
     /// The protocol.
-    #[serde(default)]
     pub kind: TransportKind,
     /// What sets the sending rate.
-    #[serde(default)]
     pub congestion_control: CongestionControl,
     /// Largest payload of a packet, 1 to 65535 B.
-    #[serde(default = "defaults::mtu")]
     pub mtu: Bytes,
     /// Everything else of a data packet on the wire. The default is RoCEv2's:
     /// Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4.
-    #[serde(default = "defaults::header")]
     pub header: Bytes,
     /// An ACK or NACK on the wire. The default is a header with AETH (4).
-    #[serde(default = "defaults::ack")]
     pub ack: Bytes,
     /// The receiver acknowledges every so many packets, and the last one. With
     /// TCP, which has no timer for ACKs that are put off, each.
-    #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub ack_every: u32,
     /// Time without progress after which a go-back-N sender goes back (`irn` and
     /// TCP have their own tables). The default is
     /// longer than the 2.6 ms that 32 MB of buffer need to drain at 100 Gbit/s:
     /// a packet that only waits is not taken for lost.
-    #[serde(default = "defaults::rto")]
     pub rto: Span,
     /// Most payload in flight per flow: bytes, or multiples of the network's BDP
     /// (the fastest sender's rate times the longest unloaded round trip among
@@ -322,7 +313,7 @@ pub struct Transport {
     #[schemars(range(max = 7))]
     pub ack_priority: Option<u8>,
     /// Who decides which flows send. No scheme: an upper bound that knows all and takes no time.
-    #[serde(default, skip_serializing_if = "Arbiter::is_none")]
+    #[serde(skip_serializing_if = "Arbiter::is_none")]
     #[schemars(extend("default" = Arbiter::default()))]
     pub arbiter: Arbiter,
 }
@@ -351,41 +342,36 @@ impl Arbiter {
 
 /// Duration and seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Run {
     /// Flows start before this time, and the run ends at it (see `drain`).
     /// Without it the run ends when every flow has completed.
     pub duration: Option<Span>,
     /// How long the run goes on after `duration`, so that flows can complete.
-    #[serde(default = "defaults::zero_time")]
     pub drain: Span,
     /// Seed of every random stream.
-    #[serde(default = "defaults::seed")]
     pub seed: u64,
 }
 
 /// What is recorded besides flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Measure {
     /// Distance of samples; a 200th of the duration if not given.
     pub interval: Option<Span>,
     /// Ports whose queue and throughput are sampled: `["S0.0:1"]`, `"all"`,
     /// `"switches"` (their ports) or `"none"`.
-    #[serde(default)]
     pub ports: PortSet,
     /// Whether the head-of-line blocking oracle watches: for each pause it finds
     /// the congested port at the end of the chain, and charges the time that
     /// packets wait in paused queues to ports on their way, or off it.
-    #[serde(default)]
     pub blocking: bool,
     /// Whether the time of each flow is accounted for along its critical path, which
     /// is what `xoff explain` shows. The oracle of `blocking` then watches, too.
-    #[serde(default)]
     pub explain: bool,
     /// Flows that are sampled, by their `id` in results: what has arrived, how fast, and the
     /// rate that a congestion control grants.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<u64>,
 }
 
@@ -410,29 +396,11 @@ mod defaults {
     pub fn one() -> u32 {
         1
     }
-    pub fn seed() -> u64 {
-        1
-    }
     pub fn priority() -> u8 {
         3
     }
     pub fn zero_time() -> Span {
         Span(0)
-    }
-    pub fn host_buffer() -> Bytes {
-        Bytes(32_000_000)
-    }
-    pub fn mtu() -> Bytes {
-        Bytes(1000)
-    }
-    pub fn header() -> Bytes {
-        Bytes(xoff_wire::ROCE_DATA_OVERHEAD.into())
-    }
-    pub fn ack() -> Bytes {
-        Bytes(xoff_wire::ROCE_ACK.into())
-    }
-    pub fn rto() -> Span {
-        Span(4_000_000_000)
     }
     pub fn probe() -> Bytes {
         Bytes(64)
@@ -444,7 +412,7 @@ mod defaults {
 
 impl Default for Host {
     fn default() -> Self {
-        Host { buffer: defaults::host_buffer() }
+        Host { buffer: Bytes(32_000_000) }
     }
 }
 
@@ -453,11 +421,11 @@ impl Default for Transport {
         Transport {
             kind: TransportKind::GoBackN,
             congestion_control: CongestionControl::None,
-            mtu: defaults::mtu(),
-            header: defaults::header(),
-            ack: defaults::ack(),
-            ack_every: defaults::one(),
-            rto: defaults::rto(),
+            mtu: Bytes(1000),
+            header: Bytes(xoff_wire::ROCE_DATA_OVERHEAD.into()),
+            ack: Bytes(xoff_wire::ROCE_ACK.into()),
+            ack_every: 1,
+            rto: Span(4_000_000_000),
             window: None,
             variable_window: None,
             base_rtt: None,
@@ -469,6 +437,6 @@ impl Default for Transport {
 
 impl Default for Run {
     fn default() -> Self {
-        Run { duration: None, drain: defaults::zero_time(), seed: defaults::seed() }
+        Run { duration: None, drain: Span(0), seed: 1 }
     }
 }

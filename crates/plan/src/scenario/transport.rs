@@ -7,7 +7,7 @@ use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 /// Timeouts of the transport `irn`, and what differs between datacenters. The
 /// window is `transport.window`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Irn {
     /// Timeout while few packets are in flight. Default 100 us (IRN, SIGCOMM 2018).
     pub rto_low: Option<Span>,
@@ -16,7 +16,7 @@ pub struct Irn {
     /// N: so many packets in flight are few. Default 3 (IRN, SIGCOMM 2018).
     pub few: Option<u32>,
     /// What differs for flows between datacenters.
-    #[serde(default, skip_serializing_if = "IrnInter::is_default")]
+    #[serde(skip_serializing_if = "IrnInter::is_default")]
     pub inter: IrnInter,
 }
 
@@ -78,10 +78,9 @@ pub struct TcpDctcp {
 
 /// The congestion control `dcqcn`. What is not given comes from the preset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Dcqcn {
     /// Where the values come from that are not given.
-    #[serde(default)]
     pub preset: DcqcnPreset,
     /// When notifications act.
     pub reaction: Option<DcqcnReaction>,

@@ -85,7 +85,7 @@ pub(super) fn moe(cx: &mut Context<'_>, i: usize, t: &Moe, hosts: &mut HostSets<
         return Err(cx.doc.error(&at("weights"), message, "write one weight for each expert"));
     }
     if groups == 1 && t.phase.0 > 0 {
-        cx.warn(at("phase"), "had no effect: there is one group only".to_string());
+        cx.warn(at("phase"), "had no effect: there is one group only");
     }
     let flows = 2.0 * list.len() as f64 * f64::from(t.experts) * f64::from(t.rounds);
     check_count(cx, &at("rounds"), flows, "run fewer rounds, or with fewer experts")?;
@@ -165,7 +165,7 @@ fn rounds(
         }
     }
     if count == 1 && gap.0 > 0 {
-        cx.warn(at("gap"), "had no effect: there is one round only".to_string());
+        cx.warn(at("gap"), "had no effect: there is one round only");
     }
     Ok(Rounds { start: start.0, count, compute: compute.0, gap: gap.0 })
 }

@@ -176,7 +176,7 @@ pub(super) fn generate(
 fn add(cx: &mut Context<'_>, all: &mut Offers, i: usize, table: &Traffic, made: Made) -> Result<(), Error> {
     let Made { schedule, priorities: own, pace, saturation, expected } = made;
     if schedule.steps.is_empty() {
-        cx.warn(format!("traffic[{i}]"), "had no effect: no flow starts within the run".to_string());
+        cx.warn(format!("traffic[{i}]"), "had no effect: no flow starts within the run");
     }
     let (priorities, weights): (Vec<u8>, Vec<f64>) = priorities(cx, i, table)?.into_iter().unzip();
     let mut dealt = Vec::new();

@@ -206,7 +206,7 @@ pub(super) fn burst(
         return Err(cx.doc.error(&at("flows"), "senders without a flow", help));
     }
     if t.flows == 1 && t.gap.0 > 0 {
-        cx.warn(at("gap"), "had no effect: each sender has one flow only".to_string());
+        cx.warn(at("gap"), "had no effect: each sender has one flow only");
     }
     let count = f64::from(t.flows) * sources.len() as f64;
     check_count(cx, &at("flows"), count, "let each sender send fewer")?;
@@ -282,7 +282,7 @@ pub(super) fn incast(
         Some(load) => Some(period_of(cx, topology, i, t, load, &sizes, packet, (&senders, &receivers))?),
     };
     if t.load.is_none() && t.load_of.is_some() {
-        cx.warn(at("load_of"), "had no effect: there is no `load`".to_string());
+        cx.warn(at("load_of"), "had no effect: there is no `load`");
     }
     let until = match period {
         Some(0) => {
@@ -423,7 +423,7 @@ pub(super) fn around(
     sizes::fixed(cx, &at("size"), t.size)?;
     check_start(cx, i, t.start)?;
     if t.bursts == 1 && t.period.0 > 0 {
-        cx.warn(at("period"), "had no effect: there is one burst only".to_string());
+        cx.warn(at("period"), "had no effect: there is one burst only");
     }
     let count = f64::from(t.flows) * f64::from(t.bursts) * switches.len() as f64;
     check_count(cx, &at("flows"), count, "let fewer enter at each switch")?;
@@ -465,7 +465,7 @@ pub(super) fn from_file(
         Some(flows) => {
             for key in ["priority", "priorities"].map(|key| format!("traffic[{i}].{key}")) {
                 if cx.doc.get(&key).is_some() {
-                    cx.warn(key, "had no effect: the file has a priority for each flow".to_string());
+                    cx.warn(key, "had no effect: the file has a priority for each flow");
                 }
             }
             flows.into_iter().unzip()

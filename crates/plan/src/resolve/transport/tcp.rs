@@ -92,7 +92,7 @@ fn dctcp(cx: &mut Context<'_>) -> Result<(TcpNewReno, DctcpParams), Error> {
     if cx.scenario.ecn.is_none() && cx.scenario.priority.iter().all(|p| p.ecn.is_none()) {
         let message =
             "nothing marks packets without a table [ecn]: `tcp-dctcp` then does what `tcp-newreno` does";
-        cx.warn("transport.kind".to_string(), message.to_string());
+        cx.warn("transport.kind", message);
     }
     let newreno = TcpNewReno {
         initial_window: given.initial_window,
