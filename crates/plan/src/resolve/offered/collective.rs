@@ -2,7 +2,7 @@
 
 use super::super::{Context, sizes};
 use super::hosts::HostSets;
-use super::{Made, check_count, check_start, refused, size_or_sizes, span};
+use super::{Made, check_count, check_start, refused, refused_key, size_or_sizes, span};
 use crate::error::Error;
 use crate::scenario::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 use xoff_net::error::SpecError;
@@ -175,17 +175,6 @@ fn made(cx: &Context<'_>, i: usize, schedule: Result<Schedule, SpecError>) -> Re
     let schedule = schedule.map_err(|e| refused_key(cx, i, e))?;
     debug_assert!(local(&schedule));
     Ok(Made { schedule, ..Made::default() })
-}
-
-/// A generator's refusal, at the key that is called as the scenario calls it.
-fn refused_key(cx: &Context<'_>, i: usize, e: SpecError) -> Error {
-    let key = match e.key.as_str() {
-        "sources" => "from",
-        "destinations" => "to",
-        "per_token" => "experts_per_token",
-        key => key,
-    };
-    refused(cx, &format!("traffic[{i}].{key}"), e)
 }
 
 /// Whether all that happens at a barrier happens at its host.

@@ -308,6 +308,17 @@ fn refused(cx: &Context<'_>, path: &str, e: SpecError) -> Error {
     cx.doc.error(path, e.message, e.help)
 }
 
+/// A generator's refusal, at the key that is called as the scenario calls it.
+fn refused_key(cx: &Context<'_>, i: usize, e: SpecError) -> Error {
+    let key = match e.key.as_str() {
+        "sources" | "senders" => "from",
+        "destinations" | "receivers" => "to",
+        "per_token" => "experts_per_token",
+        key => key,
+    };
+    refused(cx, &format!("traffic[{i}].{key}"), e)
+}
+
 /// The sizes of a table that gives either one size or a distribution.
 fn size_or_sizes(
     cx: &Context<'_>,

@@ -3,7 +3,7 @@
 use super::super::routes::{Routes, unroutable};
 use super::super::{Context, LAST, host, node, sizes};
 use super::hosts::HostSets;
-use super::{Made, check_count, check_start, refused, size_or_sizes, span};
+use super::{Made, check_count, check_start, refused, refused_key, size_or_sizes, span};
 use crate::error::Error;
 use crate::plan::PacketFormat;
 use crate::scenario::{
@@ -227,14 +227,7 @@ pub(super) fn burst(
         start: t.start.0,
         gap: t.gap.0,
     };
-    let demands = traffic::burst(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
-        let key = match e.key.as_str() {
-            "sources" => "from",
-            "destinations" => "to",
-            key => key,
-        };
-        refused(cx, &at(key), e)
-    })?;
+    let demands = traffic::burst(&spec, cx.scenario.run.seed, i as u64).map_err(|e| refused_key(cx, i, e))?;
     Ok(Made::of(demands).expecting(None, &sizes))
 }
 
@@ -319,14 +312,8 @@ pub(super) fn incast(
         period,
         until,
     };
-    let demands = traffic::incast(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
-        let key = match e.key.as_str() {
-            "senders" => "from",
-            "receivers" => "to",
-            key => key,
-        };
-        refused(cx, &at(key), e)
-    })?;
+    let demands =
+        traffic::incast(&spec, cx.scenario.run.seed, i as u64).map_err(|e| refused_key(cx, i, e))?;
     Ok(Made::of(demands).expecting(None, &sizes))
 }
 
@@ -447,10 +434,7 @@ pub(super) fn around(
         bursts: t.bursts,
         period: t.period.0,
     };
-    traffic::around(topology, &spec).map_err(|e| {
-        let key = at(&e.key);
-        refused(cx, &key, e)
-    })
+    traffic::around(topology, &spec).map_err(|e| refused_key(cx, i, e))
 }
 
 pub(super) fn from_file(
