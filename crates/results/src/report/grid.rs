@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::{int, text};
 use crate::explain::read::damaged;
-use crate::grid::compare::{Entry, Point as Compared, Warning, compare};
+use crate::grid::compare::{Entry, Point as Compared, Status, Warning, compare};
 use crate::grid::directory::{MANIFEST, read_manifest, stored_entry};
 use crate::grid::interval::{Interval, Spread};
 use crate::grid::metrics::{METRICS, Row, Unit};
@@ -91,8 +91,7 @@ pub struct Made {
     /// Position of its point.
     pub point: usize,
     pub seed: u64,
-    /// `done`, `lost` (packets of a lossless priority), `failed` or `pending`.
-    pub status: String,
+    pub status: Status,
     pub error: Option<String>,
 }
 
@@ -105,19 +104,8 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
     let manifest = read_manifest(path, RESUME)?;
     integrity::files(path, &manifest, MANIFEST, RESUME)?;
     let list = |key: &str| manifest[key].as_array().cloned().unwrap_or_default();
-    let axis = |axis: &Json| Axis {
-        key: text(axis, "/key").into(),
-        values: axis["values"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_str)
-            .map(Into::into)
-            .collect(),
-        named: axis["named"] == true,
-    };
     let plan = Plan {
-        axes: list("axes").iter().map(axis).collect(),
+        axes: list("axes").iter().filter_map(|axis| Axis::deserialize(axis).ok()).collect(),
         seeds: list("seeds").iter().filter_map(Json::as_u64).collect(),
     };
     let runs = list("runs");
@@ -138,10 +126,7 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
         name: text(run, "/name").into(),
         point: plan.point_of(i),
         seed: int(run, "/seed"),
-        status: serde_json::to_value(entry.status)
-            .ok()
-            .and_then(|s| s.as_str().map(Into::into))
-            .unwrap_or_default(),
+        status: entry.status,
         error: entry.error.clone(),
     };
     Ok(Grid {
