@@ -11,7 +11,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Routes};
 use xoff_check::witness::{Budget, Candidate, EVENTS};
 use xoff_check::{Analysis, Progress, Verdict, Witness, text};
-use xoff_results::directory;
+use xoff_results::temporary::{make_directories, put};
 
 use crate::{CheckArgs, file, interrupt, load, output};
 
@@ -81,9 +81,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     }
     let answer = if args.json { output::json(&report)? } else { text::render(&report) };
     output::print(&answer)?;
-    for warning in &loaded.warnings {
-        output::complain(&format!("warning: {warning}"));
-    }
+    output::warnings(&loaded);
     if !args.quiet {
         for (file, _) in &files {
             output::complain(&match &args.out {
@@ -214,7 +212,7 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
 
 /// Writes files into a directory, which is made if need be.
 fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
-    directory::make(dir).map_err(crate::run::report)?;
+    make_directories(dir).map_err(crate::run::report)?;
     output::sweep(dir);
     // What an earlier check left would contradict this one.
     for old in FILES {
@@ -226,7 +224,7 @@ fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
         }
     }
     for (name, text) in files {
-        directory::put(&dir.join(name), text).map_err(crate::run::report)?;
+        put(&dir.join(name), text).map_err(crate::run::report)?;
     }
     Ok(())
 }

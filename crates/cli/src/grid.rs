@@ -1,7 +1,6 @@
 //! `xoff run` with `--vary` or `--seeds`: a grid of runs. Every plan is checked,
 //! then the runs are made side by side, then their points are compared.
 
-use std::any::Any;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -17,6 +16,7 @@ use xoff_results::grid::directory::{self as place, About, Directory, Found, RunA
 use xoff_results::grid::metrics::Row;
 use xoff_results::grid::{Grid, fingerprint, table};
 use xoff_results::human;
+use xoff_results::integrity::reason;
 use xoff_sim::outcome::Stop;
 
 use crate::grid_progress::GridMeter;
@@ -244,7 +244,7 @@ impl Work<'_> {
                 let made = catch_unwind(AssertUnwindSafe(|| {
                     self.make_one(worker, run, &about.runs[run], directory, &meter, &held)
                 }));
-                made.unwrap_or_else(|panic| Entry::failed(format!("a fault of xoff: {}", message(&*panic))))
+                made.unwrap_or_else(|panic| Entry::failed(format!("a fault of xoff: {}", reason(&*panic))))
             },
         );
         let (wall, hops) = meter.finish();
@@ -332,10 +332,4 @@ impl Work<'_> {
         meter.finish(Some(outcome.counters.packet_hops), wall_seconds, what);
         entry
     }
-}
-
-/// What a panic said.
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }

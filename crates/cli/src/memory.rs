@@ -3,6 +3,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::fmt;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use sysinfo::{MemoryRefreshKind, RefreshKind};
@@ -107,18 +109,24 @@ fn refuse(size: u64) -> ! {
         Phase::SetUp => "setting up the run",
         Phase::Other => "the run, or writing its results,",
     };
-    let mut text = Line::default();
     let budget = BUDGET.load(Ordering::Relaxed);
     let used = USED.load(Ordering::Relaxed).saturating_sub(size);
-    text.add("\n  × out of memory: ").add(doing).add(" needs ").amount(size).add(" more than the ");
-    text.amount(used).add(" in use");
-    if used.saturating_add(size) > budget {
-        text.add("; the budget is ").amount(budget);
-    } else {
-        text.add(", and the system has none left");
-    }
-    text.add("\n  help: make the network, its traffic or the run smaller, or allow more with --memory\n");
-    exit(text.bytes())
+    let mut text = [0; 512];
+    let mut rest = &mut text[..];
+    let _ = write!(
+        rest,
+        "\n  × out of memory: {doing} needs {} more than the {} in use",
+        Amount(size),
+        Amount(used)
+    );
+    let _ = match used.saturating_add(size) > budget {
+        true => write!(rest, "; the budget is {}", Amount(budget)),
+        false => write!(rest, ", and the system has none left"),
+    };
+    let help = "make the network, its traffic or the run smaller, or allow more with --memory";
+    let _ = writeln!(rest, "\n  help: {help}");
+    let left = rest.len();
+    exit(&text[..text.len() - left])
 }
 
 #[cfg(unix)]
@@ -133,52 +141,21 @@ fn exit(text: &[u8]) -> ! {
 
 #[cfg(not(unix))]
 fn exit(text: &[u8]) -> ! {
-    use std::io::Write as _;
     let _ = std::io::stderr().write_all(text);
     std::process::exit(i32::from(FAILED))
 }
 
-/// A short text that is put together without allocating.
-struct Line {
-    text: [u8; 512],
-    length: usize,
-}
+/// Bytes with two decimals at most, written without allocating: `5.60 GB`.
+struct Amount(u64);
 
-impl Default for Line {
-    fn default() -> Self {
-        Self { text: [0; 512], length: 0 }
-    }
-}
-
-impl Line {
-    fn add(&mut self, text: &str) -> &mut Self {
-        for &byte in text.as_bytes().iter().take(self.text.len() - self.length) {
-            self.text[self.length] = byte;
-            self.length += 1;
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0;
+        let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+        match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+            Some((unit, name)) => write!(f, "{}.{:02} {name}", bytes / unit, bytes % unit / (unit / 100)),
+            None => write!(f, "{bytes} B"),
         }
-        self
-    }
-
-    /// Bytes with two decimals at most: `5.60 GB`.
-    fn amount(&mut self, bytes: u64) -> &mut Self {
-        let units = [(1_000_000_000, " GB"), (1_000_000, " MB"), (1_000, " kB")];
-        let Some((unit, name)) = units.into_iter().find(|(unit, _)| bytes >= *unit) else {
-            return self.number(bytes).add(" B");
-        };
-        let hundredths = bytes % unit / (unit / 100);
-        self.number(bytes / unit).add(".").number(hundredths / 10).number(hundredths % 10).add(name)
-    }
-
-    fn number(&mut self, n: u64) -> &mut Self {
-        if n >= 10 {
-            self.number(n / 10);
-        }
-        let digit = [b'0' + (n % 10) as u8];
-        self.add(std::str::from_utf8(&digit).unwrap_or("?"))
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.text[..self.length]
     }
 }
 
@@ -272,12 +249,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_written_without_allocating() {
-        let text = |bytes| {
-            let mut line = Line::default();
-            line.amount(bytes);
-            String::from_utf8(line.bytes().to_vec()).expect("digits and letters")
-        };
+    fn amounts_have_two_decimals() {
+        let text = |bytes| Amount(bytes).to_string();
         assert_eq!(text(0), "0 B");
         assert_eq!(text(999), "999 B");
         assert_eq!(text(14_036_000_000), "14.03 GB");

@@ -9,6 +9,7 @@ use std::path::Path;
 use miette::{Diagnostic, IntoDiagnostic, LabeledSpan, Report, Severity, SourceCode, WrapErr, miette};
 use serde::Serialize;
 use xoff_net::text::{is_hidden, visible, visible_json};
+use xoff_plan::Loaded;
 use xoff_results::temporary;
 
 /// Prints an answer to standard output. Nobody reading it is no error.
@@ -48,6 +49,13 @@ pub fn fail(report: Report) {
     let text = format!("{:?}", Report::new(Shown::new(report)));
     // The colours are miette's own: what is foreign was made visible before.
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+}
+
+/// Says what the scenario warns of.
+pub fn warnings(loaded: &Loaded) {
+    for warning in &loaded.warnings {
+        complain(&format!("warning: {warning}"));
+    }
 }
 
 /// Ends the program as clap does, with what it says about the arguments.
@@ -131,14 +139,10 @@ impl Error for Cause {
 
 /// Removes what killed processes have left in a directory, and names what cannot be removed.
 pub fn sweep(dir: &Path) {
-    for left in temporary::sweep(dir) {
-        complain(&format!("warning: {left}"));
-    }
+    temporary::sweep(dir).iter().for_each(|left| complain(&format!("warning: {left}")));
 }
 
 /// As [`sweep`], of the directory in which a result at `out` is.
 pub fn sweep_beside(out: &Path) {
-    for left in temporary::sweep_beside(out) {
-        complain(&format!("warning: {left}"));
-    }
+    temporary::sweep_beside(out).iter().for_each(|left| complain(&format!("warning: {left}")));
 }

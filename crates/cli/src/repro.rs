@@ -9,17 +9,18 @@ use std::thread;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_repro::evaluate;
-use xoff_repro::experiment::Experiment;
+use xoff_repro::experiment::{Experiment, SCENARIO};
 use xoff_repro::library::{self, Item};
 use xoff_repro::metrics::{Run, Value};
 use xoff_repro::plot::Drawn;
-use xoff_repro::read::{Base, Change, SCENARIO};
+use xoff_repro::read::Base;
 use xoff_repro::report::{self, ChangeResult, ExperimentResult, Results};
+use xoff_repro::runs::Change;
 use xoff_repro::{answer, page, sensitivity};
-use xoff_results::directory;
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
+use xoff_results::temporary::{make_directories, put};
 
 use crate::grid::Work;
 use crate::load::Source;
@@ -137,11 +138,11 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     if let Some(before) = before {
         results = results.beside(before, &library::load(&args.experiments)?);
     }
-    directory::make(&out).map_err(crate::run::report)?;
+    make_directories(&out).map_err(crate::run::report)?;
     output::sweep(&out);
     store(&out.join(RESULTS), &results)?;
     write(&out.join(PAGE), &page::render(&results))?;
-    let text = if args.json { json(&results)? } else { answer::sum(&results) };
+    let text = if args.json { output::json(&results)? } else { answer::sum(&results) };
     output::print(&text)?;
     if !args.quiet {
         output::complain(&format!("written to {}", out.display()));
@@ -206,7 +207,8 @@ impl Context<'_> {
             Base::File(file) => Source::read(&beside.join(file), false),
         };
         let sources = item.read.bases.iter().map(source).collect::<miette::Result<Vec<_>>>()?;
-        let changes = if self.args.sensitivity { changes(e, &item.path)? } else { Vec::new() };
+        let changes = if self.args.sensitivity { sensitivity::changes(e) } else { Ok(Vec::new()) };
+        let changes = changes.map_err(|why| miette!("{}: {why}", item.path.display()))?;
         let of = |changes: &[Change]| {
             let grid = e.grid(self.args.quick, changes);
             self.with_work(e, &sources, changes, &grid, |work| {
@@ -272,7 +274,7 @@ impl Context<'_> {
         changed: Option<&Made>,
     ) -> miette::Result<ExperimentResult> {
         let place = self.out.join(&e.paper).join(&e.id);
-        directory::make(&place).map_err(crate::run::report)?;
+        make_directories(&place).map_err(crate::run::report)?;
         output::sweep(&place);
         let Made { grid, entries, .. } = made;
         let measured = self.measured(e, made)?;
@@ -372,20 +374,10 @@ struct Made {
     directory: Directory,
 }
 
-/// What `--sensitivity` changes.
-fn changes(e: &Experiment, path: &Path) -> miette::Result<Vec<Change>> {
-    let found = sensitivity::changes(e);
-    found.map_err(|why| miette!("{}: {why}", path.display()))
-}
-
 fn write(path: &Path, text: &str) -> miette::Result<()> {
-    directory::put(path, text).map_err(crate::run::report)
-}
-
-fn json(value: &impl serde::Serialize) -> miette::Result<String> {
-    output::json(value)
+    put(path, text).map_err(crate::run::report)
 }
 
 fn store(path: &Path, value: &impl serde::Serialize) -> miette::Result<()> {
-    write(path, &json(value)?)
+    write(path, &output::json(value)?)
 }

@@ -13,6 +13,7 @@ use xoff_plan::{Loaded, names};
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About};
 use xoff_results::human;
+use xoff_results::storage;
 use xoff_results::summary::{self, Summary};
 use xoff_results::table;
 use xoff_sim::outcome::tap::{Crossing, Tap};
@@ -173,6 +174,6 @@ pub fn written(overrides: &[(String, String)]) -> Vec<String> {
 }
 
 /// An error about a directory, for people.
-pub fn report(error: directory::Error) -> Report {
+pub fn report(error: storage::Error) -> Report {
     miette!(help = error.help.clone(), "{error}")
 }

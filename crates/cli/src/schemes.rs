@@ -7,16 +7,16 @@ use std::process::ExitCode;
 
 use miette::{IntoDiagnostic, miette};
 use serde_json::{Map, Value};
-use xoff_results::table::{Align, WIDTH, aligned};
+use xoff_results::table::{Align, WIDTH, aligned, wrapped, wrapped_to};
 
 use crate::{SchemesArgs, output, queue_map};
 
 /// A parameter of a scheme.
-struct Parameter {
+struct Parameter<'a> {
     key: String,
     default: String,
     unit: String,
-    meaning: String,
+    meaning: &'a str,
 }
 
 /// Prints all schemes, or one, or the queues of one in a network.
@@ -112,7 +112,7 @@ fn heading(name: &str, meaning: &str) -> String {
         Some((first, rest)) if first.eq_ignore_ascii_case(name) => rest,
         _ => meaning,
     };
-    xoff_results::table::wrapped(&format!("  {name}: "), "    ", meaning)
+    wrapped(&format!("  {name}: "), "    ", meaning)
 }
 
 fn describe(value: &Value) -> &str {
@@ -137,7 +137,7 @@ fn choices<'a>(schema: &'a Value, value: &'a Value) -> Option<Vec<(&'a str, &'a 
 
 /// A table of the parameters `keys`, which stand in the scenario behind `prefix`.
 fn parameters(schema: &Value, prefix: &str, keys: &Map<String, Value>, without: &[&str]) -> String {
-    let rows: Vec<Parameter> = keys
+    let rows: Vec<Parameter<'_>> = keys
         .iter()
         .filter(|(key, _)| !without.contains(&key.as_str()))
         .map(|(key, value)| Parameter {
@@ -148,14 +148,14 @@ fn parameters(schema: &Value, prefix: &str, keys: &Map<String, Value>, without: 
                 other => other.to_string(),
             },
             unit: unit(schema, value),
-            meaning: describe(value).split_whitespace().collect::<Vec<_>>().join(" "),
+            meaning: describe(value),
         })
         .collect();
     if rows.is_empty() {
         return String::new();
     }
     let head = ["parameter", "default", "unit"];
-    let width = |column: usize, get: fn(&Parameter) -> &str| {
+    let width = |column: usize, get: for<'a> fn(&'a Parameter<'_>) -> &'a str| {
         rows.iter().map(|r| get(r).chars().count()).max().unwrap_or(0).max(head[column].len())
     };
     // Four columns two blanks apart behind an indent of four; the last one gets what is left.
@@ -163,27 +163,13 @@ fn parameters(schema: &Value, prefix: &str, keys: &Map<String, Value>, without: 
     let room = WIDTH.saturating_sub(taken);
     let mut cells = vec![["    parameter", "default", "unit", "meaning"].map(String::from).to_vec()];
     for row in rows {
-        let mut lines = broken(&row.meaning, room).into_iter();
+        let meaning = wrapped_to(room, "", "", row.meaning);
+        let mut lines = meaning.lines().map(String::from);
         let first = lines.next().unwrap_or_default();
         cells.push(vec![format!("    {}", row.key), row.default, row.unit, first]);
         cells.extend(lines.map(|l| vec![String::new(), String::new(), String::new(), l]));
     }
     aligned(&cells, &[Align::Left; 4])
-}
-
-/// `text` in lines of at most `room` columns; a longer word stays whole.
-fn broken(text: &str, room: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_string()),
-        }
-    }
-    lines
 }
 
 /// The unit or kind of value that a key takes.

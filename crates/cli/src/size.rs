@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::size::{self, Question, Refusal};
-use xoff_results::directory;
 use xoff_results::size as answer;
+use xoff_results::temporary::put;
 
 use crate::{file, key_value, load, output};
 
@@ -130,7 +130,7 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
             output::print(&svg)?;
         } else {
             output::sweep_beside(path);
-            directory::put(path, &svg).map_err(crate::run::report)?;
+            put(path, &svg).map_err(crate::run::report)?;
             output::complain(&format!("written to {}", path.display()));
         }
     }
@@ -170,9 +170,7 @@ fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
         true => output::json(&report)?,
         false => answer::links::render(&load::name(path), &report),
     })?;
-    for warning in &loaded.warnings {
-        output::complain(&format!("warning: {warning}"));
-    }
+    output::warnings(&loaded);
     Ok(match report.too_small.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(TOO_SMALL),

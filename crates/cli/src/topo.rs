@@ -14,8 +14,6 @@ pub fn topo(args: &TopoArgs) -> miette::Result<ExitCode> {
         xoff_plan::describe::describe(&loaded)
     };
     output::print(&text)?;
-    for warning in &loaded.warnings {
-        output::complain(&format!("warning: {warning}"));
-    }
+    output::warnings(&loaded);
     Ok(ExitCode::SUCCESS)
 }

@@ -12,8 +12,6 @@ pub fn traffic(args: &TrafficArgs) -> miette::Result<ExitCode> {
     let offered = offered::offered(&load::name(&args.scenario.path), &loaded);
     let text = if args.json { output::json(&offered)? } else { offered::render(&offered) };
     output::print(&text)?;
-    for warning in &loaded.warnings {
-        output::complain(&format!("warning: {warning}"));
-    }
+    output::warnings(&loaded);
     Ok(ExitCode::SUCCESS)
 }

@@ -230,7 +230,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             u32::MAX => "unlimited".to_string(),
             packets => format!("{} at most", count(packets.into(), "packet")),
         };
-        let name = if tcp.dctcp.is_some() { "tcp-dctcp" } else { "tcp-newreno" };
+        let name = plan.transport.kind.name();
         writeln!(
             out,
             "transport: {name} (initial window {}, receive window {receive};\n  \

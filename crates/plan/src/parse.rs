@@ -2,11 +2,11 @@
 
 use crate::document::{Document, with_article};
 use crate::error::{Error, Warning, listed, suggest};
-use crate::scenario::{Scenario, Traffic};
+use crate::scenario::{CongestionControl, Scenario, Traffic, TransportKind};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use toml::de::ValueDeserializer;
-use xoff_net::builders::TopologySpec;
+use xoff_net::builders::{Table, TopologySpec};
 use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
@@ -23,33 +23,20 @@ const TABLES: [&str; 22] = [
     "ecn",
     "flow_control",
     "transport",
-    "irn",
-    "tcp-newreno",
-    "tcp-dctcp",
-    "dcqcn",
-    "timely",
-    "hpcc",
-    "dctcp",
+    TransportKind::Irn.name(),
+    TransportKind::TcpNewReno.name(),
+    TransportKind::TcpDctcp.name(),
+    CongestionControl::Dcqcn.name(),
+    CongestionControl::Timely.name(),
+    CongestionControl::Hpcc.name(),
+    CongestionControl::Dctcp.name(),
     PodsKeys::NAME,
     "traffic",
     "run",
     "measure",
 ];
 const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
-const TRAFFIC: [&str; 12] = [
-    "poisson",
-    "incast",
-    "permutation",
-    "flow",
-    "flows",
-    "all-to-all",
-    "ring-all-reduce",
-    "parameter-server",
-    "moe",
-    "probe",
-    "burst",
-    "loop",
-];
+
 /// Reads the whole scenario; the first error ends it.
 pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<Scenario, Error> {
     for key in doc.keys("") {
@@ -95,17 +82,17 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         failure: table(doc, "failure")?,
         loss: table(doc, "loss")?,
         priority: table(doc, "priority")?,
-        ecn: doc.read_documented("ecn", &[])?,
+        ecn: optional(doc, "ecn")?,
         flow_control,
         transport: table(doc, "transport")?,
-        irn: doc.read_documented("irn", &[])?,
-        tcp_newreno: doc.read_documented("tcp-newreno", &[])?,
-        tcp_dctcp: doc.read_documented("tcp-dctcp", &[])?,
-        dcqcn: doc.read_documented("dcqcn", &[])?,
-        timely: doc.read_documented("timely", &[])?,
-        hpcc: doc.read_documented("hpcc", &[])?,
-        dctcp: doc.read_documented("dctcp", &[])?,
-        pods: doc.read_documented(PodsKeys::NAME, &[])?,
+        irn: optional(doc, TransportKind::Irn.name())?,
+        tcp_newreno: optional(doc, TransportKind::TcpNewReno.name())?,
+        tcp_dctcp: optional(doc, TransportKind::TcpDctcp.name())?,
+        dcqcn: optional(doc, CongestionControl::Dcqcn.name())?,
+        timely: optional(doc, CongestionControl::Timely.name())?,
+        hpcc: optional(doc, CongestionControl::Hpcc.name())?,
+        dctcp: optional(doc, CongestionControl::Dctcp.name())?,
+        pods: optional(doc, PodsKeys::NAME)?,
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,
@@ -118,7 +105,11 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
 }
 
 fn table<T: DeserializeOwned + JsonSchema + Default>(doc: &Document<'_>, key: &str) -> Result<T, Error> {
-    Ok(doc.read_documented(key, &[])?.unwrap_or_default())
+    Ok(optional(doc, key)?.unwrap_or_default())
+}
+
+fn optional<T: DeserializeOwned + JsonSchema>(doc: &Document<'_>, key: &str) -> Result<Option<T>, Error> {
+    doc.read_documented(key, &[])
 }
 
 /// The text of `table.key`, which must be one of `allowed`.
@@ -148,49 +139,32 @@ fn kind<'d>(doc: &'d Document<'_>, table: &str, allowed: &[&str]) -> Result<&'d 
     })
 }
 
-/// Reads a table whose `kind` has been read before.
-fn rest<T: DeserializeOwned + JsonSchema>(doc: &Document<'_>, path: &str, kind: &str) -> Result<T, Error> {
-    let read = doc.read_documented(path, &["kind"]).map_err(|e| e.of_kind(path, kind))?;
-    Ok(read.expect("a table that has a kind is there"))
+/// What is in the table at `path` beside its `kind`.
+struct Kind<'d, 's> {
+    doc: &'d Document<'s>,
+    path: &'d str,
+    kind: &'d str,
+}
+
+impl Table for Kind<'_, '_> {
+    type Error = Error;
+
+    fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Error> {
+        let read =
+            self.doc.read_documented(self.path, &["kind"]).map_err(|e| e.of_kind(self.path, self.kind))?;
+        Ok(read.expect("a table that has a kind is there"))
+    }
 }
 
 fn topology(doc: &Document<'_>) -> Result<TopologySpec, Error> {
-    let kind = kind(doc, "topology", &TopologySpec::KINDS)?;
-    Ok(match kind {
-        "ndc" => TopologySpec::Ndc(rest(doc, "topology", kind)?),
-        "leaf-spine" => TopologySpec::LeafSpine(rest(doc, "topology", kind)?),
-        "fat-tree" => TopologySpec::FatTree(rest(doc, "topology", kind)?),
-        "dumbbell" => TopologySpec::Dumbbell(rest(doc, "topology", kind)?),
-        "line" => TopologySpec::Line(rest(doc, "topology", kind)?),
-        "ring" => TopologySpec::Ring(rest(doc, "topology", kind)?),
-        "rail-only" => TopologySpec::RailOnly(rest(doc, "topology", kind)?),
-        "full-mesh" => TopologySpec::FullMesh(rest(doc, "topology", kind)?),
-        "torus-2d" => TopologySpec::Torus2d(rest(doc, "topology", kind)?),
-        "dci" => TopologySpec::Dci(rest(doc, "topology", kind)?),
-        "pods" => TopologySpec::Pods(rest(doc, "topology", kind)?),
-        "zeropod" => TopologySpec::Bufferless(rest(doc, "topology", kind)?),
-        "hpcc" => TopologySpec::Hpcc(rest(doc, "topology", kind)?),
-        _ => TopologySpec::Custom(rest(doc, "topology", kind)?),
-    })
+    let kind = kind(doc, "topology", TopologySpec::KINDS)?;
+    TopologySpec::read(kind, &Kind { doc, path: "topology", kind })
 }
 
 fn traffic(doc: &Document<'_>, index: usize) -> Result<Traffic, Error> {
     let path = format!("traffic[{index}]");
-    let kind = kind(doc, &path, &TRAFFIC)?;
-    Ok(match kind {
-        "poisson" => Traffic::Poisson(rest(doc, &path, kind)?),
-        "incast" => Traffic::Incast(rest(doc, &path, kind)?),
-        "permutation" => Traffic::Permutation(rest(doc, &path, kind)?),
-        "flow" => Traffic::Flow(rest(doc, &path, kind)?),
-        "flows" => Traffic::Flows(rest(doc, &path, kind)?),
-        "all-to-all" => Traffic::AllToAll(rest(doc, &path, kind)?),
-        "ring-all-reduce" => Traffic::RingAllReduce(rest(doc, &path, kind)?),
-        "parameter-server" => Traffic::ParameterServer(rest(doc, &path, kind)?),
-        "moe" => Traffic::Moe(rest(doc, &path, kind)?),
-        "probe" => Traffic::Probe(rest(doc, &path, kind)?),
-        "burst" => Traffic::Burst(rest(doc, &path, kind)?),
-        _ => Traffic::Loop(rest(doc, &path, kind)?),
-    })
+    let kind = kind(doc, &path, Traffic::KINDS)?;
+    Traffic::read(kind, &Kind { doc, path: &path, kind })
 }
 
 /// One scenario serves with several schemes: keys that belong to other schemes

@@ -1,6 +1,6 @@
 //! The scenario's JSON Schema, from the types that parse it.
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, leave_out_nulls};
 use schemars::{Schema, generate::SchemaSettings};
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ pub fn schema() -> Schema {
     {
         required.retain(|key| key != "scheme");
     }
+    schema.as_object_mut().into_iter().flat_map(|keys| keys.values_mut()).for_each(leave_out_nulls);
     schema
 }
 

@@ -128,7 +128,7 @@ pub fn list(papers: &[Paper]) -> String {
         }
         let mut missing: Vec<(String, usize)> = Vec::new();
         for claim in paper.claims.iter().flat_map(|c| &c.claim) {
-            let why = crate::evaluate::without_runs(&paper.name, claim);
+            let why = ClaimResult::without_runs(&paper.name, claim);
             let text = format!("{}: {}", why.verdict.name(), why.reason.unwrap_or_default());
             match missing.iter_mut().find(|(t, _)| *t == text) {
                 Some((_, n)) => *n += 1,

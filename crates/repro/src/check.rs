@@ -7,10 +7,11 @@ use xoff_plan::Error;
 use xoff_plan::document::Document;
 use xoff_plan::error::suggest;
 
-use crate::check_claims;
-use crate::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, Vary};
-use crate::metrics::{MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, facts, measurable};
-use crate::read::{SCENARIO, number, written};
+use crate::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, SCENARIO, Vary};
+use crate::metrics::{
+    Dimension, MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, facts, measurable, quantity,
+};
+use crate::runs::{number, written};
 use xoff_results::data::DataFile;
 
 /// Most runs of an experiment.
@@ -18,7 +19,7 @@ const LARGEST: usize = 100_000;
 
 pub(super) type Checked = Result<(), Error>;
 
-/// Checks an experiment.
+/// Checks an experiment but for its claims.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -68,7 +69,7 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     for (i, plot) in e.plot.iter().enumerate() {
         self::plot(doc, &format!("plot[{i}]"), e, plot)?;
     }
-    check_claims::of_experiment(doc, e)
+    Ok(())
 }
 
 /// Of an experiment that looks at the runs of `owner`: what belongs to runs is there.
@@ -230,6 +231,35 @@ pub(super) fn known_metric(
     })
 }
 
+fn known_quantity(doc: &Document<'_>, at: &str, given: Option<&str>) -> Result<Dimension, Error> {
+    given.and_then(quantity).ok_or_else(|| {
+        let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
+        let (message, help) = match given {
+            None => ("`quantity` is missing".into(), suggest("", "one of", &names)),
+            Some(q) => (format!("there is no quantity `{q}`"), suggest(q, "the quantities", &names)),
+        };
+        doc.error(&format!("{at}.quantity"), message, help)
+    })
+}
+
+fn known_unit(doc: &Document<'_>, at: &str, given: Option<&str>, of: Dimension) -> Checked {
+    let units: Vec<&str> = of.units().iter().map(|u| u.0).collect();
+    let Some(unit) = given.filter(|u| !units.contains(u)) else { return Ok(()) };
+    let help = match units[..] {
+        [""] => "leave it out: it has none".into(),
+        _ => suggest(unit, "its units", &units),
+    };
+    Err(doc.error(&format!("{at}.unit"), format!("it cannot be in `{unit}`"), help))
+}
+
+/// The values of a varied key.
+fn varied<'e>(doc: &Document<'_>, at: &str, e: &'e Experiment, key: &str) -> Result<&'e Vary, Error> {
+    e.vary.iter().find(|v| v.key == key).ok_or_else(|| {
+        let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();
+        doc.error(at, format!("`{key}` is not varied"), suggest(key, "the varied keys", &keys))
+    })
+}
+
 /// The keys of a metric that only some measurable things have.
 fn given(m: &Metric) -> [(&'static str, bool); 19] {
     [
@@ -299,25 +329,7 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
         return Err(doc.error(&format!("{at}.{key}"), format!("`{key}` has no effect on `{}`", m.of), help));
     }
     if what.place == Place::Series {
-        let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
-        match &m.quantity {
-            None => {
-                return Err(doc.error(
-                    &format!("{at}.quantity"),
-                    "`quantity` is missing",
-                    suggest("", "one of", &names),
-                ));
-            }
-            Some(q) if !names.contains(&q.as_str()) => {
-                let message = format!("there is no quantity `{q}`");
-                return Err(doc.error(
-                    &format!("{at}.quantity"),
-                    message,
-                    suggest(q, "the quantities", &names),
-                ));
-            }
-            Some(_) => {}
-        }
+        known_quantity(doc, at, m.quantity.as_deref())?;
         if m.element.is_none() {
             let help = "write the traffic class, port, node or flow that it is of, as in series.parquet";
             return Err(doc.error(&format!("{at}.element"), "`element` is missing", help));
@@ -345,15 +357,7 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
         let help = "it belongs to the statistics of time, such as `time-below`, and they to it";
         return Err(doc.error(&at, message, help));
     }
-    let units: Vec<&str> = m.dimension().units().iter().map(|u| u.0).collect();
-    if let Some(unit) = m.unit.as_deref().filter(|u| !units.contains(u)) {
-        let help = if units == [""] {
-            "leave it out: it has none".into()
-        } else {
-            suggest(unit, "its units", &units)
-        };
-        return Err(doc.error(&format!("{at}.unit"), format!("it cannot be in `{unit}`"), help));
-    }
+    known_unit(doc, at, m.unit.as_deref(), m.dimension())?;
     if let Some([from, to]) = m.arrivals {
         let at = format!("{at}.arrivals");
         if !(0.0..=1.0).contains(&from) || !(0.0..=1.0).contains(&to) || from >= to {
@@ -378,12 +382,8 @@ pub(super) fn points(
     e: &Experiment,
     values: &BTreeMap<String, toml::Value>,
 ) -> Checked {
-    let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();
     for (key, value) in values {
-        let Some(axis) = e.vary.iter().find(|v| v.key == *key) else {
-            let message = format!("`{key}` is not varied");
-            return Err(doc.error(at, message, suggest(key, "the varied keys", &keys)));
-        };
+        let axis = varied(doc, at, e, key)?;
         if !axis.values.contains(value) {
             let values: Vec<String> = axis.values.iter().map(written).collect();
             let message = format!("`{key}` does not become {value}");
@@ -446,26 +446,11 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
         ));
     }
     if let Some(q) = &p.quantity {
-        let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
-        let Some(dimension) = crate::metrics::quantity(q) else {
-            let message = format!("there is no quantity `{q}`");
-            return Err(doc.error(&format!("{at}.quantity"), message, suggest(q, "the quantities", &names)));
-        };
-        let units: Vec<&str> = dimension.units().iter().map(|u| u.0).collect();
-        if let Some(unit) = p.unit.as_deref().filter(|u| !units.contains(u)) {
-            return Err(doc.error(
-                &format!("{at}.unit"),
-                format!("it cannot be in `{unit}`"),
-                suggest(unit, "its units", &units),
-            ));
-        }
+        let dimension = known_quantity(doc, at, Some(q))?;
+        known_unit(doc, at, p.unit.as_deref(), dimension)?;
     }
     if let Some(key) = &p.along {
-        let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();
-        let Some(axis) = e.vary.iter().find(|v| v.key == *key) else {
-            let message = format!("`{key}` is not varied");
-            return Err(doc.error(&format!("{at}.along"), message, suggest(key, "the varied keys", &keys)));
-        };
+        let axis = varied(doc, &format!("{at}.along"), e, key)?;
         if p.at.contains_key(key) {
             return Err(doc.error(
                 &format!("{at}.at"),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::check_claims::{combine, compares};
 use crate::experiment::{Claim, Experiment, Measure, Relation};
 use crate::metrics::Value;
-use crate::read::written;
 use crate::report::{ClaimResult, MeasureResult};
+use crate::runs::written;
 use crate::verdict::{self, Test, Verdict, WIDENED, judge};
 use xoff_results::grid::Grid;
 use xoff_results::grid::interval::{Interval, spread};
@@ -33,17 +33,6 @@ pub fn claims(
     e.claim.iter().map(|c| cx.claim(c)).collect()
 }
 
-/// A claim that is not measured, with its reason.
-pub fn without_runs(paper: &str, claim: &Claim) -> ClaimResult {
-    let (verdict, reason) = match (&claim.not_simulated, &claim.analysis, &claim.later) {
-        (Some(reason), ..) => (Verdict::NotSimulated, reason),
-        (_, Some(reason), _) => (Verdict::Analysis, reason),
-        (_, _, Some(reason)) => (Verdict::NotYet, reason),
-        _ => unreachable!("a claim was checked to have a measurement or a reason"),
-    };
-    ClaimResult::new(paper, claim, verdict, Some(reason.clone()), Vec::new())
-}
-
 struct Context<'a> {
     e: &'a Experiment,
     quick: bool,
@@ -55,7 +44,7 @@ struct Context<'a> {
 impl Context<'_> {
     fn claim(&self, claim: &Claim) -> ClaimResult {
         if claim.measure.is_empty() {
-            return without_runs(&self.e.paper, claim);
+            return ClaimResult::without_runs(&self.e.paper, claim);
         }
         let measures: Vec<MeasureResult> =
             claim.measure.iter().flat_map(|m| self.measures(claim, m)).collect();

@@ -9,6 +9,9 @@ use xoff_net::units::{Bytes, Span};
 
 use crate::names::Names;
 
+/// The table that holds a scenario within the file of an experiment.
+pub const SCENARIO: &str = "scenario";
+
 /// A figure or table of a paper: what is run, what is measured, what is drawn,
 /// and what the paper says of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

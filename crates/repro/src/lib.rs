@@ -24,5 +24,6 @@ pub mod page;
 pub mod plot;
 pub mod read;
 pub mod report;
+pub mod runs;
 pub mod sensitivity;
 pub mod verdict;

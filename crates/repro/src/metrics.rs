@@ -12,7 +12,7 @@ use crate::names::{Names, named};
 use xoff_outcome::report::{Fact, Facts, Unit};
 use xoff_results::columns::read::{Columns, Table};
 use xoff_results::data::DataFile;
-use xoff_results::directory::SUMMARY;
+use xoff_results::layout::SUMMARY;
 use xoff_results::statistics::nearest_rank;
 
 /// What a value is, and so in which units it can be.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::experiment::{Experiment, Plot, PlotKind};
 use crate::metrics::{Run, Value, quantity};
 use crate::names::Names;
-use crate::read::{number, written};
+use crate::runs::{number, written};
 use xoff_results::grid::Grid;
 use xoff_results::grid::interval::{Interval, spread};
 use xoff_results::svg::{Figure, Line, Panel, Point};

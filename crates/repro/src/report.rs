@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evaluate;
 use crate::experiment::{Claim, Combine, Experiment, Kind, Relation, Side};
 use crate::library::Paper;
 use crate::verdict::Verdict;
@@ -89,7 +88,7 @@ pub fn in_words(papers: &[Paper]) -> Vec<PaperResult> {
 pub fn others(papers: &[Paper]) -> Vec<ClaimResult> {
     let of = |paper: &Paper| -> Vec<_> {
         let claims = paper.claims.iter().flat_map(|c| &c.claim);
-        claims.map(|claim| evaluate::without_runs(&paper.name, claim)).collect()
+        claims.map(|claim| ClaimResult::without_runs(&paper.name, claim)).collect()
     };
     papers.iter().flat_map(of).collect()
 }
@@ -287,6 +286,17 @@ impl ClaimResult {
             measures,
             discussion: claim.discussion.clone(),
         }
+    }
+
+    /// A claim that is not measured, with its reason.
+    pub fn without_runs(paper: &str, claim: &Claim) -> Self {
+        let (verdict, reason) = match (&claim.not_simulated, &claim.analysis, &claim.later) {
+            (Some(reason), ..) => (Verdict::NotSimulated, reason),
+            (_, Some(reason), _) => (Verdict::Analysis, reason),
+            (_, _, Some(reason)) => (Verdict::NotYet, reason),
+            _ => unreachable!("a claim was checked to have a measurement or a reason"),
+        };
+        Self::new(paper, claim, verdict, Some(reason.clone()), Vec::new())
     }
 }
 

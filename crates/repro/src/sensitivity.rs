@@ -1,8 +1,8 @@
 //! Which verdicts hang on a choice: each chosen value is changed by itself.
 
 use crate::experiment::{Chosen, Experiment};
-use crate::read::{Change, written};
 use crate::report::{ClaimResult, Flip};
+use crate::runs::{Change, written};
 
 /// The changes of an experiment: of each choice that sets a key its
 /// alternatives, or its lower and its higher value.

@@ -7,33 +7,23 @@
 //! place is left alone and reported. Only `manifest.json` holds wall time. It
 //! lists the checksum of every other file, and has one of itself.
 
-use std::fmt;
 use std::fs;
-use std::io::{self, BufWriter, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::capture::{CAPTURE, Capture, What};
-use crate::checksum::{self, Stored, Summing};
+use crate::checksum::{self, Stored};
 use crate::data::DataFile;
-use crate::report;
+use crate::layout::{FORMAT, FORMAT_VERSION, MANIFEST, PAGE, SUMMARY};
+use crate::storage::{Error, failed, resolved, store, store_text, unwrapped};
 use crate::summary::Summary;
-use crate::temporary::{self, Temporary};
+use crate::temporary::{Temporary, make_directories};
 use crate::verdicts::Verdict;
 use xoff_outcome::Outcome;
 use xoff_outcome::tap::Crossing;
 use xoff_plan::plan::Plan;
-
-/// Value of `format` in every manifest.
-pub const FORMAT: &str = "xoff run";
-/// Version of the directory's layout; grows when a file or column changes its meaning.
-pub const FORMAT_VERSION: u32 = 2;
-/// The manifest's file name.
-pub const MANIFEST: &str = "manifest.json";
-/// The summary's file name.
-pub const SUMMARY: &str = "summary.json";
 
 /// What the caller knows of a run beyond its plan and outcome.
 #[derive(Clone, Debug)]
@@ -84,24 +74,6 @@ impl FileEntry {
     }
 }
 
-/// Why a run directory cannot be written.
-#[derive(Debug)]
-pub struct Error {
-    /// The path that it is about.
-    pub path: PathBuf,
-    pub message: String,
-    /// What to do about it.
-    pub help: String,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.message)
-    }
-}
-
-impl std::error::Error for Error {}
-
 /// A place where a run directory can be written, found good by [`prepare`].
 #[derive(Debug)]
 pub struct Writer {
@@ -142,21 +114,9 @@ pub fn prepare_in_grid(out: &Path) -> Result<Writer, Error> {
 }
 
 fn prepare_to_replace(out: &Path, older: Older) -> Result<Writer, Error> {
-    // A link to an older run is followed, so that the link survives; so are `.` and `..`.
-    let target = if fs::symlink_metadata(out).is_ok() {
-        fs::canonicalize(out).map_err(|e| failed(out, "cannot be resolved", &e))?
-    } else {
-        out.to_path_buf()
-    };
-    let Some(parent) = target.parent().filter(|_| target.file_name().is_some()) else {
-        return Err(Error {
-            path: out.into(),
-            message: "names no directory of its own".into(),
-            help: "Choose a new directory with --out DIR.".into(),
-        });
-    };
+    let target = resolved(out)?;
     replaceable(&target, older)?;
-    temporary::make_directories(parent)?;
+    make_directories(target.parent().unwrap_or(Path::new("")))?;
     let writer = Writer { target, older, temporary: None, capture: None };
     let probe = writer.begin()?;
     let file = probe.place().join("probe");
@@ -255,8 +215,7 @@ pub struct Written {
 
 /// The run's files have these names and no others; its page goes with it.
 fn is_ours(name: &str) -> bool {
-    [MANIFEST, SUMMARY, CAPTURE, report::FILE].contains(&name)
-        || DataFile::ALL.iter().any(|d| d.name() == name)
+    [MANIFEST, SUMMARY, CAPTURE, PAGE].contains(&name) || DataFile::ALL.iter().any(|d| d.name() == name)
 }
 
 /// Whether nothing would be lost by putting a run at `target`: nothing is there,
@@ -269,9 +228,9 @@ fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
         Err(e) => return Err(failed(target, "cannot be looked at", &e)),
         Ok(metadata) => metadata,
     };
-    let refuse = |message: String, help: &str| Err(Error { path: target.into(), message, help: help.into() });
+    let refuse = |message: &str, help: &str| Err(Error::new(target, message, help));
     if !metadata.is_dir() {
-        return refuse("is a file, not a directory".into(), "Choose another place with --out DIR.");
+        return refuse("is a file, not a directory", "Choose another place with --out DIR.");
     }
     let mut names = Vec::new();
     for entry in fs::read_dir(target).map_err(|e| failed(target, "cannot be read", &e))? {
@@ -292,96 +251,15 @@ fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
     let remains = foreign.is_none() && (was_run || older == Older::Remains);
     if !is_run && !remains {
         return refuse(
-            "exists and is not a run directory of xoff".into(),
+            "exists and is not a run directory of xoff",
             "It is left as it is. Choose another place with --out DIR, or remove it yourself.",
         );
     }
     if let Some(foreign) = foreign {
         return refuse(
-            format!("is an older run, but holds `{foreign}` too, which replacing the run would delete"),
+            &format!("is an older run, but holds `{foreign}` too, which replacing the run would delete"),
             "Move that elsewhere, or choose another place with --out DIR.",
         );
     }
     Ok(())
-}
-
-/// Creates a file, lets `fill` write it, and makes sure that it has arrived:
-/// some file systems report a full disk no sooner. Returns what is in it.
-pub(crate) fn store(path: &Path, fill: impl FnOnce(Sink) -> io::Result<Sink>) -> Result<Stored, Error> {
-    let written =
-        || -> io::Result<Stored> { arrived(fill(BufWriter::new(Summing::new(fs::File::create(path)?)))?) };
-    written().map_err(|e| failed(path, "cannot be written", &e))
-}
-
-/// Where a file is written to, and summed up on the way.
-pub(crate) type Sink = BufWriter<Summing<fs::File>>;
-
-/// Makes sure that what was written has arrived on the disk; returns what it was.
-pub(crate) fn arrived(sink: Sink) -> io::Result<Stored> {
-    let (file, stored) = sink.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
-    file.sync_all()?;
-    Ok(stored)
-}
-
-/// The file system's own error, where the Parquet writer wrapped one.
-pub(crate) fn unwrapped(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(io) => *io,
-            Err(other) => io::Error::other(other),
-        },
-        other => io::Error::other(other),
-    }
-}
-
-/// Creates a file with a text, and makes sure that it has arrived.
-pub(crate) fn store_text(path: &Path, text: impl FnOnce() -> io::Result<String>) -> Result<Stored, Error> {
-    store(path, |mut sink| {
-        sink.write_all(text()?.as_bytes())?;
-        Ok(sink)
-    })
-}
-
-/// Makes a directory and those above it that are missing.
-///
-/// # Errors
-/// The file system refuses.
-pub fn make(path: &Path) -> Result<(), Error> {
-    temporary::make_directories(path)
-}
-
-/// Puts a text in a file, whole or not at all. What is no regular file, such as a pipe, is
-/// written to as it is; a link is followed.
-///
-/// # Errors
-/// It cannot be written.
-pub fn put(path: &Path, text: &str) -> Result<(), Error> {
-    let target = match fs::metadata(path) {
-        Ok(found) if found.is_file() => {
-            fs::canonicalize(path).map_err(|e| failed(path, "cannot be resolved", &e))?
-        }
-        Ok(found) if !found.is_dir() => {
-            return fs::write(path, text).map_err(|e| failed(path, "cannot be written", &e));
-        }
-        _ => path.to_path_buf(),
-    };
-    temporary::replace(&target, |path| store_text(path, || Ok(text.to_string())).map(drop))
-}
-
-pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
-    let help = match error.kind() {
-        io::ErrorKind::StorageFull => {
-            "The disk is full. Nothing half written was left; free some room, or choose \
-                                       another disk with --out DIR."
-        }
-        io::ErrorKind::FileTooLarge => {
-            "The file would exceed the limit of this shell on the size of files. Raise it with ulimit -f (ulimit -f \
-             shows it), or measure less."
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "Choose a place where you may write with --out DIR."
-        }
-        _ => "Choose another place with --out DIR.",
-    };
-    Error { path: path.into(), message: format!("{what}: {error}"), help: help.into() }
 }

@@ -74,18 +74,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> DropSummary {
                 ingress: names::port(plan, d.ingress),
                 priority: names::priority(plan, d.lane),
                 lossless: d.lossless,
-                reason: match d.reason {
-                    DropReason::HeadroomFull => "headroom-full",
-                    DropReason::BufferFull => "buffer-full",
-                    DropReason::QueueLimit => "queue-limit",
-                    DropReason::Expired => "expired",
-                    DropReason::LoopGivenUp => "loop-given-up",
-                    DropReason::LinkDown => "link-down",
-                    DropReason::Unreachable => "unreachable",
-                    DropReason::FrameLost => "frame-lost",
-                    DropReason::FrameCorrupted => "frame-corrupted",
-                    DropReason::Scheme(cause) => cause.name,
-                },
+                reason: words(d.reason).0,
                 packets: d.packets,
                 bytes: d.bytes,
                 first_ps: d.first,
@@ -104,16 +93,21 @@ pub fn breaks_losslessness(drops: &Drops) -> bool {
 
 /// A reason as people read it.
 pub fn reason(reason: DropReason) -> &'static str {
+    words(reason).1
+}
+
+/// A reason as files spell it, and as people read it.
+fn words(reason: DropReason) -> (&'static str, &'static str) {
     match reason {
-        DropReason::HeadroomFull => "the headroom was full",
-        DropReason::BufferFull => "the buffer was full",
-        DropReason::QueueLimit => "the queue was at its limit",
-        DropReason::Expired => "the time to live ended",
-        DropReason::LoopGivenUp => "it went round a deadlocked loop that was given up",
-        DropReason::LinkDown => "the link was down",
-        DropReason::Unreachable => "no path led on",
-        DropReason::FrameLost => "the link lost the frame",
-        DropReason::FrameCorrupted => "the link corrupted the frame",
-        DropReason::Scheme(cause) => cause.because,
+        DropReason::HeadroomFull => ("headroom-full", "the headroom was full"),
+        DropReason::BufferFull => ("buffer-full", "the buffer was full"),
+        DropReason::QueueLimit => ("queue-limit", "the queue was at its limit"),
+        DropReason::Expired => ("expired", "the time to live ended"),
+        DropReason::LoopGivenUp => ("loop-given-up", "it went round a deadlocked loop that was given up"),
+        DropReason::LinkDown => ("link-down", "the link was down"),
+        DropReason::Unreachable => ("unreachable", "no path led on"),
+        DropReason::FrameLost => ("frame-lost", "the link lost the frame"),
+        DropReason::FrameCorrupted => ("frame-corrupted", "the link corrupted the frame"),
+        DropReason::Scheme(cause) => (cause.name, cause.because),
     }
 }

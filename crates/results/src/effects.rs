@@ -141,7 +141,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             notes.push(note(format!(
                 "{} set, and nothing reacts to them: transport.congestion_control is \"{}\".",
                 human::counted(marks, "ECN mark"),
-                names::congestion_control(plan)
+                plan.congestion_control.name()
             )));
         }
         return;
@@ -161,7 +161,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         true if plan.congestion_control == CongestionControlParams::None => {
             format!(" So {} reduced no window for one.", names::transport(plan))
         }
-        true => format!(" So {} changed no rate.", names::congestion_control(plan)),
+        true => format!(" So {} changed no rate.", plan.congestion_control.name()),
         false => String::new(),
     };
     notes.push(note(format!("ECN never marked a packet{reached}.{idle}")));

@@ -1,6 +1,7 @@
 //! Whether a run directory is as it was written: its manifest by the checksum in it, each other
 //! file by the manifest. Everything that reads runs asks here first.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::fs;
 use std::io;
@@ -11,7 +12,8 @@ use std::sync::Once;
 use serde_json::Value as Json;
 
 use crate::checksum::{self, Unsealed};
-use crate::directory::{Error, FORMAT, FORMAT_VERSION, MANIFEST, SUMMARY};
+use crate::layout::{FORMAT, FORMAT_VERSION, MANIFEST, SUMMARY};
+use crate::storage::Error;
 
 /// What helps against a damaged run.
 const AGAIN: &str = "Run the scenario again: `xoff run` replaces the run. One of a grid is made again by the \
@@ -36,10 +38,9 @@ pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
     let manifest = manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, AGAIN)?;
     let entry = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == SUMMARY);
     let file = path.join(SUMMARY);
-    match compare(&file, entry.unwrap_or(&Json::Null), MANIFEST) {
-        Ok(()) => Ok(manifest),
-        Err(message) => Err(Error { path: file, message, help: AGAIN.into() }),
-    }
+    let compared = compare(&file, entry.unwrap_or(&Json::Null), MANIFEST);
+    compared.map_err(|message| Error::new(file, message, AGAIN))?;
+    Ok(manifest)
 }
 
 /// A manifest of this format, if it is as it was written.
@@ -47,7 +48,7 @@ pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
 /// # Errors
 /// It is damaged, or has another format.
 pub(crate) fn manifest(file: &Path, format: &str, version: u32, help: &str) -> Result<Json, Error> {
-    let refuse = |message: String| Err(Error { path: file.into(), message, help: help.into() });
+    let refuse = |message: String| Err(Error::new(file, message, help));
     let text = match regular(file).and_then(|_| fs::read(file)) {
         Ok(text) => text,
         Err(e) => return refuse(unreadable(&e)),
@@ -80,9 +81,7 @@ pub(crate) fn manifest(file: &Path, format: &str, version: u32, help: &str) -> R
 pub(crate) fn files(dir: &Path, manifest: &Json, name: &str, help: &str) -> Result<(), Error> {
     for file in manifest["files"].as_array().into_iter().flatten() {
         let path = dir.join(file["name"].as_str().unwrap_or_default());
-        if let Err(message) = compare(&path, file, name) {
-            return Err(Error { path, message, help: help.into() });
-        }
+        compare(&path, file, name).map_err(|message| Error::new(&path, message, help))?;
     }
     Ok(())
 }
@@ -132,7 +131,7 @@ thread_local! {
 pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     caught(read).unwrap_or_else(|why| {
         let message = format!("is damaged: its checksums are right, and its contents are not ({why})");
-        Err(Error { path: path.into(), message, help: AGAIN.into() })
+        Err(Error::new(path, message, AGAIN))
     })
 }
 
@@ -150,8 +149,11 @@ pub(crate) fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     let before = READING.replace(true);
     let result = catch_unwind(AssertUnwindSafe(read));
     READING.set(before);
-    result.map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").to_string()
-    })
+    result.map_err(|panic| reason(&*panic).to_string())
+}
+
+/// What a panic said.
+pub fn reason(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }

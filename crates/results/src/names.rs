@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use crate::human;
 use xoff_net::topology::{NodeId, NodeKind, PortId};
 use xoff_plan::plan::{ENDS, EXPIRE, Plan};
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::scheduling::PodsKeys;
-use xoff_schemes::transport::TransportKind;
 
 /// The name of a port: `S1.2:3`.
 pub fn port(plan: &Plan, port: PortId) -> String {
     plan.topology.port_name(port)
+}
+
+/// A port with where it leads, by the names of it and its peer: `S0.1:3 -> H35`.
+pub(crate) fn way(port: &str, peer: &str) -> String {
+    format!("{port} -> {}", peer.rsplit_once(':').map_or(peer, |(node, _)| node))
 }
 
 /// The name of a node: `H13`.
@@ -85,22 +88,5 @@ pub fn flow_control(plan: &Plan) -> &'static str {
 
 /// The transport as scenarios call it.
 pub fn transport(plan: &Plan) -> &'static str {
-    match plan.transport.kind {
-        _ if plan.pods.is_some() => "none",
-        TransportKind::GoBackN => "go-back-n",
-        TransportKind::Irn { .. } => "irn",
-        TransportKind::Tcp(tcp) if tcp.dctcp.is_some() => "tcp-dctcp",
-        TransportKind::Tcp(_) => "tcp-newreno",
-    }
-}
-
-/// The congestion control as scenarios call it.
-pub fn congestion_control(plan: &Plan) -> &'static str {
-    match plan.congestion_control {
-        CongestionControlParams::None => "none",
-        CongestionControlParams::Dcqcn(_) => "dcqcn",
-        CongestionControlParams::Timely(_) => "timely",
-        CongestionControlParams::Hpcc(_) => "hpcc",
-        CongestionControlParams::Dctcp(_) => "dctcp",
-    }
+    if plan.pods.is_some() { "none" } else { plan.transport.kind.name() }
 }

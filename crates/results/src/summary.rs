@@ -219,7 +219,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         network: names::network(plan),
         flow_control: names::flow_control(plan).into(),
         transport: names::transport(plan).into(),
-        congestion_control: names::congestion_control(plan).into(),
+        congestion_control: plan.congestion_control.name().into(),
         seed: plan.seed,
         simulated_ps: outcome.end,
         stop: stop_name(outcome.stop),

@@ -202,13 +202,7 @@ impl Figure {
                     o,
                     "<line x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/>"
                 );
-                let _ = writeln!(
-                    o,
-                    "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                    LEFT - 6.0,
-                    at + 4.0,
-                    y.label(tick)
-                );
+                words(o, (LEFT - 6.0, at + 4.0), " text-anchor=\"end\"", &y.label(tick));
             }
             let _ = writeln!(
                 o,
@@ -239,12 +233,7 @@ impl Figure {
                         foot + 4.0
                     );
                 }
-                let _ = writeln!(
-                    o,
-                    "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                    foot + 18.0,
-                    escaped(&label)
-                );
+                words(o, (at, foot + 18.0), " text-anchor=\"middle\"", &label);
             }
             for line in &panel.lines {
                 let number = number_of(&line.name).expect("every line has a name");
@@ -295,13 +284,7 @@ impl Figure {
                 escaped(&self.y)
             );
         }
-        let _ = writeln!(
-            o,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            (LEFT + RIGHT) / 2.0,
-            bottom + 42.0,
-            escaped(&self.x)
-        );
+        words(o, ((LEFT + RIGHT) / 2.0, bottom + 42.0), " text-anchor=\"middle\"", &self.x);
         for (i, name) in names.iter().enumerate() {
             let at = top + 8.0 + 20.0 * i as f64;
             let colour = COLOURS[i % COLOURS.len()];
@@ -323,8 +306,7 @@ impl Figure {
             if marks.iter().any(|line| line.name == *name) {
                 mark(o, i, RIGHT + 24.0, at);
             }
-            let _ =
-                writeln!(o, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", RIGHT + 42.0, at + 4.0, escaped(name));
+            words(o, (RIGHT + 42.0, at + 4.0), "", name);
         }
         out.push_str("</svg>\n");
         out
@@ -354,6 +336,11 @@ impl Figure {
         }
         out
     }
+}
+
+/// A text at a place.
+fn words(out: &mut String, (x, y): (f64, f64), attributes: &str, text: &str) {
+    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{attributes}>{}</text>", escaped(text));
 }
 
 /// An interval as a thin bar.

@@ -51,11 +51,16 @@ pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
 /// `text` broken at blanks into lines of at most [`WIDTH`] columns; the first
 /// begins with `first`, the others with `rest`. A longer word stays whole.
 pub fn wrapped(first: &str, rest: &str, text: &str) -> String {
+    wrapped_to(WIDTH, first, rest, text)
+}
+
+/// The same with lines of at most `width` columns.
+pub fn wrapped_to(width: usize, first: &str, rest: &str, text: &str) -> String {
     let mut lines = String::new();
     let mut line = first.to_string();
     let mut begun = false;
     for word in text.split_whitespace() {
-        if begun && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if begun && line.chars().count() + 1 + word.chars().count() > width {
             lines.push_str(line.trim_end());
             lines.push('\n');
             line = rest.to_string();

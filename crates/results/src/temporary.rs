@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::directory::{Error, failed};
+use crate::storage::{Error, failed, store_text};
 
 /// The file that marks a temporary directory as xoff's. Its owner holds a lock on it.
 pub const MARKER: &str = "xoff-temporary";
@@ -275,11 +275,29 @@ pub(crate) fn replace<T>(target: &Path, write: impl FnOnce(&Path) -> Result<T, E
     Ok(written)
 }
 
+/// Puts a text in a file, whole or not at all. What is no regular file, such as a pipe, is
+/// written to as it is; a link is followed.
+///
+/// # Errors
+/// It cannot be written.
+pub fn put(path: &Path, text: &str) -> Result<(), Error> {
+    let target = match fs::metadata(path) {
+        Ok(found) if found.is_file() => {
+            fs::canonicalize(path).map_err(|e| failed(path, "cannot be resolved", &e))?
+        }
+        Ok(found) if !found.is_dir() => {
+            return fs::write(path, text).map_err(|e| failed(path, "cannot be written", &e));
+        }
+        _ => path.to_path_buf(),
+    };
+    replace(&target, |path| store_text(path, || Ok(text.to_string())).map(drop))
+}
+
 /// Makes a directory and those above it that are missing, and syncs what holds the new ones.
 ///
 /// # Errors
 /// The file system refuses.
-pub(crate) fn make_directories(path: &Path) -> Result<(), Error> {
+pub fn make_directories(path: &Path) -> Result<(), Error> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use xoff_results::directory::{self, About};
 use xoff_results::explain::{self, read, text};
+use xoff_results::storage;
 use xoff_results::summary::summarise;
 
 /// Three switches in a line, as in the tests of the simulator, where the times are
@@ -191,7 +192,7 @@ fn a_deadlock_and_an_interruption_come_first() {
 
 #[test]
 fn what_cannot_be_explained_is_said() {
-    let wrong = |error: directory::Error| format!("{}. {}", error.message, error.help);
+    let wrong = |error: storage::Error| format!("{}. {}", error.message, error.help);
     let path = left("done-2", &[]);
     let run = read::read(&path).unwrap();
     assert_eq!(

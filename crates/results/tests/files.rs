@@ -12,7 +12,8 @@ use parquet::record::{Field, Row};
 use xoff_plan::plan::Plan;
 use xoff_results::columns::{self, Column, ROWS_PER_GROUP};
 use xoff_results::data::DataFile;
-use xoff_results::directory::{About, MANIFEST, SUMMARY, prepare};
+use xoff_results::directory::{About, prepare};
+use xoff_results::layout::{MANIFEST, SUMMARY};
 use xoff_results::summary::summarise;
 use xoff_sim::outcome::Outcome;
 

@@ -7,6 +7,7 @@
 pub mod congestion_control;
 pub mod flow_control;
 pub mod load_balancing;
+mod names;
 pub mod scheduling;
 pub mod transport;
 

@@ -29,6 +29,7 @@ pub use rail::RailOnly;
 use crate::error::SpecError;
 use crate::topology::{NodeId, NodeKind, Topology};
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Most hosts that a topology may have.
@@ -38,81 +39,85 @@ pub const MAX_PORTS: u64 = 20_000_000;
 /// Most ports that one device may have.
 pub const MAX_RADIX: u64 = 65_536;
 
+/// The keys of a table beside `kind`, wherever it is read from.
+pub trait Table {
+    /// Why they cannot be read.
+    type Error;
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A key is missing, unknown or wrong.
+    fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Self::Error>;
+}
+
+/// From a line for each kind of a table: the enum of the kinds, their names, and what reads one.
+#[macro_export]
+macro_rules! kinds {
+    ($(#[$about:meta])* pub enum $table:ident { $($(#[$doc:meta])* $kind:ident($keys:ty) = $name:literal,)* }) => {
+        $(#[$about])*
+        #[serde(tag = "kind")]
+        pub enum $table { $($(#[$doc])* #[serde(rename = $name)] $kind($keys),)* }
+
+        impl $table {
+            /// The values of the key `kind`.
+            pub const KINDS: &[&str] = &[$($name),*];
+
+            /// The value of the key `kind`.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$kind(_) => $name,)* }
+            }
+
+            /// Reads a table of this kind, one of [`Self::KINDS`].
+            ///
+            /// # Errors
+            /// Those of the table.
+            pub fn read<T: $crate::builders::Table>(kind: &str, table: &T) -> Result<Self, T::Error> {
+                Ok(match kind {
+                    $($name => Self::$kind(table.read()?),)*
+                    other => unreachable!("`{other}` is not one of the kinds"),
+                })
+            }
+        }
+    };
+}
+
+kinds! {
 /// The `[topology]` table of a scenario.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TopologySpec {
     /// NDC(n, k), also known as BCube: hosts that relay, layers of small switches.
-    Ndc(Ndc),
+    Ndc(Ndc) = "ndc",
     /// Two tiers, every leaf linked to every spine.
-    LeafSpine(LeafSpine),
+    LeafSpine(LeafSpine) = "leaf-spine",
     /// A folded Clos network of k-port switches, in two or three tiers.
-    FatTree(FatTree),
+    FatTree(FatTree) = "fat-tree",
     /// Two switches with one link between them.
-    Dumbbell(Dumbbell),
+    Dumbbell(Dumbbell) = "dumbbell",
     /// Switches in a row.
-    Line(Line),
+    Line(Line) = "line",
     /// Switches in a circle.
-    Ring(Ring),
+    Ring(Ring) = "ring",
     /// High-bandwidth domains joined by rails.
-    RailOnly(RailOnly),
+    RailOnly(RailOnly) = "rail-only",
     /// Switches that are all linked to each other.
-    FullMesh(FullMesh),
+    FullMesh(FullMesh) = "full-mesh",
     /// Switches in a grid that closes on itself in both directions.
-    #[serde(rename = "torus-2d")]
-    Torus2d(Torus2d),
+    Torus2d(Torus2d) = "torus-2d",
     /// Two fat-trees with long links between them.
-    Dci(Dci),
+    Dci(Dci) = "dci",
     /// Pods of two tiers, and cores between them.
-    Pods(Pods),
+    Pods(Pods) = "pods",
     /// The same without buffers in the pods: what they send is scheduled (Zeropod).
-    #[serde(rename = "zeropod")]
-    Bufferless(Pods),
+    Bufferless(Pods) = "zeropod",
     /// A topology file of the HPCC simulator and its descendants.
-    Hpcc(Hpcc),
+    Hpcc(Hpcc) = "hpcc",
     /// Nodes and links written out.
-    Custom(Custom),
+    Custom(Custom) = "custom",
+}
 }
 
 impl TopologySpec {
-    /// The values of the key `kind`.
-    pub const KINDS: [&str; 14] = [
-        "ndc",
-        "leaf-spine",
-        "fat-tree",
-        "dumbbell",
-        "line",
-        "ring",
-        "rail-only",
-        "full-mesh",
-        "torus-2d",
-        "dci",
-        "pods",
-        "zeropod",
-        "hpcc",
-        "custom",
-    ];
-
-    /// The value of the key `kind` for this topology.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            TopologySpec::Ndc(_) => "ndc",
-            TopologySpec::LeafSpine(_) => "leaf-spine",
-            TopologySpec::FatTree(_) => "fat-tree",
-            TopologySpec::Dumbbell(_) => "dumbbell",
-            TopologySpec::Line(_) => "line",
-            TopologySpec::Ring(_) => "ring",
-            TopologySpec::RailOnly(_) => "rail-only",
-            TopologySpec::FullMesh(_) => "full-mesh",
-            TopologySpec::Torus2d(_) => "torus-2d",
-            TopologySpec::Dci(_) => "dci",
-            TopologySpec::Pods(_) => "pods",
-            TopologySpec::Bufferless(_) => "zeropod",
-            TopologySpec::Hpcc(_) => "hpcc",
-            TopologySpec::Custom(_) => "custom",
-        }
-    }
-
     /// Whether its switches hold no packets.
     pub fn is_bufferless(&self) -> bool {
         matches!(self, Self::Bufferless(_))

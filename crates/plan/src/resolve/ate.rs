@@ -103,7 +103,7 @@ impl Choices {
     pub(super) fn plan(self, cx: &mut Context<'_>) -> Ate {
         if self.routes.iter().all(|[first, second]| first == second) {
             let message = "had no effect: no flow has two routes";
-            cx.warn("routing.ate".to_string(), message.to_string());
+            cx.warn("routing.ate", message);
         }
         Ate { params: self.params, routes: self.routes }
     }

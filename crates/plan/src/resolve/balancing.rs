@@ -28,14 +28,9 @@ const TRIES: u32 = 8;
 pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Error> {
     let routing = &cx.scenario.routing;
     let kind = routing.load_balancing;
-    for (table, of) in [("drill", Kind::Drill), ("plb", Kind::Plb)] {
-        if kind == of {
-            continue;
-        }
-        for key in cx.doc.keys(&format!("routing.{table}")) {
-            let message = format!("had no effect: routing.load_balancing is \"{}\"", kind.name());
-            cx.warn(format!("routing.{table}.{key}"), message);
-        }
+    for other in Kind::ALL.iter().filter(|other| **other != kind) {
+        let why = format!("routing.load_balancing is \"{}\"", kind.name());
+        cx.warn_of_table(&format!("routing.{}", other.name()), why);
     }
     if kind == Kind::Ecmp {
         return Ok(());
@@ -110,7 +105,7 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
             "packets of a flow overtake each other under `{name}`, and {gap}: \
              transport.kind = \"irn\" takes them in any order"
         );
-        cx.warn("routing.load_balancing".into(), message);
+        cx.warn("routing.load_balancing", message);
     }
     Ok(())
 }
@@ -152,10 +147,10 @@ pub(super) fn lay(
     };
     if !some {
         let message = "had no effect: no flow has more than one path";
-        cx.warn("routing.load_balancing".into(), message.into());
+        cx.warn("routing.load_balancing", message);
     } else if matches!(laid, LoadBalancing::Plb(_)) && lanes.iter().all(|l| l.ecn.is_none()) {
         let message = "nothing is marked, so that flows change their paths after timeouts alone: add [ecn]";
-        cx.warn("routing.load_balancing".into(), message.into());
+        cx.warn("routing.load_balancing", message);
     }
     Ok((laid, spread))
 }

@@ -96,18 +96,9 @@ pub(super) fn build(
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
     let chosen = cx.scenario.transport.congestion_control;
-    for (control, table) in [
-        (CongestionControl::Dcqcn, "dcqcn"),
-        (CongestionControl::Timely, "timely"),
-        (CongestionControl::Hpcc, "hpcc"),
-        (CongestionControl::Dctcp, "dctcp"),
-    ] {
-        for key in cx.doc.keys(table) {
-            if control != chosen {
-                let message = format!("had no effect: transport.congestion_control is not \"{table}\"");
-                cx.warn(format!("{table}.{key}"), message);
-            }
-        }
+    for control in CongestionControl::ALL.iter().filter(|control| **control != chosen) {
+        let table = control.name();
+        cx.warn_of_table(table, format_args!("transport.congestion_control is not \"{table}\""));
     }
     let lines = Lines { topology, routes, flows };
     match chosen {
@@ -152,7 +143,7 @@ fn dcqcn(
     let gain = share(cx, "dcqcn.gain", "g", given.gain.unwrap_or(base.gain), "0.00390625 (1/256)")?;
     if reaction == Reaction::Immediate && given.decrease_interval.is_some() {
         let message = "had no effect: the immediate reaction decreases at each CNP";
-        cx.warn("dcqcn.decrease_interval".to_string(), message.to_string());
+        cx.warn("dcqcn.decrease_interval", message);
     }
     if cnp_interval == 0 {
         for (key, written) in
@@ -160,7 +151,7 @@ fn dcqcn(
         {
             if written {
                 let message = "had no effect: with dcqcn.cnp_interval 0 the ACKs tell of marks";
-                cx.warn(format!("dcqcn.{key}"), message.to_string());
+                cx.warn(format!("dcqcn.{key}"), message);
             }
         }
     }
@@ -252,7 +243,7 @@ pub(super) fn check_minimum(
         true => "no flow ever slows".to_string(),
         false => format!("{held} of {} flows never slow", flows.len()),
     };
-    cx.warn(key.to_string(), format!("{which} down: {minimum} are no less than their line rate"));
+    cx.warn(key, format!("{which} down: {minimum} are no less than their line rate"));
     Ok(())
 }
 

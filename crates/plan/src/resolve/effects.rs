@@ -29,14 +29,14 @@ fn unused_buffers(
     buffers: &[Buffer],
 ) {
     if cx.doc.get("switch.buffer").is_some() && topology.nodes.iter().all(|n| n.kind != NodeKind::Switch) {
-        cx.warn("switch.buffer".into(), "had no effect: there is no switch".into());
+        cx.warn("switch.buffer", "had no effect: there is no switch");
     }
     // Headroom beyond the default makes the key necessary, whatever waits there.
     let default = Host::default().buffer.0;
     let needed = topology.hosts().map(|h| &buffers[h as usize]).any(|b| b.total - b.shared >= default);
     if cx.doc.get("host.buffer").is_some() && !topology.relay_hosts && slow.is_empty() && !needed {
         let message = "had no effect: no host relays or reads slowly, so that nothing waits in a host";
-        cx.warn("host.buffer".into(), message.into());
+        cx.warn("host.buffer", message);
     }
 }
 
@@ -74,7 +74,7 @@ fn stops(cx: &mut Context<'_>) {
         let Some(stop) = stop else { continue };
         let key = format!("traffic[{i}].stop");
         if !repeats {
-            cx.warn(key, "had no effect: without `period` or `load` there is one event only".into());
+            cx.warn(key, "had no effect: without `period` or `load` there is one event only");
         } else if duration.is_some_and(|d| stop > d) {
             cx.warn(key, format!("had no effect: no flow starts after run.duration, before {stop}"));
         }
@@ -86,7 +86,7 @@ fn oracles(cx: &mut Context<'_>) {
     let m = &cx.scenario.measure;
     if m.explain && !m.blocking && cx.doc.get("measure.blocking").is_some() {
         let message = "had no effect: measure.explain needs the oracle, and switches it on";
-        cx.warn("measure.blocking".into(), message.into());
+        cx.warn("measure.blocking", message);
     }
 }
 
@@ -94,7 +94,7 @@ fn oracles(cx: &mut Context<'_>) {
 pub(super) fn late_frames(cx: &mut Context<'_>, response_time: Time, end: Option<Time>) {
     if let Some(end) = end.filter(|&end| response_time >= end) {
         let message = format!("is longer than the run, which ends at {}: no frame takes effect", Span(end));
-        cx.warn("flow_control.response_time".into(), message);
+        cx.warn("flow_control.response_time", message);
     }
 }
 
@@ -103,7 +103,7 @@ fn tiers(cx: &mut Context<'_>, lanes: &[Lane]) {
     for (i, p) in cx.scenario.priority.iter().enumerate() {
         if p.tier.is_some() && lanes.iter().all(|l| l.priority == p.id) {
             let message = "had no effect: no other priority is in use";
-            cx.warn(format!("priority[{i}].tier"), message.into());
+            cx.warn(format!("priority[{i}].tier"), message);
         }
     }
 }

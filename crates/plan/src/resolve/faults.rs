@@ -40,7 +40,7 @@ pub(super) fn read(
         let end = end.unwrap_or(Time::MAX);
         if times[0].0 >= end {
             let message = "had no effect: the run is over by then";
-            cx.warn(format!("failure[{i}].at"), message.to_string());
+            cx.warn(format!("failure[{i}].at"), message);
         }
         for &port in &ports {
             spans.entry(port).or_default().extend(times.iter().filter(|span| span.0 < end));
@@ -66,7 +66,7 @@ fn reconvergence(cx: &mut Context<'_>, down: &[Down]) -> Result<Time, Error> {
     }
     // What is down from the start, and for ever, changes nothing later.
     if down.iter().all(|d| d.spans == [(0, Time::MAX)]) {
-        cx.warn(key.to_string(), "had no effect: no link fails or recovers during the run".to_string());
+        cx.warn(key, "had no effect: no link fails or recovers during the run");
     }
     Ok(span.0)
 }
@@ -366,7 +366,7 @@ pub(super) fn warn_of_unused(cx: &mut Context<'_>, ports: usize, faults: &Faults
     }
     for (key, named) in &faults.named {
         if !named.iter().any(|&p| used[p as usize]) {
-            cx.warn(key.clone(), "had no effect: no flow or ACK comes by".to_string());
+            cx.warn(key.clone(), "had no effect: no flow or ACK comes by");
         }
     }
 }

@@ -125,7 +125,7 @@ pub(super) fn build(
         if p.weight != 1 && alone && used.contains(&id) {
             cx.warn(
                 format!("priority[{index}].weight"),
-                "had no effect: no other priority in use shares its tier".to_string(),
+                "had no effect: no other priority in use shares its tier",
             );
         }
     }

@@ -148,7 +148,7 @@ fn starving_acks(cx: &mut Context<'_>, plan: &Plan) {
             priority(flow.ack_lane),
             priority(lane),
         );
-        cx.warn("transport.ack_priority".to_string(), message);
+        cx.warn("transport.ack_priority", message);
         return;
     }
 }

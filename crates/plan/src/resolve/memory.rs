@@ -214,7 +214,7 @@ pub(super) fn warn_of_overcommitment(
                 bytes(thresholds),
                 bytes(buffer.shared)
             );
-            cx.warn("flow_control.xoff".to_string(), message);
+            cx.warn("flow_control.xoff", message);
             return;
         }
     }

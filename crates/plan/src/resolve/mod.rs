@@ -30,6 +30,7 @@ use crate::plan::{PacketFormat, Plan, Receiver};
 use crate::scenario::{LoadOf, Scenario, Traffic};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::path::Path;
 use xoff_kernel::time::{MICROSECOND, Time};
@@ -56,8 +57,15 @@ struct Context<'s> {
 }
 
 impl Context<'_> {
-    fn warn(&mut self, key: String, message: String) {
-        self.warnings.push(Warning { key, message });
+    fn warn(&mut self, key: impl Into<String>, message: impl Into<String>) {
+        self.warnings.push(Warning { key: key.into(), message: message.into() });
+    }
+
+    /// Warns of every key of `table`, which has no effect.
+    fn warn_of_table(&mut self, table: &str, why: impl fmt::Display) {
+        for key in self.doc.keys(table) {
+            self.warn(format!("{table}.{key}"), format!("had no effect: {why}"));
+        }
     }
 
     /// The text of a file that the scenario names at `path`.
@@ -214,7 +222,7 @@ fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
         if run.drain.0 > 0 {
             let message =
                 "had no effect: without run.duration the run goes on until every flow has completed";
-            cx.warn("run.drain".to_string(), message.to_string());
+            cx.warn("run.drain", message);
         }
         return Ok(None);
     };

@@ -20,7 +20,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
     if !cx.scenario.topology.is_bufferless() {
         if cx.scenario.pods.is_some() {
             let name = PodsKeys::NAME;
-            cx.warn(name.to_string(), format!("had no effect: topology.kind is not `{name}`"));
+            cx.warn(name, format!("had no effect: topology.kind is not `{name}`"));
         }
         return Ok(());
     }

@@ -84,7 +84,7 @@ pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestion
             "hpcc compares what packets of one way tell: rates change only where `{}` sends two in a row over the same",
             balancing.name()
         );
-        cx.warn("transport.congestion_control".to_string(), message);
+        cx.warn("transport.congestion_control", message);
     }
     let (max_stage, additive_increase) = match given.preset {
         // 40 Mbit/s at 100 Gbit/s.

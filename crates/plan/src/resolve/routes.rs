@@ -211,11 +211,11 @@ impl Routes {
                 "{lost} of {} flows cannot complete: their route loops until packets expire",
                 flows.len()
             );
-            cx.warn("routing.overrides".to_string(), message);
+            cx.warn("routing.overrides", message);
         }
         for (i, _) in self.overrides.iter().enumerate().filter(|(_, (_, met))| !met) {
             let message = "had no effect: no flow comes by on its way there";
-            cx.warn(format!("routing.overrides[{i}]"), message.to_string());
+            cx.warn(format!("routing.overrides[{i}]"), message);
         }
         Ok(flows)
     }

@@ -88,25 +88,25 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
 /// Warns of keys that belong to other transports.
 fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
     let tables = [
-        (Kind::Irn, "irn", "irn.rto_low and irn.rto_high"),
-        (Kind::TcpNewReno, "tcp-newreno", "tcp-newreno.min_rto and tcp-newreno.initial_rto"),
-        (Kind::TcpDctcp, "tcp-dctcp", "tcp-dctcp.min_rto and tcp-dctcp.initial_rto"),
+        (Kind::Irn, "rto_low", "rto_high"),
+        (Kind::TcpNewReno, "min_rto", "initial_rto"),
+        (Kind::TcpDctcp, "min_rto", "initial_rto"),
     ];
-    let name = |kind| tables.iter().find(|t| t.0 == kind).map_or("go-back-n", |t| t.1);
-    for (owner, table, timeouts) in tables {
+    for (owner, one, other) in tables {
+        let table = owner.name();
         if owner == kind {
             if cx.doc.get("transport.rto").is_some() {
-                let message = format!("had no effect: the transport `{table}` has {timeouts}");
-                cx.warn("transport.rto".to_string(), message);
+                let message =
+                    format!("had no effect: the transport `{table}` has {table}.{one} and {table}.{other}");
+                cx.warn("transport.rto", message);
             }
             continue;
         }
-        for key in cx.doc.keys(table) {
-            let run = name(kind);
-            let message =
-                format!("had no effect: it belongs to the transport `{table}`, and this run has `{run}`");
-            cx.warn(format!("{table}.{key}"), message);
-        }
+        let run = kind.name();
+        cx.warn_of_table(
+            table,
+            format_args!("it belongs to the transport `{table}`, and this run has `{run}`"),
+        );
     }
 }
 
@@ -176,13 +176,8 @@ fn irn(
         }
     }
     if !facts.iter().any(|f| f.inter) {
-        for key in cx.doc.keys("irn.inter") {
-            let message = format!(
-                "had no effect: no flow crosses a long link, nor one of more than {}",
-                Span(link_delay)
-            );
-            cx.warn(format!("irn.inter.{key}"), message);
-        }
+        let why = format!("no flow crosses a long link, nor one of more than {}", Span(link_delay));
+        cx.warn_of_table("irn.inter", why);
     }
     if let Some(Threshold::Bytes(window)) = given.inter.window {
         check_window(cx, "irn.inter.window", window.0, &window.to_string(), packet)?;
@@ -229,13 +224,13 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
     let base = base_rtt(cx, routes)?;
     if control == CongestionControl::None && t.variable_window.is_some() {
         let message = "had no effect: without transport.congestion_control no flow's rate changes";
-        cx.warn("transport.variable_window".to_string(), message.to_string());
+        cx.warn("transport.variable_window", message);
     }
     let window = (wanted && control != CongestionControl::None).then_some(base);
     if window.is_none() && control != CongestionControl::Hpcc {
         if t.base_rtt.is_some() {
             let message = "had no effect: there is neither transport.variable_window nor `hpcc`";
-            cx.warn("transport.base_rtt".to_string(), message.to_string());
+            cx.warn("transport.base_rtt", message);
         }
     } else if base < routes.longest {
         let message = format!(
@@ -243,7 +238,7 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
             Span(base),
             routes.longest.div_ceil(1_000)
         );
-        cx.warn("transport.base_rtt".to_string(), message);
+        cx.warn("transport.base_rtt", message);
     }
     Ok(window)
 }
@@ -300,7 +295,7 @@ fn warn_of_timeout(cx: &mut Context<'_>, key: &str, rto: Span, trip: Time) {
         "{rto} are shorter than the longest unloaded round trip, {} ns: senders repeat what was not lost",
         trip.div_ceil(1_000)
     );
-    cx.warn(key.to_string(), message);
+    cx.warn(key, message);
 }
 
 fn check_window(

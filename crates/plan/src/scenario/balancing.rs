@@ -1,117 +1,48 @@
-//! `[routing]`: how flows spread over equal paths, beyond the hash.
+//! The tables of `[routing]` that are about load balancing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How flows spread over equal paths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadBalancing {
-    /// The hash gives each flow one path.
-    #[default]
-    Ecmp,
-    /// Each device sends each data packet to one of its equal next hops at random.
-    Spray,
-    /// Each device sends each data packet to the least loaded of a few of its equal
-    /// next hops: DRILL(d, m) (SIGCOMM 2017).
-    Drill,
-    /// A sender whose packets come back marked, or not at all, gives its flow another
-    /// path: PLB (SIGCOMM 2022).
-    Plb,
-}
-
-impl LoadBalancing {
-    /// Whether it is the default.
-    pub fn is_ecmp(&self) -> bool {
-        *self == Self::Ecmp
-    }
-
-    /// As scenarios write it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Ecmp => "ecmp",
-            Self::Spray => "spray",
-            Self::Drill => "drill",
-            Self::Plb => "plb",
-        }
-    }
-}
-
 /// DRILL(d, m). The defaults are the paper's choice, DRILL(2, 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Drill {
     /// Next hops that are drawn at random for each packet, 1 to 16.
-    #[serde(default = "d")]
     #[schemars(range(min = 1, max = 16))]
     pub d: u32,
     /// Least loaded next hops that are remembered from packet to packet, 0 to 16.
-    #[serde(default = "m")]
     #[schemars(range(max = 16))]
     pub m: u32,
 }
 
 impl Default for Drill {
     fn default() -> Self {
-        Self { d: d(), m: m() }
+        Self { d: 2, m: 1 }
     }
 }
 
 /// PLB. The defaults of its rule are those of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Plb {
     /// Share of marked packets from which on a round trip counts as congested, above
     /// 0, up to 1.
-    #[serde(default = "threshold")]
     #[schemars(range(max = 1.0))]
     pub threshold: f64,
     /// Congested round trips in a row after which a flow with nothing in flight
     /// changes its path, at least 1.
-    #[serde(default = "idle_rounds")]
     #[schemars(range(min = 1))]
     pub idle_rounds: u32,
     /// The same for a flow with packets in flight; at least `idle_rounds`.
-    #[serde(default = "forced_rounds")]
     pub forced_rounds: u32,
     /// Labels of a flow, 2 to 256: each gives it a path by the hash, and several may
     /// give the same. A change draws one of the others.
-    #[serde(default = "labels")]
     #[schemars(range(min = 2, max = 256))]
     pub labels: u32,
 }
 
 impl Default for Plb {
     fn default() -> Self {
-        Self {
-            threshold: threshold(),
-            idle_rounds: idle_rounds(),
-            forced_rounds: forced_rounds(),
-            labels: labels(),
-        }
+        Self { threshold: 0.5, idle_rounds: 3, forced_rounds: 12, labels: 8 }
     }
-}
-
-fn d() -> u32 {
-    2
-}
-
-fn m() -> u32 {
-    1
-}
-
-fn threshold() -> f64 {
-    0.5
-}
-
-fn idle_rounds() -> u32 {
-    3
-}
-
-fn forced_rounds() -> u32 {
-    12
-}
-
-fn labels() -> u32 {
-    8
 }

@@ -12,16 +12,12 @@ use xoff_net::units::{Bytes, Span};
 #[serde(deny_unknown_fields)]
 pub struct AllToAll {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Payload of each flow; or give `sizes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload; or give `size`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
     /// Hosts, or groups of hosts, that take part; all if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
@@ -31,7 +27,6 @@ pub struct AllToAll {
     #[schemars(range(max = 7))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -42,12 +37,10 @@ pub struct AllToAll {
 #[serde(deny_unknown_fields)]
 pub struct RingAllReduce {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Bytes that every host has and that are reduced, at least one for each host.
     pub size: Bytes,
     /// Hosts, or groups of hosts, in the order of the ring; all if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
@@ -74,14 +67,12 @@ pub struct RingAllReduce {
 #[serde(deny_unknown_fields)]
 pub struct ParameterServer {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Bytes that a worker pushes, and gets back, in a round; a shard for each server.
     pub size: Bytes,
     /// Servers, hosts or groups of hosts.
     pub servers: Vec<String>,
     /// Workers, hosts or groups of hosts; all hosts but the servers if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
@@ -109,10 +100,8 @@ pub struct ParameterServer {
 #[serde(deny_unknown_fields)]
 pub struct Moe {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Hosts, or groups of hosts, that hold the tokens; all if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// The hosts are cut, in their order, into so many groups of one size, each
     /// with experts of its own; at least 1.
@@ -126,7 +115,6 @@ pub struct Moe {
     #[schemars(range(min = 1))]
     pub experts: u32,
     /// How likely each expert is to be chosen, relative to the others; all alike if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<Vec<f64>>,
     /// Tokens that a host has in each round, at least 1.
     #[schemars(range(min = 1))]
@@ -162,7 +150,6 @@ pub struct Moe {
 #[serde(deny_unknown_fields)]
 pub struct Probe {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Payload of a probe.
     #[serde(default = "defaults::probe")]
@@ -170,16 +157,13 @@ pub struct Probe {
     /// Distance of a sender's probes.
     pub period: Span,
     /// The senders, hosts or groups of hosts; all hosts if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
     /// The receivers, hosts or groups of hosts; all hosts if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
     /// When the first probe starts.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// No probe from this time on; the run's duration if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]

@@ -11,22 +11,17 @@ use xoff_net::units::Span;
 pub struct Failure {
     /// The link between two nodes, `"S0.0-S1.2"` (all of them if there are
     /// several), or the link at a port, `"S0.0:5"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     /// A switch: all of its links. Either this or `link`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
     /// It fails at this time. At 0 routes avoid it from the beginning.
     pub at: Span,
     /// It is up again at this time; never if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
     /// It fails again so long after each failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
     /// Failures in all, with `every`; until `run.duration` and `run.drain` are
     /// over if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u32>,
 }
@@ -38,18 +33,14 @@ pub struct Loss {
     /// As in a failure: `"S0.0-S1.2"` or `"S0.0:5"`.
     pub link: String,
     /// The end whose frames are hit; those of both ends if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// Probability that a frame is hit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1.0))]
     pub rate: Option<f64>,
     /// Probability that a bit is hit, and with it its frame.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1.0))]
     pub ber: Option<f64>,
     /// The so-manyth frame of the flow control is hit, and no other. One of this, `rate` and `ber`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub control_frame: Option<u64>,
     /// Whether frames vanish, or arrive and fail their checksum.

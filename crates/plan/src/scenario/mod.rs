@@ -11,9 +11,9 @@ mod traffic;
 mod transport;
 
 pub use ate::{Ate, AteUpdate};
-pub use balancing::{Drill, LoadBalancing, Plb};
+pub use balancing::{Drill, Plb};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
-pub use congestion::{CongestionControl, Dctcp, Hpcc, HpccPreset, Timely};
+pub use congestion::{Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
@@ -21,8 +21,14 @@ pub use traffic::{
 };
 pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpDctcp, TcpNewReno};
 
+pub use xoff_schemes::congestion_control::CongestionControl;
+pub use xoff_schemes::load_balancing::LoadBalancing;
+pub use xoff_schemes::transport::Transport as TransportKind;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{HashKind, RoutingKind};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
@@ -32,6 +38,7 @@ use xoff_schemes::scheduling::PodsKeys;
 
 /// A scenario: a fabric, what runs over it, and what is measured.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(remote = "Self")]
 #[schemars(title = "xoff scenario", deny_unknown_fields)]
 pub struct Scenario {
     /// Nodes and links.
@@ -59,7 +66,6 @@ pub struct Scenario {
     pub priority: Vec<Priority>,
     /// ECN marking by RED on every lane; without it nothing is marked, unless
     /// the congestion control brings its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
     /// The flow control of every link; PFC if not given.
     #[serde(default)]
@@ -68,28 +74,23 @@ pub struct Scenario {
     #[serde(default)]
     pub transport: Transport,
     /// The transport `irn`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub irn: Option<Irn>,
     /// The transport `tcp-newreno`.
-    #[serde(rename = "tcp-newreno", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "tcp-newreno")]
     pub tcp_newreno: Option<TcpNewReno>,
     /// The transport `tcp-dctcp`.
-    #[serde(rename = "tcp-dctcp", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "tcp-dctcp")]
     pub tcp_dctcp: Option<TcpDctcp>,
     /// The congestion control `dcqcn`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dcqcn: Option<Dcqcn>,
     /// The congestion control `timely`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timely: Option<Timely>,
     /// The congestion control `hpcc`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hpcc: Option<Hpcc>,
     /// The congestion control `dctcp`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dctcp: Option<Dctcp>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
-    #[serde(rename = "zeropod", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "zeropod")]
     pub pods: Option<PodsKeys>,
     /// What is sent. At least one.
     pub traffic: Vec<Traffic>,
@@ -99,6 +100,26 @@ pub struct Scenario {
     /// What is recorded besides flows.
     #[serde(default)]
     pub measure: Measure,
+}
+
+impl Serialize for Scenario {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut written = Self::serialize(self, serde_json::value::Serializer).map_err(S::Error::custom)?;
+        leave_out_nulls(&mut written);
+        written.serialize(serializer)
+    }
+}
+
+/// Leaves out what is not given.
+pub(crate) fn leave_out_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(leave_out_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(leave_out_nulls),
+        _ => {}
+    }
 }
 
 impl Scenario {
@@ -119,37 +140,30 @@ impl Scenario {
 
 /// How packets find their way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Routing {
     /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
     /// many domains as hosts in one, without `overrides`; else `shortest-path`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
-    #[serde(default)]
     pub hash: HashKind,
     /// Seed of the switches' hashes; the run's seed if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Static routes, each for one switch and one destination.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
     /// From a failure or a recovery until routes follow; at once if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reconvergence: Option<Span>,
     /// The source of a flow chooses its first hop by the traffic that it sends,
     /// instead of by the hash.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ate: Option<Ate>,
     /// How flows spread over equal paths.
-    #[serde(default, skip_serializing_if = "LoadBalancing::is_ecmp")]
+    #[serde(skip_serializing_if = "LoadBalancing::is_ecmp")]
     #[schemars(extend("default" = LoadBalancing::default()))]
     pub load_balancing: LoadBalancing,
     /// The load balancing `drill`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub drill: Option<Drill>,
     /// The load balancing `plb`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plb: Option<Plb>,
 }
 
@@ -172,17 +186,15 @@ pub struct Switch {
     /// Packet memory of a switch, shared by its ports. If not given, it grows
     /// with the switch's fastest port: 32 MB at 100 Gbit/s (the size that
     /// published simulations of such switches use), 128 MB at 400 Gbit/s.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
 }
 
 /// Every host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Host {
     /// Packet memory of a host: for what it relays, and for what it has received
     /// but not read. Its own flows wait outside of it.
-    #[serde(default = "defaults::host_buffer")]
     pub buffer: Bytes,
 }
 
@@ -194,13 +206,10 @@ pub struct SlowReceiver {
     /// Name of the host.
     pub host: String,
     /// How fast it reads; as fast as its links bring data if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bandwidth>,
     /// It reads nothing from this time on …
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_from: Option<Span>,
     /// … until this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_until: Option<Span>,
 }
 
@@ -214,24 +223,19 @@ pub struct Priority {
     /// Tiers are served strictly, the lowest number first; priorities of one
     /// tier share by deficit round robin. Default: 7 − id, so that each priority
     /// has its own tier and the highest is served first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<u8>,
     /// Share within the tier: so many largest packets per turn, 1 to 1000.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
     pub weight: u32,
     /// Paused instead of dropped. Default: whether the flow control covers it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lossless: Option<bool>,
     /// Most bytes in one egress queue, if lossy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub egress_limit: Option<Bytes>,
     /// If lossy and without `egress_limit`: a queue may hold so many times the
     /// free part of the buffer. Default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
     /// ECN marking of this priority, instead of `[ecn]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
 }
 
@@ -248,7 +252,6 @@ pub struct Ecn {
     pub p_max: f64,
     /// The lengths are for a port of this rate, and in proportion for others.
     /// If not given they hold for every port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub per: Option<Bandwidth>,
     /// When the queue's length counts.
     #[serde(default)]
@@ -269,34 +272,27 @@ pub enum MarkAt {
 
 /// How a flow's packets are numbered, acknowledged and repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Transport {
     /// The protocol.
-    #[serde(default)]
     pub kind: TransportKind,
     /// What sets the sending rate.
-    #[serde(default)]
     pub congestion_control: CongestionControl,
     /// Largest payload of a packet, 1 to 65535 B.
-    #[serde(default = "defaults::mtu")]
     pub mtu: Bytes,
     /// Everything else of a data packet on the wire. The default is RoCEv2's:
     /// Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4.
-    #[serde(default = "defaults::header")]
     pub header: Bytes,
     /// An ACK or NACK on the wire. The default is a header with AETH (4).
-    #[serde(default = "defaults::ack")]
     pub ack: Bytes,
     /// The receiver acknowledges every so many packets, and the last one. With
     /// TCP, which has no timer for ACKs that are put off, each.
-    #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub ack_every: u32,
     /// Time without progress after which a go-back-N sender goes back (`irn` and
     /// TCP have their own tables). The default is
     /// longer than the 2.6 ms that 32 MB of buffer need to drain at 100 Gbit/s:
     /// a packet that only waits is not taken for lost.
-    #[serde(default = "defaults::rto")]
     pub rto: Span,
     /// Most payload in flight per flow: bytes, or multiples of the network's BDP
     /// (the fastest sender's rate times the longest unloaded round trip among
@@ -304,24 +300,20 @@ pub struct Transport {
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
     /// packets, and the default is `"1bdp"`. With TCP it is the receive window.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Threshold>,
     /// A window of its own that follows a flow's rate R: no packet is begun while R
     /// times `base_rtt` or more of payload are in flight. Where there are other
     /// windows, the smaller one rules. If not given, `hpcc` and `dctcp` have it and
     /// the other congestion controls have not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub variable_window: Option<bool>,
     /// T, the base round-trip time of `variable_window` and of `hpcc`, 100 ns or
     /// longer; the longest unloaded round trip among the flows if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub base_rtt: Option<Span>,
     /// Priority of ACKs; that of the data if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 7))]
     pub ack_priority: Option<u8>,
     /// Who decides which flows send. No scheme: an upper bound that knows all and takes no time.
-    #[serde(default, skip_serializing_if = "Arbiter::is_none")]
+    #[serde(skip_serializing_if = "Arbiter::is_none")]
     #[schemars(extend("default" = Arbiter::default()))]
     pub arbiter: Arbiter,
 }
@@ -348,64 +340,38 @@ impl Arbiter {
     }
 }
 
-/// Transports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TransportKind {
-    /// One NACK per gap, then the sender repeats everything from the gap on.
-    #[default]
-    GoBackN,
-    /// Selective repeat with a window of a BDP (IRN, SIGCOMM 2018).
-    Irn,
-    /// TCP NewReno (RFCs 5681, 6582 and 6298): losses halve the window, which else
-    /// grows. It is its own congestion control.
-    #[serde(rename = "tcp-newreno")]
-    TcpNewReno,
-    /// TCP NewReno that reduces its window by the share of marked packets (DCTCP,
-    /// SIGCOMM 2010, and RFC 8257).
-    #[serde(rename = "tcp-dctcp")]
-    TcpDctcp,
-}
-
 /// Duration and seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Run {
     /// Flows start before this time, and the run ends at it (see `drain`).
     /// Without it the run ends when every flow has completed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Span>,
     /// How long the run goes on after `duration`, so that flows can complete.
-    #[serde(default = "defaults::zero_time")]
     pub drain: Span,
     /// Seed of every random stream.
-    #[serde(default = "defaults::seed")]
     pub seed: u64,
 }
 
 /// What is recorded besides flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Measure {
     /// Distance of samples; a 200th of the duration if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
     /// Ports whose queue and throughput are sampled: `["S0.0:1"]`, `"all"`,
     /// `"switches"` (their ports) or `"none"`.
-    #[serde(default)]
     pub ports: PortSet,
     /// Whether the head-of-line blocking oracle watches: for each pause it finds
     /// the congested port at the end of the chain, and charges the time that
     /// packets wait in paused queues to ports on their way, or off it.
-    #[serde(default)]
     pub blocking: bool,
     /// Whether the time of each flow is accounted for along its critical path, which
     /// is what `xoff explain` shows. The oracle of `blocking` then watches, too.
-    #[serde(default)]
     pub explain: bool,
     /// Flows that are sampled, by their `id` in results: what has arrived, how fast, and the
     /// rate that a congestion control grants.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<u64>,
 }
 
@@ -430,29 +396,11 @@ mod defaults {
     pub fn one() -> u32 {
         1
     }
-    pub fn seed() -> u64 {
-        1
-    }
     pub fn priority() -> u8 {
         3
     }
     pub fn zero_time() -> Span {
         Span(0)
-    }
-    pub fn host_buffer() -> Bytes {
-        Bytes(32_000_000)
-    }
-    pub fn mtu() -> Bytes {
-        Bytes(1000)
-    }
-    pub fn header() -> Bytes {
-        Bytes(xoff_wire::ROCE_DATA_OVERHEAD.into())
-    }
-    pub fn ack() -> Bytes {
-        Bytes(xoff_wire::ROCE_ACK.into())
-    }
-    pub fn rto() -> Span {
-        Span(4_000_000_000)
     }
     pub fn probe() -> Bytes {
         Bytes(64)
@@ -464,7 +412,7 @@ mod defaults {
 
 impl Default for Host {
     fn default() -> Self {
-        Host { buffer: defaults::host_buffer() }
+        Host { buffer: Bytes(32_000_000) }
     }
 }
 
@@ -473,11 +421,11 @@ impl Default for Transport {
         Transport {
             kind: TransportKind::GoBackN,
             congestion_control: CongestionControl::None,
-            mtu: defaults::mtu(),
-            header: defaults::header(),
-            ack: defaults::ack(),
-            ack_every: defaults::one(),
-            rto: defaults::rto(),
+            mtu: Bytes(1000),
+            header: Bytes(xoff_wire::ROCE_DATA_OVERHEAD.into()),
+            ack: Bytes(xoff_wire::ROCE_ACK.into()),
+            ack_every: 1,
+            rto: Span(4_000_000_000),
             window: None,
             variable_window: None,
             base_rtt: None,
@@ -489,6 +437,6 @@ impl Default for Transport {
 
 impl Default for Run {
     fn default() -> Self {
-        Run { duration: None, drain: defaults::zero_time(), seed: defaults::seed() }
+        Run { duration: None, drain: Span(0), seed: 1 }
     }
 }

@@ -7,55 +7,38 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use xoff_net::units::{Bandwidth, Bytes, Span};
 
+xoff_net::kinds! {
 /// Something that is sent.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Traffic {
     /// Flows between random pairs, with exponential gaps.
-    Poisson(Poisson),
+    Poisson(Poisson) = "poisson",
     /// Several senders to one receiver at once.
-    Incast(Incast),
+    Incast(Incast) = "incast",
     /// Every host sends one flow and receives one.
-    Permutation(Permutation),
+    Permutation(Permutation) = "permutation",
     /// One flow.
-    Flow(SingleFlow),
+    Flow(SingleFlow) = "flow",
     /// Flows from a file.
-    Flows(FlowFile),
+    Flows(FlowFile) = "flows",
     /// Every host sends one flow to every other.
-    AllToAll(AllToAll),
+    AllToAll(AllToAll) = "all-to-all",
     /// All-reduce around a ring, in steps that wait for each other.
-    RingAllReduce(RingAllReduce),
+    RingAllReduce(RingAllReduce) = "ring-all-reduce",
     /// Workers push to servers, which answer when they have everything.
-    ParameterServer(ParameterServer),
+    ParameterServer(ParameterServer) = "parameter-server",
     /// Tokens to experts and back.
-    Moe(Moe),
+    Moe(Moe) = "moe",
     /// Small flows at regular times, to measure latency.
-    Probe(Probe),
+    Probe(Probe) = "probe",
     /// Every host sends several flows, one behind the other.
-    Burst(Burst),
+    Burst(Burst) = "burst",
     /// Flows around a loop of switches.
-    Loop(Loop),
+    Loop(Loop) = "loop",
+}
 }
 
 impl Traffic {
-    /// The kind as the scenario writes it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Traffic::Poisson(_) => "poisson",
-            Traffic::Incast(_) => "incast",
-            Traffic::Permutation(_) => "permutation",
-            Traffic::Flow(_) => "flow",
-            Traffic::Flows(_) => "flows",
-            Traffic::AllToAll(_) => "all-to-all",
-            Traffic::RingAllReduce(_) => "ring-all-reduce",
-            Traffic::ParameterServer(_) => "parameter-server",
-            Traffic::Moe(_) => "moe",
-            Traffic::Probe(_) => "probe",
-            Traffic::Burst(_) => "burst",
-            Traffic::Loop(_) => "loop",
-        }
-    }
-
     /// The name that the scenario gave it.
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -126,7 +109,6 @@ impl Traffic {
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Flow sizes (payload).
     pub sizes: Sizes,
@@ -141,33 +123,25 @@ pub struct Poisson {
     #[schemars(range(max = 7))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<PriorityShares>,
     /// The senders, hosts or groups of hosts; all hosts if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
     /// The receivers, hosts or groups of hosts; all hosts if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
     /// A traffic matrix, instead of `from` and `to`: each entry's share of the flows.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub matrix: Option<Vec<MatrixShare>>,
     /// The traffic matrix as a CSV file: its path, relative to the scenario.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub matrix_file: Option<String>,
     /// How near a receiver is to its sender; uniform if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub locality: Option<Locality>,
     /// So many flows and no more, at least 1, however long they take to come, unless `stop`
     /// or the run's duration comes first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub flows: Option<u64>,
     /// Flows start from this time on …
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// … until this time; the run's duration if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
 }
 
@@ -193,16 +167,12 @@ pub struct MatrixShare {
 #[serde(deny_unknown_fields)]
 pub struct Locality {
     /// Receivers in the sender's rack.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rack: Option<f64>,
     /// Receivers in its pod, not counted before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<f64>,
     /// Receivers in its data centre, not counted before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dc: Option<f64>,
     /// All other receivers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<f64>,
 }
 
@@ -225,7 +195,6 @@ pub enum LoadOf {
 #[serde(deny_unknown_fields)]
 pub struct Incast {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Senders of one event, distinct and drawn anew for each; at least 1.
     pub fan_in: u32,
@@ -235,43 +204,34 @@ pub struct Incast {
     #[schemars(range(min = 1))]
     pub flows_per_sender: u32,
     /// Payload of each flow; or give `sizes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload; or give `size`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
     /// Name of the receiver; or `"random"`: drawn anew for each event; or
     /// `"rotate"`: the receivers take turns.
     #[serde(default = "defaults::random")]
     pub to: String,
     /// Hosts, or groups of hosts, that receive at random or in turn; all if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub receivers: Option<Vec<String>>,
     /// Hosts, or groups of hosts, that senders are drawn from; all if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<PriorityShares>,
     /// Time of the first event.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// Distance of events; one event only if neither this nor `load` is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<Span>,
     /// Instead of `period`: offered load as a fraction of `load_of`, above 0. Bytes
     /// of data packets on the wire count, headers included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// What a load of 1 is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub load_of: Option<IncastLoadOf>,
     /// No event from this time on; the run's duration if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
 }
 
@@ -291,16 +251,12 @@ pub enum IncastLoadOf {
 #[serde(deny_unknown_fields)]
 pub struct Permutation {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Payload of each flow; or give `sizes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload; or give `size`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
     /// Hosts, or groups of hosts, that take part; all if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
@@ -310,7 +266,6 @@ pub struct Permutation {
     #[schemars(range(max = 7))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -319,23 +274,18 @@ pub struct Permutation {
 #[serde(deny_unknown_fields)]
 pub struct Burst {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Flows of each sender; at least 1.
     #[schemars(range(min = 1))]
     pub flows: u32,
     /// Payload of each flow; or give `sizes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload; or give `size`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
     /// The senders, hosts or groups of hosts; all hosts if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
     /// The receivers, hosts or groups of hosts; all hosts if not given. Each flow
     /// draws one of those that are not its sender.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
     /// When the first flow of each sender starts.
     #[serde(default = "defaults::zero_time")]
@@ -348,7 +298,6 @@ pub struct Burst {
     #[schemars(range(max = 7))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -359,7 +308,6 @@ pub struct Burst {
 #[serde(deny_unknown_fields)]
 pub struct Loop {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The switches, at least three, in the direction of the flows; each is linked to
     /// the next one, and the last to the first.
@@ -378,7 +326,6 @@ pub struct Loop {
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// For each switch: how much later the flows that enter there start; all at once if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub offsets: Option<Vec<Span>>,
     /// How many times all of them are sent; at least 1.
     #[serde(default = "defaults::one")]
@@ -392,7 +339,6 @@ pub struct Loop {
     #[schemars(range(max = 7))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -401,7 +347,6 @@ pub struct Loop {
 #[serde(deny_unknown_fields)]
 pub struct SingleFlow {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Name of the sender.
     pub src: String,
@@ -414,10 +359,8 @@ pub struct SingleFlow {
     pub start: Span,
     /// Names of all nodes on its way, sender and receiver included; its ACKs
     /// return by the same nodes. Routed like other flows if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Vec<String>>,
     /// The sender keeps its packets this far apart (wire bits); line rate if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bandwidth>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
@@ -430,7 +373,6 @@ pub struct SingleFlow {
 #[serde(deny_unknown_fields)]
 pub struct FlowFile {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Path of the file, relative to the scenario.
     pub file: String,
@@ -442,7 +384,6 @@ pub struct FlowFile {
     #[schemars(range(max = 7))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -475,14 +416,11 @@ pub enum Sizes {
 #[serde(deny_unknown_fields)]
 pub struct SizesTable {
     /// Every whole number of bytes from the first to the second, equally likely.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub uniform: Option<[Bytes; 2]>,
     /// Of the range only the first size and every further so many bytes, equally
     /// likely: with the payload of a packet, flows of whole packets. The range is
     /// a multiple of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Bytes>,
     /// Path of a CDF file (lines of bytes and percent), relative to the scenario.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }

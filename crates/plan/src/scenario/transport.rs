@@ -7,19 +7,16 @@ use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 /// Timeouts of the transport `irn`, and what differs between datacenters. The
 /// window is `transport.window`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Irn {
     /// Timeout while few packets are in flight. Default 100 us (IRN, SIGCOMM 2018).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_low: Option<Span>,
     /// Timeout while more are. Default 320 us (IRN, SIGCOMM 2018).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_high: Option<Span>,
     /// N: so many packets in flight are few. Default 3 (IRN, SIGCOMM 2018).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub few: Option<u32>,
     /// What differs for flows between datacenters.
-    #[serde(default, skip_serializing_if = "IrnInter::is_default")]
+    #[serde(skip_serializing_if = "IrnInter::is_default")]
     pub inter: IrnInter,
 }
 
@@ -29,17 +26,13 @@ pub struct Irn {
 pub struct IrnInter {
     /// A flow is between datacenters if its route crosses a long link of `dci`,
     /// or a link whose one-way delay is longer than this. Default 20 us, which is 4 km.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub link_delay: Option<Span>,
     /// Most payload in flight; see `transport.window`. Default `"1bdp"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Threshold>,
     /// Timeout while few packets are in flight. Default: the longest unloaded
     /// round trip among these flows, and `irn.rto_low` beyond it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_low: Option<Span>,
     /// Timeout while more are. Default: that round trip and `irn.rto_high`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_high: Option<Span>,
 }
 
@@ -54,19 +47,15 @@ impl IrnInter {
 #[serde(deny_unknown_fields)]
 pub struct TcpNewReno {
     /// Window that a flow begins with, in packets. Default 10 (RFC 6928).
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub initial_window: Option<u32>,
     /// Retransmission timeout before the first round trip is measured. Default 1 s
     /// (RFC 6298), or `max_rto` if that is shorter.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Span>,
     /// Least retransmission timeout that follows from measurements. Default 1 s
     /// (RFC 6298), or `max_rto` if that is shorter; operating systems take 200 ms and less.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto: Option<Span>,
     /// Largest retransmission timeout, however often it is doubled. Default 60 s (RFC 6298).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rto: Option<Span>,
 }
 
@@ -75,75 +64,55 @@ pub struct TcpNewReno {
 #[serde(deny_unknown_fields)]
 pub struct TcpDctcp {
     /// As `tcp-newreno.initial_window`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub initial_window: Option<u32>,
     /// As `tcp-newreno.initial_rto`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Span>,
     /// As `tcp-newreno.min_rto`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto: Option<Span>,
     /// As `tcp-newreno.max_rto`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rto: Option<Span>,
     /// g, the weight of news in α; above 0, up to 1. Default 1/16 (DCTCP, SIGCOMM 2010).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
 }
 
 /// The congestion control `dcqcn`. What is not given comes from the preset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Dcqcn {
     /// Where the values come from that are not given.
-    #[serde(default)]
     pub preset: DcqcnPreset,
     /// When notifications act.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reaction: Option<DcqcnReaction>,
     /// Least time between two notifications (CNPs) of a flow. 0: none are sent,
     /// and each ACK tells whether what it answers was marked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cnp_interval: Option<Span>,
     /// A CNP on the wire; `transport.ack` if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cnp_size: Option<Bytes>,
     /// Priority of CNPs; that of the ACKs if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 7))]
     pub cnp_priority: Option<u8>,
     /// Time between two updates of α, 100 ns or longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha_timer: Option<Span>,
     /// Time between two looks whether to decrease, 100 ns or longer; with the
     /// periodic reaction only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub decrease_interval: Option<Span>,
     /// Time between two increases, 100 ns or longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub increase_timer: Option<Span>,
     /// Wire bytes between two increases of the byte counter; 0 is without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_counter: Option<Bytes>,
     /// g, the weight of news in α; above 0, up to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
     /// F, the number of increases that are fast recovery.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fast_recovery: Option<u32>,
     /// R_AI, the step of additive increase.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub additive_increase: Option<Bandwidth>,
     /// R_HAI, the step of hyper increase.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hyper_increase: Option<Bandwidth>,
     /// R_min, the lowest rate of a flow.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_rate: Option<Bandwidth>,
     /// Every decrease sets the target to the rate. If false, a decrease that
     /// follows another without an increase between leaves the target.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clamp_target: Option<bool>,
 }
 

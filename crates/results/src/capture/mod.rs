@@ -11,8 +11,8 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use crate::checksum::{Stored, Summing};
-use crate::directory::{Error, Sink, arrived, failed};
 use crate::names;
+use crate::storage::{Error, Sink, arrived, failed};
 use pcapng::{Block, CRC_ERROR, INBOUND, Interface, OUTBOUND};
 use xoff_net::topology::PortId;
 use xoff_outcome::tap::Crossing;

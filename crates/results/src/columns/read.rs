@@ -111,6 +111,21 @@ impl Table {
         self.rows
     }
 
+    /// The text in a row of a column that was read; empty if there is none.
+    pub fn text(&self, column: &str, row: usize) -> &str {
+        self.texts(column).get(row).unwrap_or_default()
+    }
+
+    /// The whole number in a row of a column that was read, if there is one.
+    pub fn maybe_int(&self, column: &str, row: usize) -> Option<u64> {
+        self.ints(column)[row].map(i64::unsigned_abs)
+    }
+
+    /// The same; 0 if there is none.
+    pub fn int(&self, column: &str, row: usize) -> u64 {
+        self.maybe_int(column, row).unwrap_or(0)
+    }
+
     fn column(&self, name: &str) -> &Values {
         let found = self.columns.iter().find(|(n, _)| n == name);
         &found.unwrap_or_else(|| panic!("column {name} was asked for")).1

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::directory::Error;
+use crate::storage::Error;
 use read::{By, Ending, Flow, Run, Share};
 
 /// Victims and roots that an overview names.
@@ -158,9 +158,9 @@ pub struct Place {
     pub time_ps: u64,
 }
 
-/// Waiting for a port, as far as it is the surviving root.
+/// Waiting for a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct PortSurviving {
+pub struct PortWaits {
     pub innocent_ps: u64,
     /// Flows that waited so.
     pub victims: usize,
@@ -179,7 +179,7 @@ pub struct PortAnswer {
     /// How the run ended.
     pub run: Ending,
     /// The same by the surviving roots; null where no pause of the run named a port.
-    pub surviving: Option<PortSurviving>,
+    pub surviving: Option<PortWaits>,
     /// As in [`Overview`].
     pub merged_longest_ps: u64,
     /// Innocent waiting for it, of all victims.
@@ -319,11 +319,8 @@ fn chosen<'r>(
         let mut classes: Vec<&str> = run.flows.iter().map(|flow| flow.class.as_str()).collect();
         classes.sort_unstable();
         classes.dedup();
-        return Err(Error {
-            path: path.into(),
-            message: format!("has no flow of a class `{class}`"),
-            help: format!("Its classes are {}.", classes.join(", ")),
-        });
+        let help = format!("Its classes are {}.", classes.join(", "));
+        return Err(Error::new(path, format!("has no flow of a class `{class}`"), help));
     }
     let flows = run.flows.iter().enumerate();
     Ok(flows.filter(move |(_, flow)| class.is_none_or(|class| flow.class == class)))
@@ -334,13 +331,12 @@ fn chosen<'r>(
 /// # Errors
 /// There is no such flow.
 pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
-    let flow = run.flows.get(id).ok_or_else(|| Error {
-        path: path.into(),
-        message: format!("has no flow {id}"),
-        help: match run.flows.len() {
+    let flow = run.flows.get(id).ok_or_else(|| {
+        let help = match run.flows.len() {
             0 => "It has no flows at all.".into(),
             n => format!("Its flows are 0 to {}, as `id` in flows.parquet.", n - 1),
-        },
+        };
+        Error::new(path, format!("has no flow {id}"), help)
     })?;
     let shares = run.of(flow);
     let mut steps: Vec<Step> = Vec::new();
@@ -457,20 +453,21 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
             (Some(_), _) => format!("{node} has the ports {node}:0 to {node}:{}.", its.len() - 1),
             _ => "Ports are NODE:NUMBER, such as S0.0:1, as `xoff topo` and ports.parquet name them.".into(),
         };
-        return Err(Error { path: path.into(), message: format!("has no port `{name}`"), help });
+        return Err(Error::new(path, format!("has no port `{name}`"), help));
     }
     let flows = chosen(path, run, class)?;
     let its = |share: &&Share| share.root(By::Named) == Some(name);
     let innocent = |share: &&Share| share.is_innocent(By::Named);
+    let named = sums(run, name, flows.clone(), By::Named);
     let mut answer = PortAnswer {
         port: name.into(),
         peer: peer(run, name),
         run: run.ending.clone(),
-        surviving: run.names_roots().then(|| surviving_port(run, name, flows.clone())),
+        surviving: run.names_roots().then(|| sums(run, name, flows.clone(), By::Surviving)),
         merged_longest_ps: run.merged_longest_ps,
-        innocent_ps: 0,
-        own_ps: 0,
-        own_flows: 0,
+        innocent_ps: named.innocent_ps,
+        own_ps: named.own_ps,
+        own_flows: named.own_flows,
         places: places(
             run,
             flows.clone().flat_map(|(_, f)| run.of(f)).filter(its).filter(innocent),
@@ -479,10 +476,7 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
         victims: Vec::new(),
     };
     for (id, flow) in flows {
-        let (innocent_ps, own_ps) = waits_for(run.of(flow), name, By::Named);
-        answer.own_ps += own_ps;
-        answer.own_flows += usize::from(own_ps > 0);
-        answer.innocent_ps += innocent_ps;
+        let (innocent_ps, _) = waits_for(run.of(flow), name, By::Named);
         if innocent_ps > 0 {
             let waits = run.of(flow).iter().filter(its).filter(innocent);
             let most = places(run, waits, |share| Some(share.port.clone()));
@@ -500,14 +494,11 @@ fn waits_for(shares: &[Share], port: &str, by: By) -> (u64, u64) {
     (sum(true), sum(false))
 }
 
-fn surviving_port<'r>(
-    run: &Run,
-    name: &str,
-    flows: impl Iterator<Item = (usize, &'r Flow)>,
-) -> PortSurviving {
-    let mut sums = PortSurviving::default();
+/// The waiting of some flows for a port.
+fn sums<'r>(run: &Run, name: &str, flows: impl Iterator<Item = (usize, &'r Flow)>, by: By) -> PortWaits {
+    let mut sums = PortWaits::default();
     for (_, flow) in flows {
-        let (innocent_ps, own_ps) = waits_for(run.of(flow), name, By::Surviving);
+        let (innocent_ps, own_ps) = waits_for(run.of(flow), name, by);
         sums.innocent_ps += innocent_ps;
         sums.victims += usize::from(innocent_ps > 0);
         sums.own_ps += own_ps;

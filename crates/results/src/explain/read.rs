@@ -9,9 +9,10 @@ use serde_json::Value as Json;
 
 use crate::columns::read::Table;
 use crate::data::DataFile;
-use crate::directory::{Error, MANIFEST, SUMMARY};
 use crate::grid;
 use crate::integrity;
+use crate::layout::{MANIFEST, SUMMARY};
+use crate::storage::Error;
 
 /// A flow of a run.
 #[derive(Clone, Debug, Default)]
@@ -145,11 +146,7 @@ pub(crate) fn table(path: &Path, file: DataFile, columns: &[&str]) -> Result<Tab
 
 /// What is to be said of a run whose files do not fit together.
 pub(crate) fn damaged(path: &Path, message: String) -> Error {
-    error(path, message, "Run the scenario again.")
-}
-
-fn error(path: &Path, message: impl Into<String>, help: impl Into<String>) -> Error {
-    Error { path: path.into(), message: message.into(), help: help.into() }
+    Error::new(path, message, "Run the scenario again.")
 }
 
 /// Reads a run directory whose run has kept critical paths.
@@ -166,15 +163,11 @@ pub fn read(path: &Path) -> Result<Run, Error> {
 pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
     if manifest["scenario"]["measure"]["explain"] != true {
         let help = "Run the scenario again with --set measure.explain=true.";
-        return Err(error(
-            path,
-            "was run without measure.explain, so that nothing is known of its flows",
-            help,
-        ));
+        let message = "was run without measure.explain, so that nothing is known of its flows";
+        return Err(Error::new(path, message, help));
     }
     let table = |file, columns| table(path, file, columns);
-    let summary =
-        json(&path.join(SUMMARY)).ok_or_else(|| damaged(path, format!("is damaged: no {SUMMARY}")))?;
+    let summary = summary(path)?;
     let ending = ending(&summary);
     let end_ps = ending.end_ps;
     let mut run = Run {
@@ -200,25 +193,30 @@ pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
 pub(crate) fn manifest(path: &Path) -> Result<Json, Error> {
     let example = "Name a run directory, such as xoff-runs/NAME: what `xoff run NAME.toml` leaves.";
     if !path.exists() {
-        return Err(error(path, "is not there", example));
+        return Err(Error::new(path, "is not there", example));
     }
     if !path.is_dir() {
-        return Err(error(path, "is a file, not a run directory", example));
+        return Err(Error::new(path, "is a file, not a run directory", example));
     }
     if path.join(grid::directory::MANIFEST).exists() {
         let help = format!("Name one of its runs, a directory in {}.", path.join("runs").display());
-        return Err(error(path, "is a grid of runs", help));
+        return Err(Error::new(path, "is a grid of runs", help));
     }
     if !path.join(MANIFEST).exists() {
         let message = format!("is not a run directory of xoff: it has no {MANIFEST}");
-        return Err(error(path, message, example));
+        return Err(Error::new(path, message, example));
     }
     integrity::run(path)
 }
 
-/// A file of JSON; `None` if it is not there or damaged.
-pub(crate) fn json(path: &Path) -> Option<Json> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// The summary of the run at `path`.
+///
+/// # Errors
+/// It is not there, or damaged.
+pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
+    let text = fs::read(path.join(SUMMARY)).ok();
+    let summary = text.and_then(|text| serde_json::from_slice(&text).ok());
+    summary.ok_or_else(|| damaged(path, format!("is damaged: no {SUMMARY}")))
 }
 
 fn ending(summary: &Json) -> Ending {
@@ -235,18 +233,16 @@ fn ending(summary: &Json) -> Ending {
 const FLOW_COLUMNS: [&str; 7] = ["src", "dst", "class", "size", "start_ps", "completed_ps", "ideal_ps"];
 
 fn flows(table: &Table, end_ps: u64) -> Vec<Flow> {
-    let text = |name: &str, i: usize| table.texts(name).get(i).unwrap_or_default().to_owned();
-    let int = |name: &str, i: usize| table.ints(name)[i].map(i64::unsigned_abs);
     let flow = |i: usize| {
-        let (start_ps, completed_ps) = (int("start_ps", i), int("completed_ps", i));
+        let (start_ps, completed_ps) = (table.maybe_int("start_ps", i), table.maybe_int("completed_ps", i));
         Flow {
-            src: text("src", i),
-            dst: text("dst", i),
-            class: text("class", i),
-            size: int("size", i).unwrap_or(0),
+            src: table.text("src", i).into(),
+            dst: table.text("dst", i).into(),
+            class: table.text("class", i).into(),
+            size: table.int("size", i),
             start_ps,
             completed_ps,
-            ideal_ps: int("ideal_ps", i).unwrap_or(0),
+            ideal_ps: table.int("ideal_ps", i),
             took_ps: start_ps.map_or(0, |start| completed_ps.unwrap_or(end_ps).saturating_sub(start)),
             shares: (0, 0),
         }
@@ -258,18 +254,16 @@ const SHARE_COLUMNS: [&str; 9] =
     ["flow", "step", "leg", "port", "part", "root", "named_part", "named_root", "time_ps"];
 
 fn shares(table: &Table) -> Vec<Share> {
-    let text = |name: &str, i: usize| table.texts(name).get(i).map(str::to_owned);
-    let int = |name: &str, i: usize| table.ints(name)[i].map_or(0, i64::unsigned_abs);
     let share = |i: usize| Share {
-        flow: int("flow", i) as usize,
-        step: int("step", i),
-        leg: text("leg", i).unwrap_or_default(),
-        port: text("port", i).unwrap_or_default(),
-        part: text("part", i).unwrap_or_default(),
-        root: text("root", i),
-        named_part: text("named_part", i),
-        named_root: text("named_root", i),
-        time_ps: int("time_ps", i),
+        flow: table.int("flow", i) as usize,
+        step: table.int("step", i),
+        leg: table.text("leg", i).into(),
+        port: table.text("port", i).into(),
+        part: table.text("part", i).into(),
+        root: table.texts("root").get(i).map(Into::into),
+        named_part: table.texts("named_part").get(i).map(Into::into),
+        named_root: table.texts("named_root").get(i).map(Into::into),
+        time_ps: table.int("time_ps", i),
     };
     (0..table.rows()).map(share).collect()
 }

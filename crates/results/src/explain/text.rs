@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::read::Ending;
 use super::{FlowAnswer, Head, Overview, PartTime, Place, PortAnswer, Root, RootTime, Step, Stood, Victim};
 use crate::human;
+use crate::names::way;
 use crate::table::{Align, aligned, wrapped};
 
 /// Victims of a port that are named.
@@ -34,12 +35,6 @@ fn meaning(part: &str) -> &'static str {
 
 fn share(part: u64, of: u64) -> String {
     format!("{:.1}%", part as f64 * 100.0 / of.max(1) as f64)
-}
-
-/// A port with where it leads: `S0.1:3 -> H35`.
-fn way(port: &str, peer: &str) -> String {
-    let node = peer.rsplit_once(':').map_or(peer, |(node, _)| node);
-    format!("{port} -> {node}")
 }
 
 /// What is to be known of a run before anything else: a deadlock, an interruption.

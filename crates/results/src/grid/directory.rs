@@ -18,8 +18,9 @@ use super::metrics::{METRICS, Row, column};
 use super::{Axis, Grid, fingerprint, typed};
 use crate::checksum::{self, Stored};
 use crate::columns::{self, Column};
-use crate::directory::{self as run, Error, failed, store, store_text, unwrapped};
 use crate::integrity;
+use crate::layout::SUMMARY;
+use crate::storage::{Error, failed, resolved, store, store_text, unwrapped};
 use crate::temporary::{Temporary, make_directories, replace, sync};
 
 /// Value of `format` in `grid.json`.
@@ -117,9 +118,7 @@ pub struct Directory {
 /// If `about` does not have as many runs as the grid.
 pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let target = resolved(out)?;
-    let occupied = |message: &str, help: &str| {
-        Err(Error { path: target.clone(), message: message.into(), help: help.into() })
-    };
+    let occupied = |message: &str, help: &str| Err(Error::new(&target, message, help));
     if let Ok(mut entries) = fs::read_dir(&target) {
         if target.join(MANIFEST).exists() {
             return occupied(
@@ -160,19 +159,13 @@ pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
 pub fn resume(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let target = resolved(out)?;
     let file = target.join(MANIFEST);
-    let refuse =
-        |message: String, help: &str| Err(Error { path: target.clone(), message, help: help.into() });
+    let refuse = |message: String, help: &str| Err(Error::new(&target, message, help));
     if !file.is_file() {
-        let message = format!("there is no grid to resume: no {MANIFEST}");
-        return refuse(
-            message,
-            "Leave out --resume to begin it, or name the grid's directory with --out DIR.",
-        );
+        let help = "Leave out --resume to begin it, or name the grid's directory with --out DIR.";
+        return refuse(format!("there is no grid to resume: no {MANIFEST}"), help);
     }
-    let before = read_manifest(
-        &target,
-        "Remove the grid, or choose another place with --out DIR; leave out --resume.",
-    )?;
+    let help = "Remove the grid, or choose another place with --out DIR; leave out --resume.";
+    let before = read_manifest(&target, help)?;
     if let Some(difference) = difference(&before, grid, about) {
         return refuse(format!("belongs to another grid: {difference}"), OTHER);
     }
@@ -273,7 +266,7 @@ impl Directory {
             return Ok(stored_entry(&at, &manifest).map_or_else(Found::Damaged, Found::Whole));
         };
         let help = "Remove that run, or choose another place with --out DIR and leave out --resume.";
-        Err(Error { path: at, message: differs, help: help.into() })
+        Err(Error::new(at, differs, help))
     }
 
     /// Writes what has become of the runs: `grid.parquet`, then `grid.json`.
@@ -314,12 +307,12 @@ pub enum Found {
 /// # Errors
 /// Its summary is not one.
 pub(crate) fn stored_entry(at: &Path, manifest: &Value) -> Result<Entry, String> {
-    let path = at.join(run::SUMMARY);
+    let path = at.join(SUMMARY);
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let summary: Value =
         serde_json::from_slice(&fs::read(&path).map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
     let row = Row::read(&summary).map_err(|e| wrong(&e))?;
-    let listed = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == run::SUMMARY);
+    let listed = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == SUMMARY);
     let checksum = listed.and_then(|f| f["xxh128"].as_str()).ok_or_else(|| wrong(&"is not listed"))?;
     Ok(Entry::stored(row, checksum.into()))
 }
@@ -329,20 +322,6 @@ impl Drop for Directory {
         // An empty file that stays does no harm.
         let _ = fs::remove_file(self.path.join(LOCK));
     }
-}
-
-/// A link is followed, so that it survives; so are `.` and `..`.
-fn resolved(out: &Path) -> Result<PathBuf, Error> {
-    let target = if fs::symlink_metadata(out).is_ok() {
-        fs::canonicalize(out).map_err(|e| failed(out, "cannot be resolved", &e))?
-    } else {
-        out.to_path_buf()
-    };
-    if target.file_name().is_none() {
-        let help = "Choose a new directory with --out DIR.".into();
-        return Err(Error { path: out.into(), message: "names no directory of its own".into(), help });
-    }
-    Ok(target)
 }
 
 /// Makes sure that nobody else writes the grid, where the file system can tell.
@@ -355,11 +334,8 @@ fn lock(target: &Path) -> Result<Option<File>, Error> {
             Ok(()) if !is_at(&file, &path) => {}
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) => {
-                return Err(Error {
-                    path: target.into(),
-                    message: "is being written by another process".into(),
-                    help: "Wait until it is done, or choose another place with --out DIR.".into(),
-                });
+                let help = "Wait until it is done, or choose another place with --out DIR.";
+                return Err(Error::new(target, "is being written by another process", help));
             }
             Err(TryLockError::Error(_)) => return Ok(None),
         }

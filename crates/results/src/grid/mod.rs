@@ -13,13 +13,13 @@ pub mod interval;
 pub mod metrics;
 pub mod table;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Most bytes of a run's name beside its number and seed.
 const NAME: usize = 80;
 
 /// A key that is varied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
     /// The key, such as `traffic.0.load`.
     pub key: String,
@@ -27,7 +27,7 @@ pub struct Axis {
     pub values: Vec<String>,
     /// The values are names of variants rather than values of a key: what they
     /// set is the caller's matter, and no override of this grid.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::table;
+use crate::storage::Error;
 
 /// Bins of a run, from 0 to its end.
 pub const BINS: usize = 200;
@@ -80,14 +80,12 @@ impl Clock {
 /// When a sample last differed from the one before of the same thing; `None` without samples.
 fn last_sample(path: &Path) -> Result<Option<u64>, Error> {
     let t = table(path, DataFile::Series, &["time_ps", "quantity", "element", "value"])?;
-    let mut before: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    let mut before: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut last = None;
     for i in 0..t.rows() {
-        let text = |name: &str| t.texts(name).get(i).unwrap_or_default();
-        let value = t.ints("value")[i].unwrap_or(0);
-        let changed = before.insert((text("quantity"), text("element")), value).unwrap_or(0) != value;
-        let at = t.ints("time_ps")[i].map_or(0, i64::unsigned_abs);
-        last = last.max(Some(if changed { at } else { 0 }));
+        let (line, value) = ((t.text("quantity", i), t.text("element", i)), t.int("value", i));
+        let changed = before.insert(line, value).unwrap_or(0) != value;
+        last = last.max(Some(if changed { t.int("time_ps", i) } else { 0 }));
     }
     Ok(last)
 }

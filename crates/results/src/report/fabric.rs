@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::{damaged, table};
+use crate::storage::Error;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Fabric {
@@ -93,14 +93,12 @@ impl Fabric {
 /// Its files are damaged.
 pub fn read(path: &Path, topology: &str) -> Result<Fabric, Error> {
     let t = table(path, DataFile::Nodes, &["node", "kind", "buffer", "buffer_peak"])?;
-    let text = |name: &str, i: usize| t.texts(name).get(i).unwrap_or_default().to_owned();
-    let int = |name: &str, i: usize| t.ints(name)[i].map_or(0, i64::unsigned_abs);
     let node = |i: usize| Node {
-        name: text("node", i),
-        kind: text("kind", i),
+        name: t.text("node", i).into(),
+        kind: t.text("kind", i).into(),
         layer: 0,
-        buffer: int("buffer", i),
-        buffer_peak: int("buffer_peak", i),
+        buffer: t.int("buffer", i),
+        buffer_peak: t.int("buffer_peak", i),
     };
     let nodes: Vec<Node> = (0..t.rows()).map(node).collect();
     let ports = ports(path, &nodes)?;
@@ -113,23 +111,21 @@ fn ports(path: &Path, nodes: &[Node]) -> Result<Vec<Port>, Error> {
     const TEXTS: [&str; 3] = ["port", "node", "peer"];
     const INTS: [&str; 5] = ["rate_bps", "delay_ps", "bytes", "queue_peak", "pause_frames"];
     let t = table(path, DataFile::Ports, &[&TEXTS[..], &INTS[..]].concat())?;
-    let text = |name: &str, i: usize| t.texts(name).get(i).unwrap_or_default();
-    let int = |name: &str, i: usize| t.ints(name)[i].map_or(0, i64::unsigned_abs);
     let by_node: BTreeMap<&str, usize> =
         nodes.iter().enumerate().map(|(i, n)| (n.name.as_str(), i)).collect();
-    let by_port: BTreeMap<&str, usize> = (0..t.rows()).map(|i| (text("port", i), i)).collect();
+    let by_port: BTreeMap<&str, usize> = (0..t.rows()).map(|i| (t.text("port", i), i)).collect();
     let port = |i: usize| {
-        let node = by_node.get(text("node", i)).ok_or_else(|| text("node", i))?;
-        let peer = by_port.get(text("peer", i)).ok_or_else(|| text("peer", i))?;
+        let node = by_node.get(t.text("node", i)).ok_or_else(|| t.text("node", i))?;
+        let peer = by_port.get(t.text("peer", i)).ok_or_else(|| t.text("peer", i))?;
         Ok(Port {
-            name: text("port", i).into(),
+            name: t.text("port", i).into(),
             node: *node,
             peer: *peer,
-            rate_bps: int("rate_bps", i),
-            delay_ps: int("delay_ps", i),
-            bytes: int("bytes", i),
-            queue_peak: int("queue_peak", i),
-            pause_frames: int("pause_frames", i),
+            rate_bps: t.int("rate_bps", i),
+            delay_ps: t.int("delay_ps", i),
+            bytes: t.int("bytes", i),
+            queue_peak: t.int("queue_peak", i),
+            pause_frames: t.int("pause_frames", i),
         })
     };
     let ports: Result<Vec<Port>, &str> = (0..t.rows()).map(port).collect();
@@ -143,10 +139,10 @@ fn headrooms(path: &Path) -> Result<BTreeMap<String, (u64, u64)>, Error> {
     let t = table(path, DataFile::Accounts, &["port", "headroom", "headroom_peak"])?;
     let mut fullest: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for i in 0..t.rows() {
-        let (Some(of), Some(used)) = (t.ints("headroom")[i], t.ints("headroom_peak")[i]) else { continue };
-        let (used, of) = (used.unsigned_abs(), of.unsigned_abs());
-        let port = t.texts("port").get(i).unwrap_or_default();
-        let most = fullest.entry(port.into()).or_insert((0, 1));
+        let (Some(of), Some(used)) = (t.maybe_int("headroom", i), t.maybe_int("headroom_peak", i)) else {
+            continue;
+        };
+        let most = fullest.entry(t.text("port", i).into()).or_insert((0, 1));
         if used > 0 && !fuller(*most, (used, of)) {
             *most = (used, of);
         }

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::fabric::Fabric;
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::{damaged, table};
 use crate::statistics::{ALL, nearest_rank};
+use crate::storage::Error;
 
 /// Most flows of a class that are listed, finished ones and others.
 const LISTED: usize = 500;
@@ -97,18 +97,17 @@ pub fn read(path: &Path, fabric: &Fabric, told: &[usize]) -> Result<Flows, Error
     let t = table(path, DataFile::Flows, &[&TEXTS[..], &INTS[..], &["slowdown"]].concat())?;
     let by_name: BTreeMap<&str, usize> =
         fabric.nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
-    let int = |name: &str, i: usize| t.ints(name)[i].map(i64::unsigned_abs);
     let mut flows = Flows::default();
     let mut classes: BTreeMap<String, usize> = BTreeMap::new();
     let mut rows = Vec::new();
     for i in 0..t.rows() {
-        let class = t.texts("class").get(i).unwrap_or_default();
+        let class = t.text("class", i);
         let class = *classes.entry(class.into()).or_insert_with(|| {
             flows.classes.push(class.into());
             flows.classes.len() - 1
         });
-        let Some(start_ps) = int("start_ps", i) else { continue };
-        let node = |column: &str| by_name.get(t.texts(column).get(i).unwrap_or_default()).copied();
+        let Some(start_ps) = t.maybe_int("start_ps", i) else { continue };
+        let node = |column: &str| by_name.get(t.text(column, i)).copied();
         let (Some(src), Some(dst)) = (node("src"), node("dst")) else {
             return Err(damaged(path, format!("is damaged: flow {i} has an end that is not there")));
         };
@@ -117,12 +116,12 @@ pub fn read(path: &Path, fabric: &Fabric, told: &[usize]) -> Result<Flows, Error
             src,
             dst,
             class,
-            size: int("size", i).unwrap_or(0),
+            size: t.int("size", i),
             start_ps,
-            fct_ps: int("fct_ps", i),
+            fct_ps: t.maybe_int("fct_ps", i),
             slowdown: t.floats("slowdown")[i],
-            delivered: int("delivered_bytes", i).unwrap_or(0),
-            dropped: int("dropped", i).unwrap_or(0),
+            delivered: t.int("delivered_bytes", i),
+            dropped: t.int("dropped", i),
         });
     }
     flows.began = rows.len() as u64;

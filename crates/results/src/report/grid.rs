@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::{int, text};
-use crate::directory::{Error, MANIFEST as RUN_MANIFEST, SUMMARY};
 use crate::explain::read::damaged;
-use crate::grid::compare::{Entry, Point as Compared, Warning, compare};
+use crate::grid::compare::{Entry, Point as Compared, Status, Warning, compare};
 use crate::grid::directory::{MANIFEST, read_manifest, stored_entry};
 use crate::grid::interval::{Interval, Spread};
 use crate::grid::metrics::{METRICS, Row, Unit};
 use crate::grid::table::shown;
 use crate::grid::{Axis, Grid as Plan};
+use crate::layout::{MANIFEST as RUN_MANIFEST, SUMMARY};
+use crate::storage::Error;
 use crate::{human, integrity};
 
 /// The page of a grid.
@@ -90,8 +91,7 @@ pub struct Made {
     /// Position of its point.
     pub point: usize,
     pub seed: u64,
-    /// `done`, `lost` (packets of a lossless priority), `failed` or `pending`.
-    pub status: String,
+    pub status: Status,
     pub error: Option<String>,
 }
 
@@ -104,19 +104,8 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
     let manifest = read_manifest(path, RESUME)?;
     integrity::files(path, &manifest, MANIFEST, RESUME)?;
     let list = |key: &str| manifest[key].as_array().cloned().unwrap_or_default();
-    let axis = |axis: &Json| Axis {
-        key: text(axis, "/key").into(),
-        values: axis["values"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_str)
-            .map(Into::into)
-            .collect(),
-        named: axis["named"] == true,
-    };
     let plan = Plan {
-        axes: list("axes").iter().map(axis).collect(),
+        axes: list("axes").iter().filter_map(|axis| Axis::deserialize(axis).ok()).collect(),
         seeds: list("seeds").iter().filter_map(Json::as_u64).collect(),
     };
     let runs = list("runs");
@@ -137,10 +126,7 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
         name: text(run, "/name").into(),
         point: plan.point_of(i),
         seed: int(run, "/seed"),
-        status: serde_json::to_value(entry.status)
-            .ok()
-            .and_then(|s| s.as_str().map(Into::into))
-            .unwrap_or_default(),
+        status: entry.status,
         error: entry.error.clone(),
     };
     Ok(Grid {
@@ -174,9 +160,7 @@ fn entry(path: &Path, run: &Json) -> Result<Entry, Error> {
     }
     let manifest = integrity::summary(&at).map_err(|e| Error { help: RESUME.into(), ..e })?;
     let entry = stored_entry(&at, &manifest).map_err(|e| damaged(path, format!("is damaged: {e}")))?;
-    let refuse = |file: &str, message: &str| {
-        Err(Error { path: at.join(file), message: message.into(), help: RESUME.into() })
-    };
+    let refuse = |file: &str, message: &str| Err(Error::new(at.join(file), message, RESUME));
     match &entry.summary {
         _ if manifest["seed"] != run["seed"] => {
             refuse(RUN_MANIFEST, "is of another run: its seed differs from that in grid.json")

@@ -23,11 +23,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::directory::{self, Error};
-use crate::{explain, grid as grids, integrity};
-
-/// The page's file name in the directory that it is about.
-pub const FILE: &str = "report.html";
+use crate::layout::PAGE;
+use crate::storage::Error;
+use crate::{explain, grid as grids, integrity, temporary};
 
 /// What a page shows.
 #[derive(Clone, Debug, Serialize)]
@@ -51,24 +49,23 @@ pub fn document(path: &Path) -> Result<Document, Error> {
     })
 }
 
-/// Writes the page of the run or grid at `path` to `out`, or to [`FILE`] in it; returns the
+/// Writes the page of the run or grid at `path` to `out`, or to [`PAGE`] in it; returns the
 /// page's place. It is there whole or not at all.
 ///
 /// # Errors
 /// There is neither run nor grid, its files are damaged, or the page cannot be written.
 pub fn write(path: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
     let page = html::page(&document(path)?);
-    let target = out.map_or_else(|| path.join(FILE), Path::to_path_buf);
-    let refused = |message: &str, help: &str| {
-        Err(Error { path: target.clone(), message: message.into(), help: help.into() })
-    };
+    let target = out.map_or_else(|| path.join(PAGE), Path::to_path_buf);
+    let refused =
+        |message| Err(Error::new(&target, message, "Name the page's file, such as --out report.html."));
     if target.is_dir() {
-        return refused("is a directory", "Name the page's file, such as --out report.html.");
+        return refused("is a directory");
     }
     if target.file_name().is_none() {
-        return refused("names no file", "Name the page's file, such as --out report.html.");
+        return refused("names no file");
     }
-    directory::put(&target, &page)?;
+    temporary::put(&target, &page)?;
     Ok(target)
 }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::clock::{Clock, levels};
 use super::fabric::Fabric;
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::{damaged, table};
+use crate::storage::Error;
 
 /// Most ports whose pauses are told over time.
 const REPLAYED: usize = 400;
@@ -70,8 +70,8 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<P
         // As `xoff explain` judges: by the port that the frame named, if it named one.
         let root = place("named_root", i).or_else(|| place("root", i)).flatten();
         roots_known |= root.is_some();
-        let from = t.ints("from_ps")[i].map_or(0, i64::unsigned_abs);
-        let until = t.ints("until_ps")[i].map_or(end_ps, i64::unsigned_abs);
+        let from = t.int("from_ps", i);
+        let until = t.maybe_int("until_ps", i).unwrap_or(end_ps);
         let one = found.entry(port).or_insert_with(|| Found {
             count: 0,
             paused_ps: 0,

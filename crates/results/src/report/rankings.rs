@@ -9,6 +9,7 @@ use super::pauses::Pauses;
 use super::{int, text};
 use crate::explain::{Overview, Place, Victim};
 use crate::human;
+use crate::names::way;
 
 /// Rows of a table.
 const LISTED: usize = 10;
@@ -46,11 +47,6 @@ fn flow(id: usize, cells: Vec<String>) -> Row {
 
 fn port(name: &str, cells: Vec<String>) -> Row {
     Row { flow: None, port: Some(name.into()), cells }
-}
-
-/// A port with where it leads, by their names.
-fn way(port: &str, peer: &str) -> String {
-    format!("{port} -> {}", peer.rsplit_once(':').map_or(peer, |(node, _)| node))
 }
 
 /// The tables of a run: what `xoff explain` found, or what the blocking oracle did; and the

@@ -13,9 +13,9 @@ use super::rankings::{self, Ranking};
 use super::series::{self, Series};
 use super::stories::{self, Stories};
 use super::{int, sentence, text};
-use crate::directory::{Error, SUMMARY};
-use crate::explain::read::{self as explain, damaged, json};
+use crate::explain::read::{self as explain, damaged};
 use crate::human;
+use crate::storage::Error;
 use crate::summary::stop_words;
 
 /// The page of a run.
@@ -81,8 +81,7 @@ pub struct Held {
 /// # Errors
 /// Its files are damaged.
 pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
-    let summary =
-        json(&path.join(SUMMARY)).ok_or_else(|| damaged(path, format!("is damaged: no {SUMMARY}")))?;
+    let summary = explain::summary(path)?;
     let scenario = &manifest["scenario"];
     let end_ps = int(&summary, "/simulated_ps");
     let clock = Clock::of_run(path, end_ps)?;

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::clock::{Clock, levels};
 use super::fabric::Fabric;
 use crate::data::DataFile;
-use crate::directory::Error;
 use crate::explain::read::table;
+use crate::storage::Error;
 
 /// Most samples of a line; more are put together.
 const SAMPLES: usize = 250;
@@ -63,9 +63,7 @@ pub struct Filling {
 /// Its files are damaged.
 pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Series, Error> {
     let t = table(path, DataFile::Series, &["time_ps", "quantity", "element", "unit", "value"])?;
-    let int = |name: &str, i: usize| t.ints(name)[i].map_or(0, i64::unsigned_abs);
-    let text = |name: &str, i: usize| t.texts(name).get(i).unwrap_or_default();
-    let mut times: Vec<u64> = (0..t.rows()).map(|i| int("time_ps", i)).collect();
+    let mut times: Vec<u64> = (0..t.rows()).map(|i| t.int("time_ps", i)).collect();
     times.sort_unstable();
     times.dedup();
     let samples = times.len().div_ceil(SAMPLES).max(1);
@@ -75,7 +73,7 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Series, Error>
     let mut lines: Vec<Vec<usize>> = Vec::new();
     for i in 0..t.rows() {
         let next = lines.len();
-        let number = *numbers.entry((text("quantity", i), text("element", i))).or_insert(next);
+        let number = *numbers.entry((t.text("quantity", i), t.text("element", i))).or_insert(next);
         if number == next {
             lines.push(Vec::new());
         }
@@ -86,10 +84,10 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Series, Error>
         samples,
         ..Series::default()
     };
-    let most = |rows: &Vec<usize>| rows.iter().map(|&i| int("value", i)).max().unwrap_or(0);
+    let most = |rows: &Vec<usize>| rows.iter().map(|&i| t.int("value", i)).max().unwrap_or(0);
     let mut by_quantity: BTreeMap<&str, Vec<&Vec<usize>>> = BTreeMap::new();
     for rows in &lines {
-        by_quantity.entry(text("quantity", rows[0])).or_default().push(rows);
+        by_quantity.entry(t.text("quantity", rows[0])).or_default().push(rows);
     }
     for (quantity, mut lines) in by_quantity {
         series.counts.insert(quantity.into(), lines.len());
@@ -106,26 +104,26 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Series, Error>
             };
             filling.most = lines.first().map_or(0, |rows| most(rows));
             for rows in lines.iter().take(FILLED) {
-                let Some(&position) = names.get(text("element", rows[0])) else { continue };
-                let held = held(clock, rows.iter().map(|&i| (int("time_ps", i), int("value", i))));
+                let Some(&position) = names.get(t.text("element", rows[0])) else { continue };
+                let held = held(clock, rows.iter().map(|&i| (t.int("time_ps", i), t.int("value", i))));
                 let whole = filling.most;
                 filling.rows.push((position, levels(held.into_iter().map(|held| (held, whole)))));
             }
         }
         for rows in lines.into_iter().take(LINES) {
-            let unit = text("unit", rows[0]);
+            let unit = t.text("unit", rows[0]);
             let mut groups: Vec<Option<(u64, u64)>> = vec![None; series.times_ps.len()];
             for &i in rows {
-                let (sum, count) = groups[at(int("time_ps", i)) / samples].get_or_insert((0, 0));
+                let (sum, count) = groups[at(t.int("time_ps", i)) / samples].get_or_insert((0, 0));
                 match unit {
-                    "bit/s" => *sum = sum.saturating_add(int("value", i)),
-                    _ => *sum = (*sum).max(int("value", i)),
+                    "bit/s" => *sum = sum.saturating_add(t.int("value", i)),
+                    _ => *sum = (*sum).max(t.int("value", i)),
                 }
                 *count += if unit == "bit/s" || *count == 0 { 1 } else { 0 };
             }
             series.lines.push(Line {
                 quantity: quantity.into(),
-                element: text("element", rows[0]).into(),
+                element: t.text("element", rows[0]).into(),
                 unit: unit.into(),
                 values: groups.into_iter().map(|g| g.map(|(sum, count)| sum / count)).collect(),
             });

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::directory::Error;
 use crate::explain::{self, Overview, read::Run, text};
+use crate::storage::Error;
 
 /// Most flows of a class, by slowdown and by innocent waiting each, that have a story.
 const FLOWS: usize = 25;

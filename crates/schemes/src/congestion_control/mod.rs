@@ -5,7 +5,29 @@ pub mod dctcp;
 pub mod hpcc;
 pub mod timely;
 
+use crate::names::names;
 use xoff_kernel::time::{SECOND, Time};
+
+names! {
+/// Congestion controls.
+pub enum CongestionControl {
+    /// Line rate, or the flow's own pace.
+    #[default]
+    None = "none",
+    /// DCQCN: switches mark, receivers notify, senders adapt a rate per flow
+    /// (SIGCOMM 2015).
+    Dcqcn = "dcqcn",
+    /// TIMELY: senders measure round-trip times and adapt a rate per flow to their
+    /// gradient (SIGCOMM 2015, as published).
+    Timely = "timely",
+    /// HPCC: packets tell how full each link of their way is, and senders adapt a
+    /// rate and a window per flow (SIGCOMM 2019).
+    Hpcc = "hpcc",
+    /// DCTCP as a rate scheme of RoCE: switches mark, and senders adapt a rate and a
+    /// window per flow to the share of marked packets in each round trip.
+    Dctcp = "dctcp",
+}
+}
 
 /// Parameters of the congestion control, resolved.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +45,18 @@ pub enum CongestionControlParams {
 }
 
 impl CongestionControlParams {
+    /// As scenarios call it.
+    pub fn name(&self) -> &'static str {
+        let control = match self {
+            Self::None => CongestionControl::None,
+            Self::Dcqcn(_) => CongestionControl::Dcqcn,
+            Self::Timely(_) => CongestionControl::Timely,
+            Self::Hpcc(_) => CongestionControl::Hpcc,
+            Self::Dctcp(_) => CongestionControl::Dctcp,
+        };
+        control.name()
+    }
+
     /// The lane of congestion notifications, if they have one of their own.
     pub fn cnp_lane(&self) -> Option<u8> {
         match self {

@@ -5,6 +5,32 @@ pub mod ate;
 pub mod drill;
 pub mod plb;
 
+use crate::names::names;
+
+names! {
+/// How flows spread over equal paths.
+pub enum LoadBalancing {
+    /// The hash gives each flow one path.
+    #[default]
+    Ecmp = "ecmp",
+    /// Each device sends each data packet to one of its equal next hops at random.
+    Spray = "spray",
+    /// Each device sends each data packet to the least loaded of a few of its equal
+    /// next hops: DRILL(d, m) (SIGCOMM 2017).
+    Drill = "drill",
+    /// A sender whose packets come back marked, or not at all, gives its flow another
+    /// path: PLB (SIGCOMM 2022).
+    Plb = "plb",
+}
+}
+
+impl LoadBalancing {
+    /// Whether it is the default.
+    pub fn is_ecmp(&self) -> bool {
+        *self == Self::Ecmp
+    }
+}
+
 /// How a device chooses, for each packet, among equally good egress ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketRule {

@@ -5,9 +5,28 @@ pub mod go_back_n;
 pub mod irn;
 pub mod newreno;
 
+use crate::names::names;
 use irn::Timeouts;
 use newreno::NewRenoParams;
 use xoff_kernel::time::Time;
+
+names! {
+/// Transports.
+#[schemars(rename = "TransportKind")]
+pub enum Transport {
+    /// One NACK per gap, then the sender repeats everything from the gap on.
+    #[default]
+    GoBackN = "go-back-n",
+    /// Selective repeat with a window of a BDP (IRN, SIGCOMM 2018).
+    Irn = "irn",
+    /// TCP NewReno (RFCs 5681, 6582 and 6298): losses halve the window, which else
+    /// grows. It is its own congestion control.
+    TcpNewReno = "tcp-newreno",
+    /// TCP NewReno that reduces its window by the share of marked packets (DCTCP,
+    /// SIGCOMM 2010, and RFC 8257).
+    TcpDctcp = "tcp-dctcp",
+}
+}
 
 /// Parameters of the transport, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,4 +58,17 @@ pub enum TransportKind {
     },
     /// TCP: NewReno, or DCTCP.
     Tcp(NewRenoParams),
+}
+
+impl TransportKind {
+    /// As scenarios call it.
+    pub fn name(&self) -> &'static str {
+        let transport = match self {
+            Self::GoBackN => Transport::GoBackN,
+            Self::Irn { .. } => Transport::Irn,
+            Self::Tcp(tcp) if tcp.dctcp.is_some() => Transport::TcpDctcp,
+            Self::Tcp(_) => Transport::TcpNewReno,
+        };
+        transport.name()
+    }
 }

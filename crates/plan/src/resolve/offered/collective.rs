@@ -2,7 +2,7 @@
 
 use super::super::{Context, sizes};
 use super::hosts::HostSets;
-use super::{Made, check_count, check_start, refused, size_or_sizes, span};
+use super::{Made, check_count, check_start, refused, refused_key, size_or_sizes, span};
 use crate::error::Error;
 use crate::scenario::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 use xoff_net::error::SpecError;
@@ -85,7 +85,7 @@ pub(super) fn moe(cx: &mut Context<'_>, i: usize, t: &Moe, hosts: &mut HostSets<
         return Err(cx.doc.error(&at("weights"), message, "write one weight for each expert"));
     }
     if groups == 1 && t.phase.0 > 0 {
-        cx.warn(at("phase"), "had no effect: there is one group only".to_string());
+        cx.warn(at("phase"), "had no effect: there is one group only");
     }
     let flows = 2.0 * list.len() as f64 * f64::from(t.experts) * f64::from(t.rounds);
     check_count(cx, &at("rounds"), flows, "run fewer rounds, or with fewer experts")?;
@@ -165,7 +165,7 @@ fn rounds(
         }
     }
     if count == 1 && gap.0 > 0 {
-        cx.warn(at("gap"), "had no effect: there is one round only".to_string());
+        cx.warn(at("gap"), "had no effect: there is one round only");
     }
     Ok(Rounds { start: start.0, count, compute: compute.0, gap: gap.0 })
 }
@@ -175,17 +175,6 @@ fn made(cx: &Context<'_>, i: usize, schedule: Result<Schedule, SpecError>) -> Re
     let schedule = schedule.map_err(|e| refused_key(cx, i, e))?;
     debug_assert!(local(&schedule));
     Ok(Made { schedule, ..Made::default() })
-}
-
-/// A generator's refusal, at the key that is called as the scenario calls it.
-fn refused_key(cx: &Context<'_>, i: usize, e: SpecError) -> Error {
-    let key = match e.key.as_str() {
-        "sources" => "from",
-        "destinations" => "to",
-        "per_token" => "experts_per_token",
-        key => key,
-    };
-    refused(cx, &format!("traffic[{i}].{key}"), e)
 }
 
 /// Whether all that happens at a barrier happens at its host.

@@ -176,7 +176,7 @@ pub(super) fn generate(
 fn add(cx: &mut Context<'_>, all: &mut Offers, i: usize, table: &Traffic, made: Made) -> Result<(), Error> {
     let Made { schedule, priorities: own, pace, saturation, expected } = made;
     if schedule.steps.is_empty() {
-        cx.warn(format!("traffic[{i}]"), "had no effect: no flow starts within the run".to_string());
+        cx.warn(format!("traffic[{i}]"), "had no effect: no flow starts within the run");
     }
     let (priorities, weights): (Vec<u8>, Vec<f64>) = priorities(cx, i, table)?.into_iter().unzip();
     let mut dealt = Vec::new();
@@ -306,6 +306,17 @@ fn check_count(cx: &Context<'_>, path: &str, flows: f64, help: &str) -> Result<(
 /// A generator's refusal, at the key that it is about.
 fn refused(cx: &Context<'_>, path: &str, e: SpecError) -> Error {
     cx.doc.error(path, e.message, e.help)
+}
+
+/// A generator's refusal, at the key that is called as the scenario calls it.
+fn refused_key(cx: &Context<'_>, i: usize, e: SpecError) -> Error {
+    let key = match e.key.as_str() {
+        "sources" | "senders" => "from",
+        "destinations" | "receivers" => "to",
+        "per_token" => "experts_per_token",
+        key => key,
+    };
+    refused(cx, &format!("traffic[{i}].{key}"), e)
 }
 
 /// The sizes of a table that gives either one size or a distribution.

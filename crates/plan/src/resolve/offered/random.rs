@@ -3,7 +3,7 @@
 use super::super::routes::{Routes, unroutable};
 use super::super::{Context, LAST, host, node, sizes};
 use super::hosts::HostSets;
-use super::{Made, check_count, check_start, refused, size_or_sizes, span};
+use super::{Made, check_count, check_start, refused, refused_key, size_or_sizes, span};
 use crate::error::Error;
 use crate::plan::PacketFormat;
 use crate::scenario::{
@@ -206,7 +206,7 @@ pub(super) fn burst(
         return Err(cx.doc.error(&at("flows"), "senders without a flow", help));
     }
     if t.flows == 1 && t.gap.0 > 0 {
-        cx.warn(at("gap"), "had no effect: each sender has one flow only".to_string());
+        cx.warn(at("gap"), "had no effect: each sender has one flow only");
     }
     let count = f64::from(t.flows) * sources.len() as f64;
     check_count(cx, &at("flows"), count, "let each sender send fewer")?;
@@ -227,14 +227,7 @@ pub(super) fn burst(
         start: t.start.0,
         gap: t.gap.0,
     };
-    let demands = traffic::burst(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
-        let key = match e.key.as_str() {
-            "sources" => "from",
-            "destinations" => "to",
-            key => key,
-        };
-        refused(cx, &at(key), e)
-    })?;
+    let demands = traffic::burst(&spec, cx.scenario.run.seed, i as u64).map_err(|e| refused_key(cx, i, e))?;
     Ok(Made::of(demands).expecting(None, &sizes))
 }
 
@@ -282,7 +275,7 @@ pub(super) fn incast(
         Some(load) => Some(period_of(cx, topology, i, t, load, &sizes, packet, (&senders, &receivers))?),
     };
     if t.load.is_none() && t.load_of.is_some() {
-        cx.warn(at("load_of"), "had no effect: there is no `load`".to_string());
+        cx.warn(at("load_of"), "had no effect: there is no `load`");
     }
     let until = match period {
         Some(0) => {
@@ -319,14 +312,8 @@ pub(super) fn incast(
         period,
         until,
     };
-    let demands = traffic::incast(&spec, cx.scenario.run.seed, i as u64).map_err(|e| {
-        let key = match e.key.as_str() {
-            "senders" => "from",
-            "receivers" => "to",
-            key => key,
-        };
-        refused(cx, &at(key), e)
-    })?;
+    let demands =
+        traffic::incast(&spec, cx.scenario.run.seed, i as u64).map_err(|e| refused_key(cx, i, e))?;
     Ok(Made::of(demands).expecting(None, &sizes))
 }
 
@@ -423,7 +410,7 @@ pub(super) fn around(
     sizes::fixed(cx, &at("size"), t.size)?;
     check_start(cx, i, t.start)?;
     if t.bursts == 1 && t.period.0 > 0 {
-        cx.warn(at("period"), "had no effect: there is one burst only".to_string());
+        cx.warn(at("period"), "had no effect: there is one burst only");
     }
     let count = f64::from(t.flows) * f64::from(t.bursts) * switches.len() as f64;
     check_count(cx, &at("flows"), count, "let fewer enter at each switch")?;
@@ -447,10 +434,7 @@ pub(super) fn around(
         bursts: t.bursts,
         period: t.period.0,
     };
-    traffic::around(topology, &spec).map_err(|e| {
-        let key = at(&e.key);
-        refused(cx, &key, e)
-    })
+    traffic::around(topology, &spec).map_err(|e| refused_key(cx, i, e))
 }
 
 pub(super) fn from_file(
@@ -465,7 +449,7 @@ pub(super) fn from_file(
         Some(flows) => {
             for key in ["priority", "priorities"].map(|key| format!("traffic[{i}].{key}")) {
                 if cx.doc.get(&key).is_some() {
-                    cx.warn(key, "had no effect: the file has a priority for each flow".to_string());
+                    cx.warn(key, "had no effect: the file has a priority for each flow");
                 }
             }
             flows.into_iter().unzip()

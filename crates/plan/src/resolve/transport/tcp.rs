@@ -35,12 +35,13 @@ pub(super) fn params(
         let message = "TCP acknowledges every packet here: there is no timer for ACKs that are put off";
         return Err(cx.doc.error("transport.ack_every", message, "write 1, or leave it out"));
     }
-    let (table, given, dctcp) = match t.kind {
+    let table = t.kind.name();
+    let (given, dctcp) = match t.kind {
         Kind::TcpDctcp => {
             let (given, dctcp) = dctcp(cx)?;
-            ("tcp-dctcp", given, Some(dctcp))
+            (given, Some(dctcp))
         }
-        _ => ("tcp-newreno", cx.scenario.tcp_newreno.unwrap_or_default(), None),
+        _ => (cx.scenario.tcp_newreno.unwrap_or_default(), None),
     };
     let initial_window = given.initial_window.unwrap_or(INITIAL_WINDOW);
     if initial_window == 0 {
@@ -91,7 +92,7 @@ fn dctcp(cx: &mut Context<'_>) -> Result<(TcpNewReno, DctcpParams), Error> {
     if cx.scenario.ecn.is_none() && cx.scenario.priority.iter().all(|p| p.ecn.is_none()) {
         let message =
             "nothing marks packets without a table [ecn]: `tcp-dctcp` then does what `tcp-newreno` does";
-        cx.warn("transport.kind".to_string(), message.to_string());
+        cx.warn("transport.kind", message);
     }
     let newreno = TcpNewReno {
         initial_window: given.initial_window,

@@ -1,0 +1,110 @@
+//! Files that arrive on the disk whole, and what to say when they cannot be written or read.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+
+use crate::checksum::{Stored, Summing};
+
+/// Why a file or directory of results cannot be written or read.
+#[derive(Debug)]
+pub struct Error {
+    /// The path that it is about.
+    pub path: PathBuf,
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Error {
+    pub(crate) fn new(path: impl Into<PathBuf>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), help: help.into() }
+    }
+}
+
+pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
+    let help = match error.kind() {
+        io::ErrorKind::StorageFull => {
+            "The disk is full. Nothing half written was left; free some room, or choose \
+                                       another disk with --out DIR."
+        }
+        io::ErrorKind::FileTooLarge => {
+            "The file would exceed the limit of this shell on the size of files. Raise it with ulimit -f (ulimit -f \
+             shows it), or measure less."
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "Choose a place where you may write with --out DIR."
+        }
+        _ => "Choose another place with --out DIR.",
+    };
+    Error::new(path, format!("{what}: {error}"), help)
+}
+
+/// The place of a directory that is to be made at `out`. A link is followed, so that it survives;
+/// so are `.` and `..`.
+///
+/// # Errors
+/// It has no name, or cannot be resolved.
+pub(crate) fn resolved(out: &Path) -> Result<PathBuf, Error> {
+    let target = if fs::symlink_metadata(out).is_ok() {
+        fs::canonicalize(out).map_err(|e| failed(out, "cannot be resolved", &e))?
+    } else {
+        out.to_path_buf()
+    };
+    if target.file_name().is_none() {
+        return Err(Error::new(
+            out,
+            "names no directory of its own",
+            "Choose a new directory with --out DIR.",
+        ));
+    }
+    Ok(target)
+}
+
+/// Creates a file, lets `fill` write it, and makes sure that it has arrived:
+/// some file systems report a full disk no sooner. Returns what is in it.
+pub(crate) fn store(path: &Path, fill: impl FnOnce(Sink) -> io::Result<Sink>) -> Result<Stored, Error> {
+    let written =
+        || -> io::Result<Stored> { arrived(fill(BufWriter::new(Summing::new(fs::File::create(path)?)))?) };
+    written().map_err(|e| failed(path, "cannot be written", &e))
+}
+
+/// Where a file is written to, and summed up on the way.
+pub(crate) type Sink = BufWriter<Summing<fs::File>>;
+
+/// Makes sure that what was written has arrived on the disk; returns what it was.
+pub(crate) fn arrived(sink: Sink) -> io::Result<Stored> {
+    let (file, stored) = sink.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
+    file.sync_all()?;
+    Ok(stored)
+}
+
+/// The file system's own error, where the Parquet writer wrapped one.
+pub(crate) fn unwrapped(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(io) => *io,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+/// Creates a file with a text, and makes sure that it has arrived.
+pub(crate) fn store_text(path: &Path, text: impl FnOnce() -> io::Result<String>) -> Result<Stored, Error> {
+    store(path, |mut sink| {
+        sink.write_all(text()?.as_bytes())?;
+        Ok(sink)
+    })
+}

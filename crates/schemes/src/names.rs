@@ -1,0 +1,22 @@
+//! Mechanisms by the names that scenarios give them.
+
+/// From a line for each mechanism: the enum of what a key may be, and its names.
+macro_rules! names {
+    ($(#[$about:meta])* pub enum $key:ident { $($(#[$doc:meta])* $mechanism:ident = $name:literal,)* }) => {
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        $(#[$about])*
+        pub enum $key { $($(#[$doc])* #[serde(rename = $name)] $mechanism,)* }
+
+        impl $key {
+            /// All that there are.
+            pub const ALL: &[Self] = &[$(Self::$mechanism),*];
+
+            /// As scenarios write it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$mechanism => $name,)* }
+            }
+        }
+    };
+}
+pub(crate) use names;
