@@ -65,6 +65,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/schemes/src/flow_control/breakers/mod.rs", "roundabout", "the paper that describes it"),
     ("crates/schemes/src/flow_control/cbfc/mod.rs", "bifrost", "the paper that compares with it"),
     ("crates/schemes/src/flow_control/cbfc/size.rs", "bifrost", "the paper that compares with it"),
+    ("crates/schemes/src/flow_control/frame.rs", "pfc", "the frames of 802.1Qbb, which others join"),
     ("crates/schemes/src/flow_control/itsy/", "pfc", "builds on it"),
     ("crates/schemes/src/flow_control/itsy/frame.rs", "roundabout", "the paper that describes it"),
     ("crates/schemes/src/flow_control/itsy/mod.rs", "roundabout", "the paper that describes it"),
@@ -111,9 +112,6 @@ const LEFT: &[(&str, &str)] = &[
     ("crates/net/src/builders/mod.rs", "zeropod"),
     ("crates/plan/src/parse.rs", "zeropod"),
     ("crates/plan/src/scenario/mod.rs", "zeropod"),
-    ("crates/schemes/src/flow_control/fabric.rs", "tagger"),
-    ("crates/schemes/src/flow_control/frame.rs", "bifrost breakers cbfc itsy pfc portfc pyrrha roundabout"),
-    ("crates/schemes/src/flow_control/seam.rs", "bifrost roundabout"),
     ("crates/sim/src/lib.rs", "zeropod"),
 ];
 

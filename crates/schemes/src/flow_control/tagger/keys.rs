@@ -1,7 +1,7 @@
 //! `[flow_control]` of Tagger.
 
 use super::super::LaneRules;
-use super::super::fabric::{ENDS, Fabric, Lane, Routes};
+use super::super::fabric::{ENDS, Fabric, Lane, Layout, Routes};
 use super::super::keys::{Complaint, Keys, OnPfc, Setting, check_priority};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::registry::FlowControlParams;
@@ -174,23 +174,6 @@ impl Keys for OnPfc<TaggerKeys> {
         let layout = fabric.tags.expect("laid out for this scheme");
         Ok(FlowControlParams::Tagger(layout.params(&self.pfc, fabric.lanes)))
     }
-}
-
-/// The priorities of a scenario with tags.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// By port; see [`LaneRules::turns`].
-    turns: Vec<u8>,
-    /// The lossless priorities.
-    pub lossless: BTreeSet<u8>,
-    /// Lossless tags of a packet.
-    count: u8,
-    /// As many as the routes need.
-    needed: u8,
-    /// As many as all shortest paths need.
-    all_routes: Option<u8>,
-    /// Where packets go whose tag has grown beyond the last one.
-    pub lossy: u8,
 }
 
 fn list(priorities: &BTreeSet<u8>) -> String {
