@@ -35,9 +35,8 @@ fn slowest(topology: &Topology, packet: &PacketFormat) -> Option<(PortId, Time)>
     (0..).zip(&topology.ports).min_by_key(|(_, p)| p.rate).map(of)
 }
 
-/// Refuses pauses that have run out before they can be repeated. (PFC's are, by
-/// the number of their quanta alone. How long it takes until a pause is obeyed
-/// does not matter: it lasts from then on.)
+/// Refuses pauses that have run out before they can be repeated. (How long
+/// it takes until a pause is obeyed does not matter: it lasts from then on.)
 pub(super) fn check_pauses(
     given: Option<Span>,
     topology: &Topology,

@@ -152,6 +152,3 @@ pub fn bytes_in(rate: u64, time: Time) -> u64 {
     let bits = u128::from(rate) * u128::from(time);
     u64::try_from(bits.div_ceil(8 * u128::from(SECOND))).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-mod tests;
