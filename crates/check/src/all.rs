@@ -15,6 +15,14 @@ use xoff_plan::plan::Plan;
 /// Most memory for the dependencies of all routes, in bytes.
 pub(crate) const MEMORY: u64 = 4 << 30;
 
+/// Refuses what needs more than [`MEMORY`].
+pub(crate) fn check_memory(what: &str, bytes: u64) -> Result<(), String> {
+    if bytes <= MEMORY {
+        return Ok(());
+    }
+    Err(format!("{what} of this network would need {} GiB; {} are the most", bytes >> 30, MEMORY >> 30))
+}
+
 /// Hosts that packets reach by the same ports everywhere but at their switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -82,13 +90,7 @@ impl Matrix {
             }
         }
         rows.push(words as usize);
-        if words * 8 > MEMORY {
-            return Err(format!(
-                "all routes of this network would need {} GiB; {} are the most",
-                (words * 8) >> 30,
-                MEMORY >> 30
-            ));
-        }
+        check_memory("all routes", words * 8)?;
         Ok(Self { lanes, rows, bits: vec![0; words as usize] })
     }
 
@@ -263,22 +265,9 @@ impl<'p> Spread<'p> {
         })
     }
 
-    /// The lane in which the packets of [`Spread::way`] begin.
-    pub fn first_lane(&self, port: PortId, lane: u8) -> u8 {
-        let mut at = (port, lane);
-        loop {
-            let parent = self.parents[at.0 as usize * 8 + usize::from(at.1)];
-            let parent = (parent / 8, (parent % 8) as u8);
-            if parent == at {
-                return at.1;
-            }
-            at = parent;
-        }
-    }
-
-    /// The ports of a way on which packets come to leave by `port` in `lane`, from
-    /// their sender on.
-    pub fn way(&self, port: PortId, lane: u8) -> Vec<PortId> {
+    /// The ports of a way on which packets come to leave by `port` in `lane`, from their sender on,
+    /// and the lane in which they begin.
+    pub fn way(&self, port: PortId, lane: u8) -> (Vec<PortId>, u8) {
         let mut ports = vec![port];
         let mut at = (port, lane);
         loop {
@@ -286,7 +275,7 @@ impl<'p> Spread<'p> {
             let parent = (parent / 8, (parent % 8) as u8);
             if parent == at {
                 ports.reverse();
-                return ports;
+                return (ports, at.1);
             }
             ports.push(parent.0);
             at = parent;

@@ -221,8 +221,7 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
         });
         for i in met {
             let (from, to) = (edges[i].from, edges[i].to);
-            let mut ports = spread.way(from.port, from.lane);
-            let lane = spread.first_lane(from.port, from.lane);
+            let (mut ports, lane) = spread.way(from.port, from.lane);
             ports.push(to.port);
             let sender = plan.topology.ports[ports[0] as usize].node;
             // On by the first of the ways on; a place without loops is reached soon.

@@ -31,6 +31,7 @@ pub mod witness;
 use blocking::BlockingReport;
 use certificate::{Certificate, Entry, Routes, Under, entry};
 use closing::{Edge, Through};
+use failures::{Context, Intact};
 use graph::{Cycle, Graph};
 use routes::Kind;
 use serde::Serialize;
@@ -323,26 +324,21 @@ pub fn check(
     let mut failed = None;
     let mut orders = Vec::new();
     let down = down(plan);
-    let context = failures::Context { places: &places, apart: &apart, explicit: &explicit };
-    if let (Routes::AllUnderSingleFailures, Some(filled), Some(queues)) =
-        (routes, &filled, plan.flow_control.onward_queues())
-    {
-        let order = order.as_deref().ok_or_else(|| onward::fault(queues))?;
-        let found = onward::examine(plan, queues, &mut router, &down, &context, filled, order, watch)?;
-        let Some((found, relays)) = found else { return Ok(None) };
-        report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
-        report.failures = Some(failures_report(plan, &found));
-        orders = found.orders;
+    let context = Context { places: &places, apart: &apart, explicit: &explicit };
+    let mut examined = None;
+    if let (Routes::AllUnderSingleFailures, Some(order)) = (routes, &order) {
+        let intact = Intact { plan, router: &mut router, dead: &down, context: &context, order };
+        if let (Some(filled), Some(queues)) = (&filled, plan.flow_control.onward_queues()) {
+            let found = onward::examine(intact, queues, filled, watch)?;
+            let Some((found, relays)) = found else { return Ok(None) };
+            report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
+            examined = Some(Some(found));
+        } else if let Some(matrix) = &matrix {
+            examined = Some(failures::examine(intact, matrix, watch)?);
+        } else if let Some((queues, ahead)) = plan.flow_control.root_queues().zip(ahead.as_ref()) {
+            examined = Some(roots::examine(intact, queues, ahead, watch)?);
+        }
     }
-    let examined = match (routes, &order, &matrix, plan.flow_control.root_queues().zip(ahead.as_ref())) {
-        (Routes::AllUnderSingleFailures, Some(order), Some(matrix), _) => {
-            Some(failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?)
-        }
-        (Routes::AllUnderSingleFailures, Some(order), _, Some((queues, ahead))) => {
-            Some(roots::examine(plan, queues, &mut router, &down, &context, ahead, order, watch)?)
-        }
-        _ => None,
-    };
     if let Some(found) = examined {
         let Some(found) = found else { return Ok(None) };
         report.failures = Some(failures_report(plan, &found));

@@ -66,7 +66,7 @@ pub struct Ways<'p> {
     plan: &'p Plan,
     /// Further routes of flows, of data and of answers: those after failures, and
     /// those that their sources may choose.
-    later: BTreeMap<u32, [Vec<u32>; 2]>,
+    pub later: BTreeMap<u32, [Vec<u32>; 2]>,
     /// Where a packet under way goes over to: old positions and new ones, ordered.
     moves: Vec<(u32, u32)>,
     answers: bool,
@@ -94,6 +94,12 @@ impl<'p> Ways<'p> {
         moves.sort_unstable();
         moves.dedup();
         Self { plan, later, moves, answers: answers_wait(plan), cnp_lane: cnp_lane(plan) }
+    }
+
+    /// Where a packet under way at a position goes over to.
+    pub fn moved(&self, at: u32) -> impl Iterator<Item = u32> + '_ {
+        let begin = self.moves.partition_point(|&(old, _)| old < at);
+        self.moves[begin..].iter().take_while(move |&&(old, _)| old == at).map(|&(_, new)| new)
     }
 
     /// Shows `visit` every step that packets of a flow take.
@@ -126,8 +132,7 @@ impl<'p> Ways<'p> {
                 continue;
             }
             visit(at, starts.contains(&at));
-            let begin = self.moves.partition_point(|&(old, _)| old < at);
-            next.extend(self.moves[begin..].iter().take_while(|m| m.0 == at).map(|m| m.1));
+            next.extend(self.moved(at));
             next.push(at + 1);
         }
     }
@@ -159,9 +164,7 @@ impl<'p> Ways<'p> {
         let mut next = vec![start];
         while let Some(at) = next.pop() {
             if self.plan.hops[at as usize] < ENDS && seen.insert(at) {
-                let begin = self.moves.partition_point(|&(old, _)| old < at);
-                let moved = self.moves[begin..].iter().take_while(|&&(old, _)| old == at);
-                next.extend(moved.map(|&(_, new)| new));
+                next.extend(self.moved(at));
                 next.push(at + 1);
             }
         }
@@ -192,9 +195,7 @@ impl<'p> Ways<'p> {
             if forks {
                 self.fork(place, visit, &mut places);
             }
-            let begin = self.moves.partition_point(|&(old, _)| old < place.0);
-            let moved = self.moves[begin..].iter().take_while(|&&(old, _)| old == place.0);
-            places.extend(moved.map(|&(_, new)| (new, place.1)));
+            places.extend(self.moved(place.0).map(|new| (new, place.1)));
         }
     }
 
