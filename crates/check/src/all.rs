@@ -5,6 +5,7 @@
 //! hop that the router may choose. So no pair of hosts is looked at by itself,
 //! and what no packet reaches depends on nothing.
 
+use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{Ways, answers_wait, cnp_lane, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,11 @@ pub(crate) fn check_memory(what: &str, bytes: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{what} of this network would need {} GiB; {} are the most", bytes >> 30, MEMORY >> 30))
+}
+
+/// How far packets have been spread.
+pub(crate) fn spreading(done: usize, places: &[Place]) -> Progress {
+    Progress { what: "spreading over all routes", done, of: places.len() }
 }
 
 /// Hosts that packets reach by the same ports everywhere but at their switch.
@@ -308,8 +314,8 @@ pub fn explicit(scenario: &xoff_plan::scenario::Scenario, plan: &Plan) -> Vec<u3
     plan.flows.iter().zip(0..).filter(|(f, _)| own(f.class)).map(|(_, id)| id).collect()
 }
 
-/// The dependencies of all routes, and of those of the flows in `explicit`; `None` if `watch`, which is told how many of
-/// how many places are done, does not want to wait.
+/// The dependencies of all routes, and of those of the flows in `explicit`; `None` if `watch`
+/// does not want to wait.
 ///
 /// # Errors
 /// The network is too large.
@@ -318,7 +324,7 @@ pub fn matrix(
     router: &mut Router,
     places: &[Place],
     explicit: &[u32],
-    watch: &mut dyn FnMut(usize, usize) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Matrix>, String> {
     let mut matrix = Matrix::new(plan)?;
     for (from, to) in passed_on(plan) {
@@ -335,7 +341,7 @@ pub fn matrix(
     let mut spread = Spread::new(plan, &lanes(plan));
     let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();
     for (done, place) in places.iter().enumerate() {
-        if !watch(done, places.len()) {
+        if !watch(spreading(done, places)) {
             return Ok(None);
         }
         spread.spread(router, place, &[], &mut |from, to| {

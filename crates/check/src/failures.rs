@@ -242,7 +242,7 @@ pub fn examine(
         Ok((true, Some(whole.graph(&plan.topology))))
     };
     let mut steady = |failed: &mut Router| {
-        let steady = matrix(plan, failed, cx.places, cx.explicit, &mut |_, _| true)?;
+        let steady = matrix(plan, failed, cx.places, cx.explicit, &mut |_| true)?;
         Ok(steady.expect("nobody ended it").graph(&plan.topology))
     };
     examine_each(intact, &lanes(plan), watch, &mut under, &mut steady)

@@ -232,8 +232,7 @@ pub fn check(
     }
     let mut ahead = None;
     if let Some(queues) = plan.flow_control.root_queues() {
-        let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-        ahead = roots::of_flows(plan, queues, &mut watch);
+        ahead = roots::of_flows(plan, queues, watch);
         if ahead.is_none() {
             return Ok(None);
         }
@@ -278,9 +277,7 @@ pub fn check(
             match routes {
                 Routes::Scenario => {}
                 Routes::All | Routes::AllUnderSingleFailures => {
-                    let mut watch =
-                        |done, of| watch(Progress { what: "spreading over all routes", done, of });
-                    ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, &mut watch)?;
+                    ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, watch)?;
                 }
             }
             let Some(ahead) = &ahead else { return Ok(None) };
@@ -288,20 +285,17 @@ pub fn check(
             ahead.graph()?
         }
         (Routes::Scenario, Some(queues)) => {
-            let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-            let Some(filled) = onward::of_flows(plan, queues, &mut watch) else { return Ok(None) };
+            let Some(filled) = onward::of_flows(plan, queues, watch) else { return Ok(None) };
             filled.graph(queues)?
         }
         (_, Some(queues)) => {
-            let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
-            let made = onward::of_all(plan, queues, &mut router, &places, &explicit, &mut watch);
+            let made = onward::of_all(plan, queues, &mut router, &places, &explicit, watch);
             let Some(made) = made else { return Ok(None) };
             report.notes.extend(made.second_relay.then(|| second_relay(queues)));
             filled.insert(made).graph(queues)?
         }
         (Routes::Scenario, None) => {
-            let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-            let Some(graph) = routes::graph(plan, &mut watch) else { return Ok(None) };
+            let Some(graph) = routes::graph(plan, watch) else { return Ok(None) };
             graph
         }
         _ if scope == PauseScope::Flow => {
@@ -310,8 +304,7 @@ pub fn check(
                 .to_string());
         }
         _ => {
-            let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
-            let Some(made) = all::matrix(plan, &mut router, &places, &explicit, &mut watch)? else {
+            let Some(made) = all::matrix(plan, &mut router, &places, &explicit, watch)? else {
                 return Ok(None);
             };
             let graph = made.graph(&plan.topology);
@@ -391,8 +384,7 @@ pub fn check(
     };
     pictures.push(("cycle.svg", picture::cycle(plan, &edges)));
     if let Some(queues) = plan.flow_control.root_queues().filter(|queues| queues.by_set) {
-        let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-        let Some(why) = roots::unproved(plan, queues, routes != Routes::Scenario, &mut watch)? else {
+        let Some(why) = roots::unproved(plan, queues, routes != Routes::Scenario, watch)? else {
             return Ok(None);
         };
         report.notes.push(why);

@@ -9,10 +9,10 @@
 //! that pauses it ([`OnwardQueues::pausers`]). What nothing pauses waits for nobody.
 
 use crate::Progress;
-use crate::all::{Place, Spread, check_memory};
+use crate::all::{Place, Spread, check_memory, spreading};
 use crate::failures::{Failing, Failures, Intact, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::Ways;
+use crate::routes::{Ways, each_flow};
 use std::ops::Range;
 use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
@@ -115,35 +115,32 @@ impl Filled {
     }
 }
 
-/// The queues that the plan's flows fill, on all their routes; `None` if `watch`,
-/// which is told how many flows have been followed, does not want to wait for it.
-pub fn of_flows(plan: &Plan, of: &dyn OnwardQueues, watch: &mut dyn FnMut(usize) -> bool) -> Option<Filled> {
+/// The queues that the plan's flows fill, on all their routes; `None` if `watch` does not want to wait.
+pub fn of_flows(
+    plan: &Plan,
+    of: &dyn OnwardQueues,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Option<Filled> {
     let (mut filled, ways) = (Filled::new(plan, of), Ways::new(plan));
-    for flow in 0..plan.flows.len() as u32 {
-        if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
-            return None;
-        }
-        filled.flow(of, plan, &ways, flow);
-    }
+    each_flow(plan, watch, |flow| filled.flow(of, plan, &ways, flow))?;
     Some(filled)
 }
 
-/// The queues that packets on all routes fill, and those of the flows in `explicit`;
-/// `None` if `watch`, which is told how many of how many places are done, does not
-/// want to wait.
+/// The queues that packets on all routes fill, and those of the flows in `explicit`; `None` if `watch`
+/// does not want to wait.
 pub fn of_all(
     plan: &Plan,
     of: &dyn OnwardQueues,
     router: &mut Router,
     places: &[Place],
     explicit: &[u32],
-    watch: &mut dyn FnMut(usize, usize) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Option<Filled> {
     let (mut filled, ways) = (Filled::new(plan, of), Ways::new(plan));
     explicit.iter().for_each(|&flow| filled.flow(of, plan, &ways, flow));
     let mut spread = Spread::new(plan, &[of.lane()]);
     for (done, place) in places.iter().enumerate() {
-        if !watch(done, places.len()) {
+        if !watch(spreading(done, places)) {
             return None;
         }
         spread.spread(router, place, &[], &mut |_, _| {});

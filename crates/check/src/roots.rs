@@ -28,10 +28,10 @@
 //! routes, where sets are not counted, every port is taken to be.
 
 use crate::Progress;
-use crate::all::{MEMORY, Place, Spread, check_memory};
+use crate::all::{MEMORY, Place, Spread, check_memory, spreading};
 use crate::failures::{At, Failing, Failures, Intact, Ranks, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::Ways;
+use crate::routes::{Ways, each_flow};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
@@ -220,23 +220,17 @@ impl Ahead {
 /// Steps of packets to one place: from a port to the next one.
 type Steps = BTreeSet<(At, At)>;
 
-/// What the plan's flows meet on all their routes; `None` if `watch`, which is told how
-/// many flows have been followed, does not want to wait for it.
-pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(usize) -> bool) -> Option<Ahead> {
+/// What the plan's flows meet on all their routes; `None` if `watch` does not want to wait.
+pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Ahead> {
     let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
     let sets = queues.by_set;
-    for flow in 0..plan.flows.len() as u32 {
-        if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
-            return None;
-        }
-        ahead.flow(plan, &ways, flow, sets);
-    }
+    each_flow(plan, watch, |flow| ahead.flow(plan, &ways, flow, sets))?;
     ahead.count(queues, false);
     Some(ahead)
 }
 
-/// What packets meet on all routes, and those of the flows in `explicit`; `None` if
-/// `watch`, which is told how many of how many places are done, does not want to wait.
+/// What packets meet on all routes, and those of the flows in `explicit`; `None` if `watch` does not want
+/// to wait.
 ///
 /// # Errors
 /// The network is too large.
@@ -246,13 +240,13 @@ pub fn of_all(
     router: &mut Router,
     places: &[Place],
     explicit: &[u32],
-    watch: &mut dyn FnMut(usize, usize) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Ahead>, String> {
     let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
     explicit.iter().for_each(|&flow| ahead.flow(plan, &ways, flow, false));
     let mut spread = Spread::new(plan, &crate::all::lanes(plan));
     for (done, place) in places.iter().enumerate() {
-        if !watch(done, places.len()) {
+        if !watch(spreading(done, places)) {
             return Ok(None);
         }
         ahead.spread(&steps_to(&mut spread, router, place, &[]), &Steps::new());
@@ -311,7 +305,7 @@ pub fn examine(
         Ok((true, (!holds).then_some(graph)))
     };
     let mut steady = |failed: &mut Router| {
-        let steady = of_all(plan, queues, failed, cx.places, cx.explicit, &mut |_, _| true)?;
+        let steady = of_all(plan, queues, failed, cx.places, cx.explicit, &mut |_| true)?;
         steady.expect("nobody ended it").graph()
     };
     examine_each(intact, &crate::all::lanes(plan), watch, &mut under, &mut steady)
@@ -401,7 +395,7 @@ pub fn unproved(
     plan: &Plan,
     queues: RootQueues,
     all: bool,
-    watch: &mut dyn FnMut(usize) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<String>, String> {
     let mut text = "Not proved, and not refuted: queues are for sets of roots here, and one waits for each \
                     root of its set. The circle needs sets that might stand at the same time; whether they \

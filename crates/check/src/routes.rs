@@ -1,6 +1,7 @@
 //! Dependencies of the routes that a plan's flows take, in every epoch between
 //! changes of routes, and of packets that are under way when routes change.
 
+use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
@@ -257,24 +258,38 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     waits
 }
 
-/// The graph of a plan's routes, but for pauses by onward port; `None` if `watch`, which is told how many flows
-/// have been followed, does not want to wait for it.
-pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph> {
+/// The graph of a plan's routes, but for pauses by onward port; `None` if `watch` does not want to wait.
+pub fn graph(plan: &Plan, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Graph> {
     let ways = Ways::new(plan);
     let mut edges = Edges::default();
     if plan.flow_control.traits().pause_scope == PauseScope::Nothing {
         return Some(edges.graph());
     }
     passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));
-    for flow in 0..plan.flows.len() as u32 {
-        if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
-            return None;
-        }
+    each_flow(plan, watch, |flow| {
         ways.steps(flow, &mut |_, step| {
             if let Some((from, to)) = edge(plan, flow, step) {
                 edges.add(from, to);
             }
         });
-    }
+    })?;
     Some(edges.graph())
+}
+
+/// Follows every flow; `None` if `watch`, which is told now and then how far that is, does not want to
+/// wait for it.
+pub fn each_flow(
+    plan: &Plan,
+    watch: &mut dyn FnMut(Progress) -> bool,
+    mut follow: impl FnMut(u32),
+) -> Option<()> {
+    let of = plan.flows.len();
+    for flow in 0..of as u32 {
+        let progress = Progress { what: "following flows", done: flow as usize, of };
+        if flow.is_multiple_of(1 << 14) && !watch(progress) {
+            return None;
+        }
+        follow(flow);
+    }
+    Some(())
 }
