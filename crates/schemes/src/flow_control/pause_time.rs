@@ -21,7 +21,7 @@ pub(super) fn check_pause_time(given: Option<Span>) -> Result<(), Complaint> {
             Span(SHORTEST_PAUSE),
             Span(PAUSE_TIME)
         );
-        return Err(Complaint::new("flow_control.pause_time", message, help));
+        return Err(Complaint::of_key("pause_time", message, help));
     }
     time("pause_time", value)
 }
@@ -50,7 +50,7 @@ pub(super) fn check_pauses(
             Bandwidth(topology.ports[port as usize].rate)
         );
         let help = format!("write {} or more", Span(least));
-        return Err(Complaint::new("flow_control.pause_time", message, help));
+        return Err(Complaint::of_key("pause_time", message, help));
     }
     Ok(())
 }

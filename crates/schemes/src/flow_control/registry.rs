@@ -174,45 +174,17 @@ macro_rules! registry {
         }
 
         impl FlowControl {
-            /// Number of timers that it arms, counted from 0.
-            pub fn timers(&self) -> usize {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::timers(machine),)?)?)*
-                    Self::Own(machine) => machine.timers(),
-                }
-            }
-
-            /// What it has recorded for the report of the run.
-            pub fn records(&self) -> Records {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::records(machine),)?)?)*
-                    Self::Own(machine) => machine.records(),
-                }
-            }
-
-            /// What it knows of credit, if its upstream sends on credit.
-            pub fn credits(&self) -> Option<&dyn Credits> {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::credits(machine),)?)?)*
-                    Self::Own(machine) => machine.credits(),
-                }
-            }
-
-            /// What its device knows of its queues, if they are pulled.
-            #[inline]
-            pub fn pulled(&self) -> Option<&Pulled> {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::pulled(machine),)?)?)*
-                    Self::Own(machine) => machine.pulled(),
-                }
-            }
-
-            /// What it knows of roots, if it pauses by root.
-            pub fn roots(&self) -> Option<&dyn Roots> {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::roots(machine),)?)?)*
-                    Self::Own(machine) => machine.roots(),
-                }
+            hooks! { @asks [$($($({ $scheme $machine })?)?)*]
+                /// Number of timers that it arms, counted from 0.
+                timers -> usize;
+                /// What it has recorded for the report of the run.
+                records -> Records;
+                /// What it knows of credit, if its upstream sends on credit.
+                credits -> Option<&dyn Credits>;
+                /// What its device knows of its queues, if they are pulled.
+                pulled -> Option<&Pulled>;
+                /// What it knows of roots, if it pauses by root.
+                roots -> Option<&dyn Roots>;
             }
         }
 
@@ -249,6 +221,19 @@ macro_rules! registry {
 }
 
 macro_rules! hooks {
+    (@asks $states:tt $($(#[$about:meta])* $ask:ident -> $out:ty;)*) => {
+        $(hooks! { @ask $states $(#[$about])* $ask -> $out })*
+    };
+    (@ask [$({ $state:ident $machine:ty })*] $(#[$about:meta])* $ask:ident -> $out:ty) => {
+        $(#[$about])*
+        #[inline]
+        pub fn $ask(&self) -> $out {
+            match self {
+                $(Self::$state(machine) => <$machine as Machine>::$ask(machine),)*
+                Self::Own(machine) => machine.$ask(),
+            }
+        }
+    };
     ($states:tt $(fn $hook:ident $args:tt $(-> $out:ty)?;)*) => {
         $(hooks! { @hook $states $hook $args ($($out)?) })*
     };

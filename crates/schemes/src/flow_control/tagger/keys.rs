@@ -60,7 +60,7 @@ impl Keys for OnPfc<TaggerKeys> {
         if self.pfc.relay == Relay::Blind {
             let message = "`tagger` cannot pass pauses on: what waits for a tag has come in by another one";
             let help = "remove the key, or choose scheme = \"pfc\"";
-            return Err(Complaint::new("flow_control.relay", message, help));
+            return Err(Complaint::of_key("relay", message, help));
         }
         self.pfc.check_relay(cx, topology)
     }
@@ -132,7 +132,7 @@ impl Keys for OnPfc<TaggerKeys> {
             let message =
                 format!("priority {p} is that of lossy traffic, and a lossless tag of other traffic");
             let help = "give one of the two another priority";
-            return Err(Complaint::new("flow_control.priorities", message, help));
+            return Err(Complaint::of_key("priorities", message, help));
         }
         let lossy = match keys.lossy {
             Some(p) => {
@@ -140,7 +140,7 @@ impl Keys for OnPfc<TaggerKeys> {
                 if lossless.contains(&p) {
                     let message = format!("priority {p} is a lossless tag");
                     let help = format!("the lossless tags are {}: choose another", list(&lossless));
-                    return Err(Complaint::new("flow_control.lossy", message, help));
+                    return Err(Complaint::of_key("lossy", message, help));
                 }
                 p
             }
