@@ -249,11 +249,11 @@ impl World<'_> {
         let mut pieces = std::mem::take(&mut self.pieces);
         let mut filled = 0;
         let wanted = src * self.targets + usize::from(planned.column);
+        let (path, links) = self.path(planned);
+        let path = &path[..links];
         match planned.grant.demand.to {
             Target::Host(to) => {
                 let voq = self.voq_of[src * self.all + usize::from(pod) * self.per_pod + usize::from(to)];
-                let (path, links) = self.path(planned);
-                let path = &path[..links];
                 // Where cells may be lost they are looked at one by one.
                 let together = if self.watches { 1 } else { cells };
                 while filled < cells && voq != NONE {
@@ -273,16 +273,10 @@ impl World<'_> {
                         break;
                     }
                 }
-                self.use_links(pod, path, filled);
-                if self.watches && filled > 0 {
-                    self.saw(pod, host, epoch, true);
-                }
             }
             Target::Pod(to) => {
                 let core = planned.grant.core.expect("what leaves the pod goes to a core");
                 let mice_only = core >= self.zeropod.pod.cores - self.zeropod.scheduler.mice_cores;
-                let (path, links) = self.path(planned);
-                let path = &path[..links];
                 while filled < cells {
                     let open = &self.hosts[src].open[usize::from(to)];
                     let head = |&voq: &u32| {
@@ -333,11 +327,11 @@ impl World<'_> {
                 let open = &self.hosts[src].open[usize::from(to)];
                 let need = |&voq: &u32| self.voqs[voq as usize].bytes.div_ceil(u64::from(payload)) as u32;
                 self.wanted[wanted].cells = open.iter().map(need).sum();
-                self.use_links(pod, path, filled);
-                if self.watches && filled > 0 {
-                    self.saw(pod, host, epoch, true);
-                }
             }
+        }
+        self.use_links(pod, path, filled);
+        if self.watches && filled > 0 {
+            self.saw(pod, host, epoch, true);
         }
         self.told.unused += u64::from(cells - filled);
         // What was asked for has been served, used or not; what is still needed is asked for again.
