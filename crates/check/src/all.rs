@@ -5,6 +5,7 @@
 //! hop that the router may choose. So no pair of hosts is looked at by itself,
 //! and what no packet reaches depends on nothing.
 
+use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{Ways, answers_wait, cnp_lane, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,19 @@ use xoff_plan::plan::Plan;
 
 /// Most memory for the dependencies of all routes, in bytes.
 pub(crate) const MEMORY: u64 = 4 << 30;
+
+/// Refuses what needs more than [`MEMORY`].
+pub(crate) fn check_memory(what: &str, bytes: u64) -> Result<(), String> {
+    if bytes <= MEMORY {
+        return Ok(());
+    }
+    Err(format!("{what} of this network would need {} GiB; {} are the most", bytes >> 30, MEMORY >> 30))
+}
+
+/// How far packets have been spread.
+pub(crate) fn spreading(done: usize, places: &[Place]) -> Progress {
+    Progress { what: "spreading over all routes", done, of: places.len() }
+}
 
 /// Hosts that packets reach by the same ports everywhere but at their switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,13 +96,7 @@ impl Matrix {
             }
         }
         rows.push(words as usize);
-        if words * 8 > MEMORY {
-            return Err(format!(
-                "all routes of this network would need {} GiB; {} are the most",
-                (words * 8) >> 30,
-                MEMORY >> 30
-            ));
-        }
+        check_memory("all routes", words * 8)?;
         Ok(Self { lanes, rows, bits: vec![0; words as usize] })
     }
 
@@ -263,22 +271,9 @@ impl<'p> Spread<'p> {
         })
     }
 
-    /// The lane in which the packets of [`Spread::way`] begin.
-    pub fn first_lane(&self, port: PortId, lane: u8) -> u8 {
-        let mut at = (port, lane);
-        loop {
-            let parent = self.parents[at.0 as usize * 8 + usize::from(at.1)];
-            let parent = (parent / 8, (parent % 8) as u8);
-            if parent == at {
-                return at.1;
-            }
-            at = parent;
-        }
-    }
-
-    /// The ports of a way on which packets come to leave by `port` in `lane`, from
-    /// their sender on.
-    pub fn way(&self, port: PortId, lane: u8) -> Vec<PortId> {
+    /// The ports of a way on which packets come to leave by `port` in `lane`, from their sender on,
+    /// and the lane in which they begin.
+    pub fn way(&self, port: PortId, lane: u8) -> (Vec<PortId>, u8) {
         let mut ports = vec![port];
         let mut at = (port, lane);
         loop {
@@ -286,7 +281,7 @@ impl<'p> Spread<'p> {
             let parent = (parent / 8, (parent % 8) as u8);
             if parent == at {
                 ports.reverse();
-                return ports;
+                return (ports, at.1);
             }
             ports.push(parent.0);
             at = parent;
@@ -319,8 +314,8 @@ pub fn explicit(scenario: &xoff_plan::scenario::Scenario, plan: &Plan) -> Vec<u3
     plan.flows.iter().zip(0..).filter(|(f, _)| own(f.class)).map(|(_, id)| id).collect()
 }
 
-/// The dependencies of all routes, and of those of the flows in `explicit`; `None` if `watch`, which is told how many of
-/// how many places are done, does not want to wait.
+/// The dependencies of all routes, and of those of the flows in `explicit`; `None` if `watch`
+/// does not want to wait.
 ///
 /// # Errors
 /// The network is too large.
@@ -329,7 +324,7 @@ pub fn matrix(
     router: &mut Router,
     places: &[Place],
     explicit: &[u32],
-    watch: &mut dyn FnMut(usize, usize) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Matrix>, String> {
     let mut matrix = Matrix::new(plan)?;
     for (from, to) in passed_on(plan) {
@@ -346,7 +341,7 @@ pub fn matrix(
     let mut spread = Spread::new(plan, &lanes(plan));
     let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();
     for (done, place) in places.iter().enumerate() {
-        if !watch(done, places.len()) {
+        if !watch(spreading(done, places)) {
             return Ok(None);
         }
         spread.spread(router, place, &[], &mut |from, to| {

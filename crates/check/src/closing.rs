@@ -94,16 +94,6 @@ fn spread_out(list: &mut Vec<Through>) {
 pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     let mut edges = edges(plan, cycle);
     let ways = Ways::new(plan);
-    let mut later: BTreeMap<u32, Vec<(u32, u32)>> =
-        plan.faults.tables.iter().flat_map(|t| &t.flows).fold(BTreeMap::new(), |mut map, r| {
-            map.entry(r.flow).or_insert_with(Vec::new).push((r.path, r.ack_path));
-            map
-        });
-    for (flow, f) in (0..).zip(&plan.flows) {
-        for other in plan.other_routes(flow) {
-            later.entry(flow).or_default().push((other, f.ack_path));
-        }
-    }
     for flow in 0..plan.flows.len() as u32 {
         let mut met: Vec<(usize, Kind)> = Vec::new();
         let mut feeds = false;
@@ -120,15 +110,14 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
             continue;
         }
         let f = &plan.flows[flow as usize];
-        let mut starts = vec![(f.path, f.ack_path)];
-        starts.extend(later.get(&flow).into_iter().flatten());
         for &(i, kind) in &met {
             let e = (edges[i].from, edges[i].to);
-            let steady = starts.iter().find_map(|&(data, answers)| {
-                let (start, lane) = match kind {
-                    Kind::Data => (data, f.lane),
-                    Kind::Answers => (answers, f.ack_lane),
-                };
+            let (first, lane, which) = match kind {
+                Kind::Data => (f.path, f.lane, 0),
+                Kind::Answers => (f.ack_path, f.ack_lane, 1),
+            };
+            let later = ways.later.get(&flow).into_iter().flat_map(|later| &later[which]);
+            let steady = std::iter::once(&first).chain(later).find_map(|&start| {
                 let mut found = None;
                 each_route(plan, flow, kind, start, lane, &mut |route| {
                     let waits = waits(plan, &route, e.0.part);
@@ -221,8 +210,7 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
         });
         for i in met {
             let (from, to) = (edges[i].from, edges[i].to);
-            let mut ports = spread.way(from.port, from.lane);
-            let lane = spread.first_lane(from.port, from.lane);
+            let (mut ports, lane) = spread.way(from.port, from.lane);
             ports.push(to.port);
             let sender = plan.topology.ports[ports[0] as usize].node;
             // On by the first of the ways on; a place without loops is reached soon.

@@ -17,8 +17,8 @@ use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::Plan;
 
-/// A step of packets: out by the first port, in its lane, and then by the second.
-type Step = ((PortId, u8), (PortId, u8));
+/// A port and its lane.
+pub type At = (PortId, u8);
 
 /// What single failures do.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ pub struct Context<'a> {
 }
 
 /// Most failures with a cycle that are searched for one that lasts.
-pub const SEARCHED: usize = 16;
+const SEARCHED: usize = 16;
 
 /// The links that are up, by the lower of their ports, that a failure can take
 /// without cutting a host off.
@@ -110,24 +110,70 @@ pub fn links(plan: &Plan, router: &Router) -> Vec<PortId> {
         .collect()
 }
 
-/// Examines every single failure on top of an intact network whose waits have an
-/// order; `None` if `watch` does not want to wait.
+/// A link that fails.
+pub struct Failing<'a, 'p> {
+    /// Its ports.
+    pub gone: [PortId; 2],
+    /// Places that packets may go to by other routes.
+    pub places: Vec<&'a Place>,
+    /// The routes before …
+    pub before: &'a mut Router,
+    /// … and after.
+    pub after: &'a mut Router,
+    pub spread: &'a mut Spread<'p>,
+}
+
+impl Failing<'_, '_> {
+    /// Where packets to a place are under way when the link fails; `visit` is shown the steps of the old
+    /// routes.
+    pub fn under_way(&mut self, place: &Place, visit: &mut impl FnMut(At, At)) -> Vec<At> {
+        self.spread.spread(self.before, place, &[], visit);
+        self.spread.found.iter().copied().filter(|(port, _)| !self.gone.contains(port)).collect()
+    }
+}
+
+/// Where the waits of an order stand in it.
+pub struct Ranks(BTreeMap<Wait, usize>);
+
+impl Ranks {
+    pub fn new(order: &[Wait]) -> Self {
+        Self(order.iter().copied().zip(0..).collect())
+    }
+
+    /// Whether both are in the order, `from` before `to`.
+    pub fn forwards(&self, from: Wait, to: Wait) -> bool {
+        matches!((self.0.get(&from), self.0.get(&to)), (Some(a), Some(b)) if a < b)
+    }
+}
+
+/// The intact network: its routes, what is down in it, and an order of its waits.
+pub struct Intact<'a> {
+    pub plan: &'a Plan,
+    pub router: &'a mut Router,
+    pub dead: &'a BTreeSet<PortId>,
+    pub context: &'a Context<'a>,
+    pub order: &'a [Wait],
+}
+
+/// Whether a failure changes what packets do, and the waits under it if the order of the intact network does
+/// not hold for them.
+type Change = (bool, Option<Graph>);
+
+/// Examines every single failure, with packets of `lanes`. `under` tells what it changes; `steady` tells the waits
+/// of the routes around it. `None` if `watch` does not want to wait.
 ///
 /// # Errors
 /// The network is too large.
-pub fn examine(
-    plan: &Plan,
-    router: &mut Router,
-    dead: &BTreeSet<PortId>,
-    cx: &Context<'_>,
-    intact: &Matrix,
-    order: &[Wait],
+pub fn examine_each(
+    intact: Intact<'_>,
+    lanes: &[u8],
     watch: &mut dyn FnMut(Progress) -> bool,
+    under: &mut dyn FnMut(&mut Failing<'_, '_>) -> Result<Change, String>,
+    steady: &mut dyn FnMut(&mut Router) -> Result<Graph, String>,
 ) -> Result<Option<Failures>, String> {
-    let places = cx.places;
-    let mut spread = Spread::new(plan, &lanes(plan));
+    let Intact { plan, router, dead, context: cx, order } = intact;
+    let mut spread = Spread::new(plan, lanes);
     let reach = Reach::new(plan, router, cx, &mut spread);
-    let rank: BTreeMap<Wait, usize> = order.iter().zip(0..).map(|(&w, n)| (w, n)).collect();
     let links = links(plan, router);
     let mut found = Failures::none_yet(links.len(), order);
     for (done, &link) in links.iter().enumerate() {
@@ -136,33 +182,26 @@ pub fn examine(
         }
         let Some((touches, others)) = reach.of(link) else { continue };
         let mut failed = router.without(&with(plan, dead, link));
-        let mut new: BTreeSet<Step> = BTreeSet::new();
-        for place in others {
-            new.extend(steps(plan, router, &mut failed, &places[place], link, &mut spread, intact));
-        }
-        found.changing += usize::from(touches || !new.is_empty());
-        let rank = |(port, lane): (PortId, u8)| rank.get(&Wait { port, lane, part: Part::Whole });
-        let forwards = |step: &Step| matches!((rank(step.0), rank(step.1)), (Some(a), Some(b)) if a < b);
-        if new.iter().all(forwards) {
-            continue;
-        }
-        let mut whole = intact.clone();
-        for &(from, to) in &new {
-            whole.set(&plan.topology, from, to);
-        }
-        let graph = whole.graph(&plan.topology);
+        let (changes, graph) = under(&mut Failing {
+            gone: [link, plan.topology.ports[link as usize].peer],
+            places: others.into_iter().map(|place| &cx.places[place]).collect(),
+            before: router,
+            after: &mut failed,
+            spread: &mut spread,
+        })?;
+        found.changing += usize::from(touches || changes);
+        let Some(graph) = graph else { continue };
         match graph.order() {
             Some(order) => found.orders.push((Some(link), order)),
             None => {
                 found.cyclic.push(link);
                 let lasts = found.worst.as_ref().is_some_and(|w| w.lasting);
                 if !lasts && found.cyclic.len() <= SEARCHED {
-                    let steady = matrix(plan, &mut failed, places, cx.explicit, &mut |_, _| true)?;
-                    let steady = steady.expect("nobody ended it").graph(&plan.topology);
-                    if steady.order().is_none() {
-                        found.worst = Some(Worst { link, graph: steady, lasting: true });
-                    } else if found.worst.is_none() {
-                        found.worst = Some(Worst { link, graph, lasting: false });
+                    let steady = steady(&mut failed)?;
+                    let lasting = steady.order().is_none();
+                    if lasting || found.worst.is_none() {
+                        let graph = if lasting { steady } else { graph };
+                        found.worst = Some(Worst { link, graph, lasting });
                     }
                 }
             }
@@ -172,6 +211,41 @@ pub fn examine(
         found.orders.clear();
     }
     Ok(Some(found))
+}
+
+/// The same of pauses that stop lanes.
+///
+/// # Errors
+/// The network is too large.
+pub fn examine(
+    intact: Intact<'_>,
+    known: &Matrix,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Option<Failures>, String> {
+    let (plan, cx, ranks) = (intact.plan, *intact.context, Ranks::new(intact.order));
+    let mut under = |failing: &mut Failing<'_, '_>| {
+        let mut new: BTreeSet<(At, At)> = BTreeSet::new();
+        for place in std::mem::take(&mut failing.places) {
+            let under_way = failing.under_way(place, &mut |_, _| {});
+            failing.spread.spread(failing.after, place, &under_way, &mut |from, to| {
+                if pausable(plan, from.1) && pausable(plan, to.1) && !known.has(&plan.topology, from, to) {
+                    new.insert((from, to));
+                }
+            });
+        }
+        let wait = |(port, lane): At| Wait { port, lane, part: Part::Whole };
+        if new.iter().all(|&(from, to)| ranks.forwards(wait(from), wait(to))) {
+            return Ok((!new.is_empty(), None));
+        }
+        let mut whole = known.clone();
+        new.iter().for_each(|&(from, to)| whole.set(&plan.topology, from, to));
+        Ok((true, Some(whole.graph(&plan.topology))))
+    };
+    let mut steady = |failed: &mut Router| {
+        let steady = matrix(plan, failed, cx.places, cx.explicit, &mut |_| true)?;
+        Ok(steady.expect("nobody ended it").graph(&plan.topology))
+    };
+    examine_each(intact, &lanes(plan), watch, &mut under, &mut steady)
 }
 
 /// What is down, and a link in addition.
@@ -194,27 +268,4 @@ fn touched(
         }
     }
     touched
-}
-
-/// The steps towards a place under a failure that nothing takes in the intact network.
-fn steps(
-    plan: &Plan,
-    router: &mut Router,
-    failed: &mut Router,
-    place: &Place,
-    link: PortId,
-    spread: &mut Spread<'_>,
-    intact: &Matrix,
-) -> Vec<Step> {
-    spread.spread(router, place, &[], &mut |_, _| {});
-    let peer = plan.topology.ports[link as usize].peer;
-    let under_way: Vec<(PortId, u8)> =
-        spread.found.iter().copied().filter(|&(port, _)| port != link && port != peer).collect();
-    let mut new = Vec::new();
-    spread.spread(failed, place, &under_way, &mut |from, to| {
-        if pausable(plan, from.1) && pausable(plan, to.1) && !intact.has(&plan.topology, from, to) {
-            new.push((from, to));
-        }
-    });
-    new
 }

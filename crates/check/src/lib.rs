@@ -31,6 +31,7 @@ pub mod witness;
 use blocking::BlockingReport;
 use certificate::{Certificate, Entry, Routes, Under, entry};
 use closing::{Edge, Through};
+use failures::{Context, Intact};
 use graph::{Cycle, Graph};
 use routes::Kind;
 use serde::Serialize;
@@ -231,8 +232,7 @@ pub fn check(
     }
     let mut ahead = None;
     if let Some(queues) = plan.flow_control.root_queues() {
-        let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-        ahead = roots::of_flows(plan, queues, &mut watch);
+        ahead = roots::of_flows(plan, queues, watch);
         if ahead.is_none() {
             return Ok(None);
         }
@@ -277,9 +277,7 @@ pub fn check(
             match routes {
                 Routes::Scenario => {}
                 Routes::All | Routes::AllUnderSingleFailures => {
-                    let mut watch =
-                        |done, of| watch(Progress { what: "spreading over all routes", done, of });
-                    ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, &mut watch)?;
+                    ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, watch)?;
                 }
             }
             let Some(ahead) = &ahead else { return Ok(None) };
@@ -287,20 +285,17 @@ pub fn check(
             ahead.graph()?
         }
         (Routes::Scenario, Some(queues)) => {
-            let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-            let Some(filled) = onward::of_flows(plan, queues, &mut watch) else { return Ok(None) };
+            let Some(filled) = onward::of_flows(plan, queues, watch) else { return Ok(None) };
             filled.graph(queues)?
         }
         (_, Some(queues)) => {
-            let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
-            let made = onward::of_all(plan, queues, &mut router, &places, &explicit, &mut watch);
+            let made = onward::of_all(plan, queues, &mut router, &places, &explicit, watch);
             let Some(made) = made else { return Ok(None) };
             report.notes.extend(made.second_relay.then(|| second_relay(queues)));
             filled.insert(made).graph(queues)?
         }
         (Routes::Scenario, None) => {
-            let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-            let Some(graph) = routes::graph(plan, &mut watch) else { return Ok(None) };
+            let Some(graph) = routes::graph(plan, watch) else { return Ok(None) };
             graph
         }
         _ if scope == PauseScope::Flow => {
@@ -309,8 +304,7 @@ pub fn check(
                 .to_string());
         }
         _ => {
-            let mut watch = |done, of| watch(Progress { what: "spreading over all routes", done, of });
-            let Some(made) = all::matrix(plan, &mut router, &places, &explicit, &mut watch)? else {
+            let Some(made) = all::matrix(plan, &mut router, &places, &explicit, watch)? else {
                 return Ok(None);
             };
             let graph = made.graph(&plan.topology);
@@ -323,26 +317,21 @@ pub fn check(
     let mut failed = None;
     let mut orders = Vec::new();
     let down = down(plan);
-    let context = failures::Context { places: &places, apart: &apart, explicit: &explicit };
-    if let (Routes::AllUnderSingleFailures, Some(filled), Some(queues)) =
-        (routes, &filled, plan.flow_control.onward_queues())
-    {
-        let order = order.as_deref().ok_or_else(|| onward::fault(queues))?;
-        let found = onward::examine(plan, queues, &mut router, &down, &context, filled, order, watch)?;
-        let Some((found, relays)) = found else { return Ok(None) };
-        report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
-        report.failures = Some(failures_report(plan, &found));
-        orders = found.orders;
+    let context = Context { places: &places, apart: &apart, explicit: &explicit };
+    let mut examined = None;
+    if let (Routes::AllUnderSingleFailures, Some(order)) = (routes, &order) {
+        let intact = Intact { plan, router: &mut router, dead: &down, context: &context, order };
+        if let (Some(filled), Some(queues)) = (&filled, plan.flow_control.onward_queues()) {
+            let found = onward::examine(intact, queues, filled, watch)?;
+            let Some((found, relays)) = found else { return Ok(None) };
+            report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
+            examined = Some(Some(found));
+        } else if let Some(matrix) = &matrix {
+            examined = Some(failures::examine(intact, matrix, watch)?);
+        } else if let Some((queues, ahead)) = plan.flow_control.root_queues().zip(ahead.as_ref()) {
+            examined = Some(roots::examine(intact, queues, ahead, watch)?);
+        }
     }
-    let examined = match (routes, &order, &matrix, plan.flow_control.root_queues().zip(ahead.as_ref())) {
-        (Routes::AllUnderSingleFailures, Some(order), Some(matrix), _) => {
-            Some(failures::examine(plan, &mut router, &down, &context, matrix, order, watch)?)
-        }
-        (Routes::AllUnderSingleFailures, Some(order), _, Some((queues, ahead))) => {
-            Some(roots::examine(plan, queues, &mut router, &down, &context, ahead, order, watch)?)
-        }
-        _ => None,
-    };
     if let Some(found) = examined {
         let Some(found) = found else { return Ok(None) };
         report.failures = Some(failures_report(plan, &found));
@@ -395,8 +384,7 @@ pub fn check(
     };
     pictures.push(("cycle.svg", picture::cycle(plan, &edges)));
     if let Some(queues) = plan.flow_control.root_queues().filter(|queues| queues.by_set) {
-        let mut watch = |done| watch(Progress { what: "following flows", done, of: plan.flows.len() });
-        let Some(why) = roots::unproved(plan, queues, routes != Routes::Scenario, &mut watch)? else {
+        let Some(why) = roots::unproved(plan, queues, routes != Routes::Scenario, watch)? else {
             return Ok(None);
         };
         report.notes.push(why);

@@ -9,11 +9,10 @@
 //! that pauses it ([`OnwardQueues::pausers`]). What nothing pauses waits for nobody.
 
 use crate::Progress;
-use crate::all::{MEMORY, Place, Spread};
-use crate::failures::{Context, Failures, Reach, links, with};
+use crate::all::{Place, Spread, check_memory, spreading};
+use crate::failures::{Failing, Failures, Intact, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::Ways;
-use std::collections::BTreeSet;
+use crate::routes::{Ways, each_flow};
 use std::ops::Range;
 use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
@@ -106,13 +105,7 @@ impl Filled {
         let filled = |(port, set): (PortId, Range<u16>)| set.filter(move |&q| self.has(port, q));
         let count: u64 = waits().map(|(_, on)| filled(on).count() as u64).sum();
         // Two numbers of eight bytes for each.
-        if count * 16 > MEMORY {
-            return Err(format!(
-                "the waits of this network would need {} GiB; {} are the most",
-                (count * 16) >> 30,
-                MEMORY >> 30
-            ));
-        }
+        check_memory("the waits", count * 16)?;
         let mut edges = Edges::default();
         for (from, on) in waits() {
             let port = on.0;
@@ -122,35 +115,32 @@ impl Filled {
     }
 }
 
-/// The queues that the plan's flows fill, on all their routes; `None` if `watch`,
-/// which is told how many flows have been followed, does not want to wait for it.
-pub fn of_flows(plan: &Plan, of: &dyn OnwardQueues, watch: &mut dyn FnMut(usize) -> bool) -> Option<Filled> {
+/// The queues that the plan's flows fill, on all their routes; `None` if `watch` does not want to wait.
+pub fn of_flows(
+    plan: &Plan,
+    of: &dyn OnwardQueues,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Option<Filled> {
     let (mut filled, ways) = (Filled::new(plan, of), Ways::new(plan));
-    for flow in 0..plan.flows.len() as u32 {
-        if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
-            return None;
-        }
-        filled.flow(of, plan, &ways, flow);
-    }
+    each_flow(plan, watch, |flow| filled.flow(of, plan, &ways, flow))?;
     Some(filled)
 }
 
-/// The queues that packets on all routes fill, and those of the flows in `explicit`;
-/// `None` if `watch`, which is told how many of how many places are done, does not
-/// want to wait.
+/// The queues that packets on all routes fill, and those of the flows in `explicit`; `None` if `watch`
+/// does not want to wait.
 pub fn of_all(
     plan: &Plan,
     of: &dyn OnwardQueues,
     router: &mut Router,
     places: &[Place],
     explicit: &[u32],
-    watch: &mut dyn FnMut(usize, usize) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Option<Filled> {
     let (mut filled, ways) = (Filled::new(plan, of), Ways::new(plan));
     explicit.iter().for_each(|&flow| filled.flow(of, plan, &ways, flow));
     let mut spread = Spread::new(plan, &[of.lane()]);
     for (done, place) in places.iter().enumerate() {
-        if !watch(done, places.len()) {
+        if !watch(spreading(done, places)) {
             return None;
         }
         spread.spread(router, place, &[], &mut |_, _| {});
@@ -164,50 +154,30 @@ pub fn fault(of: &dyn OnwardQueues) -> String {
     format!("{}'s waits form a circle, which is a fault of this program", of.scheme())
 }
 
-/// Examines every single failure on top of an intact network whose packets fill
-/// `intact`, like [`crate::failures::examine`]; `None` if `watch` does not want to
-/// wait. The answer's second part tells whether a failure leads packets over a
-/// second relay.
+/// Examines every single failure on top of an intact network whose packets fill `known`, like
+/// [`crate::failures::examine`]. The second part tells whether a failure leads packets over a second relay.
 ///
 /// # Errors
 /// The network is too large.
-#[expect(clippy::too_many_arguments, reason = "as its counterpart for lanes, and the parameters")]
 pub fn examine(
-    plan: &Plan,
+    intact: Intact<'_>,
     of: &dyn OnwardQueues,
-    router: &mut Router,
-    dead: &BTreeSet<PortId>,
-    cx: &Context<'_>,
-    intact: &Filled,
-    order: &[Wait],
+    known: &Filled,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<(Failures, bool)>, String> {
-    let places = cx.places;
-    let mut spread = Spread::new(plan, &[of.lane()]);
-    let reach = Reach::new(plan, router, cx, &mut spread);
-    let links = links(plan, router);
-    let mut found = Failures::none_yet(links.len(), order);
+    let plan = intact.plan;
     let mut second_relay = false;
-    for (done, &link) in links.iter().enumerate() {
-        if !watch(Progress { what: "failing links", done, of: links.len() }) {
-            return Ok(None);
-        }
-        let Some((touches, others)) = reach.of(link) else { continue };
-        let mut failed = router.without(&with(plan, dead, link));
-        let mut whole = intact.clone();
-        for place in others {
-            let place = &places[place];
-            spread.spread(router, place, &[], &mut |_, _| {});
-            let gone = [link, plan.topology.ports[link as usize].peer];
-            let under_way: Vec<_> = spread.found.iter().copied().filter(|f| !gone.contains(&f.0)).collect();
-            spread.spread(&mut failed, place, &under_way, &mut |_, _| {});
-            whole.spread(of, plan, &mut spread, &mut failed, place);
+    let mut under = |failing: &mut Failing<'_, '_>| {
+        let mut whole = known.clone();
+        for place in std::mem::take(&mut failing.places) {
+            let under_way = failing.under_way(place, &mut |_, _| {});
+            failing.spread.spread(failing.after, place, &under_way, &mut |_, _| {});
+            whole.spread(of, plan, failing.spread, failing.after, place);
         }
         second_relay |= whole.second_relay;
-        found.changing += usize::from(touches || whole.bits != intact.bits);
-        if whole.bits != intact.bits {
-            found.orders.push((Some(link), whole.graph(of)?.order().ok_or_else(|| fault(of))?));
-        }
-    }
-    Ok(Some((found, second_relay)))
+        let changes = whole.bits != known.bits;
+        Ok((changes, if changes { Some(whole.graph(of)?) } else { None }))
+    };
+    let found = examine_each(intact, &[of.lane()], watch, &mut under, &mut |_| Err(fault(of)))?;
+    Ok(found.map(|found| (found, second_relay)))
 }

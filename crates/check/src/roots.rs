@@ -28,10 +28,10 @@
 //! routes, where sets are not counted, every port is taken to be.
 
 use crate::Progress;
-use crate::all::{MEMORY, Place, Spread};
-use crate::failures::{Context, Failures, Reach, SEARCHED, Worst, links, with};
+use crate::all::{MEMORY, Place, Spread, check_memory, spreading};
+use crate::failures::{At, Failing, Failures, Intact, Ranks, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::Ways;
+use crate::routes::{Ways, each_flow};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
@@ -40,9 +40,6 @@ use xoff_schemes::flow_control::seen::RootQueues;
 
 /// Most roots ahead of which all sets are counted; 2^12 sets are more than there are queues.
 const SETS: usize = 12;
-
-/// A port and its lane.
-type At = (PortId, u8);
 
 /// Which roots lie ahead of which ports, and along which steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,13 +134,7 @@ impl Ahead {
     /// # Errors
     /// They are too many.
     pub fn graph(&self) -> Result<Graph, String> {
-        if self.steps.len() as u64 * 32 > MEMORY {
-            return Err(format!(
-                "the waits of this network would need {} GiB; {} are the most",
-                (self.steps.len() * 32) >> 30,
-                MEMORY >> 30
-            ));
-        }
+        check_memory("the waits", self.steps.len() as u64 * 32)?;
         let mut together: BTreeSet<(At, PortId, PortId)> = BTreeSet::new();
         for (at, set) in self.sets.iter().filter(|s| !self.short.contains(&s.0)) {
             together.extend(set.iter().flat_map(|&r| set.iter().map(move |&s| (*at, r, s))));
@@ -229,23 +220,17 @@ impl Ahead {
 /// Steps of packets to one place: from a port to the next one.
 type Steps = BTreeSet<(At, At)>;
 
-/// What the plan's flows meet on all their routes; `None` if `watch`, which is told how
-/// many flows have been followed, does not want to wait for it.
-pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(usize) -> bool) -> Option<Ahead> {
+/// What the plan's flows meet on all their routes; `None` if `watch` does not want to wait.
+pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Ahead> {
     let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
     let sets = queues.by_set;
-    for flow in 0..plan.flows.len() as u32 {
-        if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
-            return None;
-        }
-        ahead.flow(plan, &ways, flow, sets);
-    }
+    each_flow(plan, watch, |flow| ahead.flow(plan, &ways, flow, sets))?;
     ahead.count(queues, false);
     Some(ahead)
 }
 
-/// What packets meet on all routes, and those of the flows in `explicit`; `None` if
-/// `watch`, which is told how many of how many places are done, does not want to wait.
+/// What packets meet on all routes, and those of the flows in `explicit`; `None` if `watch` does not want
+/// to wait.
 ///
 /// # Errors
 /// The network is too large.
@@ -255,13 +240,13 @@ pub fn of_all(
     router: &mut Router,
     places: &[Place],
     explicit: &[u32],
-    watch: &mut dyn FnMut(usize, usize) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Ahead>, String> {
     let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
     explicit.iter().for_each(|&flow| ahead.flow(plan, &ways, flow, false));
     let mut spread = Spread::new(plan, &crate::all::lanes(plan));
     for (done, place) in places.iter().enumerate() {
-        if !watch(done, places.len()) {
+        if !watch(spreading(done, places)) {
             return Ok(None);
         }
         ahead.spread(&steps_to(&mut spread, router, place, &[]), &Steps::new());
@@ -286,81 +271,44 @@ fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_w
     steps
 }
 
-/// Examines every single failure on top of an intact network, whose packets meet `intact`
-/// and whose waits have an `order`, like [`crate::failures::examine`]. Packets that are
-/// under way when a link fails have come by the old routes to where they are, and go on by
-/// the new ones; what waits by either is taken together. `None` if `watch` does not want
-/// to wait.
+/// Examines every single failure on top of an intact network, whose packets meet `known`, like
+/// [`crate::failures::examine`]. Packets that are under way when a link fails have come by the old
+/// routes to where they are, and go on by the new ones; what waits by either is taken together.
 ///
 /// # Errors
 /// The network is too large.
-#[expect(clippy::too_many_arguments, reason = "as its counterpart for lanes, and the parameters")]
 pub fn examine(
-    plan: &Plan,
+    intact: Intact<'_>,
     queues: RootQueues,
-    router: &mut Router,
-    dead: &BTreeSet<PortId>,
-    cx: &Context<'_>,
-    intact: &Ahead,
-    order: &[Wait],
+    known: &Ahead,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Failures>, String> {
-    let mut spread = Spread::new(plan, &crate::all::lanes(plan));
-    let reach = Reach::new(plan, router, cx, &mut spread);
-    let rank: BTreeMap<Wait, usize> = order.iter().zip(0..).map(|(&w, n)| (w, n)).collect();
-    let links = links(plan, router);
-    let mut found = Failures::none_yet(links.len(), order);
-    for (done, &link) in links.iter().enumerate() {
-        if !watch(Progress { what: "failing links", done, of: links.len() }) {
-            return Ok(None);
-        }
-        let Some((touches, others)) = reach.of(link) else { continue };
-        let mut failed = router.without(&with(plan, dead, link));
-        let mut whole = intact.clone();
-        for place in others {
-            let place = &cx.places[place];
-            let old = steps_to(&mut spread, router, place, &[]);
-            let gone = [link, plan.topology.ports[link as usize].peer];
-            let under_way: Vec<At> = spread.found.iter().copied().filter(|f| !gone.contains(&f.0)).collect();
-            whole.spread(&steps_to(&mut spread, &mut failed, place, &under_way), &old);
+    let (plan, cx, ranks) = (intact.plan, *intact.context, Ranks::new(intact.order));
+    let mut under = |failing: &mut Failing<'_, '_>| {
+        let mut whole = known.clone();
+        for place in std::mem::take(&mut failing.places) {
+            let mut old = Steps::new();
+            let under_way = failing.under_way(place, &mut |from, to| {
+                old.insert((from, to));
+            });
+            whole.spread(&steps_to(failing.spread, failing.after, place, &under_way), &old);
         }
         whole.count(queues, true);
-        found.changing += usize::from(touches || whole != *intact);
-        if whole == *intact {
-            continue;
+        if whole == *known {
+            return Ok((false, None));
         }
         let graph = whole.graph()?;
-        let forwards = |(n, wait): (u32, &Wait)| {
-            let after = |&on: &u32| match (rank.get(wait), rank.get(&graph.waits[on as usize])) {
-                (Some(a), Some(b)) => a < b,
-                _ => false,
-            };
-            graph.next(n).iter().all(after)
+        let forwards = |(n, &wait): (u32, &Wait)| {
+            graph.next(n).iter().all(|&on| ranks.forwards(wait, graph.waits[on as usize]))
         };
-        if (0..).zip(&graph.waits).all(forwards) {
-            continue;
-        }
-        match graph.order() {
-            Some(order) => found.orders.push((Some(link), order)),
-            None => {
-                found.cyclic.push(link);
-                let lasts = found.worst.as_ref().is_some_and(|w| w.lasting);
-                if !lasts && found.cyclic.len() <= SEARCHED {
-                    let steady = of_all(plan, queues, &mut failed, cx.places, cx.explicit, &mut |_, _| true)?;
-                    let steady = steady.expect("nobody ended it").graph()?;
-                    let lasting = steady.order().is_none();
-                    if lasting || found.worst.is_none() {
-                        let graph = if lasting { steady } else { graph };
-                        found.worst = Some(Worst { link, graph, lasting });
-                    }
-                }
-            }
-        }
-    }
-    if !found.cyclic.is_empty() {
-        found.orders.clear();
-    }
-    Ok(Some(found))
+        let holds = (0..).zip(&graph.waits).all(forwards);
+        Ok((true, (!holds).then_some(graph)))
+    };
+    let mut steady = |failed: &mut Router| {
+        let steady = of_all(plan, queues, failed, cx.places, cx.explicit, &mut |_| true)?;
+        steady.expect("nobody ended it").graph()
+    };
+    examine_each(intact, &crate::all::lanes(plan), watch, &mut under, &mut steady)
 }
 
 /// Whether `route`, the ports of a route in order, leads from the wait `from` to the
@@ -447,7 +395,7 @@ pub fn unproved(
     plan: &Plan,
     queues: RootQueues,
     all: bool,
-    watch: &mut dyn FnMut(usize) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<String>, String> {
     let mut text = "Not proved, and not refuted: queues are for sets of roots here, and one waits for each \
                     root of its set. The circle needs sets that might stand at the same time; whether they \

@@ -1,6 +1,7 @@
 //! Dependencies of the routes that a plan's flows take, in every epoch between
 //! changes of routes, and of packets that are under way when routes change.
 
+use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
@@ -66,7 +67,7 @@ pub struct Ways<'p> {
     plan: &'p Plan,
     /// Further routes of flows, of data and of answers: those after failures, and
     /// those that their sources may choose.
-    later: BTreeMap<u32, [Vec<u32>; 2]>,
+    pub later: BTreeMap<u32, [Vec<u32>; 2]>,
     /// Where a packet under way goes over to: old positions and new ones, ordered.
     moves: Vec<(u32, u32)>,
     answers: bool,
@@ -94,6 +95,12 @@ impl<'p> Ways<'p> {
         moves.sort_unstable();
         moves.dedup();
         Self { plan, later, moves, answers: answers_wait(plan), cnp_lane: cnp_lane(plan) }
+    }
+
+    /// Where a packet under way at a position goes over to.
+    pub fn moved(&self, at: u32) -> impl Iterator<Item = u32> + '_ {
+        let begin = self.moves.partition_point(|&(old, _)| old < at);
+        self.moves[begin..].iter().take_while(move |&&(old, _)| old == at).map(|&(_, new)| new)
     }
 
     /// Shows `visit` every step that packets of a flow take.
@@ -126,8 +133,7 @@ impl<'p> Ways<'p> {
                 continue;
             }
             visit(at, starts.contains(&at));
-            let begin = self.moves.partition_point(|&(old, _)| old < at);
-            next.extend(self.moves[begin..].iter().take_while(|m| m.0 == at).map(|m| m.1));
+            next.extend(self.moved(at));
             next.push(at + 1);
         }
     }
@@ -159,9 +165,7 @@ impl<'p> Ways<'p> {
         let mut next = vec![start];
         while let Some(at) = next.pop() {
             if self.plan.hops[at as usize] < ENDS && seen.insert(at) {
-                let begin = self.moves.partition_point(|&(old, _)| old < at);
-                let moved = self.moves[begin..].iter().take_while(|&&(old, _)| old == at);
-                next.extend(moved.map(|&(_, new)| new));
+                next.extend(self.moved(at));
                 next.push(at + 1);
             }
         }
@@ -192,9 +196,7 @@ impl<'p> Ways<'p> {
             if forks {
                 self.fork(place, visit, &mut places);
             }
-            let begin = self.moves.partition_point(|&(old, _)| old < place.0);
-            let moved = self.moves[begin..].iter().take_while(|&&(old, _)| old == place.0);
-            places.extend(moved.map(|&(_, new)| (new, place.1)));
+            places.extend(self.moved(place.0).map(|new| (new, place.1)));
         }
     }
 
@@ -256,24 +258,38 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     waits
 }
 
-/// The graph of a plan's routes, but for pauses by onward port; `None` if `watch`, which is told how many flows
-/// have been followed, does not want to wait for it.
-pub fn graph(plan: &Plan, watch: &mut dyn FnMut(usize) -> bool) -> Option<Graph> {
+/// The graph of a plan's routes, but for pauses by onward port; `None` if `watch` does not want to wait.
+pub fn graph(plan: &Plan, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Graph> {
     let ways = Ways::new(plan);
     let mut edges = Edges::default();
     if plan.flow_control.traits().pause_scope == PauseScope::Nothing {
         return Some(edges.graph());
     }
     passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));
-    for flow in 0..plan.flows.len() as u32 {
-        if flow.is_multiple_of(1 << 14) && !watch(flow as usize) {
-            return None;
-        }
+    each_flow(plan, watch, |flow| {
         ways.steps(flow, &mut |_, step| {
             if let Some((from, to)) = edge(plan, flow, step) {
                 edges.add(from, to);
             }
         });
-    }
+    })?;
     Some(edges.graph())
+}
+
+/// Follows every flow; `None` if `watch`, which is told now and then how far that is, does not want to
+/// wait for it.
+pub fn each_flow(
+    plan: &Plan,
+    watch: &mut dyn FnMut(Progress) -> bool,
+    mut follow: impl FnMut(u32),
+) -> Option<()> {
+    let of = plan.flows.len();
+    for flow in 0..of as u32 {
+        let progress = Progress { what: "following flows", done: flow as usize, of };
+        if flow.is_multiple_of(1 << 14) && !watch(progress) {
+            return None;
+        }
+        follow(flow);
+    }
+    Some(())
 }

@@ -6,6 +6,7 @@ use crate::routes::Kind;
 use crate::witness::EVENTS;
 use crate::{CycleReport, EdgeReport, Report, Verdict};
 use std::fmt::Write;
+use xoff_net::human::grouped;
 use xoff_schemes::scheduling::PodsKeys;
 
 /// Flows that are listed for each edge.
@@ -207,14 +208,7 @@ fn wait(entry: &Entry) -> String {
 }
 
 fn counted(n: u64, what: &str) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(c);
-    }
+    let text = grouped(n);
     match (n, what.strip_suffix('y')) {
         (1, _) => format!("{text} {what}"),
         (_, Some(stem)) => format!("{text} {stem}ies"),

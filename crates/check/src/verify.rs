@@ -2,14 +2,13 @@
 //! makes them: it walks along routes and asks at each device whether the wait of
 //! the link in is listed before the wait of the link out.
 
-use crate::certificate::{Certificate, Entry, Routes, Under, port};
+use crate::certificate::{Certificate, Entry, Routes, port};
 use crate::{verify_onward, verify_roots};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_plan::Loaded;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::congestion_control::CongestionControlParams as Congestion;
 use xoff_schemes::flow_control::seen::{OnwardQueues, RootQueues};
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
@@ -50,28 +49,56 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
         return by_root(loaded, queues, router, certificate, &places);
     }
     passed_on(plan, &places)?;
-    // Routing does not choose the paths of these.
-    let traffic = &loaded.scenario.traffic;
-    let explicit = |class: u16| traffic[usize::from(class)].has_paths();
     match certificate.routes {
         Routes::Scenario => flows(plan, &places, &|_| true),
-        Routes::All => {
-            Ok(flows(plan, &places, &explicit)?
-                + crate::verify_all::all(plan, router, None, &apart, &places)?)
-        }
+        Routes::All => Ok(flows(plan, &places, &explicit(loaded))?
+            + crate::verify_all::all(plan, router, None, &apart, &places)?),
         Routes::AllUnderSingleFailures => {
+            let explicit = explicit(loaded);
             let mut compared = flows(plan, &places, &explicit)?;
-            let mut under = BTreeMap::new();
-            for failure in &certificate.under {
-                let link = port(&plan.topology, &plan.topology.names(), &failure.link);
-                let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
-                under.insert(link, listed(plan, &failure.order)?);
-                passed_on(plan, &under[&link])?;
-                compared += flows(plan, &under[&link], &explicit)?;
+            let mut orders = BTreeMap::new();
+            for order in under(plan, certificate) {
+                let (link, order) = order?;
+                passed_on(plan, &order)?;
+                compared += flows(plan, &order, &explicit)?;
+                orders.insert(link, order);
             }
-            Ok(compared + crate::verify_all::single_failures(plan, router, &apart, &places, &under)?)
+            compared += crate::verify_all::all(plan, router, None, &apart, &places)?;
+            Ok(compared
+                + under_each_failure(plan, router, &places, &orders, |failed, after, places| {
+                    crate::verify_all::all(plan, failed, Some(after), &apart, places)
+                })?)
         }
     }
+}
+
+/// Whether routing does not choose the paths of a class's flows.
+fn explicit(loaded: &Loaded) -> impl Fn(u16) -> bool + '_ {
+    |class| loaded.scenario.traffic[usize::from(class)].has_paths()
+}
+
+/// Checks each single failure of a link between nodes, by the order that is given for it, or else the
+/// common one. `check` gets the router under the failure, and the link with the router from before.
+fn under_each_failure(
+    plan: &Plan,
+    router: &mut Router,
+    common: &Places,
+    under: &BTreeMap<u32, Places>,
+    mut check: impl FnMut(&mut Router, (u32, &mut Router), &Places) -> Result<u64, String>,
+) -> Result<u64, String> {
+    let topology = &plan.topology;
+    let mut compared = 0;
+    for (link, port) in (0u32..).zip(&topology.ports) {
+        if link < port.peer && router.alive(link) && topology.neighbour(link) != port.node {
+            let places = under.get(&link).or_else(|| under.get(&port.peer)).unwrap_or(common);
+            let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
+            let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
+            let mut failed = router.without(&down);
+            compared += check(&mut failed, (link, &mut *router), places)
+                .map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
+        }
+    }
+    Ok(compared)
 }
 
 /// The same of pauses by onward port, where no single route tells who waits for whom: see
@@ -84,18 +111,20 @@ fn onward(
     places: &Places,
 ) -> Result<u64, String> {
     let plan = &loaded.plan;
-    let traffic = &loaded.scenario.traffic;
-    let explicit = |class: u16| traffic[usize::from(class)].has_paths();
     if certificate.routes == Routes::Scenario {
         let filled = verify_onward::flows(plan, queues, &|_| true);
         return verify_onward::compare(plan, queues, places, &filled);
     }
-    let mut filled = verify_onward::flows(plan, queues, &explicit);
-    filled.extend(verify_onward::all(plan, queues, router, None));
+    let mut filled = verify_onward::flows(plan, queues, &explicit(loaded));
+    filled.extend(verify_onward::all(plan, queues, router, None)?);
     let mut compared = verify_onward::compare(plan, queues, places, &filled)?;
     if certificate.routes == Routes::AllUnderSingleFailures {
-        let under = under(plan, certificate)?;
-        compared += verify_onward::single_failures(plan, queues, router, &filled, places, &under)?;
+        let under = under(plan, certificate).collect::<Result<_, _>>()?;
+        compared += under_each_failure(plan, router, places, &under, |failed, after, places| {
+            let mut under_it = verify_onward::all(plan, queues, failed, Some(after))?;
+            under_it.extend(&filled);
+            verify_onward::compare(plan, queues, places, &under_it)
+        })?;
     }
     Ok(compared)
 }
@@ -109,30 +138,31 @@ fn by_root(
     places: &Places,
 ) -> Result<u64, String> {
     let plan = &loaded.plan;
-    let traffic = &loaded.scenario.traffic;
-    let explicit = |class: u16| traffic[usize::from(class)].has_paths();
     if certificate.routes == Routes::Scenario {
         return verify_roots::compare(plan, queues, places, &verify_roots::flows(plan, queues, &|_| true));
     }
-    let mut seen = verify_roots::flows(plan, queues, &explicit);
+    let mut seen = verify_roots::flows(plan, queues, &explicit(loaded));
     verify_roots::all(plan, router, None, &mut seen)?;
     let mut compared = verify_roots::compare(plan, queues, places, &seen)?;
     if certificate.routes == Routes::AllUnderSingleFailures {
-        let under = under(plan, certificate)?;
-        compared += verify_roots::single_failures(plan, queues, router, &seen, places, &under)?;
+        let under = under(plan, certificate).collect::<Result<_, _>>()?;
+        compared += under_each_failure(plan, router, places, &under, |failed, after, places| {
+            let mut seen = seen.clone();
+            verify_roots::all(plan, failed, Some(after), &mut seen)?;
+            verify_roots::compare(plan, queues, places, &seen)
+        })?;
     }
     Ok(compared)
 }
 
 /// The orders under failures, by a port of the link.
-fn under(plan: &Plan, certificate: &Certificate) -> Result<BTreeMap<u32, Places>, String> {
+fn under(plan: &Plan, certificate: &Certificate) -> impl Iterator<Item = Result<(u32, Places), String>> {
     let names = plan.topology.names();
-    let order = |failure: &Under| {
+    certificate.under.iter().map(move |failure| {
         let link = port(&plan.topology, &names, &failure.link);
         let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
         Ok((link, listed(plan, &failure.order)?))
-    };
-    certificate.under.iter().map(order).collect()
+    })
 }
 
 /// The places of the waits in an order.
@@ -231,11 +261,29 @@ pub fn answers(plan: &Plan) -> (bool, Option<u8>) {
         plan.flow_control.traits().queueing,
         Queueing::Numbered { acks: false, .. } | Queueing::PerFlow
     );
-    let notified = match &plan.congestion_control {
-        Congestion::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-        Congestion::None | Congestion::Timely(_) | Congestion::Hpcc(_) | Congestion::Dctcp(_) => None,
-    };
-    (paused, notified)
+    (paused, plan.congestion_control.cnp_lane())
+}
+
+/// The routes of the flows of the classes that are asked for, with those after failures and those that
+/// sources may choose: the flow, and where its data and its answers begin.
+pub fn routes(plan: &Plan, of: &dyn Fn(u16) -> bool) -> impl Iterator<Item = (u32, u32, u32)> {
+    let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
+    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
+    let chosen = plan
+        .flows
+        .iter()
+        .zip(0..)
+        .flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
+    first.chain(rerouted).chain(chosen).filter(|&(id, ..)| of(plan.flows[id as usize].class))
+}
+
+/// Where packets under way at each position go over to when routes change.
+pub fn moves(plan: &Plan) -> BTreeMap<u32, Vec<u32>> {
+    let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
+        moves.entry(old).or_default().push(new);
+    }
+    moves
 }
 
 /// All flows of the classes that are asked for: every place that a packet can
@@ -244,27 +292,14 @@ fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, 
     let (answers, notified) = answers(plan);
     let mut compared = 0;
     let mut starts: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
-    let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
-    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
-    let chosen = plan
-        .flows
-        .iter()
-        .zip(0..)
-        .flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
-    for (id, path, ack_path) in first.chain(rerouted).chain(chosen) {
+    for (id, path, ack_path) in routes(plan, of) {
         let flow = &plan.flows[id as usize];
-        if !of(flow.class) {
-            continue;
-        }
         starts.insert((id, path, flow.lane));
         for lane in [Some(flow.ack_lane), notified].into_iter().flatten().filter(|_| answers) {
             starts.insert((id, ack_path, lane));
         }
     }
-    let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
-        moves.entry(old).or_default().push(new);
-    }
+    let moves = moves(plan);
     let mut seen: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
     let forks = matches!(plan.load_balancing, LoadBalancing::Packets(_));
     while let Some((id, at, lane)) = starts.pop_first() {

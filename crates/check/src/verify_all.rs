@@ -115,28 +115,3 @@ pub fn reached(
     }
     Ok(queues)
 }
-
-/// The same under each single failure of a link between nodes, by the order that
-/// is given for it, or else the common one.
-pub fn single_failures(
-    plan: &Plan,
-    router: &mut Router,
-    apart: &BTreeSet<NodeId>,
-    common: &Places,
-    under: &BTreeMap<u32, Places>,
-) -> Result<u64, String> {
-    let topology = &plan.topology;
-    let mut compared = all(plan, router, None, apart, common)?;
-    for (link, port) in (0u32..).zip(&topology.ports) {
-        if link < port.peer && router.alive(link) && topology.neighbour(link) != port.node {
-            let places = under.get(&link).or_else(|| under.get(&port.peer)).unwrap_or(common);
-            let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
-            let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
-            let mut failed = router.without(&down);
-            let said = all(plan, &mut failed, Some((link, &mut *router)), apart, places);
-            compared +=
-                said.map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
-        }
-    }
-    Ok(compared)
-}

@@ -4,7 +4,8 @@
 //! itself, and then lets every port of a switch send the frames of Algorithms 1, 3 and
 //! 4, to see which queues they pause. What is paused must be listed before what pauses it.
 
-use crate::verify::Places;
+use crate::verify::{Places, moves, routes};
+use crate::verify_all::reached;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeKind, PortId};
@@ -87,15 +88,8 @@ pub fn number(plan: &Plan, of: &dyn OnwardQueues, port: PortId, name: &str) -> O
 /// What the data of flows fills, of the classes that are asked for.
 pub fn flows(plan: &Plan, of: &dyn OnwardQueues, wanted: &dyn Fn(u16) -> bool) -> Filled {
     let ndc = Ndc { plan, n: of.of_switch() };
-    let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path));
-    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path));
-    let chosen = (0..plan.flows.len() as u32).filter_map(|id| Some((id, plan.other_route(id)?)));
-    let begins = first.chain(rerouted).chain(chosen).filter(|&(id, _)| wanted(plan.flows[id as usize].class));
-    let begins: BTreeSet<(u32, u32)> = begins.collect();
-    let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
-        moves.entry(old).or_default().push(new);
-    }
+    let begins: BTreeSet<(u32, u32)> = routes(plan, wanted).map(|(id, path, _)| (id, path)).collect();
+    let moves = moves(plan);
     let (mut starts, mut seen) = (begins.clone(), BTreeSet::new());
     let mut filled = Filled::new();
     while let Some((id, at)) = starts.pop_first() {
@@ -119,7 +113,7 @@ pub fn all(
     of: &dyn OnwardQueues,
     router: &mut Router,
     mut after: Option<(PortId, &mut Router)>,
-) -> Filled {
+) -> Result<Filled, String> {
     let ndc = Ndc { plan, n: of.of_switch() };
     let topology = &plan.topology;
     let mut filled = vec![false; topology.ports.len() * 2 * usize::from(ndc.n)];
@@ -129,11 +123,12 @@ pub fn all(
         }
         let mut begun = Vec::new();
         if let Some((failed, before)) = &mut after {
-            begun = reached(plan, before, to, Vec::new());
+            begun = reached(plan, before, to, Vec::new(), &mut |_, _| Ok(()))?;
             let gone = [*failed, ndc.peer(*failed)];
-            begun.retain(|port| !gone.contains(port));
+            begun.retain(|(port, _)| !gone.contains(port));
         }
-        let ports = reached(plan, router, to, begun);
+        let queues = reached(plan, router, to, begun, &mut |_, _| Ok(()))?;
+        let ports: BTreeSet<PortId> = queues.into_iter().map(|(port, _)| port).collect();
         let mut outs: BTreeMap<u32, Vec<PortId>> = BTreeMap::new();
         let mut on = |port: PortId| {
             let at = topology.neighbour(port);
@@ -161,56 +156,7 @@ pub fn all(
         }
     }
     let place = |i: usize| ((i / (2 * usize::from(ndc.n))) as PortId, (i % (2 * usize::from(ndc.n))) as u16);
-    filled.iter().enumerate().filter(|f| *f.1).map(|(i, _)| place(i)).collect()
-}
-
-/// All ports by which packets to a host leave, from all other hosts and from where
-/// they are already.
-fn reached(plan: &Plan, router: &mut Router, to: u32, begun: Vec<PortId>) -> Vec<PortId> {
-    let topology = &plan.topology;
-    let mut ports = begun;
-    ports.extend(topology.hosts().filter(|&h| h != to).flat_map(|h| router.next_hops(h, to)));
-    let (mut seen, mut asked) = (vec![false; topology.ports.len()], vec![false; topology.nodes.len()]);
-    ports.retain(|&port| !std::mem::replace(&mut seen[port as usize], true));
-    let mut next = 0;
-    while let Some(&into) = ports.get(next) {
-        next += 1;
-        let at = topology.neighbour(into);
-        if at != to && !std::mem::replace(&mut asked[at as usize], true) {
-            let new = router.next_hops(at, to);
-            ports.extend(new.into_iter().filter(|&p| !std::mem::replace(&mut seen[p as usize], true)));
-        }
-    }
-    ports
-}
-
-/// The same under each single failure of a link between devices, by the order that
-/// is given for it, or else the common one.
-pub fn single_failures(
-    plan: &Plan,
-    of: &dyn OnwardQueues,
-    router: &mut Router,
-    intact: &Filled,
-    common: &Places,
-    under: &BTreeMap<PortId, Places>,
-) -> Result<u64, String> {
-    let ndc = Ndc { plan, n: of.of_switch() };
-    let topology = &plan.topology;
-    let mut compared = 0;
-    for (link, port) in (0u32..).zip(&topology.ports) {
-        if link < port.peer && router.alive(link) && !ndc.inside(link) {
-            let places = under.get(&link).or_else(|| under.get(&port.peer)).unwrap_or(common);
-            let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
-            let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
-            let mut failed = router.without(&down);
-            let mut filled = all(plan, of, &mut failed, Some((link, &mut *router)));
-            filled.extend(intact);
-            let said = compare(plan, of, places, &filled);
-            compared +=
-                said.map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
-        }
-    }
-    Ok(compared)
+    Ok(filled.iter().enumerate().filter(|f| *f.1).map(|(i, _)| place(i)).collect())
 }
 
 /// Lets every port of a switch whose queues may be filled pause what its frames

@@ -3,7 +3,7 @@
 //! cross whether the wait for it of the link in is listed before that of the link out,
 //! and counts the roots ahead of each port to see whether it may run short of queues.
 
-use crate::verify::{Places, answers};
+use crate::verify::{Places, answers, moves, routes};
 use crate::verify_all::reached;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
@@ -42,10 +42,7 @@ impl Seen {
 pub fn flows(plan: &Plan, isolation: RootQueues, of: &dyn Fn(u16) -> bool) -> Seen {
     let (paused, notified) = answers(plan);
     let mut seen = Seen::default();
-    let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
-        moves.entry(old).or_default().push(new);
-    }
+    let moves = moves(plan);
     // A packet here may be there next, or goes on by another route from there.
     let next = |at: u32| match plan.choices_at(plan.hops[at as usize + 1]) {
         Some(choices) => choices.options(plan.hops[at as usize + 1]).to_vec(),
@@ -64,15 +61,8 @@ pub fn flows(plan: &Plan, isolation: RootQueues, of: &dyn Fn(u16) -> bool) -> Se
         }
         known
     };
-    let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
-    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
-    let chosen = plan.flows.iter().zip(0..);
-    let chosen = chosen.flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
-    for (id, path, ack_path) in first.chain(rerouted).chain(chosen) {
+    for (id, path, ack_path) in routes(plan, of) {
         let flow = &plan.flows[id as usize];
-        if !of(flow.class) {
-            continue;
-        }
         let mut starts = vec![(path, flow.lane)];
         let lanes = [Some(flow.ack_lane), notified].into_iter().flatten();
         starts.extend(lanes.filter(|_| paused).map(|lane| (ack_path, lane)));
@@ -140,34 +130,6 @@ pub fn all(
         }
     }
     Ok(())
-}
-
-/// Compares the waits under each single failure of a link between nodes, by the order that
-/// is given for it, or else the common one.
-pub fn single_failures(
-    plan: &Plan,
-    isolation: RootQueues,
-    router: &mut Router,
-    intact: &Seen,
-    common: &Places,
-    under: &BTreeMap<u32, Places>,
-) -> Result<u64, String> {
-    let topology = &plan.topology;
-    let mut compared = 0;
-    for (link, port) in (0u32..).zip(&topology.ports) {
-        if link < port.peer && router.alive(link) && topology.neighbour(link) != port.node {
-            let places = under.get(&link).or_else(|| under.get(&port.peer)).unwrap_or(common);
-            let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
-            let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
-            let mut failed = router.without(&down);
-            let mut seen = intact.clone();
-            all(plan, &mut failed, Some((link, &mut *router)), &mut seen)?;
-            let said = compare(plan, isolation, places, &seen);
-            compared +=
-                said.map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
-        }
-    }
-    Ok(compared)
 }
 
 /// Compares all waits that may depend on each other. Answers how many pairs.

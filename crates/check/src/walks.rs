@@ -2,7 +2,7 @@
 //! graph of waits needs single steps.
 
 use crate::graph::Part;
-use crate::routes::{answers_wait, passed_on, pausable, wait_lane};
+use crate::routes::{Ways, answers_wait, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::balancing::LoadBalancing;
@@ -61,7 +61,7 @@ pub struct Walk {
 }
 
 /// All ways, and the queues on them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Walks {
     /// Ordered by flow; of each flow data first, and those that hold at first before later ones.
     pub walks: Vec<Walk>,
@@ -157,41 +157,15 @@ impl Walks {
     pub fn new(plan: &Plan) -> Self {
         let ports = plan.topology.ports.len();
         let mut numbers = Numbers::new(plan);
-        let mut all = Self {
-            walks: Vec::new(),
-            queues: Vec::new(),
-            ports: Vec::new(),
-            at: Vec::new(),
-            upstream: Lists::of(0, Vec::new()),
-            through: Lists::of(0, Vec::new()),
-            over: Lists::of(0, Vec::new()),
-            of_port: Lists::of(0, Vec::new()),
-            unstopped: 0,
-            past_relays: plan.flow_control.onward_queues().is_some_and(|queues| queues.passes_on()),
-        };
-        let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
-        let mut moves: Vec<(u32, u32)> = Vec::new();
-        for table in &plan.faults.tables {
-            for route in &table.flows {
-                let starts = later.entry(route.flow).or_default();
-                starts[0].push(route.path);
-                starts[1].push(route.ack_path);
-            }
-            moves.extend(&table.positions);
-        }
-        for flow in 0..plan.flows.len() as u32 {
-            for other in plan.other_routes(flow) {
-                later.entry(flow).or_default()[0].push(other);
-            }
-        }
-        moves.sort_unstable();
-        moves.dedup();
+        let past_relays = plan.flow_control.onward_queues().is_some_and(|queues| queues.passes_on());
+        let mut all = Self { past_relays, ..Self::default() };
+        let ways = Ways::new(plan);
         let cnp_lane = plan.congestion_control.cnp_lane();
         let answers_wait = answers_wait(plan);
         let none = [Vec::new(), Vec::new()];
         for (flow, f) in (0u32..).zip(&plan.flows) {
             numbers.own.clear();
-            let starts = later.get(&flow).unwrap_or(&none);
+            let starts = ways.later.get(&flow).unwrap_or(&none);
             let cnp = cnp_lane.filter(|&l| l != f.ack_lane).map(|l| (true, f.ack_path, l));
             let kinds = [Some((false, f.path, f.lane)), Some((true, f.ack_path, f.ack_lane)), cnp];
             for (answers, start, lane) in kinds.into_iter().flatten() {
@@ -209,9 +183,7 @@ impl Walks {
                             let mut follow = Follow { plan, numbers: &mut numbers, waits: true };
                             follow.walk(&mut all, walk, way.iter().copied(), lane, &mut |position, _| {
                                 if covered.insert(position) {
-                                    let from = moves.partition_point(|m| m.0 < position);
-                                    let moved = moves[from..].iter().take_while(|m| m.0 == position);
-                                    next.extend(moved.map(|m| (m.1, false)));
+                                    next.extend(ways.moved(position).map(|new| (new, false)));
                                 }
                             });
                             true
@@ -226,16 +198,14 @@ impl Walks {
                 let mut next = 0;
                 while let Some(&(start, lane, whole)) = places.get(next) {
                     next += 1;
-                    if moves.is_empty() || !covered.contains(&(start, lane)) {
+                    if !ways.changes() || !covered.contains(&(start, lane)) {
                         let walk = Walk { flow, answers, whole, first: 0, last: 0 };
                         let mut follow =
                             Follow { plan, numbers: &mut numbers, waits: !answers || answers_wait };
                         follow.walk(&mut all, walk, plan.run(start), lane, &mut |position, lane| {
-                            if !moves.is_empty() {
+                            if ways.changes() {
                                 covered.insert((position, lane));
-                                let from = moves.partition_point(|m| m.0 < position);
-                                let moved = moves[from..].iter().take_while(|m| m.0 == position);
-                                places.extend(moved.map(|m| (m.1, lane, false)));
+                                places.extend(ways.moved(position).map(|new| (new, lane, false)));
                             }
                         });
                     }
@@ -286,18 +256,7 @@ impl Walks {
     /// and at the root its output queue. What lies in others waits for it nowhere.
     pub fn toward(&self, root: PortId) -> Self {
         let mut numbers: BTreeMap<Queue, u32> = BTreeMap::new();
-        let mut all = Self {
-            walks: Vec::new(),
-            queues: Vec::new(),
-            ports: Vec::new(),
-            at: Vec::new(),
-            upstream: Lists::of(0, Vec::new()),
-            through: Lists::of(0, Vec::new()),
-            over: Lists::of(0, Vec::new()),
-            of_port: Lists::of(0, Vec::new()),
-            unstopped: 1,
-            past_relays: false,
-        };
+        let mut all = Self { unstopped: 1, ..Self::default() };
         for &walk in self.over.get(root) {
             let first = all.ports.len() as u32;
             let mut before = true;

@@ -6,19 +6,20 @@ use xoff_kernel::time::Time;
 
 /// `1234567` as `1,234,567`; from ten million on three digits, as `12.3M`.
 pub fn count(n: u64) -> String {
-    if n < 10_000_000 {
-        let digits = n.to_string();
-        let mut text = String::new();
-        for (i, c) in digits.chars().enumerate() {
-            if i > 0 && (digits.len() - i).is_multiple_of(3) {
-                text.push(',');
-            }
-            text.push(c);
+    if n < 10_000_000 { grouped(n) } else { short(n as f64) }
+}
+
+/// All digits, in groups of three.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
         }
-        text
-    } else {
-        short(n as f64)
+        text.push(c);
     }
+    text
 }
 
 /// A number with three digits and a prefix: `6.43M`.

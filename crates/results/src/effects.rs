@@ -99,7 +99,7 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
         }
         let (port, lane) = ((index / lanes) as PortId, (index % lanes) as u8);
         // What grants by slots waits for no threshold.
-        if plan.flow_control.slots(port).is_some() {
+        if plan.flow_control.grants_slots(port) {
             continue;
         }
         let (limit, dynamic) = match account.limit {

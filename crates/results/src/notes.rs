@@ -88,7 +88,7 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                 let account = d.ingress as usize * plan.lanes.len() + usize::from(d.lane);
                 let total = plan.buffers[plan.accounts[account].pool.unwrap_or(node) as usize].total;
                 let kind = plan.topology.nodes[node as usize].kind;
-                let help = if plan.flow_control.slots(d.ingress).is_some() {
+                let help = if plan.flow_control.grants_slots(d.ingress) {
                     slots_help(plan, d.ingress)
                 } else if plan.topology.is_relay(node) {
                     format!("Raise flow_control.relay_buffer by {short} or more.")
@@ -146,7 +146,7 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 /// What to do about a headroom of `size` bytes that was too small at `ingress`.
 /// The drops say only that it was: what was lost never asked for its room.
 fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
-    if plan.flow_control.slots(ingress).is_some() {
+    if plan.flow_control.grants_slots(ingress) {
         return slots_help(plan, ingress);
     }
     let Some(pfc) = plan.flow_control.pfc() else {

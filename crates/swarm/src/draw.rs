@@ -52,6 +52,12 @@ impl Draw {
         rest
     }
 
+    /// From `least` to `most` different items, at most all of them, in random order.
+    pub fn few<T: Clone>(&mut self, items: &[T], least: u64, most: u64) -> Vec<T> {
+        let count = self.between(least, most) as usize;
+        self.some(items, count)
+    }
+
     /// A number from `low` to `high` with three digits behind the point.
     pub fn real(&mut self, low: f64, high: f64) -> Value {
         Value::Float(((low + (high - low) * self.0.unit()) * 1e3).round() / 1e3)

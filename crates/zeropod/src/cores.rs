@@ -6,8 +6,14 @@
 //!
 //! What leaves in an epoch is out of the queue when the epoch begins, and out of the memory when it ends.
 
+use crate::scheduler::Planned;
+use crate::voq::Piece;
+use crate::{World, kind};
 use std::collections::VecDeque;
 use xoff_kernel::time::Time;
+use xoff_kernel::wheel::Event;
+use xoff_outcome::DropReason;
+use xoff_schemes::scheduling::zeropod::{Link, Sender};
 
 /// A part of an item in a cell.
 #[derive(Clone, Copy, Debug)]
@@ -133,5 +139,147 @@ impl Core {
         let queued = self.queues.iter().map(|q| q.iter().filter(ends).count() as u64).sum::<u64>();
         let coming = self.coming.iter().flatten().filter(|(_, _, part)| part.ends_cell).count() as u64;
         queued + coming
+    }
+}
+
+impl World<'_> {
+    /// An epoch begins at the cores' ports to a pod.
+    pub(crate) fn cores_begin(&mut self, pod: u16) {
+        let epoch = self.epoch_at(pod, self.hop);
+        let at = usize::from(pod);
+        for core in 0..self.cores.len() {
+            self.take_in(core, self.now);
+            self.cores[core].release(at);
+        }
+        let slot = epoch as usize % self.pods[at].plans.len();
+        if self.pods[at].plans[slot].0 == epoch {
+            let grants = std::mem::take(&mut self.pods[at].plans[slot].1);
+            for planned in grants.iter().filter(|planned| !planned.lost) {
+                if let Sender::Core(core) = planned.grant.demand.from {
+                    self.send_from_core(pod, core, epoch, planned);
+                }
+            }
+            self.pods[at].plans[slot].1 = grants;
+        }
+        self.wheel.push(Event::new(self.now + self.epoch, kind::CORES, u32::from(pod), 0));
+    }
+
+    /// A core takes in what has come by a time.
+    fn take_in(&mut self, core: usize, until: Time) {
+        let cell = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
+        let room = self.zeropod.core_buffer / cell;
+        let mut lost = Vec::new();
+        self.cores[core]
+            .take_in(until, room, self.per_pod, &mut |at, from, part| lost.push((at, from, part)));
+        for (at, from, part) in lost {
+            // The items of acknowledgements follow those of flows.
+            if let Some(flow) = self.receivers.flows.get_mut(part.item as usize) {
+                flow.dropped += 1;
+            }
+            if part.ends_cell {
+                let ingress = self.links.port(from as u16, Link::CoreDown { core: core as u16 });
+                self.drop_cell(ingress, DropReason::BufferFull, at);
+            }
+        }
+    }
+
+    /// A core sends an RTS to the scheduler of a pod.
+    pub(crate) fn request_of_core(&mut self, core: u16, pod: u16) {
+        let slots = self.zeropod.slots;
+        let at = usize::from(pod);
+        self.take_in(usize::from(core), self.now);
+        let threshold = self.zeropod.backpressure;
+        let c = &self.cores[usize::from(core)];
+        let same = c.told[at].iter().zip(&c.cells).all(|(&told, &cells)| told == (cells > threshold));
+        if !same || !c.news[at].is_empty() || self.watches {
+            let mut rts = self.pods[at].blank();
+            rts.arrives = self.now + slots.control + 2 * self.hop;
+            rts.row = self.per_pod as u16 + core;
+            let c = &mut self.cores[usize::from(core)];
+            for host in c.news[at].drain(..) {
+                let asked = &mut c.asked[host as usize];
+                *asked = asked.wrapping_add(1);
+                let target = (host as usize % self.per_pod) as u16;
+                match rts.asks.iter_mut().find(|ask| ask.0 == target) {
+                    Some(ask) => ask.1 = *asked,
+                    None => rts.asks.push((target, *asked)),
+                }
+            }
+            for (told, &cells) in c.told[at].iter_mut().zip(&c.cells) {
+                let full = cells > threshold;
+                self.told.backpressure += u64::from(full && !*told);
+                *told = full;
+                rts.full.push(full);
+            }
+            let epoch = self.epoch_at(pod, self.hop);
+            if self.watches {
+                self.repeat(pod, epoch, &mut rts, |world, target| {
+                    if usize::from(target) >= world.per_pod {
+                        return (0, 0);
+                    }
+                    let core = &world.cores[usize::from(core)];
+                    let host = at * world.per_pod + usize::from(target);
+                    (core.asked[host], core.served[host])
+                });
+            }
+            self.told.most_in_rts = self.told.most_in_rts.max(rts.asks.len() as u64);
+            if self.taps.is_some() {
+                self.tap_rts(pod, epoch, self.now, &rts);
+            }
+            if self.watches && self.rts_is_lost(pod, rts.row, self.now) {
+                self.pods[at].spare.push(rts);
+            } else {
+                self.pods[at].from_cores.push_back(rts);
+            }
+        }
+        let epoch = self.epoch_at(pod, self.hop) + 1;
+        let begins = self.pods[at].clock + epoch * self.epoch + self.hop;
+        self.next_request_of_core(core, pod, epoch, begins);
+    }
+
+    /// A core will send its RTS of an epoch, which begins there at a time.
+    pub(crate) fn next_request_of_core(&mut self, core: u16, pod: u16, epoch: u64, begins: Time) {
+        let position = u32::from(core / self.zeropod.pod.aggs);
+        let to = self.laid(usize::from(pod), Link::CoreDown { core }, epoch).map(|laid| laid.to);
+        let at = begins + self.zeropod.slots.rts_at(position, to);
+        let element = u32::from(core) * u32::from(self.zeropod.pod.pods) + u32::from(pod);
+        self.wheel.push(Event::new(at, kind::CORE_RTS, element, 0));
+    }
+
+    /// A core sends the cells of a grant.
+    fn send_from_core(&mut self, pod: u16, core: u16, epoch: u64, planned: &Planned) {
+        let dst = u32::from(pod) * self.per_pod as u32 + u32::from(planned.column);
+        let (path, links) = self.path(planned);
+        let path = &path[..links];
+        let mut parts = std::mem::take(&mut self.parts);
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let mut sent = 0;
+        let cells = self.begun(planned);
+        while sent < cells {
+            parts.clear();
+            if !self.cores[usize::from(core)].send(dst, usize::from(pod), &mut parts) {
+                break;
+            }
+            pieces.clear();
+            let piece = |part: &Part| Piece {
+                item: part.item,
+                from: part.from,
+                bytes: u64::from(part.bytes),
+                first: 0,
+                last: 0,
+            };
+            pieces.extend(parts.iter().map(piece));
+            self.arrive_behind(pod, &pieces, planned, path, (sent, 1), true);
+            sent += 1;
+        }
+        self.parts = parts;
+        self.pieces = pieces;
+        let c = &mut self.cores[usize::from(core)];
+        c.served[dst as usize] = c.served[dst as usize].wrapping_add(planned.grant.cells);
+        self.told.unused += u64::from(cells - sent);
+        self.use_links(pod, path, sent);
+        if self.watches && sent > 0 {
+            self.saw(pod, planned.row, epoch, true);
+        }
     }
 }

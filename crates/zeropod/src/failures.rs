@@ -18,7 +18,8 @@
 //! - a scheduler's backup knows all that the scheduler knew (the paper leaves that to a coordination service).
 //!   What should have come before it took over it does not wait for.
 
-use crate::{PodState, World};
+use crate::World;
+use crate::scheduler::PodState;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_schemes::scheduling::zeropod::params::{SchedulerFailure, ZeropodParams};

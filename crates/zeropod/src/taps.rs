@@ -4,9 +4,10 @@
 //! times that follow from their slots. RTS of hosts are worked out when their epoch is over, so that what has
 //! happened is known an epoch later.
 
+use crate::World;
+use crate::scheduler::{Planned, Rts};
 use crate::unscheduled::Flying;
 use crate::voq::Piece;
-use crate::{Planned, Rts, World};
 use std::sync::Arc;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;

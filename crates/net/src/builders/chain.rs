@@ -133,10 +133,15 @@ fn switches_with_hosts(
     }
     .admit()?;
 
+    Ok(edge(switches, hosts_per_switch, link))
+}
+
+/// The lowest tier, with as many hosts at each switch; and its first switch.
+pub(super) fn edge(switches: u32, hosts_per_switch: u32, link: LinkSpec) -> (Topology, NodeId) {
     let mut topology = with_hosts(switches * hosts_per_switch);
     let first = add_tier(&mut topology, 0, switches);
     for host in 0..switches * hosts_per_switch {
         topology.link(host, first + host / hosts_per_switch, link);
     }
-    Ok((topology, first))
+    (topology, first)
 }

@@ -1,5 +1,6 @@
 //! Leaf-spine and fat-tree networks.
 
+use super::chain::edge;
 use super::{Estimate, add_tier, at_least, with_hosts};
 use crate::error::SpecError;
 use crate::topology::{LinkSpec, NodeId, Topology};
@@ -57,12 +58,8 @@ impl LeafSpine {
         }
         .admit()?;
 
-        let mut topology = with_hosts(leaves * hosts_per_leaf);
-        let first_leaf = add_tier(&mut topology, 0, leaves);
+        let (mut topology, first_leaf) = edge(leaves, hosts_per_leaf, self.host_link);
         let first_spine = add_tier(&mut topology, 1, spines);
-        for host in 0..leaves * hosts_per_leaf {
-            topology.link(host, first_leaf + host / hosts_per_leaf, self.host_link);
-        }
         for leaf in 0..leaves {
             for spine in 0..spines {
                 for _ in 0..links_per_pair {

@@ -1,6 +1,7 @@
 //! Direct networks, where every switch has hosts: full mesh and torus.
 
-use super::{Estimate, add_tier, at_least, with_hosts};
+use super::chain::edge;
+use super::{Estimate, at_least};
 use crate::error::SpecError;
 use crate::topology::{LinkSpec, Topology, Torus};
 use schemars::JsonSchema;
@@ -43,11 +44,7 @@ impl FullMesh {
         }
         .admit()?;
 
-        let mut topology = with_hosts(self.switches * self.hosts_per_switch);
-        let first = add_tier(&mut topology, 0, self.switches);
-        for host in 0..self.switches * self.hosts_per_switch {
-            topology.link(host, first + host / self.hosts_per_switch, self.link);
-        }
+        let (mut topology, first) = edge(self.switches, self.hosts_per_switch, self.link);
         for a in 0..self.switches {
             for b in a + 1..self.switches {
                 topology.link(first + a, first + b, self.fabric_link.unwrap_or(self.link));
@@ -107,11 +104,7 @@ impl Torus2d {
         }
         .admit()?;
 
-        let mut topology = with_hosts(hosts as u32);
-        let first = add_tier(&mut topology, 0, width * height);
-        for host in 0..hosts as u32 {
-            topology.link(host, first + host / hosts_per_switch, self.link);
-        }
+        let (mut topology, first) = edge(width * height, hosts_per_switch, self.link);
         let fabric_link = self.fabric_link.unwrap_or(self.link);
         for y in 0..height {
             for x in 0..width {

@@ -2,7 +2,9 @@
 
 use super::keys::{Complaint, Setting};
 use super::seam::Headroom;
-pub use super::tagger::keys::Layout;
+#[cfg(doc)]
+use super::seam::LaneRules;
+use std::collections::BTreeSet;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
@@ -31,6 +33,23 @@ pub struct Fabric<'f> {
     pub loses: bool,
     /// What [`Keys::tags`](super::keys::Keys::tags) has returned.
     pub tags: Option<Layout>,
+}
+
+/// The priorities of a scenario with tags.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// By port; see [`LaneRules::turns`].
+    pub turns: Vec<u8>,
+    /// The lossless priorities.
+    pub lossless: BTreeSet<u8>,
+    /// Lossless tags of a packet.
+    pub count: u8,
+    /// As many as the routes need.
+    pub needed: u8,
+    /// As many as all shortest paths need.
+    pub all_routes: Option<u8>,
+    /// Where packets go whose tag has grown beyond the last one.
+    pub lossy: u8,
 }
 
 /// The routes of all flows.

@@ -1,14 +1,8 @@
-//! Control frames between neighbours: one line for each, and what devices, oracles and captures
-//! ask of them.
+//! Control frames between neighbours: what devices, oracles and captures ask of them. The registry has
+//! a line for each.
 
-use super::bifrost::frame::FeedbackFrame;
-use super::breakers::frame::ProbeFrame;
-use super::cbfc::frame::CreditPacket;
-use super::itsy::frame::ItsyFrame;
-use super::mac_control::MacControlFrame;
-use super::portfc::frame::PortPauseFrame;
-use super::pyrrha::frame::RootPauseFrame;
-use super::roundabout::frame::RoundaboutFrame;
+pub use super::registry::ControlFrame;
+use super::registry::each;
 use xoff_wire::SMALLEST_FRAME;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::queue_pause::{QueuePauseFrame, Target};
@@ -95,42 +89,6 @@ pub enum Effect {
         /// The root that takes its place.
         into: (u32, u16),
     },
-}
-
-macro_rules! frames {
-    ($($variant:ident($frame:ty),)*) => {
-        /// A control frame between neighbours, of any scheme.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the frame says it")]
-        pub enum ControlFrame {
-            $($variant($frame),)*
-        }
-
-        $(impl From<$frame> for ControlFrame {
-            fn from(frame: $frame) -> Self {
-                Self::$variant(frame)
-            }
-        })*
-
-        macro_rules! each {
-            ($self:expr, $name:ident => $result:expr) => {
-                match $self { $(ControlFrame::$variant($name) => $result,)* }
-            };
-        }
-    };
-}
-
-frames! {
-    Pfc(PfcFrame),
-    QueuePause(QueuePauseFrame),
-    PortPause(PortPauseFrame),
-    RootPause(RootPauseFrame),
-    Feedback(FeedbackFrame),
-    Credit(CreditPacket),
-    Roundabout(RoundaboutFrame),
-    Itsy(ItsyFrame),
-    Probe(ProbeFrame),
-    MacControl(MacControlFrame),
 }
 
 impl ControlFrame {
@@ -226,84 +184,5 @@ impl Frame for QueuePauseFrame {
     #[cfg(test)]
     fn note(&self, port: u32) -> String {
         format!("{} {port} {:?}", if self.pause { "stop" } else { "go" }, self.target)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::breakers::frame::{Identifier, Word as ProbeWord};
-    use super::super::cbfc::frame::Form;
-    use super::super::itsy::frame::Check;
-    use super::super::pyrrha::frame::{RootId, Word};
-    use super::super::roundabout::frame::{Opcode, Triplet};
-    use super::*;
-    use xoff_wire::nodes::Nodes;
-
-    fn credit(lane: u8, limit: u64) -> ControlFrame {
-        CreditPacket::new(Form::Narrow, lane, 0, limit).into()
-    }
-
-    fn roundabout(quanta: Option<u16>) -> ControlFrame {
-        let (opcode, triplet, nodes) = (Opcode::Probe, Triplet::default(), Nodes::default());
-        RoundaboutFrame { priority: 3, quanta, opcode, triplet, nodes }.into()
-    }
-
-    #[test]
-    fn credits_of_two_lanes_do_not_merge() {
-        let mut waiting = credit(3, 10);
-        assert!(!waiting.merge(&credit(5, 20)));
-        assert_eq!(waiting, credit(3, 10));
-        assert!(waiting.merge(&credit(3, 20)));
-        assert_eq!(waiting, credit(3, 20));
-    }
-
-    #[test]
-    fn a_frame_of_roundabout_pauses_by_its_quanta() {
-        assert_eq!(
-            [None, Some(0), Some(1)].map(|quanta| roundabout(quanta).pauses()),
-            [None, Some(false), Some(true)]
-        );
-    }
-
-    /// No reader takes the frame of another scheme for its own; that of PFC takes what carries a
-    /// PFC frame.
-    #[test]
-    fn frames_are_told_apart() {
-        let frames: [ControlFrame; 10] = [
-            PfcFrame::single(3, 9).into(),
-            QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.into(),
-            PortPauseFrame { pause: true, queue: 1, port: 2 }.into(),
-            RootPauseFrame { word: Word::Pause, root: RootId::default(), priority: 3, sequence: 0 }.into(),
-            FeedbackFrame::default().into(),
-            credit(3, 10),
-            roundabout(None),
-            ItsyFrame::alone(Check::default()).into(),
-            ProbeFrame {
-                word: ProbeWord::Probe,
-                priority: 3,
-                id: Identifier { draw: 0, port: 1 },
-                ports: Nodes::default(),
-            }
-            .into(),
-            MacControlFrame::new(1, &[0, 9], Effect::Nothing).into(),
-        ];
-        for frame in frames {
-            let bytes = frame.emit([2; 6]);
-            let read = [
-                PfcFrame::parse(&bytes).ok().map(ControlFrame::from),
-                QueuePauseFrame::parse(&bytes).ok().map(ControlFrame::from),
-                PortPauseFrame::parse(&bytes).ok().map(ControlFrame::from),
-                RootPauseFrame::parse(&bytes).ok().map(ControlFrame::from),
-                FeedbackFrame::parse(&bytes).ok().map(ControlFrame::from),
-                CreditPacket::parse(&bytes).ok().map(ControlFrame::from),
-                RoundaboutFrame::parse(&bytes).ok().map(ControlFrame::from),
-                ItsyFrame::parse(&bytes).ok().map(ControlFrame::from),
-                ProbeFrame::parse(&bytes).ok().map(ControlFrame::from),
-                MacControlFrame::parse(&bytes, 1, |_| Effect::Nothing).map(ControlFrame::from),
-            ];
-            let on_pfc = matches!(frame, ControlFrame::Roundabout(_) | ControlFrame::Itsy(_));
-            let read: Vec<_> = read.into_iter().skip(usize::from(on_pfc)).flatten().collect();
-            assert_eq!(read, [frame]);
-        }
     }
 }

@@ -318,7 +318,14 @@ pub(super) fn time(key: &str, value: Span) -> Result<(), Complaint> {
         return Ok(());
     }
     let message = format!("{key} = {value} is out of range");
-    Err(Complaint::new(&format!("flow_control.{key}"), message, format!("{} are the most", Span(LONGEST))))
+    Err(Complaint::of_key(key, message, format!("{} are the most", Span(LONGEST))))
+}
+
+/// Refuses more than [`LARGEST`] bytes.
+pub(super) fn at_most(key: &str, value: Option<Bytes>) -> Result<(), Complaint> {
+    let Some(value) = value.filter(|value| value.0 > LARGEST) else { return Ok(()) };
+    let message = format!("{key} = {value} is out of range");
+    Err(Complaint::of_key(key, message, format!("{} are the most", Bytes(LARGEST))))
 }
 
 /// Refuses a priority above 7.
@@ -388,7 +395,7 @@ pub(super) fn check_room(given: Option<Threshold>, packet: &PacketFormat) -> Res
     {
         let message = format!("room = {bytes} is out of range");
         let help = format!("write \"{largest}B\" to {}: what goes on is whole packets", Bytes(LARGEST));
-        return Err(Complaint::new("flow_control.room", message, help));
+        return Err(Complaint::of_key("room", message, help));
     }
     Ok(())
 }
@@ -410,6 +417,11 @@ impl Complaint {
     /// About `key`, which is shown.
     pub fn new(key: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { shown: key.into(), key: key.into(), message: message.into(), help: help.into() }
+    }
+
+    /// About `flow_control.{key}`, which is shown.
+    pub fn of_key(key: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::new(&format!("flow_control.{key}"), message, help)
     }
 
     /// The same about `key`, which is not the one that is shown.
@@ -549,6 +561,18 @@ impl<K: DeserializeOwned + Default + JsonSchema> Table for OnPfc<K> {
         })
     }
 }
+
+/// The default of keys is what an empty table says.
+macro_rules! default_keys {
+    ($($keys:ident),*) => {
+        $(impl Default for $keys {
+            fn default() -> Self {
+                toml::from_str("").expect("each key has a default")
+            }
+        })*
+    };
+}
+pub(crate) use default_keys;
 
 /// The names of the fields of `T` in their order, as its deserialiser asks for them.
 pub fn names<T: DeserializeOwned>() -> &'static [&'static str] {

@@ -1,8 +1,7 @@
 //! Pauses of single queues and flows that a lost frame cannot make eternal.
 //!
 //! A pause holds until its resume, which a link may lose. So, in a network whose
-//! links fail or lose frames, a pause has a time T, as with PFC, and both ends
-//! know it:
+//! links fail or lose frames, a pause has a time T, and both ends know it:
 //!
 //! ```text
 //!   ingress: a first pause stands:   send it, and T/2 later repeat all that stand

@@ -40,9 +40,8 @@ pub use device::Device;
 pub use frame::{ControlFrame, Effect};
 pub use mac_control::MacControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
-pub use roundabout::dissolve::{Passage, Passenger};
 pub use seam::{
-    Crossing, Headroom, LaneRules, LinkFacts, Machine, Mode, Numbers, Onward, Parameters, Passing,
-    PauseScope, Pulled, Queueing, RelayOrder, Scheme, Seen, Traits,
+    Crossing, Headroom, LaneRules, LinkFacts, Machine, Mode, Numbers, Onward, Parameters, Passage, Passenger,
+    Passing, PauseScope, Pulled, Queueing, RelayOrder, Scheme, Seen, Traits,
 };
 pub use xoff_wire::queue_pause::Target;

@@ -21,7 +21,7 @@ pub(super) fn check_pause_time(given: Option<Span>) -> Result<(), Complaint> {
             Span(SHORTEST_PAUSE),
             Span(PAUSE_TIME)
         );
-        return Err(Complaint::new("flow_control.pause_time", message, help));
+        return Err(Complaint::of_key("pause_time", message, help));
     }
     time("pause_time", value)
 }
@@ -35,9 +35,8 @@ fn slowest(topology: &Topology, packet: &PacketFormat) -> Option<(PortId, Time)>
     (0..).zip(&topology.ports).min_by_key(|(_, p)| p.rate).map(of)
 }
 
-/// Refuses pauses that have run out before they can be repeated. (PFC's are, by
-/// the number of their quanta alone. How long it takes until a pause is obeyed
-/// does not matter: it lasts from then on.)
+/// Refuses pauses that have run out before they can be repeated. (How long
+/// it takes until a pause is obeyed does not matter: it lasts from then on.)
 pub(super) fn check_pauses(
     given: Option<Span>,
     topology: &Topology,
@@ -51,7 +50,7 @@ pub(super) fn check_pauses(
             Bandwidth(topology.ports[port as usize].rate)
         );
         let help = format!("write {} or more", Span(least));
-        return Err(Complaint::new("flow_control.pause_time", message, help));
+        return Err(Complaint::of_key("pause_time", message, help));
     }
     Ok(())
 }

@@ -3,17 +3,21 @@
 
 use super::bfc::keys::BfcKeys;
 use super::bfc::{Bfc, BfcParams};
+use super::bifrost::frame::FeedbackFrame;
 use super::bifrost::keys::BifrostKeys;
 use super::bifrost::{Bifrost, BifrostParams};
+use super::breakers::frame::ProbeFrame;
 use super::breakers::keys::{DeadlockBreakerKeys, LoopBreakerKeys};
 use super::breakers::{Breaker, BreakerParams};
+use super::cbfc::frame::CreditPacket;
 use super::cbfc::keys::CbfcKeys;
 use super::cbfc::{Cbfc, CbfcParams};
 use super::device::WholeDevice;
-use super::frame::ControlFrame;
+use super::itsy::frame::ItsyFrame;
 use super::itsy::keys::ItsyKeys;
 use super::itsy::{Itsy, ItsyParams};
 use super::keys::{Keys, OnPfc, Reader, Table, Unread};
+use super::mac_control::MacControlFrame;
 use super::none::{NoFlowControl, NoKeys, NoParams};
 use super::own::{self, AnyMachine, OwnKeys, OwnParams};
 use super::pause::keys::PauseKeys;
@@ -22,14 +26,16 @@ use super::per_flow_queue::keys::PerFlowQueueKeys;
 use super::per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
 use super::pfc::keys::PfcKeys;
 use super::pfc::{Pfc, PfcParams};
+use super::portfc::frame::PortPauseFrame;
 use super::portfc::keys::PortFcKeys;
 use super::portfc::{PortFc, PortFcParams};
+use super::pyrrha::frame::RootPauseFrame;
 use super::pyrrha::keys::PyrrhaKeys;
 use super::pyrrha::{Pyrrha, PyrrhaParams};
-use super::roundabout::dissolve::{Passage, Passenger};
+use super::roundabout::frame::RoundaboutFrame;
 use super::roundabout::keys::RoundaboutKeys;
 use super::roundabout::{Roundabout, RoundaboutParams};
-use super::seam::{Crossing, Machine, Parameters, Passing, Pulled, Scheme};
+use super::seam::{Crossing, Machine, Parameters, Passage, Passenger, Passing, Pulled, Scheme};
 use super::seen::{Credits, Roots};
 use super::size::question::{Answer, Question, Refusal};
 use super::swing::SwingParams;
@@ -44,6 +50,8 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use xoff_kernel::time::Time;
 use xoff_outcome::report::{Facts, Records};
+use xoff_wire::pfc::PfcFrame;
+use xoff_wire::queue_pause::QueuePauseFrame;
 
 /// From a line for each scheme: the enums of keys, parameters and state machines, and what calls reach
 /// their scheme. What shares its parameters or its state machine with a scheme above has none.
@@ -166,45 +174,17 @@ macro_rules! registry {
         }
 
         impl FlowControl {
-            /// Number of timers that it arms, counted from 0.
-            pub fn timers(&self) -> usize {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::timers(machine),)?)?)*
-                    Self::Own(machine) => machine.timers(),
-                }
-            }
-
-            /// What it has recorded for the report of the run.
-            pub fn records(&self) -> Records {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::records(machine),)?)?)*
-                    Self::Own(machine) => machine.records(),
-                }
-            }
-
-            /// What it knows of credit, if its upstream sends on credit.
-            pub fn credits(&self) -> Option<&dyn Credits> {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::credits(machine),)?)?)*
-                    Self::Own(machine) => machine.credits(),
-                }
-            }
-
-            /// What its device knows of its queues, if they are pulled.
-            #[inline]
-            pub fn pulled(&self) -> Option<&Pulled> {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::pulled(machine),)?)?)*
-                    Self::Own(machine) => machine.pulled(),
-                }
-            }
-
-            /// What it knows of roots, if it pauses by root.
-            pub fn roots(&self) -> Option<&dyn Roots> {
-                match self {
-                    $($($(Self::$scheme(machine) => <$machine as Machine>::roots(machine),)?)?)*
-                    Self::Own(machine) => machine.roots(),
-                }
+            hooks! { @asks [$($($({ $scheme $machine })?)?)*]
+                /// Number of timers that it arms, counted from 0.
+                timers -> usize;
+                /// What it has recorded for the report of the run.
+                records -> Records;
+                /// What it knows of credit, if its upstream sends on credit.
+                credits -> Option<&dyn Credits>;
+                /// What its device knows of its queues, if they are pulled.
+                pulled -> Option<&Pulled>;
+                /// What it knows of roots, if it pauses by root.
+                roots -> Option<&dyn Roots>;
             }
         }
 
@@ -236,6 +216,19 @@ macro_rules! registry {
 }
 
 macro_rules! hooks {
+    (@asks $states:tt $($(#[$about:meta])* $ask:ident -> $out:ty;)*) => {
+        $(hooks! { @ask $states $(#[$about])* $ask -> $out })*
+    };
+    (@ask [$({ $state:ident $machine:ty })*] $(#[$about:meta])* $ask:ident -> $out:ty) => {
+        $(#[$about])*
+        #[inline]
+        pub fn $ask(&self) -> $out {
+            match self {
+                $(Self::$state(machine) => <$machine as Machine>::$ask(machine),)*
+                Self::Own(machine) => machine.$ask(),
+            }
+        }
+    };
     ($states:tt $(fn $hook:ident $args:tt $(-> $out:ty)?;)*) => {
         $(hooks! { @hook $states $hook $args ($($out)?) })*
     };
@@ -315,6 +308,45 @@ registry! {
     None = "none": NoKeys => NoParams => NoFlowControl;
 }
 
+/// From a line for each control frame: the enum of them, and the dispatch.
+macro_rules! frames {
+    ($($variant:ident($frame:ty),)*) => {
+        /// A control frame between neighbours, of any scheme.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the frame says it")]
+        pub enum ControlFrame {
+            $($variant($frame),)*
+        }
+
+        $(impl From<$frame> for ControlFrame {
+            fn from(frame: $frame) -> Self {
+                Self::$variant(frame)
+            }
+        })*
+
+        /// What `$result` is of a control frame, called `$name` there, whichever it is.
+        macro_rules! each {
+            ($self:expr, $name:ident => $result:expr) => {
+                match $self { $(ControlFrame::$variant($name) => $result,)* }
+            };
+        }
+        pub(super) use each;
+    };
+}
+
+frames! {
+    Pfc(PfcFrame),
+    QueuePause(QueuePauseFrame),
+    PortPause(PortPauseFrame),
+    RootPause(RootPauseFrame),
+    Feedback(FeedbackFrame),
+    Credit(CreditPacket),
+    Roundabout(RoundaboutFrame),
+    Itsy(ItsyFrame),
+    Probe(ProbeFrame),
+    MacControl(MacControlFrame),
+}
+
 /// A scheme whose queues depend on the network.
 pub struct QueueMap {
     /// The name by which scenarios ask for it.
@@ -360,11 +392,18 @@ pub(super) const ANSWERS: [(&str, Answer, Option<&str>); 9] = [
 
 #[cfg(test)]
 mod tests {
+    use super::super::breakers::frame::{Identifier, Word as ProbeWord};
+    use super::super::cbfc::frame::Form;
+    use super::super::frame::Effect;
+    use super::super::itsy::frame::Check;
     use super::super::notes::Notes;
-    use super::super::pfc::{PfcParams, Relay};
-    use super::super::watchdog::{Action, WatchdogParams};
+    use super::super::pfc::Relay;
+    use super::super::pyrrha::frame::{RootId, Word};
+    use super::super::roundabout::frame::{Opcode, Triplet};
+    use super::super::watchdog::Action;
     use super::*;
-    use xoff_wire::pfc::PfcFrame;
+    use xoff_wire::nodes::Nodes;
+    use xoff_wire::queue_pause::Target;
 
     const PFC: PfcParams = PfcParams { quanta: 1_000, response_time: 0, relay: Relay::Accounts };
 
@@ -409,5 +448,73 @@ mod tests {
         let mut device = Notes::default();
         pfc.received(&mut device, 1, &ControlFrame::Pfc(PfcFrame::single(3, 9)));
         assert!(device.log.contains(&"pause 1/0".to_string()), "{:?}", device.log);
+    }
+
+    fn credit(lane: u8, limit: u64) -> ControlFrame {
+        CreditPacket::new(Form::Narrow, lane, 0, limit).into()
+    }
+
+    fn roundabout(quanta: Option<u16>) -> ControlFrame {
+        let (opcode, triplet, nodes) = (Opcode::Probe, Triplet::default(), Nodes::default());
+        RoundaboutFrame { priority: 3, quanta, opcode, triplet, nodes }.into()
+    }
+
+    #[test]
+    fn credits_of_two_lanes_do_not_merge() {
+        let mut waiting = credit(3, 10);
+        assert!(!waiting.merge(&credit(5, 20)));
+        assert_eq!(waiting, credit(3, 10));
+        assert!(waiting.merge(&credit(3, 20)));
+        assert_eq!(waiting, credit(3, 20));
+    }
+
+    #[test]
+    fn a_frame_of_roundabout_pauses_by_its_quanta() {
+        assert_eq!(
+            [None, Some(0), Some(1)].map(|quanta| roundabout(quanta).pauses()),
+            [None, Some(false), Some(true)]
+        );
+    }
+
+    /// No reader takes the frame of another scheme for its own; that of PFC takes what carries a
+    /// PFC frame.
+    #[test]
+    fn frames_are_told_apart() {
+        let frames: [ControlFrame; 10] = [
+            PfcFrame::single(3, 9).into(),
+            QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.into(),
+            PortPauseFrame { pause: true, queue: 1, port: 2 }.into(),
+            RootPauseFrame { word: Word::Pause, root: RootId::default(), priority: 3, sequence: 0 }.into(),
+            FeedbackFrame::default().into(),
+            credit(3, 10),
+            roundabout(None),
+            ItsyFrame::alone(Check::default()).into(),
+            ProbeFrame {
+                word: ProbeWord::Probe,
+                priority: 3,
+                id: Identifier { draw: 0, port: 1 },
+                ports: Nodes::default(),
+            }
+            .into(),
+            MacControlFrame::new(1, &[0, 9], Effect::Nothing).into(),
+        ];
+        for frame in frames {
+            let bytes = frame.emit([2; 6]);
+            let read = [
+                PfcFrame::parse(&bytes).ok().map(ControlFrame::from),
+                QueuePauseFrame::parse(&bytes).ok().map(ControlFrame::from),
+                PortPauseFrame::parse(&bytes).ok().map(ControlFrame::from),
+                RootPauseFrame::parse(&bytes).ok().map(ControlFrame::from),
+                FeedbackFrame::parse(&bytes).ok().map(ControlFrame::from),
+                CreditPacket::parse(&bytes).ok().map(ControlFrame::from),
+                RoundaboutFrame::parse(&bytes).ok().map(ControlFrame::from),
+                ItsyFrame::parse(&bytes).ok().map(ControlFrame::from),
+                ProbeFrame::parse(&bytes).ok().map(ControlFrame::from),
+                MacControlFrame::parse(&bytes, 1, |_| Effect::Nothing).map(ControlFrame::from),
+            ];
+            let on_pfc = matches!(frame, ControlFrame::Roundabout(_) | ControlFrame::Itsy(_));
+            let read: Vec<_> = read.into_iter().skip(usize::from(on_pfc)).flatten().collect();
+            assert_eq!(read, [frame]);
+        }
     }
 }

@@ -6,7 +6,6 @@
 //! [`Device`], a narrow view of its own device. Ports are named by the device's own numbers; a lane is
 //! the dense index of a priority in use.
 
-use super::bifrost::slots::SlotParams;
 use super::device::Device;
 #[cfg(doc)]
 use super::device::Loops;
@@ -14,7 +13,6 @@ use super::fabric::Lane;
 use super::frame::ControlFrame;
 use super::pfc::{self, Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::roundabout::dissolve::{Passage, Passenger};
 use super::seen::{Credits, OnwardQueues, RootQueues, Roots};
 use super::size::links::{Links, Report};
 use schemars::JsonSchema;
@@ -260,9 +258,9 @@ pub trait Parameters {
         None
     }
 
-    /// What the ingress of `port` grants its peer by, if it grants slots.
-    fn slots(&self, port: u32) -> Option<&SlotParams> {
-        None
+    /// Whether the ingress of `port` grants its peer slots.
+    fn grants_slots(&self, port: u32) -> bool {
+        false
     }
 
     /// Under [`PauseScope::Onward`], the queues.
@@ -502,6 +500,36 @@ pub struct Passing {
     pub counted: bool,
     /// A bit of the queue that the scheme may write.
     pub pausing: bool,
+}
+
+/// What becomes of a packet that arrives at a device with a place in a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It goes its way.
+    On,
+    /// It is (or stays) marked and waits at this egress port; its place on its way stays.
+    Round(u32),
+    /// It is back where it began: the mark is cleared, and its place is that of this egress port.
+    Home(u32),
+    /// It waits beside the queue of its egress port until the loop is dissolved.
+    Aside,
+    /// It is marked, and nobody here knows of a loop: it goes on by its way from here.
+    Stray,
+}
+
+/// A packet that arrived at a device with a place in a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passenger {
+    /// The port that it came through.
+    pub ingress: u32,
+    /// The port that its way leads through.
+    pub egress: u32,
+    pub lane: u8,
+    pub flow: u32,
+    /// Its bytes.
+    pub size: u32,
+    /// It has missed where it was to leave the loop.
+    pub marked: bool,
 }
 
 /// What is known of one port on a packet's onward way.

@@ -51,12 +51,8 @@ pub fn ecn(sketch: &mut Sketch, place: &Place) -> Table {
     t.put("k_min", bytes(low));
     t.put("k_max", bytes(sketch.draw.log(low, 4 * low)));
     t.put("p_max", sketch.draw.real(0.0, 1.0));
-    if sketch.draw.one_in(3) {
-        t.put("at", *sketch.draw.pick(&["enqueue", "dequeue"]));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("per", rate(place.rates.1));
-    }
+    sketch.maybe(&mut t, 3, "at", |s| *s.draw.pick(&["enqueue", "dequeue"]));
+    sketch.maybe(&mut t, 4, "per", |_| rate(place.rates.1));
     t
 }
 
@@ -68,9 +64,7 @@ fn low(sketch: &mut Sketch, place: &Place) -> Value {
 /// Sets some of the rates; the least one always where the default would be above the links' rate.
 fn rates(sketch: &mut Sketch, place: &Place, t: &mut Table, keys: &[&str]) {
     for key in keys {
-        if sketch.draw.one_in(3) {
-            t.put(key, low(sketch, place));
-        }
+        sketch.maybe(t, 3, key, |s| low(s, place));
     }
     if place.rates.0 <= 1_000_000_000 || sketch.draw.one_in(3) {
         t.put("minimum_rate", rate((place.rates.0 / sketch.draw.log(2, 1_000)).max(1)));
@@ -79,9 +73,7 @@ fn rates(sketch: &mut Sketch, place: &Place, t: &mut Table, keys: &[&str]) {
 
 fn dcqcn(sketch: &mut Sketch, place: &Place) -> Table {
     let mut t = Table::new();
-    if sketch.draw.one_in(2) {
-        t.put("preset", *sketch.draw.pick(&["field", "paper"]));
-    }
+    sketch.maybe(&mut t, 2, "preset", |s| *s.draw.pick(&["field", "paper"]));
     rates(sketch, place, &mut t, &["additive_increase", "hyper_increase"]);
     let timer = |sketch: &mut Sketch| {
         let least = (place.tick / 20).max(if sketch.extreme { 100_000 } else { 1_000_000 });
@@ -99,12 +91,8 @@ fn dcqcn(sketch: &mut Sketch, place: &Place) -> Table {
             t.put("decrease_interval", timer(sketch));
         }
     }
-    if sketch.draw.one_in(4) {
-        t.put("byte_counter", bytes(sketch.draw.between(0, 20) * 10 * (sketch.mtu + 300)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("clamp_target", sketch.draw.one_in(2));
-    }
+    sketch.maybe(&mut t, 4, "byte_counter", |s| bytes(s.draw.between(0, 20) * 10 * (s.mtu + 300)));
+    sketch.maybe(&mut t, 4, "clamp_target", |s| s.draw.one_in(2));
     if sketch.draw.one_in(3) {
         t.put("cnp_interval", if sketch.draw.one_in(3) { time(0) } else { timer(sketch) });
         t.put("cnp_size", bytes(sketch.draw.between(1, 200)));
@@ -112,12 +100,8 @@ fn dcqcn(sketch: &mut Sketch, place: &Place) -> Table {
             t.put("cnp_priority", int(sketch.draw.between(0, 7)));
         }
     }
-    if sketch.draw.one_in(4) {
-        t.put("fast_recovery", int(sketch.draw.between(0, 10)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("gain", sketch.draw.real(0.001, 1.0));
-    }
+    sketch.maybe(&mut t, 4, "fast_recovery", |s| int(s.draw.between(0, 10)));
+    sketch.maybe(&mut t, 4, "gain", |s| s.draw.real(0.001, 1.0));
     t
 }
 
@@ -125,13 +109,9 @@ fn timely(sketch: &mut Sketch, place: &Place) -> Table {
     let mut t = Table::new();
     rates(sketch, place, &mut t, &["additive_increase", "hyper_increase"]);
     for key in ["beta", "ewma"] {
-        if sketch.draw.one_in(4) {
-            t.put(key, sketch.draw.real(0.001, 1.0));
-        }
+        sketch.maybe(&mut t, 4, key, |s| s.draw.real(0.001, 1.0));
     }
-    if sketch.draw.one_in(4) {
-        t.put("hyper_after", int(sketch.draw.between(0, 10)));
-    }
+    sketch.maybe(&mut t, 4, "hyper_after", |s| int(s.draw.between(0, 10)));
     if sketch.draw.one_in(2) {
         let low = sketch.draw.log(place.tick, 10 * place.tick);
         t.put("min_rtt", time((low / 2).max(100_000)));
@@ -147,29 +127,17 @@ fn hpcc(sketch: &mut Sketch, place: &Place) -> Table {
     if !sketch.draw.one_in(10) {
         t.put("hops", int(sketch.draw.between(10, 20)));
     }
-    if sketch.draw.one_in(3) {
-        t.put("preset", *sketch.draw.pick(&["field", "paper"]));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("eta", sketch.draw.real(0.05, 1.0));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("fast_reaction", sketch.draw.one_in(2));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("max_stage", int(sketch.draw.between(0, 10)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("telemetry", bytes(sketch.draw.between(0, 200)));
-    }
+    sketch.maybe(&mut t, 3, "preset", |s| *s.draw.pick(&["field", "paper"]));
+    sketch.maybe(&mut t, 4, "eta", |s| s.draw.real(0.05, 1.0));
+    sketch.maybe(&mut t, 4, "fast_reaction", |s| s.draw.one_in(2));
+    sketch.maybe(&mut t, 4, "max_stage", |s| int(s.draw.between(0, 10)));
+    sketch.maybe(&mut t, 4, "telemetry", |s| bytes(s.draw.between(0, 200)));
     t
 }
 
 fn dctcp(sketch: &mut Sketch, place: &Place) -> Table {
     let mut t = Table::new();
     rates(sketch, place, &mut t, &["additive_increase"]);
-    if sketch.draw.one_in(2) {
-        t.put("gain", sketch.draw.real(0.001, 1.0));
-    }
+    sketch.maybe(&mut t, 2, "gain", |s| s.draw.real(0.001, 1.0));
     t
 }

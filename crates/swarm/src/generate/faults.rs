@@ -75,9 +75,7 @@ fn loss(sketch: &mut Sketch, place: &Place) -> Table {
         1 => t.put("ber", Value::Float([1e-9, 1e-7, 1e-5][sketch.draw.between(0, 2) as usize])),
         _ => t.put("control_frame", int(sketch.draw.log(1, 20))),
     }
-    if sketch.draw.one_in(2) {
-        t.put("kind", *sketch.draw.pick(&["loss", "corruption"]));
-    }
+    sketch.maybe(&mut t, 2, "kind", |s| *s.draw.pick(&["loss", "corruption"]));
     t
 }
 

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::place::Place;
 use super::{Put, Sketch};
-use crate::draw::{MICROSECOND, bytes, int, text, time};
+use crate::draw::{MICROSECOND, bytes, int, text, texts, time};
 
 /// Every scheme; PFC comes most often.
 const SCHEMES: [&str; 19] = [
@@ -97,13 +97,11 @@ fn threshold(sketch: &mut Sketch, place: &Place) -> Value {
     bytes(sketch.draw.log(low, 50 * packet))
 }
 
-/// Whether a key is written that seldom is.
-fn seldom(sketch: &mut Sketch) -> bool {
-    sketch.draw.one_in(6)
-}
+/// A key that is seldom written is written once in so many times.
+const SELDOM: u64 = 6;
 
 fn response(sketch: &mut Sketch, place: &Place, t: &mut Table) {
-    if seldom(sketch) {
+    if sketch.draw.one_in(SELDOM) {
         let most = if sketch.extreme { place.tick } else { 3 * MICROSECOND };
         t.put("response_time", time(sketch.draw.log(1, most)));
     }
@@ -126,31 +124,23 @@ fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     if sketch.draw.one_in(2) {
         if place.least_delay > 0 && sketch.draw.one_in(4) {
             t.put("xoff", text(format!("{}bdp", sketch.draw.between(1, 8))));
-            if sketch.draw.one_in(3) {
-                t.put("xon_offset", bytes(1));
-            }
+            sketch.maybe(t, 3, "xon_offset", |_| bytes(1));
         } else {
             thresholds(sketch, t);
         }
     } else if sketch.draw.one_in(2) {
         let alpha = if sketch.extreme { [1e-3, 64.0] } else { [0.01, 4.0] };
         t.put("alpha", sketch.draw.real(alpha[0], alpha[1]));
-        if sketch.draw.one_in(3) {
-            t.put("cap", bytes(sketch.draw.log(sketch.mtu, 500 * sketch.mtu)));
-        }
-        if seldom(sketch) {
-            t.put("xon_offset", bytes(sketch.draw.log(1, 5_000)));
-        }
+        sketch.maybe(t, 3, "cap", |s| bytes(s.draw.log(s.mtu, 500 * s.mtu)));
+        sketch.maybe(t, SELDOM, "xon_offset", |s| bytes(s.draw.log(1, 5_000)));
     }
-    if seldom(sketch) {
-        t.put("reserve", bytes(sketch.draw.log(1, 20_000)));
-    }
-    if seldom(sketch) {
+    sketch.maybe(t, SELDOM, "reserve", |s| bytes(s.draw.log(1, 20_000)));
+    if sketch.draw.one_in(SELDOM) {
         let headroom =
             if sketch.draw.one_in(2) { text("auto") } else { bytes(sketch.draw.log(1_000, 1_000_000)) };
         t.put("headroom", headroom);
     }
-    if seldom(sketch) {
+    if sketch.draw.one_in(SELDOM) {
         let low = if sketch.extreme { 1 } else { 3_000 };
         t.put("quanta", int(sketch.draw.log(low, 65_535)));
     }
@@ -158,13 +148,12 @@ fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         sketch.scheme,
         "tagger" | "swing" | "roundabout" | "itsy" | "loop-breaker" | "deadlock-breaker"
     );
-    if place.relays && sketch.draw.one_in(2) || seldom(sketch) && sketch.draw.one_in(5) {
+    if place.relays && sketch.draw.one_in(2) || sketch.draw.one_in(SELDOM) && sketch.draw.one_in(5) {
         let blind = place.relays && (!onward || sketch.draw.one_in(10)) && sketch.draw.one_in(2);
         t.put("relay", if blind { "blind" } else { "accounts" });
     }
     if sketch.draw.one_in(8) {
-        let count = sketch.draw.between(1, sketch.priorities.len() as u64) as usize;
-        let some = sketch.draw.some(&sketch.priorities.clone(), count);
+        let some = sketch.draw.few(&sketch.priorities.clone(), 1, sketch.priorities.len() as u64);
         t.put("priorities", Value::Array(some.into_iter().map(int).collect()));
     }
     response(sketch, place, t);
@@ -194,52 +183,28 @@ fn pfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 }
 
 fn tagger(sketch: &mut Sketch, t: &mut Table) {
-    if sketch.draw.one_in(4) {
-        t.put("lossless", int(sketch.draw.between(1, 4)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("lossy", int(sketch.draw.between(0, 7)));
-    }
-    if sketch.draw.one_in(2) {
-        t.put("rule", *sketch.draw.pick(&["bounce", "hop"]));
-    }
+    sketch.maybe(t, 4, "lossless", |s| int(s.draw.between(1, 4)));
+    sketch.maybe(t, 4, "lossy", |s| int(s.draw.between(0, 7)));
+    sketch.maybe(t, 2, "rule", |s| *s.draw.pick(&["bounce", "hop"]));
     if !sketch.draw.one_in(5) {
         t.remove("priorities");
     }
 }
 
 fn bfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
-    if sketch.draw.one_in(3) {
-        t.put("acks", *sketch.draw.pick(&["control", "queues"]));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("hop_rtt", time(sketch.draw.log(1_000, place.tick)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("keep", int(sketch.draw.between(0, if sketch.extreme { 1_000 } else { 5 })));
-    }
-    if seldom(sketch) {
-        t.put("pause_time", time(sketch.draw.log(MICROSECOND, 10 * place.tick)));
-    }
-    if sketch.draw.one_in(2) {
-        t.put("queues", int(sketch.draw.log(2, if sketch.extreme { 1_024 } else { 40 })));
-    }
+    sketch.maybe(t, 3, "acks", |s| *s.draw.pick(&["control", "queues"]));
+    sketch.maybe(t, 4, "hop_rtt", |s| time(s.draw.log(1_000, place.tick)));
+    sketch.maybe(t, 4, "keep", |s| int(s.draw.between(0, if s.extreme { 1_000 } else { 5 })));
+    sketch.maybe(t, SELDOM, "pause_time", |s| time(s.draw.log(MICROSECOND, 10 * place.tick)));
+    sketch.maybe(t, 2, "queues", |s| int(s.draw.log(2, if s.extreme { 1_024 } else { 40 })));
     response(sketch, place, t);
-    if seldom(sketch) {
-        t.put("resume_interval", time(sketch.draw.log(1, place.tick)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("reuse_kept", sketch.draw.one_in(2));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("virtual_flows", int(sketch.draw.log(1, 16_777_216)));
-    }
+    sketch.maybe(t, SELDOM, "resume_interval", |s| time(s.draw.log(1, place.tick)));
+    sketch.maybe(t, 4, "reuse_kept", |s| s.draw.one_in(2));
+    sketch.maybe(t, 4, "virtual_flows", |s| int(s.draw.log(1, 16_777_216)));
 }
 
 fn per_flow_queue(sketch: &mut Sketch, place: &Place, t: &mut Table) {
-    if seldom(sketch) {
-        t.put("pause_time", time(sketch.draw.log(MICROSECOND, 10 * place.tick)));
-    }
+    sketch.maybe(t, SELDOM, "pause_time", |s| time(s.draw.log(MICROSECOND, 10 * place.tick)));
     response(sketch, place, t);
     two(sketch, place, t, "xoff", "xon");
 }
@@ -263,52 +228,30 @@ fn portfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     if sketch.draw.one_in(3) {
         two(sketch, place, t, "ddq_xoff", "ddq_xon");
     }
-    if sketch.draw.one_in(3) {
-        t.put("flags", *sketch.draw.pick(&["two", "one"]));
-    }
-    if sketch.draw.one_in(3) {
-        t.put("relay_queue", *sketch.draw.pick(&["first", "turns", "last"]));
-    }
-    if sketch.draw.one_in(3) {
-        t.put("relay_signals", sketch.draw.one_in(2));
-    }
-    if sketch.draw.one_in(8) {
-        t.put("response_time", time(sketch.draw.log(1, MICROSECOND)));
-    }
+    sketch.maybe(t, 3, "flags", |s| *s.draw.pick(&["two", "one"]));
+    sketch.maybe(t, 3, "relay_queue", |s| *s.draw.pick(&["first", "turns", "last"]));
+    sketch.maybe(t, 3, "relay_signals", |s| s.draw.one_in(2));
+    sketch.maybe(t, 8, "response_time", |s| time(s.draw.log(1, MICROSECOND)));
 }
 
 fn pyrrha(sketch: &mut Sketch, place: &Place, t: &mut Table) {
-    if sketch.draw.one_in(3) {
-        t.put("acks", *sketch.draw.pick(&["queues", "control"]));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("hosts", *sketch.draw.pick(&["obey", "ignore"]));
-    }
+    sketch.maybe(t, 3, "acks", |s| *s.draw.pick(&["queues", "control"]));
+    sketch.maybe(t, 4, "hosts", |s| *s.draw.pick(&["obey", "ignore"]));
     two(sketch, place, t, "k_pause", "k_resume");
     if sketch.draw.one_in(5) && !place.switches.is_empty() {
         let mut legacy = Table::new();
-        let count = sketch.draw.between(1, place.switches.len() as u64) as usize;
-        legacy.put("switches", crate::draw::texts(&sketch.draw.some(&place.switches, count)));
-        if sketch.draw.one_in(2) {
-            legacy.put("alpha", sketch.draw.real(0.01, 4.0));
-        }
+        legacy.put("switches", texts(&sketch.draw.few(&place.switches, 1, place.switches.len() as u64)));
+        sketch.maybe(&mut legacy, 2, "alpha", |s| s.draw.real(0.01, 4.0));
         t.put("legacy", legacy);
     }
-    if sketch.draw.one_in(3) {
-        t.put("merging", *sketch.draw.pick(&["soft", "hard", "off"]));
-    }
-    if sketch.draw.one_in(3) {
-        t.put("organisation", *sketch.draw.pick(&["hiq", "single-tier"]));
-    }
-    if sketch.draw.one_in(3) {
-        t.put("queues", int(sketch.draw.log(1, if sketch.extreme { 1_024 } else { 100 })));
-    }
+    sketch.maybe(t, 3, "merging", |s| *s.draw.pick(&["soft", "hard", "off"]));
+    sketch.maybe(t, 3, "organisation", |s| *s.draw.pick(&["hiq", "single-tier"]));
+    sketch.maybe(t, 3, "queues", |s| int(s.draw.log(1, if s.extreme { 1_024 } else { 100 })));
     response(sketch, place, t);
     if sketch.draw.one_in(4) {
         let all: Vec<String> =
             ["push", "reclaim-at-once", "hosts-are-no-leaves", "count-by-ingress"].map(String::from).into();
-        let count = sketch.draw.between(1, 4) as usize;
-        t.put("variants", crate::draw::texts(&sketch.draw.some(&all, count)));
+        t.put("variants", texts(&sketch.draw.few(&all, 1, 4)));
     }
 }
 
@@ -330,9 +273,7 @@ fn cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
             );
         }
     }
-    if sketch.draw.one_in(2) {
-        t.put("unlimited", !sketch.draw.one_in(4));
-    }
+    sketch.maybe(t, 2, "unlimited", |s| !s.draw.one_in(4));
     if sketch.draw.one_in(3) {
         let least = 300_000_000_000_000 / place.rates.0.max(1);
         t.put("update", time(sketch.draw.log(least.max(1), (8 * least).max(place.tick))));
@@ -351,61 +292,41 @@ fn bifrost(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     if slot < 10 * MICROSECOND || reach < 40 * MICROSECOND || sketch.draw.one_in(2) {
         t.put("slot", time(slot));
         t.put("processing", time(sketch.draw.log(1, (slot / 4).max(1))));
-        if sketch.draw.one_in(3) {
-            t.put("jitter", time(sketch.draw.log(1, (slot / 4).max(1))));
-        }
+        sketch.maybe(t, 3, "jitter", |s| time(s.draw.log(1, (slot / 4).max(1))));
     }
     if sketch.draw.one_in(3) {
         t.put("buffer", text(format!("{}bdp", sketch.draw.between(1, 12))));
         t.put("undersized", true);
     }
-    if sketch.draw.one_in(3) {
-        t.put("history", *sketch.draw.pick(&["grants", "recurrence"]));
-    }
+    sketch.maybe(t, 3, "history", |s| *s.draw.pick(&["grants", "recurrence"]));
     if sketch.draw.one_in(if sketch.scheme == "bifrostx" { 2 } else { 15 }) {
         t.put("leftover", *sketch.draw.pick(&["pooled", "reserved"]));
     }
-    if sketch.draw.one_in(6) {
-        t.put("margin", time(sketch.draw.log(1, slot)));
-    }
-    if sketch.draw.one_in(3) {
-        t.put("repair_every", int(sketch.draw.log(1, if sketch.extreme { 1_000 } else { 10 })));
-    }
-    if sketch.draw.one_in(6) {
-        t.put("spare", bytes(sketch.draw.log(1, 100_000)));
-    }
+    sketch.maybe(t, 6, "margin", |s| time(s.draw.log(1, slot)));
+    sketch.maybe(t, 3, "repair_every", |s| int(s.draw.log(1, if s.extreme { 1_000 } else { 10 })));
+    sketch.maybe(t, 6, "spare", |s| bytes(s.draw.log(1, 100_000)));
 }
 
 fn swing(sketch: &mut Sketch, t: &mut Table) {
-    if sketch.draw.one_in(3) {
-        t.put("relay_delay", time(sketch.draw.log(1, 3 * MICROSECOND)));
-    }
-    if sketch.draw.one_in(3) {
-        t.put("switch_side", *sketch.draw.pick(&["relay", "pfc"]));
-    }
+    sketch.maybe(t, 3, "relay_delay", |s| time(s.draw.log(1, 3 * MICROSECOND)));
+    sketch.maybe(t, 3, "switch_side", |s| *s.draw.pick(&["relay", "pfc"]));
     match sketch.draw.between(0, 3) {
         0 => {
             let buffer = sketch.draw.log(1_000_000, 100_000_000);
             t.put("relay_buffer", bytes(buffer));
-            if sketch.draw.one_in(2) {
-                t.put("relay_limit", bytes(sketch.draw.log(100_000, buffer)));
-            }
+            sketch.maybe(t, 2, "relay_limit", |s| bytes(s.draw.log(100_000, buffer)));
         }
         1 => {
             let xoff = sketch.draw.log(10_000, 400_000);
             t.put("relay_xoff", bytes(xoff));
-            if sketch.draw.one_in(2) {
-                t.put("relay_xon", bytes(sketch.draw.log(1_000, xoff)));
-            }
+            sketch.maybe(t, 2, "relay_xon", |s| bytes(s.draw.log(1_000, xoff)));
         }
         _ => {}
     }
 }
 
 fn watchdog(sketch: &mut Sketch, place: &Place, t: &mut Table) {
-    if sketch.draw.one_in(2) {
-        t.put("action", *sketch.draw.pick(&["drop", "forward", "alert"]));
-    }
+    sketch.maybe(t, 2, "action", |s| *s.draw.pick(&["drop", "forward", "alert"]));
     if !sketch.draw.one_in(4) {
         let least = (place.tick / 4).max(20 * MICROSECOND);
         let [detection, restoration] = [0; 2].map(|_| sketch.draw.log(least, 100 * least));
@@ -428,9 +349,7 @@ fn roundabout(sketch: &mut Sketch, place: &Place, t: &mut Table) {
             t.put(key, sketch.draw.one_in(2));
         }
     }
-    if seldom(sketch) {
-        t.put("patience", time(sketch.draw.log(10 * place.tick, 1_000 * place.tick)));
-    }
+    sketch.maybe(t, SELDOM, "patience", |s| time(s.draw.log(10 * place.tick, 1_000 * place.tick)));
     if sketch.draw.one_in(4) {
         let packet = sketch.mtu + 100;
         let spare =

@@ -56,6 +56,19 @@ impl Sketch {
         }
     }
 
+    /// Sets a key of a table once in `n` times.
+    fn maybe<V: Into<Value>>(
+        &mut self,
+        table: &mut Table,
+        n: u64,
+        key: &str,
+        value: impl FnOnce(&mut Self) -> V,
+    ) {
+        if self.draw.one_in(n) {
+            table.put(key, value(self));
+        }
+    }
+
     /// Adds an array of tables, unless it is empty.
     fn add_all(&mut self, name: &str, tables: Vec<Table>) {
         if !tables.is_empty() {
@@ -89,11 +102,7 @@ pub fn scenario(seed: u64) -> Scenario {
     };
     let priorities = match draw.between(0, 5) {
         0 => (0..8).collect(),
-        1 | 2 => {
-            let all: Vec<u64> = (0..8).collect();
-            let count = draw.between(1, 3) as usize;
-            draw.some(&all, count)
-        }
+        1 | 2 => draw.few(&[0, 1, 2, 3, 4, 5, 6, 7], 1, 3),
         _ => vec![3],
     };
     let mut sketch = Sketch {

@@ -12,9 +12,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     if sketch.ends {
         let duration = sketch.draw.log(20 * place.tick, 500 * place.tick);
         run.put("duration", time(duration));
-        if sketch.draw.one_in(2) {
-            run.put("drain", time(sketch.draw.log(place.tick, 2 * duration)));
-        }
+        sketch.maybe(&mut run, 2, "drain", |s| time(s.draw.log(place.tick, 2 * duration)));
     }
     sketch.add("run", run);
     if place.kind != "zeropod" {
@@ -41,9 +39,7 @@ fn measure(sketch: &mut Sketch, place: &Place) {
             _ => texts(&sketch.draw.some(&place.ports, 3)),
         };
         t.put("ports", ports);
-        if sketch.draw.one_in(3) {
-            t.put("flows", Value::Array(vec![int(0)]));
-        }
+        sketch.maybe(&mut t, 3, "flows", |_| Value::Array(vec![int(0)]));
     }
     let watches = !matches!(sketch.scheme, "loop-breaker" | "deadlock-breaker" | "itsy" | "roundabout")
         && !sketch.arbiter

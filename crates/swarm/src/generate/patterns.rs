@@ -21,8 +21,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place, share: &Share, kind: &str, t: &m
         }
         "all-to-all" => {
             if hosts > 8 || sketch.draw.one_in(3) {
-                let count = sketch.draw.between(2, hosts.min(8)) as usize;
-                t.put("hosts", texts(&sketch.draw.some(&place.hosts, count)));
+                t.put("hosts", texts(&sketch.draw.few(&place.hosts, 2, hosts.min(8))));
             }
             size(sketch, share, hosts.min(8) * 7, t);
         }
@@ -30,8 +29,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place, share: &Share, kind: &str, t: &m
         "flows" => file(sketch, place, share, t),
         "ring-all-reduce" => {
             if sketch.draw.one_in(2) {
-                let count = sketch.draw.between(2, hosts.min(8)) as usize;
-                t.put("hosts", texts(&sketch.draw.some(&place.hosts, count)));
+                t.put("hosts", texts(&sketch.draw.few(&place.hosts, 2, hosts.min(8))));
             }
             // 2 (n - 1) steps of a chunk for each of n hosts.
             t.put("size", bytes(share.size(sketch, 2 * hosts).max(hosts)));
@@ -39,11 +37,9 @@ pub fn draw(sketch: &mut Sketch, place: &Place, share: &Share, kind: &str, t: &m
         }
         "parameter-server" => {
             let most = (hosts - 1).min(3);
-            let count = sketch.draw.between(1, most) as usize;
-            t.put("servers", texts(&sketch.draw.some(&place.hosts[..most as usize], count)));
+            t.put("servers", texts(&sketch.draw.few(&place.hosts[..most as usize], 1, most)));
             if sketch.draw.one_in(2) {
-                let count = sketch.draw.between(1, 6) as usize;
-                t.put("workers", texts(&sketch.draw.some(&place.hosts[most as usize..], count)));
+                t.put("workers", texts(&sketch.draw.few(&place.hosts[most as usize..], 1, 6)));
             }
             t.put("size", bytes(share.size(sketch, 2 * hosts).max(4)));
             rounds(sketch, place, t);
@@ -68,10 +64,7 @@ fn subset(sketch: &mut Sketch, place: &Place, key: &str, t: &mut Table) {
         2 if grouped && place.kind != "ndc" && hosts.len() > 3 => {
             vec!["rack:0".into(), hosts[hosts.len() - 1].clone()]
         }
-        _ => {
-            let count = sketch.draw.between(2, hosts.len() as u64) as usize;
-            sketch.draw.some(hosts, count)
-        }
+        _ => sketch.draw.few(hosts, 2, hosts.len() as u64),
     };
     t.put(key, texts(&value));
 }
@@ -205,9 +198,7 @@ fn incast(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
             t.remove("sizes");
             t.put("size", bytes((share.bytes / 8).max(1)));
             stop = (share.bytes as f64 * 8e12 / (place.rates.1 as f64 * hosts as f64)) as u64 + 1;
-            if sketch.draw.one_in(2) {
-                t.put("load_of", *sketch.draw.pick(&["receiver", "host-links"]));
-            }
+            sketch.maybe(t, 2, "load_of", |s| *s.draw.pick(&["receiver", "host-links"]));
         }
         t.put("stop", time(stop));
     }
@@ -221,9 +212,7 @@ fn flow(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
     if place.kind == "zeropod" || sketch.arbiter {
         return;
     }
-    if sketch.draw.one_in(4) {
-        t.put("rate", rate(sketch.draw.log((place.rates.0 / 100).max(1), place.rates.1)));
-    }
+    sketch.maybe(t, 4, "rate", |s| rate(s.draw.log((place.rates.0 / 100).max(1), place.rates.1)));
     if sketch.draw.one_in(3)
         && let Some(path) = path(place, &pair[0], &pair[1])
     {
@@ -279,9 +268,7 @@ fn file(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
         t.put("file", "flows.txt");
         sketch.files.insert("flows.txt".into(), format!("{flows}\n{lines}"));
     } else {
-        if sketch.draw.one_in(3) {
-            t.put("format", "csv");
-        }
+        sketch.maybe(t, 3, "format", |_| "csv");
         let name = "flows.csv";
         t.put("file", name);
         sketch.files.insert(name.into(), format!("src,dst,bytes,start\n{lines}"));
@@ -294,13 +281,9 @@ fn file(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
 /// Rounds of a collective.
 fn rounds(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     for key in ["compute", "gap"] {
-        if sketch.draw.one_in(3) {
-            t.put(key, time(sketch.draw.log(1, 20 * place.tick)));
-        }
+        sketch.maybe(t, 3, key, |s| time(s.draw.log(1, 20 * place.tick)));
     }
-    if sketch.draw.one_in(3) {
-        t.put("rounds", int(sketch.draw.between(1, 3)));
-    }
+    sketch.maybe(t, 3, "rounds", |s| int(s.draw.between(1, 3)));
 }
 
 fn moe(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
@@ -309,8 +292,7 @@ fn moe(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
     if groups > 1 {
         t.put("groups", int(groups));
     } else if sketch.draw.one_in(3) {
-        let count = sketch.draw.between(2, hosts) as usize;
-        t.put("hosts", texts(&sketch.draw.some(&place.hosts, count)));
+        t.put("hosts", texts(&sketch.draw.few(&place.hosts, 2, hosts)));
     }
     let members = t.get("hosts").and_then(|h| h.as_array()).map_or(hosts, |h| h.len() as u64) / groups;
     let experts = sketch.draw.between(1, members);
@@ -339,9 +321,7 @@ fn probe(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
     subset(sketch, place, "to", t);
     t.put("period", time((span / (share.flows / from as u64).max(1)).max(1)));
     t.put("stop", time(span));
-    if sketch.draw.one_in(2) {
-        t.put("size", bytes(share.size(sketch, share.flows)));
-    }
+    sketch.maybe(t, 2, "size", |s| bytes(share.size(s, share.flows)));
 }
 
 fn burst(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
@@ -349,9 +329,7 @@ fn burst(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
     t.put("flows", int(flows));
     subset(sketch, place, "from", t);
     subset(sketch, place, "to", t);
-    if sketch.draw.one_in(2) {
-        t.put("gap", time(sketch.draw.log(1, 10 * place.tick)));
-    }
+    sketch.maybe(t, 2, "gap", |s| time(s.draw.log(1, 10 * place.tick)));
     size(sketch, share, flows * place.hosts.len() as u64, t);
 }
 

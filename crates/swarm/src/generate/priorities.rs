@@ -35,12 +35,8 @@ fn one(sketch: &mut Sketch, id: u64) -> Table {
         limit(&mut sketch.draw, sketch.extreme, &mut t);
     }
     if sketch.scheme != "portfc" {
-        if sketch.draw.one_in(3) {
-            t.put("tier", int(sketch.draw.between(0, 3)));
-        }
-        if sketch.draw.one_in(2) {
-            t.put("weight", weight(&mut sketch.draw));
-        }
+        sketch.maybe(&mut t, 3, "tier", |s| int(s.draw.between(0, 3)));
+        sketch.maybe(&mut t, 2, "weight", |s| weight(&mut s.draw));
     }
     if sketch.draw.one_in(6) {
         let mut ecn = Table::new();
@@ -48,12 +44,8 @@ fn one(sketch: &mut Sketch, id: u64) -> Table {
         ecn.put("k_min", bytes(low));
         ecn.put("k_max", bytes(2 * low));
         ecn.put("p_max", sketch.draw.real(0.0, 1.0));
-        if sketch.draw.one_in(3) {
-            ecn.put("at", *sketch.draw.pick(&["enqueue", "dequeue"]));
-        }
-        if sketch.draw.one_in(3) {
-            ecn.put("per", "100Gbps");
-        }
+        sketch.maybe(&mut ecn, 3, "at", |s| *s.draw.pick(&["enqueue", "dequeue"]));
+        sketch.maybe(&mut ecn, 3, "per", |_| "100Gbps");
         t.put("ecn", ecn);
     }
     t

@@ -8,15 +8,9 @@ use crate::draw::{int, time};
 
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let mut t = Table::new();
-    if sketch.draw.one_in(4) {
-        t.put("hash", *sketch.draw.pick(&["mix64", "crc32", "xor", "toeplitz"]));
-    }
-    if sketch.draw.one_in(5) {
-        t.put("seed", int(sketch.draw.between(0, 1 << 40)));
-    }
-    if sketch.draw.one_in(10) {
-        t.put("reconvergence", time(sketch.draw.log(1, 10 * place.tick)));
-    }
+    sketch.maybe(&mut t, 4, "hash", |s| *s.draw.pick(&["mix64", "crc32", "xor", "toeplitz"]));
+    sketch.maybe(&mut t, 5, "seed", |s| int(s.draw.between(0, 1 << 40)));
+    sketch.maybe(&mut t, 10, "reconvergence", |s| time(s.draw.log(1, 10 * place.tick)));
     if sketch.draw.one_in(4) {
         let kind = match place.kind.as_str() {
             "ndc" => *sketch.draw.pick(&["bcube", "shortest-path"]),
@@ -30,8 +24,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     spread(sketch, &mut t);
     let by_hash = !t.contains_key("load_balancing") || sketch.balancing == "ecmp";
     if by_hash && sketch.draw.one_in(10) && !place.overrides.is_empty() {
-        let count = sketch.draw.between(1, 3) as usize;
-        let some = sketch.draw.some(&place.overrides, count);
+        let some = sketch.draw.few(&place.overrides, 1, 3);
         let mut seen = Vec::new();
         let mut out = Vec::new();
         for [at, to, via] in some {
@@ -95,17 +88,9 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
 
 fn ate(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     let mut ate = Table::new();
-    if sketch.draw.one_in(2) {
-        ate.put("least", sketch.draw.real(0.0, 1.0));
-    }
-    if sketch.draw.one_in(2) {
-        ate.put("p", sketch.draw.real(0.01, 1.0));
-    }
-    if sketch.draw.one_in(2) {
-        ate.put("update", *sketch.draw.pick(&["both-ways", "to-capacity", "one-sided"]));
-    }
-    if sketch.draw.one_in(2) {
-        ate.put("window", time(sketch.draw.log(place.tick, 100 * place.tick)));
-    }
+    sketch.maybe(&mut ate, 2, "least", |s| s.draw.real(0.0, 1.0));
+    sketch.maybe(&mut ate, 2, "p", |s| s.draw.real(0.01, 1.0));
+    sketch.maybe(&mut ate, 2, "update", |s| *s.draw.pick(&["both-ways", "to-capacity", "one-sided"]));
+    sketch.maybe(&mut ate, 2, "window", |s| time(s.draw.log(place.tick, 100 * place.tick)));
     t.put("ate", ate);
 }

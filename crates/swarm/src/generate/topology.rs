@@ -79,9 +79,7 @@ pub fn draw(sketch: &mut Sketch) -> Table {
         }
         "rail-only" => {
             t.put("n", int(sketch.draw.between(2, 4)));
-            if sketch.draw.one_in(2) {
-                t.put("domains", int(sketch.draw.between(2, 4)));
-            }
+            sketch.maybe(&mut t, 2, "domains", |s| int(s.draw.between(2, 4)));
             let link = links::at(sketch, bits);
             t.put("domain_link", link);
             let link = links::like(sketch, bits);
@@ -97,9 +95,7 @@ pub fn draw(sketch: &mut Sketch) -> Table {
             }
             let long = links::long(sketch);
             t.put("long_link", long);
-            if sketch.draw.one_in(2) {
-                t.put("long_links", int(sketch.draw.between(1, 3)));
-            }
+            sketch.maybe(&mut t, 2, "long_links", |s| int(s.draw.between(1, 3)));
         }
         "pods" | "zeropod" => pods(sketch, &mut t),
         "hpcc" => hpcc(sketch, &mut t),
@@ -126,21 +122,15 @@ fn switches(sketch: &mut Sketch, t: &mut Table, bits: u64, least: u64, most: u64
 /// What `fat-tree` and `dci` share.
 fn tree(sketch: &mut Sketch, t: &mut Table, bits: u64) {
     fabric(sketch, t, bits);
-    if sketch.draw.one_in(2) {
-        t.put("tiers", int(sketch.draw.between(2, 3)));
-    }
-    if sketch.draw.one_in(3) {
-        t.put("oversubscription", int(sketch.draw.between(1, 2)));
-    }
+    sketch.maybe(t, 2, "tiers", |s| int(s.draw.between(2, 3)));
+    sketch.maybe(t, 3, "oversubscription", |s| int(s.draw.between(1, 2)));
 }
 
 fn leaf_spine(sketch: &mut Sketch, t: &mut Table, bits: u64) {
     t.put("leaves", int(sketch.draw.between(1, 4)));
     t.put("spines", int(sketch.draw.between(1, 3)));
     t.put("hosts_per_leaf", int(sketch.draw.between(1, 4)));
-    if sketch.draw.one_in(3) {
-        t.put("links_per_pair", int(sketch.draw.between(1, 3)));
-    }
+    sketch.maybe(t, 3, "links_per_pair", |s| int(s.draw.between(1, 3)));
     let link = links::at(sketch, bits);
     t.put("host_link", link);
     let link = links::like(sketch, bits);

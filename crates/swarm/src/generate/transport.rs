@@ -30,12 +30,8 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     if sketch.mtu != 1_000 || sketch.draw.one_in(3) {
         t.put("mtu", bytes(sketch.mtu));
     }
-    if sketch.draw.one_in(6) {
-        t.put("header", bytes(sketch.draw.between(1, 200)));
-    }
-    if sketch.draw.one_in(6) {
-        t.put("ack", bytes(sketch.draw.between(1, 200)));
-    }
+    sketch.maybe(&mut t, 6, "header", |s| bytes(s.draw.between(1, 200)));
+    sketch.maybe(&mut t, 6, "ack", |s| bytes(s.draw.between(1, 200)));
     if sketch.draw.one_in(4) && (!sketch.transport.starts_with("tcp") || sketch.draw.one_in(20)) {
         let most = if sketch.extreme { 1_000 } else { 8 };
         t.put("ack_every", int(sketch.draw.log(1, most)));
@@ -79,25 +75,18 @@ fn irn(sketch: &mut Sketch, place: &Place) {
         t.put("rto_low", time(low));
         t.put("rto_high", time(sketch.draw.log(low, 4 * low)));
     }
-    if sketch.draw.one_in(3) {
-        t.put("few", int(sketch.draw.between(0, 10)));
-    }
+    sketch.maybe(&mut t, 3, "few", |s| int(s.draw.between(0, 10)));
     if sketch.draw.one_in(if place.long { 2 } else { 10 }) {
         let mut inter = Table::new();
-        if sketch.draw.one_in(2) {
-            inter.put("link_delay", time(sketch.draw.log(1_000, 100_000_000)));
-        }
+        sketch.maybe(&mut inter, 2, "link_delay", |s| time(s.draw.log(1_000, 100_000_000)));
         if sketch.draw.one_in(2) {
             let low = timeout(sketch, place);
             inter.put("rto_low", time(low));
             inter.put("rto_high", time(3 * low));
         }
-        if sketch.draw.one_in(2) {
-            inter.put(
-                "window",
-                if sketch.draw.one_in(2) { text("2bdp") } else { bytes(sketch.draw.log(1, 50) * sketch.mtu) },
-            );
-        }
+        sketch.maybe(&mut inter, 2, "window", |s| {
+            if s.draw.one_in(2) { text("2bdp") } else { bytes(s.draw.log(1, 50) * s.mtu) }
+        });
         if !inter.is_empty() {
             t.put("inter", inter);
         }
@@ -114,9 +103,7 @@ fn tcp(sketch: &mut Sketch, place: &Place) {
         t.put("initial_rto", time(sketch.draw.log(least, most)));
         t.put("max_rto", time(most));
     }
-    if sketch.draw.one_in(3) {
-        t.put("initial_window", int(sketch.draw.log(1, 100)));
-    }
+    sketch.maybe(&mut t, 3, "initial_window", |s| int(s.draw.log(1, 100)));
     if sketch.transport == "tcp-dctcp" && sketch.draw.one_in(2) {
         t.put("gain", Value::Float([1.0, 0.5, 0.0625, 0.001][sketch.draw.between(0, 3) as usize]));
     }

@@ -11,25 +11,15 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     let mut t = Table::new();
     if sketch.draw.one_in(2) {
         t.put("acks", sketch.draw.one_in(2));
-        if sketch.draw.one_in(2) {
-            t.put("ack_timeout", time(sketch.draw.log(100 * MICROSECOND, 1_000 * MICROSECOND)));
-        }
+        sketch.maybe(&mut t, 2, "ack_timeout", |s| time(s.draw.log(100 * MICROSECOND, 1_000 * MICROSECOND)));
     }
     cells(sketch, &mut t);
     cores(sketch, &mut t);
     demands(sketch, &mut t);
-    if sketch.draw.one_in(3) {
-        t.put("delay", time(sketch.draw.log(1, 20 * MICROSECOND)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("in_phase", sketch.draw.one_in(2));
-    }
-    if sketch.draw.one_in(6) {
-        t.put("clock_error", time(sketch.draw.log(1, 100_000)));
-    }
-    if sketch.draw.one_in(6) {
-        t.put("guard", time(sketch.draw.log(1, 100_000)));
-    }
+    sketch.maybe(&mut t, 3, "delay", |s| time(s.draw.log(1, 20 * MICROSECOND)));
+    sketch.maybe(&mut t, 4, "in_phase", |s| s.draw.one_in(2));
+    sketch.maybe(&mut t, 6, "clock_error", |s| time(s.draw.log(1, 100_000)));
+    sketch.maybe(&mut t, 6, "guard", |s| time(s.draw.log(1, 100_000)));
     failures(sketch, place, &mut t);
     sketch.add("zeropod", t);
     if sketch.draw.one_in(4) {
@@ -40,46 +30,24 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
 }
 
 fn cells(sketch: &mut Sketch, t: &mut Table) {
-    if sketch.draw.one_in(3) {
-        t.put("cells", int(sketch.draw.log(8, 64)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("payload", bytes(sketch.draw.log(128, 4_096)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("header", bytes(sketch.draw.between(0, 100)));
-    }
-    if sketch.draw.one_in(5) {
-        t.put("control", bytes(sketch.draw.between(1, 60)));
-    }
+    sketch.maybe(t, 3, "cells", |s| int(s.draw.log(8, 64)));
+    sketch.maybe(t, 4, "payload", |s| bytes(s.draw.log(128, 4_096)));
+    sketch.maybe(t, 4, "header", |s| bytes(s.draw.between(0, 100)));
+    sketch.maybe(t, 5, "control", |s| bytes(s.draw.between(1, 60)));
 }
 
 fn cores(sketch: &mut Sketch, t: &mut Table) {
-    if sketch.draw.one_in(4) {
-        t.put("backpressure", int(sketch.draw.log(1, 500)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("core_buffer", bytes(sketch.draw.log(1_000, 32_000_000)));
-    }
-    if sketch.draw.one_in(6) {
-        t.put("mice_cores", int(1));
-    }
+    sketch.maybe(t, 4, "backpressure", |s| int(s.draw.log(1, 500)));
+    sketch.maybe(t, 4, "core_buffer", |s| bytes(s.draw.log(1_000, 32_000_000)));
+    sketch.maybe(t, 6, "mice_cores", |_| int(1));
 }
 
 /// What is asked for, and what is sent without asking.
 fn demands(sketch: &mut Sketch, t: &mut Table) {
-    if sketch.draw.one_in(3) {
-        t.put("iterations", int(sketch.draw.log(1, 20)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("requests", int(sketch.draw.log(1, 10)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("top_k", int(sketch.draw.between(0, 20)));
-    }
-    if sketch.draw.one_in(4) {
-        t.put("order", *sketch.draw.pick(&["smallest", "largest", "random"]));
-    }
+    sketch.maybe(t, 3, "iterations", |s| int(s.draw.log(1, 20)));
+    sketch.maybe(t, 4, "requests", |s| int(s.draw.log(1, 10)));
+    sketch.maybe(t, 4, "top_k", |s| int(s.draw.between(0, 20)));
+    sketch.maybe(t, 4, "order", |s| *s.draw.pick(&["smallest", "largest", "random"]));
     if sketch.draw.one_in(3) {
         t.put("optimistic", int(sketch.draw.between(0, 20)));
         t.put("optimistic_rounds", int(sketch.draw.between(1, 4)));
@@ -122,7 +90,5 @@ fn failures(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         }
         t.put("scheduler_link", Value::Array(vec![link.into()]));
     }
-    if sketch.draw.one_in(5) {
-        t.put("retry", time(sketch.draw.log(10 * MICROSECOND, 1_000 * MICROSECOND)));
-    }
+    sketch.maybe(t, 5, "retry", |s| time(s.draw.log(10 * MICROSECOND, 1_000 * MICROSECOND)));
 }

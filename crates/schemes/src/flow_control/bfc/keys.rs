@@ -1,7 +1,7 @@
 //! `[flow_control]` of BFC.
 
 use super::super::fabric::{Fabric, Lane};
-use super::super::keys::{Complaint, Keys, Setting, Whole, defaults, time};
+use super::super::keys::{Complaint, Keys, Setting, Whole, default_keys, defaults, time};
 use super::super::pause_time::{check_pause_time, check_pauses, pause_time};
 use super::super::registry::FlowControlParams;
 use super::BfcParams;
@@ -65,21 +65,7 @@ pub enum BfcAcks {
     Queues,
 }
 
-impl Default for BfcKeys {
-    fn default() -> Self {
-        BfcKeys {
-            queues: bfc_queues(),
-            virtual_flows: virtual_flows(),
-            hop_rtt: None,
-            keep: keep(),
-            reuse_kept: false,
-            resume_interval: defaults::zero_time(),
-            acks: BfcAcks::default(),
-            response_time: defaults::zero_time(),
-            pause_time: None,
-        }
-    }
-}
+default_keys!(BfcKeys);
 
 fn bfc_queues() -> u32 {
     32

@@ -1,7 +1,9 @@
 //! `[flow_control]` of Bifrost and BifrostX.
 
 use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit, PacketFormat};
-use super::super::keys::{Complaint, Keys, LARGEST, OnPfc, Setting, bytes, defaults, link, shown, time};
+use super::super::keys::{
+    Complaint, Keys, LARGEST, OnPfc, Setting, at_most, bytes, default_keys, defaults, link, shown, time,
+};
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
 use super::super::{Headroom, LinkFacts};
@@ -104,23 +106,7 @@ pub enum Leftover {
     Reserved,
 }
 
-impl Default for BifrostKeys {
-    fn default() -> Self {
-        BifrostKeys {
-            slot: slot(),
-            buffer: None,
-            repair_every: defaults::one(),
-            margin: None,
-            spare: None,
-            processing: processing(),
-            jitter: defaults::zero_time(),
-            history: History::default(),
-            links: BifrostLinks::default(),
-            leftover: Leftover::default(),
-            undersized: false,
-        }
-    }
-}
+default_keys!(BifrostKeys);
 
 fn slot() -> Span {
     "10us".parse().expect("a time")
@@ -143,18 +129,10 @@ impl Keys for OnPfc<BifrostKeys> {
         if let Some(margin) = keys.margin {
             time("margin", margin)?;
         }
-        if let Some(spare) = keys.spare.filter(|spare| spare.0 > LARGEST) {
-            let message = format!("spare = {spare} is out of range");
-            let help = format!("{} are the most", Bytes(LARGEST));
-            return Err(Complaint::new("flow_control.spare", message, help));
-        }
+        at_most("spare", keys.spare)?;
         if !(1..=1_000).contains(&keys.repair_every) {
             let message = format!("repair_every = {} is out of range", keys.repair_every);
-            return Err(Complaint::new(
-                "flow_control.repair_every",
-                message,
-                "write a whole number from 1 to 1000",
-            ));
+            return Err(Complaint::of_key("repair_every", message, "write a whole number from 1 to 1000"));
         }
         if keys.slot.0 <= keys.processing.0 + keys.jitter.0 {
             let message = format!(
@@ -163,7 +141,7 @@ impl Keys for OnPfc<BifrostKeys> {
                 Span(keys.processing.0 + keys.jitter.0)
             );
             let help = "choose a slot longer than `processing` and `jitter` together";
-            return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
+            return Err(Complaint::of_key("slot", message, help));
         }
         if keys.undersized && keys.buffer.is_none() {
             let message = "had no effect: without `buffer` it is as large as it should be".to_string();
@@ -321,7 +299,7 @@ fn slots(
     if !size::far_below(&facts, keys.slot.0) {
         let message = format!("a slot of {} is not far below the one-way delay of {}", keys.slot, name());
         let help = format!("write {} or less: a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
-        return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
+        return Err(Complaint::of_key("slot", message, help));
     }
     let params = without_buffer(keys, counted(cx), bifrost.pfc.response_time.0, &facts);
     let longest = size::longest_pause(&params);
@@ -339,7 +317,7 @@ fn slots(
             true => ("flow_control.margin", "choose a smaller margin, or a shorter slot"),
             false => ("flow_control.slot", "choose a shorter slot"),
         };
-        return Err(Complaint::new(key, message, help).about(key));
+        return Err(Complaint::new(key, message, help));
     }
     let history = params.round_trip / params.slot;
     if history > MOST_SLOTS {
@@ -350,7 +328,7 @@ fn slots(
             keys.slot
         );
         let help = format!("choose a faster link or a longer slot: the maximum is {MOST_SLOTS} slots");
-        return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
+        return Err(Complaint::of_key("slot", message, help));
     }
     let frame = serialisation(u64::from(SMALLEST_FRAME), p.rate);
     if keys.slot.0 <= frame {
@@ -362,7 +340,7 @@ fn slots(
             name()
         );
         let help = format!("write more than {}", Span(frame));
-        return Err(Complaint::new("flow_control.slot", message, help).about("flow_control.slot"));
+        return Err(Complaint::of_key("slot", message, help));
     }
     let least = params.least_buffer();
     let Some(given) = keys.buffer else { return Ok(SlotParams { buffer: least, ..params }) };
@@ -371,7 +349,7 @@ fn slots(
     let dead = params.bdp() + params.of_slot() + params.margin + 2 * u64::from(facts.largest);
     let (short, help) = if buffer > LARGEST {
         let help = format!("{} are the most", Bytes(LARGEST));
-        return Err(Complaint::new("flow_control.buffer", format!("buffer = {given} is out of range"), help));
+        return Err(Complaint::of_key("buffer", format!("buffer = {given} is out of range"), help));
     } else if buffer < dead {
         (
             "would never let anything go on",
@@ -386,5 +364,5 @@ fn slots(
         return Ok(SlotParams { buffer, ..params });
     };
     let shown = shown(given, buffer);
-    Err(Complaint::new("flow_control.buffer", format!("buffer = {shown} {short} {}", name()), help))
+    Err(Complaint::of_key("buffer", format!("buffer = {shown} {short} {}", name()), help))
 }

@@ -81,8 +81,8 @@ impl Parameters for BifrostParams {
         Some(&self.pfc)
     }
 
-    fn slots(&self, port: u32) -> Option<&SlotParams> {
-        self.ports.get(port as usize)?.as_ref()
+    fn grants_slots(&self, port: u32) -> bool {
+        self.ports.get(port as usize).is_some_and(Option::is_some)
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {

@@ -1,7 +1,7 @@
 //! `[flow_control]` of Loop Breaker and Deadlock Breaker.
 
 use super::super::fabric::{Fabric, first_polls};
-use super::super::keys::{Complaint, Keys, LONGEST, OnPfc, Setting, check_room, room, time};
+use super::super::keys::{Complaint, Keys, LONGEST, OnPfc, Setting, check_room, default_keys, room, time};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::registry::FlowControlParams;
 use super::{BreakerParams, Cure};
@@ -48,17 +48,7 @@ pub struct DeadlockBreakerKeys {
     pub room: Option<Threshold>,
 }
 
-impl Default for LoopBreakerKeys {
-    fn default() -> Self {
-        LoopBreakerKeys { period: period(), latency: latency() }
-    }
-}
-
-impl Default for DeadlockBreakerKeys {
-    fn default() -> Self {
-        DeadlockBreakerKeys { period: period(), latency: latency(), room: None }
-    }
-}
+default_keys!(LoopBreakerKeys, DeadlockBreakerKeys);
 
 /// The papers name none. Short for a control plane, to the schemes' favour.
 fn period() -> Span {
@@ -129,13 +119,13 @@ fn check(
     if period.0 < SHORTEST_PERIOD || period.0 > LONGEST {
         let message = format!("period = {period} is out of range");
         let help = format!("write {} to {}", Span(SHORTEST_PERIOD), Span(LONGEST));
-        return Err(Complaint::new("flow_control.period", message, help));
+        return Err(Complaint::of_key("period", message, help));
     }
     time("latency", latency)?;
     check_room(room, &cx.packet)?;
     if pfc.relay == Relay::Blind {
         let message = "hosts that pass pauses on blindly have no queue whose packets a probe could follow";
-        return Err(Complaint::new("flow_control.relay", message, "remove the key"));
+        return Err(Complaint::of_key("relay", message, "remove the key"));
     }
     Ok(())
 }

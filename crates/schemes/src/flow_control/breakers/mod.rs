@@ -1,6 +1,6 @@
 //! Loop Breaker and Deadlock Breaker: deadlocks found, and ended, by the control planes of
 //! devices, over [`super::pfc`] (Shpiner et al., *Unlocking Credit Loop Deadlocks*, HotNets
-//! 2016; as Roundabout's paper describes them, sections II-B and VI-D, and as claim 1 of US
+//! 2016; as Lv et al., 2025, describe them, sections II-B and VI-D, and as claim 1 of US
 //! patent 10,630,590 has the detection).
 //!
 //! **A control plane is slow.** It looks at the queues of its device every `period`, and each

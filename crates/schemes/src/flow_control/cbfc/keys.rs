@@ -3,7 +3,9 @@
 use super::super::fabric::{
     Account, Buffer, Fabric, Lane, Limit, Memory, PacketFormat, UNBOUNDED, at_buffer, default_switch,
 };
-use super::super::keys::{Complaint, Keys, LARGEST, Setting, Whole, bytes, defaults, link, shown, time};
+use super::super::keys::{
+    Complaint, Keys, LARGEST, Setting, Whole, bytes, default_keys, defaults, link, shown, time,
+};
 use super::super::registry::FlowControlParams;
 use super::super::{Headroom, LinkFacts};
 use super::frame::{BLOCK, CreditPacket, Form};
@@ -44,18 +46,7 @@ pub struct CbfcKeys {
     pub response_time: Span,
 }
 
-impl Default for CbfcKeys {
-    fn default() -> Self {
-        CbfcKeys {
-            buffer: None,
-            update: None,
-            unlimited: false,
-            long_buffer: None,
-            gateway_buffer: None,
-            response_time: defaults::zero_time(),
-        }
-    }
-}
+default_keys!(CbfcKeys);
 
 impl Whole for CbfcKeys {}
 
@@ -66,7 +57,7 @@ impl Keys for CbfcKeys {
         if update.0 == 0 {
             let message = "an update of no time: flow-control packets would take all of the wire";
             let help = "write a time above 0, such as \"1us\"";
-            return Err(Complaint::new("flow_control.update", message, help));
+            return Err(Complaint::of_key("update", message, help));
         }
         time("update", update)
     }
@@ -333,7 +324,7 @@ fn check_updates(keys: &CbfcKeys, topology: &Topology, lanes: usize) -> Result<(
             link(topology, id)
         );
         let help = format!("write more than {}", Span(2 * of(port)));
-        return Err(Complaint::new("flow_control.update", message, help));
+        return Err(Complaint::of_key("update", message, help));
     }
     Ok(())
 }

@@ -13,8 +13,8 @@
 //!           FCCL = ABR + free blocks, at most 2048 more than ABR (12 bits)
 //! ```
 //!
-//! All of them are modulo 4096, or have 64 bits and never wrap (`unlimited`, which the
-//! Bifrost paper calls CBFC-ideal). A packet of b blocks may leave when
+//! All of them are modulo 4096, or have 64 bits and never wrap (`unlimited`, which
+//! Huang et al., 2024, call CBFC-ideal). A packet of b blocks may leave when
 //! (FCCL − (FCTBS + b)) mod 4096 ≤ 2048; then FCTBS ← FCTBS + b.
 //!
 //! The sending half, per (port, lane):

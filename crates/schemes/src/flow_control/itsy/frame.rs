@@ -1,8 +1,7 @@
 //! ITSY's check messages: PFC frames with a check in their padding.
 //!
-//! Its paper's layout is not public; what is known is that a pause carries the check (Roundabout,
-//! section II-B). So it lies where `ra_hdr` does ([`roundabout`](crate::flow_control::roundabout::frame)), and the two can be told
-//! apart by byte 34:
+//! Its paper's layout is not public; what is known is that a pause carries the check (Lv et al., 2025,
+//! section II-B). So it lies where the probes of other schemes do, and byte 34 tells them apart:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01

@@ -45,7 +45,7 @@ impl Keys for OnPfc<ItsyKeys> {
         if self.pfc.relay == Relay::Blind {
             let message =
                 "hosts that pass pauses on blindly have no queue whose packets a check could follow";
-            return Err(Complaint::new("flow_control.relay", message, "remove the key"));
+            return Err(Complaint::of_key("relay", message, "remove the key"));
         }
         if let Some(key) = cx.blames {
             let message = format!("`{key}` does not know yet what `itsy` does to queues and packets");

@@ -1,7 +1,8 @@
 //! ITSY: deadlocks found by the switch that began them (Wu and Ng, *Detecting and Resolving PFC
 //! Deadlocks with ITSY Entirely in the Data Plane*, INFOCOM 2022).
 //!
-//! Modelled on what Roundabout's paper says of it (sections II-B and VI-D,
+//! Modelled on what Lv et al. (*Solving PFC Deadlocks with Distributed Detection and
+//! Buffer Collaboration*, 2025) say of it (sections II-B and VI-D,
 //! `roundabout.itsy-model`), since its own is not openly available; the abstract of its forerunner
 //! DCFIT names the same *initial trigger*. It is PFC ([`super::pfc`]), and on top of it one ingress
 //! queue, seen by what it has told its neighbour upstream:
@@ -23,7 +24,7 @@
 //! ```
 //!
 //! - A *trigger* drops every check but its own. So where several queues of one loop are triggers,
-//!   no check comes around, and the deadlock is missed: the failure that Roundabout's paper states
+//!   no check comes around, and the deadlock is missed: the failure that Lv et al. state
 //!   (Figure 3). So it is where the trigger lies outside the loop, or has gone to XON before the
 //!   loop closed and come back as a spreader.
 //! - *Resolving*, `Lossy`: packets of the queue that wait for the egress queue by which the check

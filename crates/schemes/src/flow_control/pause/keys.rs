@@ -36,7 +36,7 @@ impl Keys for PauseKeys {
             return Ok(());
         }
         let message = "`pause` passes no pause on: each port pauses by its own accounts";
-        Err(Complaint::new("flow_control.relay", message, "remove the key, or choose `pfc`"))
+        Err(Complaint::of_key("relay", message, "remove the key, or choose `pfc`"))
     }
 
     fn params(&self, _: &mut Setting<'_>, _: Fabric<'_>) -> Result<FlowControlParams, Complaint> {

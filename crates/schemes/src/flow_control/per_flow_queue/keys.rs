@@ -1,7 +1,7 @@
 //! `[flow_control]` of per-flow queues.
 
 use super::super::fabric::{Fabric, Lane};
-use super::super::keys::{Complaint, Keys, Setting, Whole, defaults, link, shown, time};
+use super::super::keys::{Complaint, Keys, Setting, Whole, default_keys, defaults, link, shown, time};
 use super::super::pause_time::{check_pause_time, check_pauses, pause_time};
 use super::super::registry::FlowControlParams;
 use super::PerFlowQueueParams;
@@ -32,16 +32,7 @@ pub struct PerFlowQueueKeys {
     pub pause_time: Option<Span>,
 }
 
-impl Default for PerFlowQueueKeys {
-    fn default() -> Self {
-        PerFlowQueueKeys {
-            xoff: two_bdp(),
-            xon: None,
-            response_time: defaults::zero_time(),
-            pause_time: None,
-        }
-    }
-}
+default_keys!(PerFlowQueueKeys);
 
 fn two_bdp() -> Threshold {
     "2bdp".parse().expect("a threshold")
@@ -85,7 +76,7 @@ impl Keys for PerFlowQueueKeys {
                     link(topology, id as PortId)
                 );
                 let help = "choose `xon` no larger than `xoff`";
-                return Err(Complaint::new("flow_control.xon", message, help));
+                return Err(Complaint::of_key("xon", message, help));
             }
             params.pause.push(xoff.max(least));
             params.resume.push(xon);

@@ -2,8 +2,8 @@
 
 use super::super::fabric::{Account, Fabric, Limit};
 use super::super::keys::{
-    Complaint, Keys, LARGEST, LONGEST, Setting, Whole, alpha_q16, bytes, check_priority, defaults, link,
-    shown,
+    Complaint, Keys, LARGEST, LONGEST, Setting, Whole, alpha_q16, at_most, bytes, check_priority,
+    default_keys, defaults, link, shown,
 };
 use super::super::registry::FlowControlParams;
 use super::super::{Headroom, LinkFacts};
@@ -79,25 +79,7 @@ pub struct PfcKeys {
     pub gateway: Option<LinkThresholds>,
 }
 
-impl Default for PfcKeys {
-    fn default() -> Self {
-        PfcKeys {
-            xoff: None,
-            xon: None,
-            alpha: None,
-            xon_offset: None,
-            cap: None,
-            reserve: None,
-            headroom: HeadroomRule::Auto,
-            response_time: defaults::zero_time(),
-            quanta: defaults::quanta(),
-            priorities: None,
-            relay: Relay::Accounts,
-            long: None,
-            gateway: None,
-        }
-    }
-}
+default_keys!(PfcKeys);
 
 /// How much headroom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,8 +183,8 @@ impl PfcKeys {
                     let message = format!(
                         "`{key}` contradicts `xoff`: it belongs to a dynamic threshold, `xoff` is a static one"
                     );
-                    return Err(Complaint::new(
-                        &at(key),
+                    return Err(Complaint::of_key(
+                        key,
                         message,
                         format!("remove `{key}`, or remove `xoff` and `xon`"),
                     ));
@@ -210,12 +192,12 @@ impl PfcKeys {
             }
             if self.xon.is_some() && self.xon_offset.is_some() {
                 let message = "`xon_offset` contradicts `xon`: both say where to resume";
-                return Err(Complaint::new(&at("xon_offset"), message, "remove one of the two keys"));
+                return Err(Complaint::of_key("xon_offset", message, "remove one of the two keys"));
             }
         } else if self.xon.is_some() {
             let message = "`xon` without `xoff`: a static threshold needs both ends";
-            return Err(Complaint::new(
-                &at("xon"),
+            return Err(Complaint::of_key(
+                "xon",
                 message,
                 "add `xoff`, or use `xon_offset` with a dynamic threshold",
             ));
@@ -223,12 +205,8 @@ impl PfcKeys {
         if let Some(alpha) = self.alpha {
             alpha_q16(&at("alpha"), alpha)?;
         }
-        for (key, value) in [("xon_offset", self.xon_offset), ("reserve", self.reserve)] {
-            if let Some(value) = value.filter(|v| v.0 > LARGEST) {
-                let message = format!("{key} = {value} is out of range");
-                return Err(Complaint::new(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
-            }
-        }
+        at_most("xon_offset", self.xon_offset)?;
+        at_most("reserve", self.reserve)?;
         let headrooms = [
             ("headroom", Some(self.headroom)),
             ("long.headroom", self.long.and_then(|t| t.headroom)),
@@ -239,13 +217,13 @@ impl PfcKeys {
                 && value.0 > LARGEST
             {
                 let message = format!("a headroom of {value} is out of range");
-                return Err(Complaint::new(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
+                return Err(Complaint::of_key(key, message, format!("{} are the most", Bytes(LARGEST))));
             }
         }
         if self.response_time.0 > LONGEST {
             let message = format!("a response time of {} is out of range", self.response_time);
-            return Err(Complaint::new(
-                &at("response_time"),
+            return Err(Complaint::of_key(
+                "response_time",
                 message,
                 format!("{} are the most", Span(LONGEST)),
             ));
@@ -259,7 +237,7 @@ impl PfcKeys {
                 bytes(packet.largest().into()),
                 least_quanta(packet.largest())
             );
-            return Err(Complaint::new(&at("quanta"), message, help));
+            return Err(Complaint::of_key("quanta", message, help));
         }
         Ok(())
     }
@@ -470,8 +448,8 @@ fn account(
     let xoff = threshold.resolve(port.rate, port.delay);
     if xoff == 0 {
         let message = format!("{} is no threshold on {link}", shown(threshold, xoff));
-        return Err(Complaint::new(
-            &at("xoff"),
+        return Err(Complaint::of_key(
+            "xoff",
             message,
             "write bytes above 0; a link without delay has no BDP",
         ));
@@ -483,8 +461,8 @@ fn account(
                 Bytes(xon_offset),
                 shown(threshold, xoff)
             );
-            return Err(Complaint::new(
-                &at("xon_offset"),
+            return Err(Complaint::of_key(
+                "xon_offset",
                 message,
                 "choose `xon_offset` no larger than `xoff`",
             ));
@@ -495,7 +473,7 @@ fn account(
             if xon > xoff {
                 let message =
                     format!("xon = {} is above xoff = {} on {link}", shown(t, xon), shown(threshold, xoff));
-                return Err(Complaint::new(&at("xon"), message, "choose `xon` no larger than `xoff`"));
+                return Err(Complaint::of_key("xon", message, "choose `xon` no larger than `xoff`"));
             }
             xon
         }

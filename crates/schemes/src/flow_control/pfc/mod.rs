@@ -28,13 +28,13 @@
 //! ([`Relay::Accounts`]), or pass on what they are told ([`Relay::Blind`]): then
 //! the ingress half of a host's port is closed while its account is over *or*
 //! any other port of the host is paused, so that a pause goes upstream at once,
-//! whether or not a packet of the host has to wait for it. PortFC (section II-C,
-//! Figure 5) has nodes that merely forward what they are told; how they count
+//! whether or not a packet of the host has to wait for it. The paper (Cao et al., 2026,
+//! section II-C, Figure 5) has nodes that merely forward what they are told; how they count
 //! besides is left open (`portfc.pfc-at-nodes`). Here such a node also obeys, and
 //! keeps its accounts, so that nothing is lost; it passes on the state, not each
 //! frame: a refresh is its own, for the links may differ in rate.
 //!
-//! *Relays on long links* ([`Relay::Mirror`], see [`super::swing`]) do the same,
+//! *Relays on long links* ([`Relay::Mirror`]) do the same,
 //! but for one thing: they pass a pause on at once, and its end a little later.
 
 pub mod keys;

@@ -56,7 +56,7 @@ pub fn refresh(link: &LinkFacts, quanta: u16, priorities: u64) -> Control {
 }
 
 /// Says that what resumes below `busy` bytes can run dry.
-pub(in super::super) fn may_idle(busy: u64) -> String {
+pub fn may_idle(busy: u64) -> String {
     format!(
         "an egress may idle after a pause: only what resumes at {} B or more has something to send until the \
          sender's packets are there again",

@@ -2,7 +2,9 @@
 
 use super::super::RelayOrder;
 use super::super::fabric::{ENDS, Fabric, Lane, PacketFormat, Routes};
-use super::super::keys::{Complaint, Keys, MEMORY, Setting, Whole, bytes, defaults, link, time};
+use super::super::keys::{
+    Complaint, Keys, MEMORY, Setting, Whole, bytes, default_keys, defaults, link, time,
+};
 use super::super::registry::FlowControlParams;
 use super::bound::{Bound, Link, Side, bound};
 use super::map::{Place, QueueMap, Unmappable};
@@ -68,20 +70,7 @@ pub enum PortFcFlags {
     One,
 }
 
-impl Default for PortFcKeys {
-    fn default() -> Self {
-        PortFcKeys {
-            xoff: six_bdp(),
-            xon: None,
-            ddq_xoff: None,
-            ddq_xon: None,
-            relay_queue: RelayOrder::default(),
-            flags: PortFcFlags::default(),
-            relay_signals: true,
-            response_time: defaults::zero_time(),
-        }
-    }
-}
+default_keys!(PortFcKeys);
 
 fn six_bdp() -> Threshold {
     "6bdp".parse().expect("a threshold")
@@ -108,7 +97,7 @@ impl Keys for PortFcKeys {
         if let Some(other) = data.iter().find(|&&p| p != first) {
             let message =
                 format!("the traffic has priorities {first} and {other}, and PortFC has one set of queues");
-            return Err(Complaint::new("flow_control.scheme", message, "give all traffic the same priority"));
+            return Err(Complaint::of_key("scheme", message, "give all traffic the same priority"));
         }
         let hq = answers(cx);
         let key = if cx.ack_priority.is_some() { "transport.ack_priority" } else { "flow_control.scheme" };
@@ -212,7 +201,7 @@ fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     let ends = |port: PortId| (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
     let refuse = |why: String| {
         let help = "choose kind = \"ndc\" with k = 1, \"rail-only\", or another topology whose hosts have one or two ports to switches, or another scheme";
-        Err(Complaint::new("flow_control.scheme", why, help))
+        Err(Complaint::of_key("scheme", why, help))
     };
     if !topology.relay_hosts {
         return refuse(
@@ -243,7 +232,7 @@ fn check_size(topology: &Topology, map: &QueueMap, lanes: usize) -> Result<(), C
     if map.n > LARGEST_SWITCH {
         let message =
             format!("a switch has {} ports, and PortFC's queues are numbered up to {LARGEST_SWITCH}", map.n);
-        return Err(Complaint::new("flow_control.scheme", message, help));
+        return Err(Complaint::of_key("scheme", message, help));
     }
     // List and state of each queue, for every priority.
     let each = 32 + 24;
@@ -254,7 +243,7 @@ fn check_size(topology: &Topology, map: &QueueMap, lanes: usize) -> Result<(), C
     let queues = topology.ports.iter().map(of).sum::<u64>() * lanes as u64;
     if queues * each > MEMORY {
         let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
-        return Err(Complaint::new("flow_control.scheme", message, help));
+        return Err(Complaint::of_key("scheme", message, help));
     }
     Ok(())
 }
@@ -285,7 +274,7 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
                 topology.nodes[map.place(into).device as usize].name
             );
             let help = "send it over the relay's other switch, or straight to its receiver";
-            return Err(Complaint::new("flow_control.scheme", message, help));
+            return Err(Complaint::of_key("scheme", message, help));
         }
         if links > LONGEST_ROUTE {
             let message = format!(
@@ -295,7 +284,7 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
                 if f.later { " after a failure" } else { "" }
             );
             let help = "use shortest paths in an intact network, or another scheme";
-            return Err(Complaint::new("flow_control.scheme", message, help));
+            return Err(Complaint::of_key("scheme", message, help));
         }
     }
     for &(old, new) in &routes.moved {
@@ -303,7 +292,7 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
             let port = topology.port_name(hops[new as usize]);
             let message = format!("packets under way at {port} take a longer way after a failure: {why}");
             let help = "let the failure begin at time 0, so that routes avoid it from the beginning, or use another scheme";
-            return Err(Complaint::new("flow_control.scheme", message, help));
+            return Err(Complaint::of_key("scheme", message, help));
         }
     }
     Ok(())

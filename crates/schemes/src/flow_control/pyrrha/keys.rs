@@ -1,7 +1,9 @@
 //! `[flow_control]` of Pyrrha.
 
 use super::super::fabric::{Buffer, Fabric};
-use super::super::keys::{Complaint, Keys, Setting, Whole, alpha_q16, bytes, defaults, link, shown, time};
+use super::super::keys::{
+    Complaint, Keys, Setting, Whole, alpha_q16, bytes, default_keys, defaults, link, shown, time,
+};
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
 use super::{Places, PyrrhaParams, Variant, size};
@@ -130,22 +132,7 @@ pub enum PyrrhaAcks {
     Control,
 }
 
-impl Default for PyrrhaKeys {
-    fn default() -> Self {
-        PyrrhaKeys {
-            organisation: Organisation::default(),
-            queues: pyrrha_queues(),
-            k_pause: four_bdp(),
-            k_resume: None,
-            merging: Merging::default(),
-            hosts: PyrrhaHosts::default(),
-            acks: PyrrhaAcks::default(),
-            variants: Vec::new(),
-            legacy: None,
-            response_time: defaults::zero_time(),
-        }
-    }
-}
+default_keys!(PyrrhaKeys);
 
 fn pyrrha_queues() -> u32 {
     100
@@ -161,16 +148,12 @@ impl Keys for PyrrhaKeys {
     fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
         if !(1..=1_024).contains(&self.queues) {
             let message = format!("queues = {} is out of range", self.queues);
-            return Err(Complaint::new(
-                "flow_control.queues",
-                message,
-                "write a whole number from 1 to 1024",
-            ));
+            return Err(Complaint::of_key("queues", message, "write a whole number from 1 to 1024"));
         }
         if let Some(legacy) = &self.legacy {
             if legacy.switches.is_empty() {
                 let help = "name switches, or remove the table";
-                return Err(Complaint::new("flow_control.legacy.switches", "no switch is named", help));
+                return Err(Complaint::of_key("legacy.switches", "no switch is named", help));
             }
             if let Some(alpha) = legacy.alpha {
                 alpha_q16("flow_control.legacy.alpha", alpha)?;
@@ -178,7 +161,7 @@ impl Keys for PyrrhaKeys {
             if cx.failures {
                 let message = "links that fail beside switches that know PFC alone are not simulated";
                 let help = "remove [[failure]], or flow_control.legacy";
-                return Err(Complaint::new("flow_control.legacy", message, help));
+                return Err(Complaint::of_key("legacy", message, help));
             }
         }
         time("response_time", self.response_time)
@@ -222,7 +205,7 @@ impl Keys for PyrrhaKeys {
                     link(topology, id)
                 );
                 let help = "choose `k_resume` no larger than `k_pause`";
-                return Err(Complaint::new("flow_control.k_resume", message, help));
+                return Err(Complaint::of_key("k_resume", message, help));
             }
             // A switch that knows PFC alone is never a root.
             k_pause.push(if is_legacy(id) { u64::MAX } else { pause });

@@ -77,7 +77,7 @@ use super::Roundabout;
 use super::frame::{Opcode, RoundaboutFrame};
 use super::registers::Triplet;
 use crate::flow_control::device::Loops;
-use crate::flow_control::{ControlFrame, Machine};
+use crate::flow_control::{ControlFrame, Machine, Passage, Passenger};
 use xoff_kernel::time::Time;
 use xoff_wire::nodes::{MOST_NODES, Nodes};
 
@@ -115,36 +115,6 @@ pub struct Printed {
     pub credit: bool,
     /// `roundabout.nearest-exit`: nothing is said of packets behind one that has missed its exit.
     pub exit: bool,
-}
-
-/// What becomes of a packet that arrives at a device with a seat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// It goes its way.
-    On,
-    /// It is (or stays) marked and waits at this egress port; its place on its way stays.
-    Round(u32),
-    /// It is back where it began: the mark is cleared, and its place is that of this egress port.
-    Home(u32),
-    /// It waits beside the queue of its egress port until the loop is dissolved.
-    Aside,
-    /// It is marked, and nobody here knows of a loop: it goes on by its way from here.
-    Stray,
-}
-
-/// A packet that arrived at a device with a seat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passenger {
-    /// The port that it came through.
-    pub ingress: u32,
-    /// The port that its way leads through.
-    pub egress: u32,
-    pub lane: u8,
-    pub flow: u32,
-    /// Its bytes.
-    pub size: u32,
-    /// It has missed where it was to leave the loop.
-    pub marked: bool,
 }
 
 /// A device's place in a loop that is being dissolved.

@@ -2,7 +2,6 @@
 
 use super::super::notes::Notes;
 use super::super::pfc::Relay;
-use super::dissolve::{Passage, Passenger};
 use super::*;
 
 fn roundabout() -> (Roundabout, Notes) {

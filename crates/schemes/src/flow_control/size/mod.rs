@@ -9,6 +9,7 @@ pub mod links;
 pub mod question;
 
 use xoff_kernel::time::{SECOND, Time};
+pub use xoff_net::human::grouped;
 
 /// A term of a sum: its name, and bytes.
 pub type Term = (&'static str, u64);
@@ -70,19 +71,6 @@ impl Sizing {
     pub fn can_be_said(&self) -> bool {
         self.expressible.is_none_or(|most| self.share() <= most)
     }
-}
-
-/// All digits, in groups of three.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A quantity with its name.
@@ -152,6 +140,3 @@ pub fn bytes_in(rate: u64, time: Time) -> u64 {
     let bits = u128::from(rate) * u128::from(time);
     u64::try_from(bits.div_ceil(8 * u128::from(SECOND))).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! `[flow_control]` of SWING.
 
 use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit};
-use super::super::keys::{Complaint, Keys, LARGEST, LONGEST, OnPfc, Setting, bytes, defaults};
+use super::super::keys::{Complaint, Keys, OnPfc, Setting, at_most, bytes, default_keys, defaults, time};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::pfc::{self, PfcParams, headroom};
 use super::super::registry::FlowControlParams;
@@ -64,18 +64,7 @@ impl SwitchSide {
     }
 }
 
-impl Default for SwingKeys {
-    fn default() -> Self {
-        SwingKeys {
-            relay_buffer: None,
-            relay_limit: None,
-            relay_xoff: None,
-            relay_xon: None,
-            switch_side: SwitchSide::default(),
-            relay_delay: defaults::zero_time(),
-        }
-    }
-}
+default_keys!(SwingKeys);
 
 impl Keys for OnPfc<SwingKeys> {
     fn pfc(&self) -> Option<&PfcKeys> {
@@ -83,7 +72,6 @@ impl Keys for OnPfc<SwingKeys> {
     }
 
     fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
-        let at = |key: &str| format!("flow_control.{key}");
         let keys = &self.keys;
         for (key, value) in [
             ("relay_buffer", keys.relay_buffer),
@@ -91,39 +79,25 @@ impl Keys for OnPfc<SwingKeys> {
             ("relay_xoff", keys.relay_xoff),
             ("relay_xon", keys.relay_xon),
         ] {
-            if let Some(value) = value.filter(|v| v.0 > LARGEST) {
-                let message = format!("{key} = {value} is out of range");
-                return Err(Complaint::new(&at(key), message, format!("{} are the most", Bytes(LARGEST))));
-            }
+            at_most(key, value)?;
         }
-        if keys.relay_delay.0 > LONGEST {
-            let message = format!("relay_delay = {} is out of range", keys.relay_delay);
-            return Err(Complaint::new(
-                &at("relay_delay"),
-                message,
-                format!("{} are the most", Span(LONGEST)),
-            ));
-        }
+        time("relay_delay", keys.relay_delay)?;
         let (xoff, xon) = self.thresholds(cx.packet.largest());
         if xoff == 0 {
             let message = "a threshold of 0 B would pause for every packet";
-            return Err(Complaint::new(
-                &at("relay_xoff"),
-                message,
-                "write bytes above 0, such as \"198KiB\"",
-            ));
+            return Err(Complaint::of_key("relay_xoff", message, "write bytes above 0, such as \"198KiB\""));
         }
         if xon > xoff {
             let message = format!("relay_xon = {} is above relay_xoff = {}", Bytes(xon), Bytes(xoff));
-            return Err(Complaint::new(
-                &at("relay_xon"),
+            return Err(Complaint::of_key(
+                "relay_xon",
                 message,
                 "choose `relay_xon` no larger than `relay_xoff`",
             ));
         }
         if self.pfc.relay == Relay::Blind {
             let message = "`swing` passes pauses on at its relays, not at hosts";
-            return Err(Complaint::new(&at("relay"), message, "remove the key"));
+            return Err(Complaint::of_key("relay", message, "remove the key"));
         }
         Ok(())
     }
@@ -133,12 +107,12 @@ impl Keys for OnPfc<SwingKeys> {
         if topology.ports.iter().all(|p| !p.long) {
             let message = "`swing` puts relays into long links, and this topology has none";
             let help = "choose the topology dci, or say long = true of a link of a custom one; or choose scheme = \"pfc\"";
-            return Err(Complaint::new("flow_control.scheme", message, help));
+            return Err(Complaint::of_key("scheme", message, help));
         }
         if topology.relay_hosts {
             let message = "`swing` does not say what hosts do that relay";
             let help = "choose a topology whose hosts do not relay, or scheme = \"pfc\"";
-            return Err(Complaint::new("flow_control.scheme", message, help));
+            return Err(Complaint::of_key("scheme", message, help));
         }
         topology.insert_relays(self.keys.relay_delay.0).map_err(|name| {
             let message = format!("the name `{name}` is that of a relay of `swing`");
@@ -278,7 +252,6 @@ impl OnPfc<SwingKeys> {
         let several = lanes.iter().filter(|l| l.lossless && cx.data.contains(&l.priority)).count() > 1;
         let default = if several { least.total + room.total } else { least.total };
         let buffer = self.keys.relay_buffer.map_or(default, |b| b.0);
-        let at = |key: &str| format!("flow_control.{key}");
         let largest = u64::from(cx.packet.largest());
         let limit = match self.keys.relay_limit {
             Some(limit) => limit.0,
@@ -304,16 +277,12 @@ impl OnPfc<SwingKeys> {
                 Some(_) => format!("write {} to {}", bytes(largest), bytes(buffer)),
                 None => format!("without the key it is {}", bytes(default)),
             };
-            return Err(Complaint::new(&at(key), what, help));
+            return Err(Complaint::of_key(key, what, help));
         }
         if limit > buffer {
             let message =
                 format!("relay_limit = {} is above the relays' memory of {}", bytes(limit), bytes(buffer));
-            return Err(Complaint::new(
-                &at("relay_limit"),
-                message,
-                "choose it no larger than `relay_buffer`",
-            ));
+            return Err(Complaint::of_key("relay_limit", message, "choose it no larger than `relay_buffer`"));
         }
         Ok(Depth { buffer, limit, several, room: room.total, least: least.total })
     }

@@ -1,6 +1,7 @@
 //! SWING: PFC over long links, with a relay of deep memory in each end of the
 //! link, after Chen et al., *Swing: Providing Long-Range Lossless RDMA via
-//! PFC-Relay*, TPDS 2023, as Bifrost's paper uses it (sections II-B and VI-B).
+//! PFC-Relay*, TPDS 2023, as Huang et al., *Minimizing Buffer Utilization
+//! for Lossless Inter-DC Links*, 2024, use it (sections II-B and VI-B).
 //!
 //! ```text
 //!   DCI.0 ──short── R.0 ═══════════ long ═══════════ R.1 ──short── DCI.1
@@ -106,8 +107,8 @@ impl Parameters for SwingParams {
     }
 }
 
-/// XOFF between a relay and its switch, in bytes: 198 KiB (Bifrost's
-/// paper, section VI-B, where MB are MiB).
+/// XOFF between a relay and its switch, in bytes: 198 KiB (Huang
+/// et al., section VI-B, where MB are MiB).
 pub const THRESHOLD: u64 = 198 * 1024;
 
 /// XON where it is not given: so many largest packets below XOFF, if there is room for them.

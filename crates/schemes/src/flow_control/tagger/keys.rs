@@ -1,7 +1,7 @@
 //! `[flow_control]` of Tagger.
 
 use super::super::LaneRules;
-use super::super::fabric::{ENDS, Fabric, Lane, Routes};
+use super::super::fabric::{ENDS, Fabric, Lane, Layout, Routes};
 use super::super::keys::{Complaint, Keys, OnPfc, Setting, check_priority};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::registry::FlowControlParams;
@@ -60,7 +60,7 @@ impl Keys for OnPfc<TaggerKeys> {
         if self.pfc.relay == Relay::Blind {
             let message = "`tagger` cannot pass pauses on: what waits for a tag has come in by another one";
             let help = "remove the key, or choose scheme = \"pfc\"";
-            return Err(Complaint::new("flow_control.relay", message, help));
+            return Err(Complaint::of_key("relay", message, help));
         }
         self.pfc.check_relay(cx, topology)
     }
@@ -132,7 +132,7 @@ impl Keys for OnPfc<TaggerKeys> {
             let message =
                 format!("priority {p} is that of lossy traffic, and a lossless tag of other traffic");
             let help = "give one of the two another priority";
-            return Err(Complaint::new("flow_control.priorities", message, help));
+            return Err(Complaint::of_key("priorities", message, help));
         }
         let lossy = match keys.lossy {
             Some(p) => {
@@ -140,7 +140,7 @@ impl Keys for OnPfc<TaggerKeys> {
                 if lossless.contains(&p) {
                     let message = format!("priority {p} is a lossless tag");
                     let help = format!("the lossless tags are {}: choose another", list(&lossless));
-                    return Err(Complaint::new("flow_control.lossy", message, help));
+                    return Err(Complaint::of_key("lossy", message, help));
                 }
                 p
             }
@@ -174,23 +174,6 @@ impl Keys for OnPfc<TaggerKeys> {
         let layout = fabric.tags.expect("laid out for this scheme");
         Ok(FlowControlParams::Tagger(layout.params(&self.pfc, fabric.lanes)))
     }
-}
-
-/// The priorities of a scenario with tags.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// By port; see [`LaneRules::turns`].
-    turns: Vec<u8>,
-    /// The lossless priorities.
-    pub lossless: BTreeSet<u8>,
-    /// Lossless tags of a packet.
-    count: u8,
-    /// As many as the routes need.
-    needed: u8,
-    /// As many as all shortest paths need.
-    all_routes: Option<u8>,
-    /// Where packets go whose tag has grown beyond the last one.
-    pub lossy: u8,
 }
 
 fn list(priorities: &BTreeSet<u8>) -> String {

@@ -29,7 +29,7 @@
 //!   between two growths a route goes up and then down.
 //! - *hop*: the tag grows at every device but where a switch sends to a host. So
 //!   it counts the switches that a packet comes to, whether directly or over a
-//!   host that relays. PortFC compares with this as PFC*, and leaves the number
+//!   host that relays. Cao et al. (2026) compare with this as PFC*, and leave the number
 //!   of priorities open (`portfc.pfc-star`); in an NDC(n, k) it is k + 1: the tag
 //!   is 0 before the first relay and 1 behind it.
 //!

@@ -1,7 +1,7 @@
 //! `[flow_control]` of the PFC watchdog.
 
 use super::super::fabric::{Fabric, first_polls};
-use super::super::keys::{Complaint, Keys, OnPfc, Setting, time};
+use super::super::keys::{Complaint, Keys, OnPfc, Setting, default_keys, time};
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
 use super::WatchdogParams;
@@ -49,16 +49,7 @@ pub enum Action {
     Alert,
 }
 
-impl Default for WatchdogKeys {
-    fn default() -> Self {
-        WatchdogKeys {
-            action: Action::default(),
-            detection_time: watchdog_time(),
-            restoration_time: watchdog_time(),
-            poll: None,
-        }
-    }
-}
+default_keys!(WatchdogKeys);
 
 impl WatchdogKeys {
     /// Between two polls.
@@ -80,14 +71,13 @@ impl Keys for OnPfc<WatchdogKeys> {
 
     fn check(&self, _: &mut Setting<'_>) -> Result<(), Complaint> {
         let keys = &self.keys;
-        let at = |key: &str| format!("flow_control.{key}");
         let times = [("detection_time", keys.detection_time), ("restoration_time", keys.restoration_time)];
         for (key, value) in times.into_iter().chain([("poll", keys.poll())]) {
             time(key, value)?;
             if value.0 < SHORTEST_POLL {
                 let message = format!("{key} = {value} is too short for a watchdog, which polls");
                 let help = format!("write {} or more, such as \"200ms\"", Span(SHORTEST_POLL));
-                return Err(Complaint::new(&at(key), message, help));
+                return Err(Complaint::of_key(key, message, help));
             }
         }
         match times.into_iter().find(|(_, value)| keys.poll().0 > value.0) {
@@ -95,7 +85,7 @@ impl Keys for OnPfc<WatchdogKeys> {
             Some((key, value)) => {
                 let message = format!("poll = {} is longer than {key} = {value}", keys.poll());
                 let help = format!("choose a `poll` of {value} or less, or remove it");
-                Err(Complaint::new(&at("poll"), message, help))
+                Err(Complaint::of_key("poll", message, help))
             }
         }
     }

@@ -4,8 +4,8 @@
 //!
 //! Modelled on SONiC's (its *PFC Watchdog* design; `pfcwd` in sonic-utilities for the
 //! defaults; `pfc_detect_broadcom.lua` and `pfc_restore.lua` in sonic-swss for what a poll
-//! looks at). Roundabout's paper (section VI-E) compares itself with it, at 200 ms, and
-//! leaves the action open (`roundabout.watchdog-action`).
+//! looks at). Lv et al. (2025, section VI-E) compare with it, at 200 ms, and
+//! leave the action open (`roundabout.watchdog-action`).
 //!
 //! A device polls all its queues every `poll`. One (port, priority):
 //!

@@ -1,6 +1,6 @@
-//! Asymmetric traffic engineering (ATE) of PortFC (§III-E, Algorithm 5; §III-F,
-//! equation 3): over which of its two ports a node sends a flow that may leave by
-//! either.
+//! Asymmetric traffic engineering (ATE; Cao et al., *Revisiting Flow Control in Node-Centric Datacenter
+//! Networks*, 2026, §III-E, Algorithm 5; §III-F, equation 3): over which of its two ports a node sends a
+//! flow that may leave by either.
 //!
 //! A node *i* of a two-layer network has a port to the high-bandwidth domain, of
 //! rate *B_H*, and one to the network domain, of rate *B_N*. To a node that differs

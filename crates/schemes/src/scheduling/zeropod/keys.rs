@@ -2,6 +2,7 @@
 
 use super::Order;
 use super::params::Collision;
+use crate::flow_control::keys::default_keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_net::units::{Bytes, Span};
@@ -184,34 +185,4 @@ mod defaults {
     }
 }
 
-impl Default for ZeropodKeys {
-    fn default() -> Self {
-        Self {
-            cells: defaults::cells(),
-            payload: defaults::payload(),
-            header: defaults::control(),
-            control: defaults::control(),
-            guard: defaults::zero(),
-            iterations: defaults::iterations(),
-            requests: defaults::one(),
-            order: Order::Smallest,
-            delay: defaults::delay(),
-            top_k: defaults::top_k(),
-            mice_cores: 0,
-            levels: defaults::levels(),
-            optimistic: defaults::optimistic(),
-            optimistic_rounds: defaults::one(),
-            collision: Collision::Later,
-            scheduled: true,
-            core_buffer: defaults::core_buffer(),
-            backpressure: defaults::backpressure(),
-            in_phase: false,
-            clock_error: defaults::zero(),
-            acks: false,
-            ack_timeout: defaults::ack_timeout(),
-            retry: defaults::retry(),
-            scheduler_failure: Vec::new(),
-            scheduler_link: Vec::new(),
-        }
-    }
-}
+default_keys!(ZeropodKeys);

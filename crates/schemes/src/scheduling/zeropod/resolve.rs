@@ -6,6 +6,7 @@ use super::slots::Slots;
 use super::{Params, Pod};
 use crate::flow_control::fabric::Buffer;
 use crate::flow_control::keys::{Complaint, LARGEST, LAST, MEMORY, Setting};
+use std::fmt::Display;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{MICROSECOND, SECOND, Time, serialisation};
 use xoff_net::topology::{Node, NodeId, NodeKind, PodShape, Topology};
@@ -61,28 +62,22 @@ pub fn params(
     topology: &Topology,
     shape: &PodShape,
 ) -> Result<ZeropodParams, Complaint> {
-    let size = |key: &str, value: Bytes, least: u64, most: u64| {
-        if (least..=most).contains(&value.0) {
-            return Ok(value.0);
-        }
+    let wrong = |key: &str, value: &dyn Display, help: String| {
         let message = format!("{key} = {value} is out of range");
-        let most = if most == LARGEST { "1 EB".to_string() } else { Bytes(most).to_string() };
-        Err(Complaint::new(&format!("zeropod.{key}"), message, format!("write {least}B to {most}")))
+        Complaint::new(&format!("zeropod.{key}"), message, help)
     };
-    let count = |key: &str, value: u32, least: u32, most: u32| {
-        if (least..=most).contains(&value) {
-            return Ok(value);
-        }
-        let message = format!("{key} = {value} is out of range");
-        Err(Complaint::new(&format!("zeropod.{key}"), message, format!("write {least} to {most}")))
+    let size = |key: &str, value: Bytes, least: u64, most: u64| match value.0 {
+        bytes if (least..=most).contains(&bytes) => Ok(bytes),
+        _ if most == LARGEST => Err(wrong(key, &value, format!("write {least}B to 1 EB"))),
+        _ => Err(wrong(key, &value, format!("write {least}B to {}", Bytes(most)))),
     };
-    let time = |key: &str, value: Span, least: Time| {
-        if (least..=LAST / 2).contains(&value.0) {
-            return Ok(value.0);
-        }
-        let message = format!("{key} = {value} is out of range");
-        let help = format!("write {} to {}", Span(least), Span(LAST / 2));
-        Err(Complaint::new(&format!("zeropod.{key}"), message, help))
+    let count = |key: &str, value: u32, least: u32, most: u32| match value {
+        count if (least..=most).contains(&count) => Ok(count),
+        _ => Err(wrong(key, &value, format!("write {least} to {most}"))),
+    };
+    let time = |key: &str, value: Span, least: Time| match value.0 {
+        time if (least..=LAST / 2).contains(&time) => Ok(time),
+        _ => Err(wrong(key, &value, format!("write {} to {}", Span(least), Span(LAST / 2)))),
     };
     let payload = size("payload", keys.payload, 1, 65_535)? as u32;
     let header = size("header", keys.header, 0, 10_000)? as u32;

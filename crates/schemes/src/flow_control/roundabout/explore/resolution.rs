@@ -6,8 +6,9 @@
 //! nothing limits how late a pause is heard here. Where packets leave the loop there is a port to a
 //! host, which is open or closed and may change.
 
-use super::super::dissolve::{self, Passage, Passenger};
+use super::super::dissolve;
 use super::*;
+use crate::flow_control::{Passage, Passenger};
 
 /// Bytes at which an account is over.
 const XOFF: u64 = 2;

@@ -1,15 +1,15 @@
-//! The sums against what papers state, and against each other.
+//! What links need under schemes, against what papers state, and against each other.
 
-use super::*;
-use crate::flow_control::LinkFacts;
-use crate::flow_control::bifrost::size as bifrost;
-use crate::flow_control::bifrost::slots::History;
-use crate::flow_control::cbfc::size as cbfc;
-use crate::flow_control::pfc::size as pfc;
-use crate::flow_control::portfc::size as portfc;
-use crate::flow_control::pyrrha::size as pyrrha;
-use crate::flow_control::swing::size as swing;
-use xoff_kernel::time::MICROSECOND;
+use xoff_kernel::time::{MICROSECOND, Time};
+use xoff_schemes::flow_control::LinkFacts;
+use xoff_schemes::flow_control::bifrost::size as bifrost;
+use xoff_schemes::flow_control::bifrost::slots::History;
+use xoff_schemes::flow_control::cbfc::size as cbfc;
+use xoff_schemes::flow_control::pfc::size as pfc;
+use xoff_schemes::flow_control::portfc::size as portfc;
+use xoff_schemes::flow_control::pyrrha::size as pyrrha;
+use xoff_schemes::flow_control::size::{Sizing, Unit};
+use xoff_schemes::flow_control::swing::size as swing;
 
 const KM: Time = 5 * MICROSECOND;
 const MIB: f64 = (1u64 << 20) as f64;
@@ -152,7 +152,7 @@ fn credits_of_12_bits_end_after_a_kilometre() {
 #[test]
 fn shallow_pfc_and_relays_are_those_of_the_paper() {
     let ask = swing::Ask {
-        xoff: crate::flow_control::swing::THRESHOLD,
+        xoff: xoff_schemes::flow_control::swing::THRESHOLD,
         relay_delay: 0,
         response_time: 0,
         quanta: u16::MAX,
@@ -205,7 +205,7 @@ fn frames_that_do_not_fit_promise_nothing() {
 /// The bound of a whole switch is that of its ports.
 #[test]
 fn portfc_is_a_port_s_part_of_the_bound() {
-    use crate::flow_control::portfc::bound::{Link, Side, bound};
+    use xoff_schemes::flow_control::portfc::bound::{Link, Side, bound};
     let link = LinkFacts { rate: 100_000_000_000, delay: MICROSECOND, largest: 1_048 };
     let near = Link { rate: link.rate, delay: link.delay };
     let whole = bound(&[Side { near, far: Some(near), xoff: 75_000, ddq_xoff: 75_000 }; 8], 1_048, 0);
