@@ -84,7 +84,7 @@ enum Verb {
     /// Say, without running it, whether a scenario can deadlock, with a proof or an example
     #[command(after_help = EXIT_STATUS)]
     Check(CheckArgs),
-    /// List every scheme with its parameters, or show the queues of PortFC at a port
+    /// List every scheme with its parameters, or show the queues that one makes at a port
     Schemes(SchemesArgs),
     /// Say what buffer, headroom and thresholds a link needs under each scheme, or which links of
     /// a scenario have too little
@@ -247,7 +247,7 @@ struct ReportArgs {
 struct SchemesArgs {
     /// List this scheme only, such as pfc, irn or dcqcn
     scheme: Option<String>,
-    /// The queues of `portfc` in this network: ndc(4,1), or a scenario file, whose flows are then
+    /// The scheme's queues in this network: ndc(4,1), or a scenario file, whose flows are then
     /// named as well
     #[arg(long, value_name = "NETWORK", requires = "scheme")]
     topology: Option<String>,

@@ -10,6 +10,7 @@ use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::size::{self, Question, Refusal};
 use xoff_results::size as answer;
 use xoff_results::temporary::put;
+use xoff_schemes::flow_control::registry::size_help;
 
 use crate::{file, key_value, load, output};
 
@@ -47,27 +48,19 @@ pub struct SizeArgs {
     /// From the arrival of a control frame until it takes effect [default: 0ps]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
     response_time: Option<Span>,
-    /// Bifrost: a slot T [default: 10us]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::SLOT, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
     slot: Option<Span>,
-    /// Bifrost: from the end of a slot until its frame can be sent [default: 1us]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::PROCESSING, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
     processing: Option<Span>,
-    /// Bifrost: most that a frame is late beyond that [default: 0ps]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::JITTER, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
     jitter: Option<Span>,
-    /// Bifrost: k, room for so many packets beyond H, 1 to 1000 [default: 1]
-    #[arg(long, value_name = "K", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::REPAIR_EVERY, value_name = "K", conflicts_with = "scenario", help_heading = "How schemes are set")]
     repair_every: Option<u16>,
-    /// PFC: XOFF of a shallow threshold [default: 1MiB]
-    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::XOFF, value_name = "SIZE", conflicts_with = "scenario", help_heading = "How schemes are set")]
     xoff: Option<Bytes>,
-    /// CBFC: between two updates of credit [default: as seldom as InfiniBand allows, 65,536 symbol times]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::UPDATE, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
     update: Option<Span>,
-    /// Pyrrha: neighbours that feed a congested port; PortFC: other ports of the switch; 1 to 256
-    /// [default: 1]
-    #[arg(long, value_name = "M", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::FAN_IN, value_name = "M", conflicts_with = "scenario", help_heading = "How schemes are set")]
     fan_in: Option<u16>,
     /// Look at the links of this scenario, under its own scheme
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "distance"],

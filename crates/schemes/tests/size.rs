@@ -43,7 +43,7 @@ fn term(sizing: &Sizing, name: &str) -> u64 {
     sizing.terms.iter().find(|t| t.0 == name).unwrap_or_else(|| panic!("no {name}: {:?}", sizing.terms)).1
 }
 
-/// Bifrost, section VI-B: 286 MB (binary) at 600 km and 400 Gbps; II: 9.5 MB at 80 km, 100 Gbps.
+/// Huang et al. 2024, section VI-B: 286 MB (binary) at 600 km and 400 Gbps; II: 9.5 MB at 80 km, 100 Gbps.
 #[test]
 fn one_bdp_is_what_the_paper_says() {
     let far = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);

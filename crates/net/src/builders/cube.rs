@@ -6,7 +6,7 @@ use crate::topology::{Cube, LinkSpec, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// NDC(n, k) (PortFC, §III-A; BCube, SIGCOMM 2009): `n^(k+1)` hosts with `k + 1`
+/// NDC(n, k) (Cao et al. 2026, §III-A; BCube, SIGCOMM 2009): `n^(k+1)` hosts with `k + 1`
 /// ports each, and `k + 1` layers of `n^k` switches with `n` ports.
 ///
 /// A host's number, written with `k + 1` digits in base `n`, is its address. Its

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Two equal fat-trees, each with a datacenter-interconnect (DCI) switch that
 /// every switch of the top tier is linked to, and parallel long links between
-/// the two DCI switches (Bifrost, §VI-B).
+/// the two DCI switches (Huang et al. 2024, §VI-B).
 ///
 /// The first half of the hosts, and of each tier of switches, is the first
 /// datacenter. The DCI switches are `DCI.0` and `DCI.1`.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A rail-only network (Wang et al., "Rail-only", 2023): `domains` high-bandwidth
 /// domains of `n` hosts (GPUs), and `n` rails that join the hosts of one rank.
 /// With as many domains as hosts in one it is an NDC(n, 1) whose two layers may
-/// differ (PortFC, §V-E).
+/// differ (Cao et al. 2026, §V-E).
 ///
 /// Host `H<i>` has rank `i mod n` in domain `i / n`. Its port 0 leads to the
 /// switch of its domain, `S0.<domain>`, and its port 1 to that of its rail,

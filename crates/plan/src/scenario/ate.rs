@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_net::units::Span;
 
-/// Asymmetric traffic engineering (PortFC, §III-E): in a `rail-only` network, or an
+/// Asymmetric traffic engineering (Cao et al. 2026, §III-E): in a `rail-only` network, or an
 /// `ndc` of two layers, the source of a flow that differs from its destination in
 /// both digits sends it over layer 0, the high-bandwidth domain, with a probability
 /// that follows what it sends there, and over layer 1 otherwise.

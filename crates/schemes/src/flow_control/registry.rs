@@ -518,3 +518,12 @@ mod tests {
         }
     }
 }
+
+/// What the command line says of the options that set schemes for `xoff size`.
+pub mod size_help {
+    pub use super::super::bifrost::size::help::*;
+    pub use super::super::cbfc::size::help::*;
+    pub use super::super::pfc::size::help::*;
+    /// `--fan-in`.
+    pub const FAN_IN: &str = "Pyrrha: neighbours that feed a congested port; PortFC: other ports of the switch; 1 to 256 [default: 1]";
+}

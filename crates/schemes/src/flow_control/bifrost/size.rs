@@ -312,3 +312,15 @@ pub(super) fn compare(
     let least = [("BDP, two slots and margin", needed.least_buffer())];
     report.idle(links, id, links.need(id, priority, "H", slots.buffer, &least));
 }
+
+/// What the command line says of the options that set it.
+pub mod help {
+    /// `--slot`.
+    pub const SLOT: &str = "Bifrost: a slot T [default: 10us]";
+    /// `--processing`.
+    pub const PROCESSING: &str = "Bifrost: from the end of a slot until its frame can be sent [default: 1us]";
+    /// `--jitter`.
+    pub const JITTER: &str = "Bifrost: most that a frame is late beyond that [default: 0ps]";
+    /// `--repair-every`.
+    pub const REPAIR_EVERY: &str = "Bifrost: k, room for so many packets beyond H, 1 to 1000 [default: 1]";
+}

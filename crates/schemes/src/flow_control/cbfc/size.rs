@@ -91,7 +91,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         promise: Promise { lossless: true, full_throughput: said },
         expressible: (!ask.unlimited).then_some(most.saturating_mul(block)),
         formula: "Rs·(2D + update + response) + 2 packets + frame, and 2 packets more, in packets of whole 64-byte blocks",
-        source: "InfiniBand vol. 1, section 7.9 (blocks, 12 bits, an update within 65,536 symbol times); Bifrost, \
+        source: "InfiniBand vol. 1, section 7.9 (blocks, 12 bits, an update within 65,536 symbol times); Huang et al. 2024, \
                  section III-A (credit for one BDP; at most 1 km at 100 Gbps)",
         notes,
     };
@@ -121,4 +121,11 @@ pub(super) fn compare(links: &Links<'_>, params: &CbfcParams, report: &mut Repor
             report.idle(links, id, need);
         }
     }
+}
+
+/// What the command line says of the options that set it.
+pub mod help {
+    /// `--update`.
+    pub const UPDATE: &str =
+        "CBFC: between two updates of credit [default: as seldom as InfiniBand allows, 65,536 symbol times]";
 }

@@ -100,8 +100,7 @@ impl Report {
                     human::counted(self.triggers.len() as u64, "trigger"),
                     human::count(self.discarded)
                 );
-                let help =
-                    "It finds deadlocks with one trigger, in the loop itself: compare with roundabout.";
+                let help = "It finds deadlocks with one trigger, in the loop itself: compare with a scheme that finds them from each queue (`xoff schemes`).";
                 notes.push(Note::new(Level::Finding, text).help(help));
             }
             return;

@@ -11,7 +11,7 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_wire::pfc::PfcFrame;
 
-/// XOFF on a long link as Bifrost's paper has it (section VI-B, "PFC settings"): 1 MiB.
+/// XOFF on a long link as Huang et al. 2024 have it (section VI-B, "PFC settings"): 1 MiB.
 pub const SHALLOW: u64 = 1 << 20;
 
 /// What PFC is asked with, beside the link.
@@ -35,7 +35,7 @@ pub struct Ask {
 ///
 /// `2·delay·rate + response·rate + largest + 64 + largest`
 ///
-/// (Bifrost, section III-B, has the first of these terms: one BDP.) These are as many
+/// (Huang et al. 2024, section III-B, has the first of these terms: one BDP.) These are as many
 /// bytes as [`headroom`] counts for a pause, for other reasons in the last term.
 pub fn busy(link: &LinkFacts, response_time: Time) -> Headroom {
     let mut room = headroom(link, response_time);
@@ -92,10 +92,10 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         },
         source: match ask.xoff {
             Some(_) => {
-                "802.1Q-2018 Annex N; Bifrost, section III-B (headroom of one BDP) and VI-B (XOFF of 1 MiB)"
+                "802.1Q-2018 Annex N; Huang et al. 2024, section III-B (headroom of one BDP) and VI-B (XOFF of 1 MiB)"
             }
             None => {
-                "802.1Q-2018 Annex N; Bifrost, section III-B: two BDP, for losslessness and for throughput"
+                "802.1Q-2018 Annex N; Huang et al. 2024, section III-B: two BDP, for losslessness and for throughput"
             }
         },
         notes,
@@ -138,4 +138,10 @@ pub(in super::super) fn compare(
         let busy = busy(&link, response_time);
         report.idle(links, id, links.need(id, Some(priority), "XON", on, &busy.terms));
     }
+}
+
+/// What the command line says of the options that set it.
+pub mod help {
+    /// `--xoff`.
+    pub const XOFF: &str = "PFC: XOFF of a shallow threshold [default: 1MiB]";
 }

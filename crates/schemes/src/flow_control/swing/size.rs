@@ -59,7 +59,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let notes = vec![
         "the relay's part is the memory of a device of its own, off the switch's chip".into(),
         "a pause stops the sender a delay later, whether or not the relay has stored anything meanwhile: an \
-         egress may idle for as long (Table I of Bifrost's paper says the same)"
+         egress may idle for as long (Table I of Huang et al. 2024 says the same)"
             .into(),
     ];
     Sizing {
@@ -77,7 +77,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         expressible: None,
         formula: "relay: Rs·(2D + response) + packet + 64 B + packet + 2 packets, and all but these two again if there are several \
                   priorities; switch: XOFF + packet + headroom of the short cable",
-        source: "Bifrost, sections II-B and VI-B (relay of 287 MiB at a BDP of 286 MiB; XOFF of 198 KiB, and XON \
+        source: "Huang et al. 2024, sections II-B and VI-B (relay of 287 MiB at a BDP of 286 MiB; XOFF of 198 KiB, and XON \
                  as high); how the relay signals, and XON 16 packets lower, are a reading",
         notes,
     }

@@ -22,7 +22,7 @@ pub struct WatchdogKeys {
     #[serde(default)]
     pub action: Action,
     /// A queue that has been paused without a break for so long, with something to
-    /// send, is in a storm. Default as in SONiC and in Roundabout's paper, section VI-E.
+    /// send, is in a storm. Default as in SONiC and in Lv et al. 2025, section VI-E.
     #[serde(default = "watchdog_time")]
     pub detection_time: Span,
     /// A storm is over when no pause frame has come for so long.

@@ -9,23 +9,7 @@ use crate::parallel::partition::Partition;
 use xoff_schemes::flow_control::Device;
 use xoff_schemes::flow_control::device::Queues;
 
-const LINE: &str = r#"
-[topology]
-kind = "line"
-switches = 2
-hosts_per_switch = 2
-link = { rate = "100Gbps", delay = "1us" }
-[flow_control]
-scheme = "pyrrha"
-legacy = { switches = ["S0.1"] }
-[measure]
-blocking = true
-[[traffic]]
-kind = "flow"
-src = "H0"
-dst = "H2"
-size = "10kB"
-"#;
+const LINE: &str = include_str!("../../../tests/common/two_kinds.toml");
 
 /// A core, a port on the way of flow 0, one further on, and one off its way.
 struct Stage<'p> {
