@@ -149,18 +149,14 @@ impl FatTree {
         let &Self { k, tiers, oversubscription, .. } = self;
         at_least("k", k, 2)?;
         if !k.is_multiple_of(2) {
-            return Err(SpecError::new(
-                "k",
-                format!("{k} is odd: half of a switch's ports lead up, half lead down"),
-                format!("write an even number, such as {} or {}", k - 1, k.saturating_add(1)),
-            ));
+            let message = format!("{k} is odd: half of a switch's ports lead up, half lead down");
+            let help = format!("write an even number, such as {} or {}", k - 1, k.saturating_add(1));
+            return Err(SpecError::new("k", message, help));
         }
         if tiers != 2 && tiers != 3 {
-            return Err(SpecError::new(
-                "tiers",
-                format!("a fat-tree of {tiers} tiers is not built"),
-                "write 2 or 3",
-            ));
+            let message = format!("a fat-tree of {tiers} tiers is not built");
+            let help = "write 2 or 3";
+            return Err(SpecError::new("tiers", message, help));
         }
         at_least("oversubscription", oversubscription, 1)?;
         let pods = if tiers == 3 { u64::from(k) } else { 2 };

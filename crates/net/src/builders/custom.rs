@@ -51,11 +51,9 @@ impl Custom {
     /// too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         if self.hosts.is_empty() {
-            return Err(SpecError::new(
-                "hosts",
-                "there is no host",
-                "name at least one host, such as [\"A\", \"B\"]",
-            ));
+            let message = "there is no host";
+            let help = "name at least one host, such as [\"A\", \"B\"]";
+            return Err(SpecError::new("hosts", message, help));
         }
         Estimate {
             key: if self.hosts.len() > self.links.len() { "hosts" } else { "links" },
@@ -74,11 +72,9 @@ impl Custom {
                 check_name(&key, name)?;
                 let id = topology.add(name.clone(), kind);
                 if let Some((_, first)) = by_name.insert(name, (id, key.clone())) {
-                    return Err(SpecError::new(
-                        key,
-                        format!("the name `{name}` is taken by {first}"),
-                        "give every node a name of its own",
-                    ));
+                    let message = format!("the name `{name}` is taken by {first}");
+                    let help = "give every node a name of its own";
+                    return Err(SpecError::new(key, message, help));
                 }
             }
         }
@@ -100,11 +96,9 @@ impl Custom {
             };
             let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);
             if a == b {
-                return Err(SpecError::new(
-                    format!("links[{i}].b"),
-                    format!("a link from `{}` to itself", link.a),
-                    "link two different nodes",
-                ));
+                let message = format!("a link from `{}` to itself", link.a);
+                let help = "link two different nodes";
+                return Err(SpecError::new(format!("links[{i}].b"), message, help));
             }
             let (port, _) = topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
             if link.long {
@@ -113,11 +107,9 @@ impl Custom {
         }
         for (i, name) in self.hosts.iter().enumerate() {
             if topology.nodes[i].ports.is_empty() {
-                return Err(SpecError::new(
-                    format!("hosts[{i}]"),
-                    format!("host `{name}` has no link"),
-                    format!("add a link with `{name}` at one end, or leave the host out"),
-                ));
+                let message = format!("host `{name}` has no link");
+                let help = format!("add a link with `{name}` at one end, or leave the host out");
+                return Err(SpecError::new(format!("hosts[{i}]"), message, help));
             }
         }
         Ok(topology)

@@ -69,18 +69,14 @@ impl LongLink {
             (Some(length), None) => length.delay(),
             (None, Some(delay)) => delay,
             (Some(_), Some(_)) => {
-                return Err(SpecError::new(
-                    "long_link.delay",
-                    "`length` and `delay` say the same thing twice",
-                    "remove one of the two (5 us per km)",
-                ));
+                let message = "`length` and `delay` say the same thing twice";
+                let help = "remove one of the two (5 us per km)";
+                return Err(SpecError::new("long_link.delay", message, help));
             }
             (None, None) => {
-                return Err(SpecError::new(
-                    "long_link",
-                    "the long link has neither a length nor a delay",
-                    "add length = \"600km\" (5 us per km), or delay = \"3ms\"",
-                ));
+                let message = "the long link has neither a length nor a delay";
+                let help = "add length = \"600km\" (5 us per km), or delay = \"3ms\"";
+                return Err(SpecError::new("long_link", message, help));
             }
         };
         Ok(LinkSpec { rate: self.rate, delay })

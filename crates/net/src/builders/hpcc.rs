@@ -100,11 +100,8 @@ impl Hpcc {
                 "the header announces {}, and node {lonely} has no link",
                 count(header.nodes, "node")
             );
-            return Err(fault(
-                header.line,
-                message,
-                "ids count from 0: correct the number, or link the node",
-            ));
+            let help = "ids count from 0: correct the number, or link the node";
+            return Err(fault(header.line, message, help));
         }
         Ok(self.assemble(&is_switch, &links))
     }
@@ -198,11 +195,9 @@ fn row(line: usize, content: &str, nodes: u64) -> Result<Row, SpecError> {
     };
     let ends = [node(line, a, nodes)?, node(line, b, nodes)?];
     if ends[0] == ends[1] {
-        return Err(fault(
-            line,
-            format!("a link from node {} to itself", ends[0]),
-            "link two different nodes",
-        ));
+        let message = format!("a link from node {} to itself", ends[0]);
+        let help = "link two different nodes";
+        return Err(fault(line, message, help));
     }
     // ns-3 also writes `Gb/s`, and `K` for a thousand.
     let plain = rate.replace("b/s", "bps").replace("Kbps", "kbps");

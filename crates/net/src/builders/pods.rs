@@ -56,32 +56,25 @@ impl Pods {
         at_least("hosts_per_rack", hosts_per_rack, 1)?;
         at_least("aggs", aggs, 1)?;
         if aggs > WIDEST {
-            return Err(SpecError::new(
-                "aggs",
-                format!("{aggs} aggregation switches in a pod are too many"),
-                format!("write 1 to {WIDEST}"),
-            ));
+            let message = format!("{aggs} aggregation switches in a pod are too many");
+            let help = format!("write 1 to {WIDEST}");
+            return Err(SpecError::new("aggs", message, help));
         }
         if u64::from(cores) > u64::from(WIDEST) * u64::from(aggs) {
-            return Err(SpecError::new(
-                "cores",
-                format!("{cores} cores are more than {WIDEST} for each of {aggs} aggregation switches"),
-                format!("write up to {}", WIDEST * aggs),
-            ));
+            let message =
+                format!("{cores} cores are more than {WIDEST} for each of {aggs} aggregation switches");
+            let help = format!("write up to {}", WIDEST * aggs);
+            return Err(SpecError::new("cores", message, help));
         }
         if pods > 1 && cores == 0 {
-            return Err(SpecError::new(
-                "cores",
-                format!("nothing connects the {pods} pods"),
-                "write at least 1, or pods = 1",
-            ));
+            let message = format!("nothing connects the {pods} pods");
+            let help = "write at least 1, or pods = 1";
+            return Err(SpecError::new("cores", message, help));
         }
         if pods == 1 && cores > 0 {
-            return Err(SpecError::new(
-                "cores",
-                "cores connect pods, and there is one pod",
-                "remove `cores`, or write pods = 2 or more",
-            ));
+            let message = "cores connect pods, and there is one pod";
+            let help = "remove `cores`, or write pods = 2 or more";
+            return Err(SpecError::new("cores", message, help));
         }
         let [p, r, h, a, c] = [pods, racks, hosts_per_rack, aggs, cores].map(u64::from);
         let hosts = p.saturating_mul(r).saturating_mul(h);

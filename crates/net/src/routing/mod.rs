@@ -169,34 +169,27 @@ impl Router {
         };
         if spec.kind == RoutingKind::Bcube {
             if router.cube.is_none() {
-                return Err(SpecError::new(
-                    "kind",
-                    "BCube routing needs the addresses of an NDC",
-                    "use it with the topology `ndc`, or `rail-only` with `domains` equal to `n`, or write kind = \"shortest-path\"",
-                ));
+                let message = "BCube routing needs the addresses of an NDC";
+                let help = "use it with the topology `ndc`, or `rail-only` with `domains` equal to `n`, or write kind = \"shortest-path\"";
+                return Err(SpecError::new("kind", message, help));
             }
             if !overrides.is_empty() {
-                return Err(SpecError::new(
-                    "kind",
-                    "BCube routing is chosen at the source, so that static overrides have no effect",
-                    "write kind = \"shortest-path\", or leave the overrides out",
-                ));
+                let message =
+                    "BCube routing is chosen at the source, so that static overrides have no effect";
+                let help = "write kind = \"shortest-path\", or leave the overrides out";
+                return Err(SpecError::new("kind", message, help));
             }
         }
         if spec.kind == RoutingKind::DimensionOrder && router.torus.is_none() {
-            return Err(SpecError::new(
-                "kind",
-                "dimension-order routing needs rows and columns",
-                "use it with the topology `torus-2d`, or write kind = \"shortest-path\"",
-            ));
+            let message = "dimension-order routing needs rows and columns";
+            let help = "use it with the topology `torus-2d`, or write kind = \"shortest-path\"";
+            return Err(SpecError::new("kind", message, help));
         }
         for (i, entry) in overrides.iter().enumerate() {
             if topology.nodes[entry.to as usize].kind == NodeKind::Switch {
-                return Err(SpecError::new(
-                    format!("overrides[{i}].to"),
-                    format!("{} is a switch: no packet is for it", router.name(entry.to)),
-                    "name a host",
-                ));
+                let message = format!("{} is a switch: no packet is for it", router.name(entry.to));
+                let help = "name a host";
+                return Err(SpecError::new(format!("overrides[{i}].to"), message, help));
             }
             router.add_override(i, entry)?;
         }
@@ -207,29 +200,23 @@ impl Router {
         let &Override { at, to, via } = entry;
         let name = |node: NodeId| &self.names[node as usize];
         if at == to {
-            return Err(SpecError::new(
-                format!("overrides[{i}].at"),
-                format!("{} is the destination itself", name(at)),
-                "name another node on the way",
-            ));
+            let message = format!("{} is the destination itself", name(at));
+            let help = "name another node on the way";
+            return Err(SpecError::new(format!("overrides[{i}].at"), message, help));
         }
         let links: Vec<Link> = self.links(at).iter().copied().filter(|link| link.to == via).collect();
         if links.is_empty() {
             let mut near: Vec<&str> = self.links(at).iter().map(|link| name(link.to).as_str()).collect();
             near.dedup();
             near.truncate(16);
-            return Err(SpecError::new(
-                format!("overrides[{i}].via"),
-                format!("{} is not a neighbour of {}", name(via), name(at)),
-                format!("its neighbours are {}", near.join(", ")),
-            ));
+            let message = format!("{} is not a neighbour of {}", name(via), name(at));
+            let help = format!("its neighbours are {}", near.join(", "));
+            return Err(SpecError::new(format!("overrides[{i}].via"), message, help));
         }
         if via != to && !self.relays[via as usize] {
-            return Err(SpecError::new(
-                format!("overrides[{i}].via"),
-                format!("{} is a host that does not relay", name(via)),
-                "name a switch, or the destination",
-            ));
+            let message = format!("{} is a host that does not relay", name(via));
+            let help = "name a switch, or the destination";
+            return Err(SpecError::new(format!("overrides[{i}].via"), message, help));
         }
         let chosen = self.overrides.entry((to, at)).or_default();
         if !chosen.iter().any(|link| link.to == via) {

@@ -175,11 +175,9 @@ pub fn parameter_server(
     let known = positions("workers", workers)?;
     positions("servers", servers)?;
     if let Some(i) = servers.iter().position(|&s| super::position(&known, s).is_some()) {
-        return Err(SpecError::new(
-            format!("servers[{i}]"),
-            "a server is a worker too, and would send to itself",
-            "take it out of the workers",
-        ));
+        let message = "a server is a worker too, and would send to itself";
+        let help = "take it out of the workers";
+        return Err(SpecError::new(format!("servers[{i}]"), message, help));
     }
     let k = servers.len() as u64;
     if size < k {
@@ -364,11 +362,9 @@ pub struct Probes<'a> {
 pub fn probes(spec: &Probes<'_>) -> Result<Vec<Demand>, SpecError> {
     super::pairs::Pairs::uniform(spec.sources, spec.destinations)?;
     if spec.period == 0 {
-        return Err(SpecError::new(
-            "period",
-            "the period is zero",
-            "write a time above zero, such as \"10us\"",
-        ));
+        let message = "the period is zero";
+        let help = "write a time above zero, such as \"10us\"";
+        return Err(SpecError::new("period", message, help));
     }
     let periods = spec.until.saturating_sub(spec.from).div_ceil(spec.period);
     let flows = periods.saturating_mul(spec.sources.len() as u64);

@@ -121,11 +121,9 @@ pub fn poisson_among(
     element: u64,
 ) -> Result<Vec<Demand>, SpecError> {
     if !(spec.rate > 0.0 && spec.rate.is_finite()) {
-        return Err(SpecError::new(
-            "rate",
-            format!("{} flows per second", spec.rate),
-            "the rate of arrivals must be above zero",
-        ));
+        let message = format!("{} flows per second", spec.rate);
+        let help = "the rate of arrivals must be above zero";
+        return Err(SpecError::new("rate", message, help));
     }
     let expected = spec.until.saturating_sub(spec.from) as f64 / SECOND as f64 * spec.rate;
     let expected = expected.min(spec.most as f64);
@@ -201,11 +199,9 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
     }
     let events = match spec.period {
         Some(0) => {
-            return Err(SpecError::new(
-                "period",
-                "the period is zero",
-                "write a time above zero, such as \"1ms\"",
-            ));
+            let message = "the period is zero";
+            let help = "write a time above zero, such as \"1ms\"";
+            return Err(SpecError::new("period", message, help));
         }
         Some(period) => spec.until.saturating_sub(spec.first).div_ceil(period),
         None => u64::from(spec.first < spec.until),

@@ -45,11 +45,9 @@ impl Block {
         if let [only] = destinations
             && sources.contains(only)
         {
-            return Err(SpecError::new(
-                "destinations",
-                "the only destination is among the sources, and has no one to send to",
-                "add destinations, or take it out of the sources",
-            ));
+            let message = "the only destination is among the sources, and has no one to send to";
+            let help = "add destinations, or take it out of the sources";
+            return Err(SpecError::new("destinations", message, help));
         }
         Ok(Self { sources: sources.to_vec(), destinations: destinations.to_vec(), positions })
     }

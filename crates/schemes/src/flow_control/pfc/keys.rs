@@ -183,11 +183,8 @@ impl PfcKeys {
                     let message = format!(
                         "`{key}` contradicts `xoff`: it belongs to a dynamic threshold, `xoff` is a static one"
                     );
-                    return Err(Complaint::of_key(
-                        key,
-                        message,
-                        format!("remove `{key}`, or remove `xoff` and `xon`"),
-                    ));
+                    let help = format!("remove `{key}`, or remove `xoff` and `xon`");
+                    return Err(Complaint::of_key(key, message, help));
                 }
             }
             if self.xon.is_some() && self.xon_offset.is_some() {
@@ -196,11 +193,8 @@ impl PfcKeys {
             }
         } else if self.xon.is_some() {
             let message = "`xon` without `xoff`: a static threshold needs both ends";
-            return Err(Complaint::of_key(
-                "xon",
-                message,
-                "add `xoff`, or use `xon_offset` with a dynamic threshold",
-            ));
+            let help = "add `xoff`, or use `xon_offset` with a dynamic threshold";
+            return Err(Complaint::of_key("xon", message, help));
         }
         if let Some(alpha) = self.alpha {
             alpha_q16(&at("alpha"), alpha)?;
@@ -222,11 +216,8 @@ impl PfcKeys {
         }
         if self.response_time.0 > LONGEST {
             let message = format!("a response time of {} is out of range", self.response_time);
-            return Err(Complaint::of_key(
-                "response_time",
-                message,
-                format!("{} are the most", Span(LONGEST)),
-            ));
+            let help = format!("{} are the most", Span(LONGEST));
+            return Err(Complaint::of_key("response_time", message, help));
         }
         let packet = cx.packet;
         if u64::from(self.quanta) < least_quanta(packet.largest()) {
@@ -269,11 +260,9 @@ impl PfcKeys {
             let path = format!("flow_control.priorities[{i}]");
             check_priority(&path, p)?;
             if list[..i].contains(&p) {
-                return Err(Complaint::new(
-                    &path,
-                    format!("priority {p} is listed twice"),
-                    "remove one of the two",
-                ));
+                let message = format!("priority {p} is listed twice");
+                let help = "remove one of the two";
+                return Err(Complaint::new(&path, message, help));
             }
             if !used.contains(&p) {
                 cx.warn(path, format!("had no effect: no traffic has priority {p}"));
@@ -294,19 +283,13 @@ impl PfcKeys {
             Some(true) if !covered => {
                 let message =
                     format!("priority {id} is lossless here, but flow_control.priorities leaves it out");
-                Err(Complaint::new(
-                    key,
-                    message,
-                    format!("add {id} to flow_control.priorities, or remove `lossless`"),
-                ))
+                let help = format!("add {id} to flow_control.priorities, or remove `lossless`");
+                Err(Complaint::new(key, message, help))
             }
             Some(false) if self.priorities.is_some() && covered => {
                 let message = format!("priority {id} is lossy here, but flow_control.priorities lists it");
-                Err(Complaint::new(
-                    key,
-                    message,
-                    format!("remove {id} from flow_control.priorities, or remove `lossless`"),
-                ))
+                let help = format!("remove {id} from flow_control.priorities, or remove `lossless`");
+                Err(Complaint::new(key, message, help))
             }
             given => Ok(given.unwrap_or(covered)),
         }
@@ -448,11 +431,8 @@ fn account(
     let xoff = threshold.resolve(port.rate, port.delay);
     if xoff == 0 {
         let message = format!("{} is no threshold on {link}", shown(threshold, xoff));
-        return Err(Complaint::of_key(
-            "xoff",
-            message,
-            "write bytes above 0; a link without delay has no BDP",
-        ));
+        let help = "write bytes above 0; a link without delay has no BDP";
+        return Err(Complaint::of_key("xoff", message, help));
     }
     let resume = match pfc.xon {
         None if pfc.xon_offset.is_some() && xon_offset > xoff => {
@@ -461,11 +441,8 @@ fn account(
                 Bytes(xon_offset),
                 shown(threshold, xoff)
             );
-            return Err(Complaint::of_key(
-                "xon_offset",
-                message,
-                "choose `xon_offset` no larger than `xoff`",
-            ));
+            let help = "choose `xon_offset` no larger than `xoff`";
+            return Err(Complaint::of_key("xon_offset", message, help));
         }
         None => xoff.saturating_sub(xon_offset),
         Some(t) => {

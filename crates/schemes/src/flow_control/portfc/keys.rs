@@ -105,20 +105,14 @@ impl Keys for PortFcKeys {
             let message = format!(
                 "ACKs and data both have priority {hq}, but PortFC keeps ACKs in a queue of their own"
             );
-            return Err(Complaint::new(
-                key,
-                message,
-                "give ACKs another priority than data (7 if not given), with a better tier",
-            ));
+            let help = "give ACKs another priority than data (7 if not given), with a better tier";
+            return Err(Complaint::new(key, message, help));
         }
         if cx.cnp_priority == Some(first) {
             let message =
                 format!("notifications and data both have priority {first}, but PortFC keeps them apart");
-            return Err(Complaint::new(
-                "dcqcn.cnp_priority",
-                message,
-                "remove the key: they then go with the ACKs",
-            ));
+            let help = "remove the key: they then go with the ACKs";
+            return Err(Complaint::new("dcqcn.cnp_priority", message, help));
         }
         Ok(())
     }

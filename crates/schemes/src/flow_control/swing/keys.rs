@@ -89,11 +89,8 @@ impl Keys for OnPfc<SwingKeys> {
         }
         if xon > xoff {
             let message = format!("relay_xon = {} is above relay_xoff = {}", Bytes(xon), Bytes(xoff));
-            return Err(Complaint::of_key(
-                "relay_xon",
-                message,
-                "choose `relay_xon` no larger than `relay_xoff`",
-            ));
+            let help = "choose `relay_xon` no larger than `relay_xoff`";
+            return Err(Complaint::of_key("relay_xon", message, help));
         }
         if self.pfc.relay == Relay::Blind {
             let message = "`swing` passes pauses on at its relays, not at hosts";
