@@ -10,6 +10,8 @@ use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::Loaded;
 use xoff_plan::plan::{Limit, Plan};
 use xoff_plan::scenario::Scenario;
+use xoff_schemes::congestion_control::CongestionControl;
+use xoff_schemes::transport::Transport;
 
 /// Most flows of a candidate.
 const FLOWS: usize = 400;
@@ -312,19 +314,9 @@ fn scenario(
 /// congestion control needs.
 fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     let mut table = Table::try_from(scenario).map_err(|e| e.to_string())?;
-    for key in [
-        "traffic",
-        "run",
-        "measure",
-        "irn",
-        "tcp-newreno",
-        "tcp-dctcp",
-        "dcqcn",
-        "timely",
-        "hpcc",
-        "dctcp",
-        "ecn",
-    ] {
+    let senders = Transport::ALL.iter().map(|kind| kind.name());
+    let controls = CongestionControl::ALL.iter().map(|kind| kind.name());
+    for key in ["traffic", "run", "measure", "ecn"].into_iter().chain(senders).chain(controls) {
         table.remove(key);
     }
     if let Some(Value::Table(transport)) = table.get_mut("transport") {

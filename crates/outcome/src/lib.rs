@@ -9,6 +9,7 @@ pub mod report;
 pub mod tap;
 
 use report::{Cause, Gauge, Records};
+use serde::Serialize;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 
@@ -619,7 +620,7 @@ pub struct Wait {
 }
 
 /// Totals of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Events taken from the queue.
     pub events: u64,

@@ -17,7 +17,7 @@ use crate::verdicts::{self, Verdict};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Note, Section};
-use xoff_outcome::{Held, Outcome, Pause, Stop};
+use xoff_outcome::{Counters, Held, Outcome, Pause, Stop};
 use xoff_plan::plan::Plan;
 
 /// A run in short.
@@ -56,7 +56,7 @@ pub struct Summary {
     /// Who waited for whom at the end.
     pub waiting: Vec<WaitSummary>,
     pub peaks: Peaks,
-    pub counters: CounterSummary,
+    pub counters: Counters,
     /// What the oracles say.
     pub verdicts: Vec<Verdict>,
     /// The run's explanation of itself.
@@ -143,25 +143,6 @@ pub struct Peaks {
     pub queue: Option<Peak>,
 }
 
-/// Totals of the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CounterSummary {
-    /// Events of the kernel.
-    pub events: u64,
-    /// Packets of any kind that crossed a link.
-    pub packet_hops: u64,
-    /// Data packets that crossed a link.
-    pub data_hops: u64,
-    pub sent: u64,
-    /// Data packets that reached their receiver.
-    pub delivered: u64,
-    pub dropped: u64,
-    /// Data packets under way at the end.
-    pub in_flight: u64,
-    /// Bytes of control frames beyond those of PFC.
-    pub extra_control: u64,
-}
-
 impl Summary {
     /// Adds notes from elsewhere (the scenario's warnings), the gravest first as before.
     pub fn add_notes(&mut self, notes: impl IntoIterator<Item = Note>) {
@@ -213,7 +194,6 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
     let pauses = pauses::summarise(outcome);
     let blocking = blocking::summarise(plan, outcome);
     let sections = sections::sections(plan, outcome);
-    let c = outcome.counters;
     Summary {
         scenario: scenario.into(),
         network: names::network(plan),
@@ -234,16 +214,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         livelock: livelock::summarise(plan, outcome),
         waiting: waiting(plan, outcome),
         peaks: peaks(plan, outcome),
-        counters: CounterSummary {
-            events: c.events,
-            packet_hops: c.packet_hops,
-            data_hops: c.data_hops,
-            sent: c.sent,
-            delivered: c.delivered,
-            dropped: c.dropped,
-            in_flight: c.in_flight,
-            extra_control: c.extra_control,
-        },
+        counters: outcome.counters,
         notes: notes::notes(plan, outcome, &sections),
         sections,
     }

@@ -56,7 +56,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/results/src/notes.rs", "pfc", "headroom of the base"),
     ("crates/results/src/size/text.rs", "pfc", "the base, to compare with"),
     ("crates/results/src/stuck.rs", "pfc", "the frames of 802.1Qbb"),
-    ("crates/results/src/summary.rs", "pfc", "the frames of 802.1Qbb"),
     ("crates/schemes/src/flow_control/bifrost/", "pfc", "builds on it"),
     ("crates/schemes/src/flow_control/breakers/", "pfc", "builds on it"),
     ("crates/schemes/src/flow_control/frame.rs", "pfc", "the frames of 802.1Qbb, which others join"),

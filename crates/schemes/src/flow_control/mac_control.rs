@@ -72,3 +72,21 @@ impl Frame for MacControlFrame {
         format!("send {port} {:#06x} {}", self.opcode, u16_at(&self.parameters, 0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While a frame waits, a later one of its opcode takes its place, and no other does.
+    #[test]
+    fn a_later_frame_of_the_opcode_takes_its_place() {
+        let frame = |opcode, quanta: u16| {
+            MacControlFrame::new(opcode, &quanta.to_be_bytes(), Effect::Link { pause: quanta > 0 })
+        };
+        let mut waits = frame(1, 9);
+        assert!(!waits.merge(&frame(2, 0).into()));
+        assert_eq!(waits, frame(1, 9));
+        assert!(waits.merge(&frame(1, 0).into()));
+        assert_eq!(waits, frame(1, 0));
+    }
+}

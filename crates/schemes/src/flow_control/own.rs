@@ -212,3 +212,17 @@ impl<M: Machine + for<'d> Scheme<dyn WholeDevice + 'd> + Debug + Send + Sync> An
         Machine::pulled(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow_control::none::{NoKeys, NoParams};
+
+    /// Plans are compared without a scheme's type being known.
+    #[test]
+    fn keys_and_parameters_of_any_type_are_compared() {
+        let (params, keys): (&dyn AnyParameters, &dyn AnyKeys) = (&NoParams, &NoKeys {});
+        assert!(params.equals(&NoParams) && !params.equals(&0));
+        assert!(keys.equals(&NoKeys {}) && !keys.equals(&0));
+    }
+}

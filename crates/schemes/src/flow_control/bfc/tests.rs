@@ -71,6 +71,8 @@ fn a_queue_is_kept_for_a_while_and_then_given_away() {
         assert_eq!(other, if reuse { 1 } else { 2 });
         // The first flow comes back in time, then too late.
         assert_eq!(bfc.classify(&mut device, &mut packet(0, 1)), 1);
+        device.now = 2 * HOP;
+        assert_eq!(bfc.classify(&mut device, &mut packet(0, 1)), 1);
         device.now = 2 * HOP + 1;
         assert_eq!(bfc.classify(&mut device, &mut packet(0, 1)), if reuse { 2 } else { 1 });
     }
@@ -172,4 +174,16 @@ fn a_recovered_neighbour_hears_of_the_counters_of_now() {
     // And it counts from nothing again.
     enter(&mut bfc, &mut device, 0, 5, 30_000);
     assert_eq!(device.log[2..], ["arm 2 500000", "stop 1 Queue(5)"]);
+}
+
+/// Timers of pauses that last come behind those of resumes.
+#[test]
+fn every_timer_that_is_armed_is_counted() {
+    let (mut bfc, mut device) = bfc(32, |p| p.pause_time = 1_000_000);
+    enter(&mut bfc, &mut device, 0, 1, 100_000);
+    let armed =
+        device.log.iter().filter_map(|line| line.strip_prefix("arm ")?.split(' ').next()?.parse().ok());
+    let armed: Vec<usize> = armed.collect();
+    assert!(!armed.is_empty() && armed.iter().all(|&timer| timer < bfc.timers()), "{:?}", device.log);
+    assert!(armed.iter().any(|&timer| timer >= bfc.due.len()), "{:?}", device.log);
 }

@@ -521,4 +521,28 @@ mod tests {
             assert_eq!(bifrost.may_leave(&mut device, 0, 0, 1_000), may, "after {at} ps");
         }
     }
+
+    /// Slots of ports begin apart: port 0's with the run, port 32's half a slot earlier than port 0's next.
+    #[test]
+    fn the_slots_of_ports_begin_apart() {
+        let mut ports = vec![None; 40];
+        (ports[0], ports[32]) = (Some(SLOTS), Some(SLOTS));
+        let params = BifrostParams {
+            pfc: PfcParams { quanta: 1_000, response_time: 0, relay: Relay::Accounts },
+            ports,
+            granted: vec![None; 40],
+            lossless: vec![true],
+            processing: 0,
+            jitter: 0,
+            seed: 1,
+            tokens: None,
+        };
+        let mut bifrost = Bifrost::new(&params, 40, &[3]);
+        let mut device = Notes::default();
+        for port in [0, 1, 32] {
+            bifrost.begins(&mut device, port);
+        }
+        let [first, second] = [0, 1].map(|granter| bifrost.slot_timer(granter));
+        assert_eq!(device.log, [format!("arm {first} 1000000"), format!("arm {second} 500000")]);
+    }
 }

@@ -170,3 +170,12 @@ fn a_loop_beyond_what_a_probe_can_list_is_not_found() {
     let path: Vec<u32> = (100..132).collect();
     assert!(probe(&mut b, &mut d, 9, 0, frame(0, 0, &path)).is_empty());
 }
+
+/// What sizes links and oracles read: PFC runs below it.
+#[test]
+fn it_rests_on_pfc() {
+    let pfc = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Accounts };
+    let params =
+        BreakerParams { pfc, cure: Cure::Reroute, period: 1, latency: 1, turn: 0, first: vec![], seed: 1 };
+    assert_eq!(params.pfc(), Some(&pfc));
+}

@@ -159,6 +159,7 @@ impl<D: Queues> Scheme<D> for PerFlowQueue {
 mod tests {
     use super::super::notes::Notes;
     use super::*;
+    use xoff_wire::queue_pause::{QueuePauseFrame, Target};
 
     fn pfq(pause_time: Time) -> PerFlowQueue {
         let (pause, resume) = (vec![0, 3_000, 5_000], vec![0, 1_000, 2_000]);
@@ -250,5 +251,17 @@ mod tests {
         assert_eq!(device.log, ["arm 2 500000", "stop 1 Flow(7)"]);
         pfq.left(&mut device, &mut ways[1]);
         assert_eq!(device.log[2..], ["cancel 2", "go 1 Flow(7)"]);
+    }
+
+    /// A queue that its neighbour paused goes on when the link fails; the pause runs out no more.
+    #[test]
+    fn a_link_that_fails_takes_its_pauses_with_it() {
+        let (mut pfq, mut device) = (pfq(1_000_000), Notes::default());
+        let frame = QueuePauseFrame { target: Target::Flow(7), priority: 3, pause: true };
+        pfq.received(&mut device, 1, &frame.into());
+        assert_eq!(device.log, ["arm 3 1000000", "pause 1/0 Flow(7)"]);
+        device.log.clear();
+        pfq.link_failed(&mut device, 1, 0);
+        assert_eq!(device.log, ["cancel 3", "resume 1/0 Flow(7)"]);
     }
 }

@@ -432,7 +432,7 @@ fn account(
     if xoff == 0 {
         let message = format!("{} is no threshold on {link}", shown(threshold, xoff));
         let help = "write bytes above 0; a link without delay has no BDP";
-        return Err(Complaint::of_key("xoff", message, help));
+        return Err(Complaint::new(&at("xoff"), message, help));
     }
     let resume = match pfc.xon {
         None if pfc.xon_offset.is_some() && xon_offset > xoff => {
@@ -442,7 +442,7 @@ fn account(
                 shown(threshold, xoff)
             );
             let help = "choose `xon_offset` no larger than `xoff`";
-            return Err(Complaint::of_key("xon_offset", message, help));
+            return Err(Complaint::new(&at("xon_offset"), message, help));
         }
         None => xoff.saturating_sub(xon_offset),
         Some(t) => {
@@ -450,7 +450,7 @@ fn account(
             if xon > xoff {
                 let message =
                     format!("xon = {} is above xoff = {} on {link}", shown(t, xon), shown(threshold, xoff));
-                return Err(Complaint::of_key("xon", message, "choose `xon` no larger than `xoff`"));
+                return Err(Complaint::new(&at("xon"), message, "choose `xon` no larger than `xoff`"));
             }
             xon
         }

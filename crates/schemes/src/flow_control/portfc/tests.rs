@@ -159,12 +159,12 @@ fn networks_that_are_no_ndc_of_two_layers_are_refused() {
     assert_eq!(QueueMap::new(star), Err(Unmappable::Ports(0, 3)));
 }
 
-/// PortFC on the NDC, thresholds 3,000 and 1,000 for IHFQs, 2,000 and 500 for DDQs.
-fn portfc(variant: Variant) -> PortFc {
+/// Parameters on the NDC, thresholds 3,000 and 1,000 for IHFQs, 2,000 and 500 for DDQs.
+fn params(variant: Variant) -> PortFcParams {
     let ports = ndc().len();
-    let params = PortFcParams {
+    PortFcParams {
         map: Arc::new(map()),
-        queue_at: Arc::from([]),
+        queue_at: Arc::from([5, 7]),
         xoff: vec![3_000; ports],
         xon: vec![1_000; ports],
         ddq_xoff: vec![2_000; ports],
@@ -175,8 +175,11 @@ fn portfc(variant: Variant) -> PortFc {
         response_time: 0,
         needs: vec![],
         doubts: vec![],
-    };
-    PortFc::new(&params, ports)
+    }
+}
+
+fn portfc(variant: Variant) -> PortFc {
+    PortFc::new(&params(variant), ndc().len())
 }
 
 fn packet(port: u32, queue: u16) -> Passing {
@@ -305,4 +308,18 @@ fn a_link_that_comes_back_is_told_what_stands() {
     assert_eq!(drain(&mut device), ["resume 30/0 Queue(5)", "go 31 q3 p2"]);
     fc.link_reset(&mut device, node(15, 1));
     assert_eq!(drain(&mut device), ["stop 31 q3 p2"]);
+}
+
+/// What oracles see: on the NDC(4, 1) a switch's port has four queues, of which the first three pause together, and
+/// a host's seven.
+#[test]
+fn oracles_see_the_queues_of_the_map() {
+    let whole = params(Variant::default());
+    let queues = whole.onward_queues().expect("it has some");
+    assert_eq!((queues.of_switch(), queues.of_host(), queues.relay()), (4, 7, 6));
+    assert_eq!([queues.queue_at(0), queues.queue_at(1)], [5, 7]);
+    assert_eq!([0, 2, 3].map(|queue| queues.together(queue)), [0..3, 0..3, 3..4]);
+    assert!(!queues.loses_resumes());
+    let one_flag = params(Variant { one_flag: true, ..Variant::default() });
+    assert!(one_flag.onward_queues().expect("it has some").loses_resumes());
 }

@@ -155,3 +155,17 @@ fn what_waits_outside_a_loop_leaves_room_for_a_packet() {
     roundabout.freed(&mut Notes { headroom: (4_000, 0), ..Notes::default() }, 1, 2, 0, 1_000);
     assert_eq!(passes(&mut roundabout, 7), round);
 }
+
+/// Behind a link that is up again, an account that is over pauses anew with a triplet; one that is not says
+/// nothing.
+#[test]
+fn an_account_that_is_over_pauses_the_link_that_recovers() {
+    for over in [true, false] {
+        let (mut roundabout, mut device) = roundabout();
+        roundabout.link_recovered(&mut device, 1, 0, over, 500);
+        let pauses = device.log.iter().filter(|line| line.starts_with("Probe 1 Some(1000)"));
+        assert_eq!(pauses.count(), usize::from(over), "{:?}", device.log);
+        assert_eq!(roundabout.registers[roundabout.at(1, 0)].pauses(), over);
+        assert!(device.log.iter().any(|line| line.starts_with("hold 1/0")), "{:?}", device.log);
+    }
+}
