@@ -44,8 +44,8 @@ STAGES = [
     ("schemes-quick", "xoff-schemes", ["xoff-schemes"], ["--lib"], [arg for s in SLOW for arg in ("--skip", s)]),
     # Of the tests of both worlds those that are called as the mutant's file or folder.
     ("schemes-namesake", "xoff-schemes", ["xoff-sim", "xoff-zeropod"], NAMESAKE, []),
+    ("schemes-told", "xoff-schemes", ["xoff-schemes", "xoff-results"], ["--tests"], ["--skip", "explore::"]),
     ("schemes-slow", "xoff-schemes", ["xoff-schemes"], ["--lib"], SLOW),
-    ("schemes-told", "xoff-schemes", ["xoff-schemes", "xoff-check", "xoff-results"], ["--tests"], ["--skip", "explore::"]),
     ("schemes-all", "xoff-schemes", ["xoff-plan", "xoff-sim", "xoff-zeropod"], ["--lib", "--tests"], []),
     ("sim-own", "xoff-sim", ["xoff-sim"], ["--lib"], []),
     ("sim-all", "xoff-sim", ["xoff-sim"], ["--lib", "--tests"], []),
