@@ -65,9 +65,11 @@ def copy_tree(to):
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, copy)
             shutil.copymode(source, copy)
-    for path in to.rglob("*"):
+    for path in sorted(to.rglob("*"), reverse=True):
         if path.is_file() and str(path.relative_to(to)) not in names:
             path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
 
 
 def list_mutants(tool, tree):
