@@ -420,4 +420,13 @@ mod tests {
             }
         }
     }
+
+    /// A dynamic limit is alpha times what is free, and its cap at most.
+    #[test]
+    fn a_dynamic_limit_shares_what_is_free() {
+        let half = |cap| Limit::Dynamic { alpha_q16: 1 << 15, cap };
+        assert_eq!(Memory::share(half(u64::MAX), 1_000), 500);
+        assert_eq!(Memory::share(half(300), 1_000), 300);
+        assert_eq!(Memory::share(half(u64::MAX), 0), 0);
+    }
 }
