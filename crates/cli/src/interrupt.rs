@@ -1,32 +1,45 @@
 //! Ctrl-C and its relatives: a run stops where it is and what it has found is written.
 
-use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use miette::{IntoDiagnostic, WrapErr};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 /// Exit status: interrupted, as shells say it for SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
 /// A flag that the first Ctrl-C, SIGTERM or SIGHUP sets; the second one ends
-/// the process. Under `nohup` SIGHUP stays without effect.
+/// the process. Under `nohup` SIGHUP has no effect.
 ///
 /// # Errors
-/// The system refuses, or it is called twice.
+/// The system refuses.
 pub fn flag() -> miette::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&flag);
-    keeping_nohup(|| {
-        ctrlc::set_handler(move || {
-            if set.swap(true, Ordering::Relaxed) {
-                process::exit(i32::from(INTERRUPTED));
-            }
-        })
-        .into_diagnostic()
-        .wrap_err("Ctrl-C cannot be handled")
-    })?;
+    for signal in [Some(SIGINT), Some(SIGTERM), hangup()?].into_iter().flatten() {
+        // In this order: the signal that sets the flag must not end the process.
+        flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&flag))
+            .and_then(|_| flag::register(signal, Arc::clone(&flag)))
+            .into_diagnostic()
+            .wrap_err("Ctrl-C cannot be handled")?;
+    }
     Ok(flag)
+}
+
+/// SIGHUP, unless it is ignored, as `nohup` has it.
+#[cfg(unix)]
+fn hangup() -> miette::Result<Option<i32>> {
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    // The system tells the present handler only when it sets another.
+    // SAFETY: the signal is ignored, so nothing runs in its context.
+    let before = unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }.into_diagnostic()?;
+    Ok((!matches!(before, SigHandler::SigIgn)).then_some(signal_hook::consts::SIGHUP))
+}
+
+#[cfg(not(unix))]
+fn hangup() -> miette::Result<Option<i32>> {
+    Ok(None)
 }
 
 /// Lets a write beyond `ulimit -f` fail with an error: the signal that comes first
@@ -48,25 +61,4 @@ pub fn ignore_file_limit() -> miette::Result<()> {
 #[cfg(not(unix))]
 pub fn ignore_file_limit() -> miette::Result<()> {
     Ok(())
-}
-
-/// Lets `install` set handlers, and then ignores SIGHUP again if it was ignored.
-#[cfg(unix)]
-fn keeping_nohup(install: impl FnOnce() -> miette::Result<()>) -> miette::Result<()> {
-    use nix::sys::signal::{SigAction, SigHandler, SigSet, Signal, sigaction};
-    let ignored = SigAction::new(SigHandler::SigIgn, nix::sys::signal::SaFlags::empty(), SigSet::empty());
-    // What a handler was can only be learned by setting another.
-    // SAFETY: no handler of ours is installed, so nothing runs in a signal's context.
-    let before = unsafe { sigaction(Signal::SIGHUP, &ignored) }.into_diagnostic()?;
-    install()?;
-    if matches!(before.handler(), SigHandler::SigIgn) {
-        // SAFETY: as above; SIGHUP is ignored, not handled.
-        unsafe { sigaction(Signal::SIGHUP, &ignored) }.into_diagnostic()?;
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn keeping_nohup(install: impl FnOnce() -> miette::Result<()>) -> miette::Result<()> {
-    install()
 }

@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Does `work(worker, item)` for the items 0 to `items`, at most `jobs` at a
-/// time; `worker` is below `jobs`. Items begin in order, and none begins once
-/// `stop` holds. Returns what each gave, `None` for those that did not begin.
+/// time; `worker` is below `jobs`, and the calling thread is one of them. Items begin in
+/// order, and none begins once `stop` holds. Returns what each gave, `None` for those that
+/// did not begin. Where the system refuses a thread, fewer work.
 ///
 /// # Panics
 /// If `work` does.
@@ -19,21 +20,26 @@ pub fn each<T: Send>(
 ) -> Vec<Option<T>> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<T>>> = Mutex::new((0..items).map(|_| None).collect());
-    thread::scope(|scope| {
-        for worker in 0..jobs.clamp(1, items.max(1)) {
-            let (next, results, stop, work) = (&next, &results, &stop, &work);
-            scope.spawn(move || {
-                while !stop() {
-                    let item = next.fetch_add(1, Ordering::Relaxed);
-                    if item >= items {
-                        break;
-                    }
-                    let result = work(worker, item);
-                    results.lock().unwrap_or_else(PoisonError::into_inner)[item] = Some(result);
-                }
-            });
+    let worker = |worker| {
+        while !stop() {
+            let item = next.fetch_add(1, Ordering::Relaxed);
+            if item >= items {
+                break;
+            }
+            let result = work(worker, item);
+            results.lock().unwrap_or_else(PoisonError::into_inner)[item] = Some(result);
         }
-    });
+    };
+    match jobs.min(items) {
+        // No thread is needed.
+        0 | 1 => worker(0),
+        workers => thread::scope(|scope| {
+            let worker = &worker;
+            let begin = |me| thread::Builder::new().spawn_scoped(scope, move || worker(me));
+            let _threads: Result<Vec<_>, _> = (1..workers).map(begin).collect();
+            worker(0);
+        }),
+    }
     results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -303,6 +303,23 @@ fn sigterm_writes_a_partial_run_and_nohup_keeps_its_promise() {
     assert_eq!(read(dir.join("r/manifest.json"))["stop"], "interrupted");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_second_signal_ends_the_program_at_once() {
+    let dir = scratch("twice");
+    let args = ["run", "long.toml", "--set", "traffic.0.size=1000GB", "--out", "r"];
+    let _ = long(&dir, "1GB", &[]);
+    let child = start(&dir, &args.map(String::from));
+    std::thread::sleep(Duration::from_millis(1000));
+    // Both are there before the program goes on.
+    for name in ["-STOP", "-INT", "-TERM", "-CONT"] {
+        signal(&child, name);
+    }
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(130), "{}", err(&done));
+    assert!(done.stdout.is_empty() && !dir.join("r").exists(), "{}", out(&done));
+}
+
 #[test]
 fn another_grid_is_not_resumed_and_a_grid_is_not_replaced() {
     let dir = scratch("other");

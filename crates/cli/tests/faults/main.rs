@@ -68,6 +68,8 @@ struct Plan {
     plain: bool,
     /// It is allocations that fail.
     memory: bool,
+    /// The system refuses threads.
+    alone: bool,
 }
 
 /// A process that has ended.
@@ -93,6 +95,9 @@ fn xoff(dir: &Path, args: &[&str], plan: Plan) -> Done {
     }
     if plan.memory {
         command.env("XOFF_FAULT_MEMORY", "1");
+    }
+    if plan.alone {
+        command.env("XOFF_FAULT_ALONE", "1");
     }
     let output = command.output().unwrap();
     let (calls, allocations) = record::read(&fs::read_to_string(&log).unwrap_or_default());
@@ -236,7 +241,8 @@ fn each_fault_of_a_run_leaves_the_older_run_or_the_new_one_whole() {
             let count = each(&format!("run-{replaces}-{plain}-{how:?}"), straight.calls.len(), 1, |at, n| {
                 begin(at);
                 let out = place(at);
-                let done = xoff(at, &run(&out, &[]), Plan { fault: Some((n, how)), plain, memory: false });
+                let done =
+                    xoff(at, &run(&out, &[]), Plan { fault: Some((n, how)), plain, ..Plan::default() });
                 let case = format!("{how:?} at {n} of {:?}", done.calls.last());
                 ended(&done, how, &case);
                 let found = contents(Path::new(&out));
@@ -273,10 +279,14 @@ fn grid<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["run", "tiny.toml", "--quiet", "--out", out], &vary[..], more].concat()
 }
 
+/// Whether a path has no hidden part: temporary names begin with a dot.
+fn visible(path: &Path) -> bool {
+    path.iter().all(|part| !part.to_str().unwrap().starts_with('.'))
+}
+
 /// What of a grid is in its place must be whole, whatever became of the process.
 fn all_whole(place: &Path, whole: &BTreeMap<PathBuf, Vec<u8>>, case: &str) {
     let found = &contents(place);
-    let visible = |path: &&PathBuf| path.iter().all(|part| !part.to_str().unwrap().starts_with('.'));
     if let Some(manifest) = found.get(Path::new("grid.json")) {
         if let Err(error) = xoff_results::report::document(place) {
             panic!("{case}: {error}");
@@ -288,12 +298,12 @@ fn all_whole(place: &Path, whole: &BTreeMap<PathBuf, Vec<u8>>, case: &str) {
     }
     for path in found
         .keys()
-        .filter(visible)
+        .filter(|path| visible(path))
         .filter(|path| !path.starts_with("grid.json") && !path.starts_with("grid.parquet"))
     {
         assert!(found[path] == whole[path], "{case}: {} differs", path.display());
     }
-    for run in found.keys().filter(|p| p.starts_with("runs") && p.iter().count() == 2).filter(visible) {
+    for run in found.keys().filter(|p| p.starts_with("runs") && p.iter().count() == 2 && visible(p)) {
         let files = |of: &BTreeMap<PathBuf, Vec<u8>>| of.keys().filter(|p| p.starts_with(run)).count();
         assert_eq!(files(found), files(whole), "{case}: {} lacks files", run.display());
     }
@@ -371,6 +381,28 @@ fn other_results_are_synced_and_put_in_place_too() {
     assert_eq!(record::check(&done.calls), [dir.join("out/curve.svg")]);
 }
 
+#[test]
+fn refused_threads_change_no_result() {
+    let dir = scratch("alone");
+    // Enough fits into the delay of a link for two threads.
+    let wide = TINY.replace("switches = 1", "switches = 2").replace("100Gbps", "10Tbps");
+    fs::write(dir.join("tiny.toml"), wide).unwrap();
+    let out = dir.join("out/g").display().to_string();
+    let vary = ["--vary", "traffic.0.size=1kB,3kB"];
+    for more in [&["--threads", "2"][..], &[&["--jobs", "2"], &vary[..]].concat()] {
+        let args = [&["run", "tiny.toml", "--quiet", "--out", &out], more].concat();
+        let of = |alone| {
+            let _ = fs::remove_dir_all(dir.join("out"));
+            let done = xoff(&dir, &args, Plan { alone, ..Plan::default() });
+            assert_eq!(done.output.status.code(), Some(0), "{}", err(&done));
+            (contents(&dir.join("out")), done.calls.iter().filter(|call| call.kind == "thread").count())
+        };
+        let (with, none) = of(false);
+        let (without, refused) = of(true);
+        assert!(with == without && none == 0 && refused > 0, "{more:?}: {refused} threads refused");
+    }
+}
+
 /// Every `step`-th allocation of a run fails.
 fn allocations(test: &str, step: usize) {
     let dir = scratch(test);
@@ -384,7 +416,7 @@ fn allocations(test: &str, step: usize) {
     let count = each(test, straight.allocations, step, |at, n| {
         copy(&dir.join("older"), &at.join("out"));
         let out = place(at);
-        let plan = Plan { fault: Some((n, How::Fail)), memory: true, plain: false };
+        let plan = Plan { fault: Some((n, How::Fail)), memory: true, ..Plan::default() };
         let done = xoff(at, &run(&out, &[]), plan);
         let status = done.output.status;
         assert!([Some(0), Some(1)].contains(&status.code()), "allocation {n}: {status}: {}", err(&done));
@@ -405,11 +437,13 @@ fn allocations_of_a_grid(test: &str, step: usize) {
     let whole = contents(&dir.join("out/g"));
     let count = each(test, straight.allocations, step, |at, n| {
         let _ = fs::remove_dir_all(at.join("out"));
-        let plan = Plan { fault: Some((n, How::Fail)), memory: true, plain: false };
+        let plan = Plan { fault: Some((n, How::Fail)), memory: true, ..Plan::default() };
         let done = xoff(at, &grid(&place(at), &[]), plan);
         let (status, case) = (done.output.status, format!("allocation {n}"));
         assert!([Some(0), Some(1)].contains(&status.code()), "{case}: {status}: {}", err(&done));
-        let found = contents(&at.join("out/g"));
+        // A temporary directory that could not be removed does no harm; `go_on` sees it removed.
+        let mut found = contents(&at.join("out/g"));
+        found.retain(|path, _| visible(path));
         assert!(status.code() != Some(0) || found == whole, "{case}");
         all_whole(&at.join("out/g"), &whole, &case);
         go_on(at, &place(at), &whole, &case);

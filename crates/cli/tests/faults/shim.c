@@ -6,13 +6,16 @@
  * XOFF_FAULT_HOW    fail: it fails as on a full or broken disk; kill: the process dies there
  * XOFF_FAULT_MEMORY count allocations instead of calls about files
  * XOFF_FAULT_PLAIN  the system does not know how to exchange two directories
+ * XOFF_FAULT_ALONE  the system refuses threads
  *
  * What is synced is not brought to the disk, as no test takes the power away.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -27,7 +30,7 @@ static char root[PATH_MAX];
 static size_t root_length;
 static int log_file = -1;
 static long at;
-static int kills, memory, plain;
+static int kills, memory, plain, alone;
 static atomic_long calls, allocations;
 
 __attribute__((constructor)) static void begin(void) {
@@ -41,6 +44,7 @@ __attribute__((constructor)) static void begin(void) {
     if ((value = getenv("XOFF_FAULT_HOW"))) kills = !strcmp(value, "kill");
     memory = getenv("XOFF_FAULT_MEMORY") != NULL;
     plain = getenv("XOFF_FAULT_PLAIN") != NULL;
+    alone = getenv("XOFF_FAULT_ALONE") != NULL;
     if ((value = getenv("XOFF_FAULT_AT"))) at = atol(value);
     atomic_store(&allocations, 0);
 }
@@ -191,4 +195,15 @@ int posix_memalign(void **to, size_t align, size_t size) {
     if (!found) return ENOMEM;
     *to = found;
     return 0;
+}
+
+/* Threads. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *with, void *(*begin)(void *), void *of) {
+    static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (alone) {
+        say("thread", "", "");
+        return EAGAIN;
+    }
+    if (!next) *(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+    return next(thread, with, begin, of);
 }

@@ -246,12 +246,12 @@ impl Shared<'_> {
     }
 }
 
-/// Runs a plan on at most `threads` threads, until `watch` answers `false`, with a tap if one is
-/// wanted.
+/// Runs a plan on at most `threads` threads, until `watch` returns `false`, with a tap if one is
+/// wanted. Where the system refuses a thread, it runs on one.
 pub fn run(
     plan: &Plan,
     threads: usize,
-    tap: Option<Tap<'_>>,
+    mut tap: Option<Tap<'_>>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Outcome {
     let partition = Partition::new(plan, threads);
@@ -273,10 +273,18 @@ pub fn run(
         barrier: Barrier { threads: parts, ..Barrier::default() },
         halt: Mutex::new(None),
     };
-    std::thread::scope(|scope| {
-        for me in 1..parts {
-            let shared = &shared;
-            scope.spawn(move || {
+    if parts == 1 {
+        return Run::new(plan, &partition, &shared, tap).direct(watch);
+    }
+    let all_began = Mutex::new(false);
+    let outcome = std::thread::scope(|scope| {
+        let mut began = lock(&all_began);
+        let others = (1..parts).map(|me| {
+            let (shared, all_began) = (&shared, &all_began);
+            std::thread::Builder::new().spawn_scoped(scope, move || {
+                if !*lock(all_began) {
+                    return;
+                }
                 let _alarm = Alarm(&shared.barrier);
                 let mut parity = 0;
                 loop {
@@ -286,11 +294,16 @@ pub fn run(
                     // Everyone has read this halt before there is another one.
                     shared.barrier.wait();
                 }
-            });
-        }
+            })
+        });
+        others.collect::<Result<Vec<_>, _>>().ok()?;
+        *began = true;
+        drop(began);
         let _alarm = Alarm(&shared.barrier);
-        Run::new(plan, &partition, &shared, tap).direct(watch)
-    })
+        Some(Run::new(plan, &partition, &shared, tap.take()).direct(watch))
+    });
+    // The system refuses threads; one gives the same results.
+    outcome.unwrap_or_else(|| run(plan, 1, tap, watch))
 }
 
 /// What the first thread does besides running its part: whatever concerns all parts.
