@@ -3,6 +3,7 @@
 use xoff_plan::load;
 use xoff_plan::plan::{Limit, Plan};
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::seam::Seen;
 
 /// Host A, switches M and N with 80 km of 100 Gbit/s between them, host B.
 fn plan(flow_control: &str) -> (Plan, Vec<String>) {
@@ -48,6 +49,19 @@ fn a_round_trip_and_two_slots() {
     let each = |a: &xoff_plan::plan::Account, xoff: u64| xoff + a.headroom.as_ref().unwrap().total + 1_500;
     let buffer = plan.buffers[plan.topology.find("M").unwrap() as usize];
     assert_eq!(buffer.total, 2 * (each(account, slots.buffer - 1_499) + each(host, 100_000)));
+}
+
+#[test]
+fn the_plan_says_what_links_grant_with() {
+    let (plan, _) = plan("scheme = \"bifrost\"\nslot = \"5us\"\nxoff = \"100kB\"");
+    let seen = Seen { links: plan.topology.ports.len(), lanes: &plan.lanes, detours: 0 };
+    // Both ends of the long link grant with the same, which is told once.
+    assert_eq!(
+        plan.flow_control.describe(&seen),
+        "(processing 1us, jitter 0ps, response time 0ps; pfc with 65535 quanta on other links)\n  \
+         links of 100Gbps: slot 5us, round trip 801245120ps, H 10145063 B of which 10015564 B are a round trip's, \
+         margin 3000 B"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{plan, plan_with, run};
+use common::{plan, plan_with, ran, run};
 use proptest::prelude::*;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::cbfc::{Form, full_throughput};
@@ -130,6 +130,19 @@ fn twelve_bits_reach_a_kilometre_at_100_gbps() {
     let (waits, without) = runs(20_971_520, "unlimited = true\n");
     // But for the 24 B of each flow-control packet.
     assert!(!waits && without >= all - all / 100, "{without} of {all}");
+}
+
+#[test]
+fn credit_that_never_ran_out_is_told() {
+    let said = |keys: &str| {
+        let plan = plan(&link(1_000, "100us", keys, ""));
+        let outcome = run(&plan);
+        let note = plan.flow_control.idle(&ran(&plan, &outcome));
+        (waited(&plan, &outcome), note.map(|note| note.text))
+    };
+    assert_eq!(said("update = \"300ns\"\nbuffer = \"1024B\"\n"), (true, None));
+    let enough = "Credit never ran out: the fullest buffer, X:0, held 1.02 kB of 40 kB.".to_string();
+    assert_eq!(said("update = \"300ns\"\nbuffer = \"40kB\"\n"), (false, Some(enough)));
 }
 
 #[test]

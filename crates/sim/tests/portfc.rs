@@ -133,6 +133,21 @@ fn another_hundred_random_networks_lose_nothing_and_never_lock_up() {
     random_networks(100..200);
 }
 
+#[test]
+fn queues_are_named_by_their_role() {
+    let plan = plan(&format!("{PAPER}{INCAST}"));
+    let queues = plan.flow_control.onward_queues().expect("PortFC");
+    let names = |node: &str, count| -> Vec<String> {
+        let node = plan.topology.find(node).expect("a node");
+        let port = plan.topology.port_at((node, 0)).expect("a port");
+        (0..count).map(|queue| queues.name(port, queue)).collect()
+    };
+    // n = 4: n - 1 and the direct one, and 2 (n - 1) and the one of relayed packets.
+    assert_eq!(names("S0.0", 4), ["ihfq 0", "ihfq 1", "ihfq 2", "ddq"]);
+    let of_host = ["four-hop 0", "four-hop 1", "four-hop 2", "two-hop 3", "two-hop 4", "two-hop 5", "rq"];
+    assert_eq!(names("H0", 7), of_host);
+}
+
 /// All others send to one node, many over relays: its DDQ pauses them at one, two
 /// and three links' distance.
 const INCAST: &str =

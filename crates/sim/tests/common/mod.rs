@@ -1,6 +1,7 @@
 //! Scenarios from text, run with the assertions that hold for every run.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use xoff_outcome::report::Ran;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::itsy::Report;
@@ -53,6 +54,12 @@ pub fn run(plan: &Plan) -> Outcome {
         assert!(!drop.lossless || !drop.reason.for_want_of_room(), "a lossless lane lost packets: {drop:?}");
     }
     outcome
+}
+
+/// A run as schemes look at it who say what they did.
+pub fn ran<'a>(plan: &'a Plan, outcome: &'a Outcome) -> Ran<'a> {
+    let (largest, loses_frames) = (plan.packet.largest(), !plan.faults.losses.is_empty());
+    Ran { topology: &plan.topology, priorities: &[0], largest, loses_frames, outcome }
 }
 
 /// Completion times of all flows, which must have completed.
