@@ -80,8 +80,8 @@ def check(run):
     # A cell of Zeropod's may carry the end of one flow and the beginning of another.
     shared = manifest["scenario"]["topology"]["kind"] == "zeropod"
     assert sent <= of_flows if shared else sent == of_flows
-    waits = ["own_ps", "innocent_ps", "named_innocent_ps"]
-    waits += ["source_own_ps", "source_innocent_ps", "source_named_innocent_ps"]
+    waits = ["own_ps", "victim_ps", "named_victim_ps"]
+    waits += ["source_own_ps", "source_victim_ps", "source_named_victim_ps"]
     blocking = tables["blocking"]
     if summary["blocking"] is None:
         assert flows[waits].isna().all().all() and blocking.empty and tables["pauses"].root.isna().all()

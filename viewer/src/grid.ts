@@ -15,7 +15,7 @@ const DRAWN: [string, string][] = [
   ["drops", "Packets lost"],
   ["pauses", "Pauses"],
   ["paused_ps", "Paused time of all queues"],
-  ["innocent_ps", "Waiting of innocents"],
+  ["victim_ps", "Waiting of victims"],
   ["buffer_peak", "Fullest buffer"],
 ];
 /** Metrics of the table. */
@@ -28,7 +28,7 @@ const LISTED: [string, string][] = [
   ["goodput_bps", "goodput"],
   ["drops", "lost"],
   ["pauses", "pauses"],
-  ["innocent_ps", "innocent"],
+  ["victim_ps", "victim"],
   ["buffer_peak", "buffer"],
 ];
 

@@ -57,8 +57,8 @@ fn three_switches_by_hand() {
     assert_eq!(lasting, [port("S2", "X")]);
     let worst = &found.congested[0];
     assert_eq!((worst.offered, worst.rate), (100_000_000_000, 10_000_000_000));
-    assert_eq!((worst.culprits, worst.queues, worst.innocents, worst.beside, worst.answers), (1, 4, 2, 1, 0));
-    assert_eq!((found.innocents, found.queues), (2, 4));
+    assert_eq!((worst.culprits, worst.queues, worst.victims, worst.beside, worst.answers), (1, 4, 2, 1, 0));
+    assert_eq!((found.victims, found.queues), (2, 4));
 
     let tree = tree(&plan, &walks, worst.port);
     let queue = |i: u32| walks.queues[tree.queues[i as usize].queue as usize].port;
@@ -66,7 +66,7 @@ fn three_switches_by_hand() {
         .queues
         .iter()
         .zip(0..)
-        .map(|(q, i)| (queue(i), q.level, q.towards.map(queue), q.culprits, q.innocents))
+        .map(|(q, i)| (queue(i), q.level, q.towards.map(queue), q.culprits, q.victims))
         .collect();
     assert_eq!(
         levels,
@@ -78,14 +78,14 @@ fn three_switches_by_hand() {
         ]
     );
     let who: Vec<_> =
-        tree.innocents.iter().map(|i| (i.flow, queue(i.queue), i.culprit.flow, i.beside)).collect();
+        tree.victims.iter().map(|i| (i.flow, queue(i.queue), i.culprit.flow, i.beside)).collect();
     assert_eq!(who, [(1, port("S0", "S1"), 0, true), (3, port("B", "S0"), 0, false)]);
     let link = |a, b| {
         let at = |p| (0..4).find(|&i| queue(i) == p).expect("a queue");
         tree.links[&(at(a), (b != worst.port).then(|| at(b)))]
     };
     let (near, far) = (link(port("S1", "S2"), worst.port), link(port("B", "S0"), port("S0", "S1")));
-    assert_eq!((near.culprits, near.innocents, far.culprits, far.innocents), (1, 0, 0, 1));
+    assert_eq!((near.culprits, near.victims, far.culprits, far.victims), (1, 0, 0, 1));
     assert_eq!(tree.expected, None);
 }
 
@@ -98,13 +98,13 @@ fn what_a_pause_stops_decides() {
         (blocking(&plan, &walks, None), tree(&plan, &walks, port(&plan, "S2", "X")))
     };
     let (bfc, bfc_tree) = of("bfc");
-    assert_eq!((bfc.innocents, bfc.congested[0].beside), (2, 1));
+    assert_eq!((bfc.victims, bfc.congested[0].beside), (2, 1));
     // One culprit in one of 31 queues.
     assert_eq!(bfc_tree.expected, Some(1.0 - (1.0 - 1.0 / 31.0)));
     let (own, own_tree) = of("per-flow-queue");
     // The culprit's own queues: S1, S0 and A.
-    assert_eq!((own.congested[0].queues, own.innocents, own.congested[0].beside), (3, 0, 0));
-    assert!(own_tree.innocents.is_empty() && own_tree.queues.len() == 3);
+    assert_eq!((own.congested[0].queues, own.victims, own.congested[0].beside), (3, 0, 0));
+    assert!(own_tree.victims.is_empty() && own_tree.queues.len() == 3);
     let (none, _) = of("none");
     assert!(none.congested.is_empty() && none.all_queues == 0);
 }
@@ -141,7 +141,7 @@ fn ways(plan: &Plan) -> Vec<Way> {
     ways
 }
 
-/// By definition: queues that `port` can pause, innocents by data and by answers,
+/// By definition: queues that `port` can pause, victims by data and by answers,
 /// and those in a queue with a culprit.
 fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u32>, BTreeSet<u32>) {
     let ways = ways(plan);
@@ -166,12 +166,12 @@ fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u
         let last = way.steps.iter().rposition(|s| s.0 == port).expect("it crosses it");
         with_culprits.extend(way.steps[..last].iter().filter_map(|s| s.1));
     }
-    let innocent = |answers: bool, queues: &BTreeSet<Key>| -> BTreeSet<u32> {
+    let victim = |answers: bool, queues: &BTreeSet<Key>| -> BTreeSet<u32> {
         let shares = |w: &&Way| w.steps.iter().any(|s| s.1.is_some_and(|q| queues.contains(&q)));
         ways.iter().filter(|w| w.answers == answers && !crosses(w)).filter(shares).map(|w| w.flow).collect()
     };
-    let (data, answers) = (innocent(false, &paused), innocent(true, &paused));
-    (paused.len(), data, answers, innocent(false, &with_culprits))
+    let (data, answers) = (victim(false, &paused), victim(true, &paused));
+    (paused.len(), data, answers, victim(false, &with_culprits))
 }
 
 /// A random scenario: a fabric, a scheme, and flows of several kinds.
@@ -234,12 +234,12 @@ fn random(number: u64) -> String {
 /// The port's entry, as far as counts go.
 fn counts(found: &Blocking, port: PortId) -> Option<(u64, u64, u64, u64)> {
     let c = found.congested.iter().find(|c| c.port == port)?;
-    Some((c.queues, c.innocents, c.answers, c.beside))
+    Some((c.queues, c.victims, c.answers, c.beside))
 }
 
 #[test]
 fn counts_and_lists_are_those_of_the_definition() {
-    let (mut checked, mut with_innocents, mut apart) = (0, 0, 0);
+    let (mut checked, mut with_victims, mut apart) = (0, 0, 0);
     for number in 0..150 {
         let plan = plan(&random(number));
         let walks = Walks::new(&plan);
@@ -257,36 +257,36 @@ fn counts_and_lists_are_those_of_the_definition() {
             let tree = tree(&plan, &walks, c.port);
             assert_eq!(tree.queues.len(), queues);
             assert_eq!(tree.culprits, c.culprits);
-            let listed: BTreeSet<u32> = tree.innocents.iter().map(|i| i.flow).collect();
-            assert_eq!((listed.len(), &listed), (tree.innocents.len(), &data));
-            let near: BTreeSet<u32> = tree.innocents.iter().filter(|i| i.beside).map(|i| i.flow).collect();
+            let listed: BTreeSet<u32> = tree.victims.iter().map(|i| i.flow).collect();
+            assert_eq!((listed.len(), &listed), (tree.victims.len(), &data));
+            let near: BTreeSet<u32> = tree.victims.iter().filter(|i| i.beside).map(|i| i.flow).collect();
             assert_eq!(near, beside);
             lists_hold(&plan, &walks, &tree);
             checked += 1;
-            with_innocents += usize::from(!data.is_empty());
+            with_victims += usize::from(!data.is_empty());
             apart += usize::from(data != beside);
             if c.cause == Cause::Lasting {
                 all.extend(data);
             }
         }
-        assert_eq!(found.innocents, all.len() as u64, "scenario {number}");
+        assert_eq!(found.victims, all.len() as u64, "scenario {number}");
         if plan.flow_control.traits().pause_scope == PauseScope::Flow {
-            assert!(found.congested.iter().all(|c| (c.innocents, c.beside, c.answers) == (0, 0, 0)));
+            assert!(found.congested.iter().all(|c| (c.victims, c.beside, c.answers) == (0, 0, 0)));
         }
     }
-    assert!(checked > 1000 && with_innocents > 300 && apart > 100, "{checked} {with_innocents} {apart}");
+    assert!(checked > 1000 && with_victims > 300 && apart > 100, "{checked} {with_victims} {apart}");
 }
 
-/// What is said of each innocent: it lies in the queue, and so does the culprit, or
+/// What is said of each victim: it lies in the queue, and so does the culprit, or
 /// in the next one of the chain that a culprit comes through.
 fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
     let ways = ways(plan);
-    for i in &tree.innocents {
+    for i in &tree.victims {
         let queue = |at: u32| {
             let q = walks.queues[tree.queues[at as usize].queue as usize];
             (q.port, q.lane, if let Part::Flow(flow) = q.part { flow } else { 0 })
         };
-        // An innocent anywhere on its way; a culprit before it comes to the port.
+        // A victim anywhere on its way; a culprit before it comes to the port.
         let lies = |flow: u32, at: u32, culprit: bool| {
             ways.iter().filter(|w| w.flow == flow && (culprit || !w.answers)).any(|w| {
                 let port = w.steps.iter().rposition(|s| s.0 == tree.port);
@@ -305,8 +305,8 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
 }
 
 /// Whatever a run's oracle says, the plan has said before: for each root the paused
-/// ports, and for each flow that waited innocently a root that it can wait for. (The
-/// oracle calls innocent, too, what has left the root behind and waits again.)
+/// ports, and for each flow that waited as a victim a root that it can wait for. (The
+/// oracle calls a victim, too, what has left the root behind and waits again.)
 #[test]
 fn no_run_finds_what_the_plan_does_not() {
     let (mut places, mut victims, mut lasting, mut answers, mut bursts, mut relays) = (0, 0, 0, 0, 0, 0);
@@ -320,11 +320,11 @@ fn no_run_finds_what_the_plan_does_not() {
         assert!(outcome.drops.iter().all(|d| !d.lossless || !d.reason.for_want_of_room()));
         let oracle = outcome.blocking.as_ref().expect("it watched");
         let mut trees: BTreeMap<PortId, BTreeSet<PortId>> = BTreeMap::new();
-        let mut innocents: BTreeMap<PortId, BTreeSet<u32>> = BTreeMap::new();
+        let mut of_root: BTreeMap<PortId, BTreeSet<u32>> = BTreeMap::new();
         for &(xoff_sim::outcome::Place { port: paused, root, .. }, blame) in &oracle.places {
             let queues = trees.entry(root).or_insert_with(|| {
                 let tree = tree(&plan, &walks, root);
-                let mut waits: BTreeSet<u32> = tree.innocents.iter().map(|i| i.flow).collect();
+                let mut waits: BTreeSet<u32> = tree.victims.iter().map(|i| i.flow).collect();
                 let queues: BTreeSet<u32> = tree.queues.iter().map(|q| q.queue).collect();
                 // Data of flows that have crossed the root, and answers.
                 for walk in 0..walks.walks.len() as u32 {
@@ -334,7 +334,7 @@ fn no_run_finds_what_the_plan_does_not() {
                         waits.insert(walks.walks[walk as usize].flow);
                     }
                 }
-                innocents.insert(root, waits);
+                of_root.insert(root, waits);
                 tree.queues.iter().map(|q| walks.queues[q.queue as usize].port).collect()
             });
             assert!(queues.contains(&paused), "scenario {number}: {paused} was paused for {root}");
@@ -355,11 +355,11 @@ fn no_run_finds_what_the_plan_does_not() {
                     relays += 1;
                 }
             }
-            assert!(blame.innocent + blame.source_innocent == 0 || !innocents[&root].is_empty());
+            assert!(blame.victim + blame.source_victim == 0 || !of_root[&root].is_empty());
         }
         for (flow, blame) in (0u32..).zip(&oracle.flows) {
-            if blame.innocent + blame.source_innocent > 0 {
-                assert!(innocents.values().any(|its| its.contains(&flow)), "scenario {number}: flow {flow}");
+            if blame.victim + blame.source_victim > 0 {
+                assert!(of_root.values().any(|its| its.contains(&flow)), "scenario {number}: flow {flow}");
                 assert!(plan.flow_control.traits().pause_scope != PauseScope::Flow);
                 victims += 1;
             }

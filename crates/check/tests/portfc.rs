@@ -204,15 +204,15 @@ fn waits_by_hand() {
 /// H2's flow to H7 waits for a port that it never crosses: the IHFQs of a port are
 /// summed up (the paper's section III-F counts queues of switches only).
 #[test]
-fn innocents_by_hand() {
-    for (more, innocents, beside) in [("", 1, 0), (&*path("H0 S0.0 H1 S1.1 H7"), 2, 1)] {
+fn victims_by_hand() {
+    for (more, victims, beside) in [("", 1, 0), (&*path("H0 S0.0 H1 S1.1 H7"), 2, 1)] {
         let loaded = by_hand(more, &[]);
         let plan = &loaded.plan;
         let walks = Walks::new(plan);
         let found = blocking(plan, &walks, None);
         let at = port(plan, "S1.1", "H4");
         let c = found.lasting().iter().find(|c| c.port == at).expect("it can be congested");
-        assert_eq!((c.culprits, c.queues, c.innocents, c.beside), (2, 4, innocents, beside));
+        assert_eq!((c.culprits, c.queues, c.victims, c.beside), (2, 4, victims, beside));
         let tree = tree(plan, &walks, at);
         let name = |i: u32| {
             xoff_check::blocking::queue_name(plan, walks.queues[tree.queues[i as usize].queue as usize])
@@ -221,11 +221,11 @@ fn innocents_by_hand() {
         let expected =
             [("S0.0:1 ihfq 0", 1), ("H7:1 two-hop 3", 1), ("H0:0 four-hop 0", 2), ("H2:0 four-hop 1", 2)];
         assert_eq!(levels, expected.map(|(name, level)| (name.to_string(), level)));
-        let others: Vec<u32> = tree.innocents.iter().map(|i| i.flow).collect();
+        let others: Vec<u32> = tree.victims.iter().map(|i| i.flow).collect();
         assert_eq!(others, if more.is_empty() { vec![1] } else { vec![4, 1] });
         // The relay's own port to H1 makes only those wait that cross it.
         let near = found.lasting().iter().find(|c| c.port == port(plan, "S0.0", "H1"));
-        assert_eq!(near.map(|c| c.innocents), Some(0));
+        assert_eq!(near.map(|c| c.victims), Some(0));
         // Three DDQs are among the queues, which cannot be stopped.
         assert_eq!((found.all_queues, walks.queues.len()), (6, 9));
         assert!(text::render(&check(&loaded, Routes::Scenario).report).contains("H2:0 four-hop 1"));
@@ -275,7 +275,7 @@ fn queues(plan: &Plan, flow: u32) -> (Vec<PortId>, Vec<Queue>) {
     }
 }
 
-/// By definition: queues that congestion of `port` can pause, innocents, and those
+/// By definition: queues that congestion of `port` can pause, victims, and those
 /// of them beside culprits.
 fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u32>) {
     let flows = 0..plan.flows.len() as u32;
@@ -290,19 +290,19 @@ fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u
         let at = ports.iter().position(|&p| p == port).unwrap_or(0);
         guilty.extend(queues.into_iter().filter(|q| ports[..at].contains(&q.1)));
     }
-    let innocent = |set: &BTreeSet<Queue>| {
+    let victim = |set: &BTreeSet<Queue>| {
         let is = |&f: &u32| {
             let (ports, queues) = queues(plan, f);
             !ports.contains(&port) && queues.iter().any(|q| set.contains(q))
         };
         flows.clone().filter(is).collect()
     };
-    (paused.len(), innocent(&paused), innocent(&guilty))
+    (paused.len(), victim(&paused), victim(&guilty))
 }
 
 #[test]
-fn counts_of_innocents_are_those_of_the_definition() {
-    let (mut checked, mut with_innocents, mut apart) = (0, 0, 0);
+fn counts_of_victims_are_those_of_the_definition() {
+    let (mut checked, mut with_victims, mut apart) = (0, 0, 0);
     for seed in 0..100 {
         let loaded = load(&random(seed), &[]);
         let plan = &loaded.plan;
@@ -310,22 +310,22 @@ fn counts_of_innocents_are_those_of_the_definition() {
         let mut all = BTreeSet::new();
         let found = blocking(plan, &walks, None);
         for c in &found.congested {
-            let (queues, innocents, beside) = by_definition(plan, c.port);
-            let counts = (c.queues as usize, c.innocents as usize, c.beside as usize, c.answers);
-            assert_eq!(counts, (queues, innocents.len(), beside.len(), 0), "cube {seed}");
+            let (queues, victims, beside) = by_definition(plan, c.port);
+            let counts = (c.queues as usize, c.victims as usize, c.beside as usize, c.answers);
+            assert_eq!(counts, (queues, victims.len(), beside.len(), 0), "cube {seed}");
             let tree = tree(plan, &walks, c.port);
-            assert_eq!(tree.innocents.iter().map(|i| i.flow).collect::<BTreeSet<_>>(), innocents);
+            assert_eq!(tree.victims.iter().map(|i| i.flow).collect::<BTreeSet<_>>(), victims);
             assert!(tree.queues.iter().all(|q| q.level <= 2));
             checked += 1;
-            with_innocents += usize::from(!innocents.is_empty());
-            apart += usize::from(innocents != beside);
+            with_victims += usize::from(!victims.is_empty());
+            apart += usize::from(victims != beside);
             if c.cause == xoff_check::blocking::Cause::Lasting {
-                all.extend(innocents);
+                all.extend(victims);
             }
         }
-        assert_eq!(found.innocents, all.len() as u64, "cube {seed}");
+        assert_eq!(found.victims, all.len() as u64, "cube {seed}");
     }
-    assert!(checked > 1000 && with_innocents > 100 && apart > 30, "{checked} {with_innocents} {apart}");
+    assert!(checked > 1000 && with_victims > 100 && apart > 30, "{checked} {with_victims} {apart}");
 }
 
 #[test]
@@ -343,28 +343,28 @@ fn what_is_proved_never_deadlocks_and_pfc_does() {
         victims += foreseen(&loaded.plan, &outcome);
         deadlocks += u32::from(run(&load(&text, &[("flow_control.scheme", "pfc")]).plan).deadlock.is_some());
     }
-    assert!(deadlocks > 0 && victims >= 10, "PFC: {deadlocks}, {victims} innocents waited");
+    assert!(deadlocks > 0 && victims >= 10, "PFC: {deadlocks}, {victims} victims waited");
 }
 
-/// Whatever the run's oracle says of pauses and innocents, the plan has said before;
-/// answers how many innocents waited.
+/// Whatever the run's oracle says of pauses and victims, the plan has said before;
+/// answers how many victims waited.
 fn foreseen(plan: &Plan, outcome: &Outcome) -> usize {
     let walks = Walks::new(plan);
     let oracle = outcome.blocking.as_ref().expect("it watched");
-    let mut innocents = BTreeSet::new();
+    let mut victims = BTreeSet::new();
     for &(xoff_sim::outcome::Place { port: paused, root, .. }, b) in &oracle.places {
         // A frame goes to every host of its switch, whoever has anything to send there.
-        if b.own + b.innocent + b.source_own + b.source_innocent == 0 {
+        if b.own + b.victim + b.source_own + b.source_victim == 0 {
             continue;
         }
         let tree = tree(plan, &walks, root);
         let ports = tree.queues.iter().map(|q| walks.queues[q.queue as usize].port);
         assert!(ports.into_iter().any(|p| p == paused), "{paused} was paused for {root}");
-        innocents.extend(tree.innocents.iter().map(|i| i.flow));
+        victims.extend(tree.victims.iter().map(|i| i.flow));
     }
-    let waited = |b: &xoff_sim::outcome::FlowBlame| b.innocent + b.source_innocent > 0;
-    let victims = (0u32..).zip(&oracle.flows).filter(|(_, b)| waited(b)).map(|(flow, _)| flow);
-    victims.inspect(|flow| assert!(innocents.contains(flow), "flow {flow}")).count()
+    let waited = |b: &xoff_sim::outcome::FlowBlame| b.victim + b.source_victim > 0;
+    let waiting = (0u32..).zip(&oracle.flows).filter(|(_, b)| waited(b)).map(|(flow, _)| flow);
+    waiting.inspect(|flow| assert!(victims.contains(flow), "flow {flow}")).count()
 }
 
 #[test]

@@ -81,13 +81,13 @@ fn waits_of_the_three_flows() {
     assert_eq!(of("a:0"), ["B:1", "B:2", "C:0", "C:2"]);
     assert_eq!(of("A:0"), ["B:1", "B:2", "C:2"]);
     let report = &analysis.report.blocking;
-    assert_eq!((report.innocent_flows, report.blocking_ports), (0, 0));
+    assert_eq!((report.victim_flows, report.blocking_ports), (0, 0));
     let c1 = report.worst.iter().find(|p| p.port == "C:1").expect("it is offered 200 Gbit/s");
     // F2 comes by b and B to C, F3 from c.
-    assert_eq!((c1.culprits, c1.queues, c1.levels, c1.innocents), (2, 3, 2, 0));
-    // Under PFC the same flows are innocents.
+    assert_eq!((c1.culprits, c1.queues, c1.levels, c1.victims), (2, 3, 2, 0));
+    // Under PFC the same flows are victims.
     let pfc = check(&experiment("fig13", "pfc", &[]), Routes::Scenario).report.blocking;
-    assert!(pfc.innocent_flows > 0, "{pfc:?}");
+    assert!(pfc.victim_flows > 0, "{pfc:?}");
 }
 
 /// Three switches in a ring, and a fourth that all are linked to: three flows to its
@@ -234,16 +234,16 @@ fn what_is_not_proved_is_said() {
     let (text, soft) = victims("flow_control.merging", "soft");
     assert!(text.contains("Blocking: none by the roots that frames name."), "{text}");
     assert!(text.contains("A run also charges waits to the root that survives"), "{text}");
-    assert_eq!((soft.blocking.by_named_root, soft.blocking.innocent_flows), (Some(true), 0));
+    assert_eq!((soft.blocking.by_named_root, soft.blocking.victim_flows), (Some(true), 0));
     let (text, off) = victims("flow_control.merging", "off");
     assert!(text.contains("Blocking, in the worst case: "), "{text}");
     assert!(text.contains("a port that turns out to be no root stays one"), "{text}");
     assert_eq!(off.blocking.by_named_root, Some(false));
-    assert!(off.blocking.innocent_flows > 0 && off.verdict == soft.verdict);
+    assert!(off.blocking.victim_flows > 0 && off.verdict == soft.verdict);
     let (text, few) = victims("flow_control.organisation", "single-tier");
     assert!(text.contains("sets of roots may be ahead of a port, and queues = "), "{text}");
-    assert!(few.blocking.innocent_flows > 0);
-    // With as many as it says nobody is innocent.
+    assert!(few.blocking.victim_flows > 0);
+    // With as many as it says nobody is a victim.
     let enough = text.split("queues = ").nth(1).and_then(|t| t.split(' ').next()).expect("a number");
     let keys = [
         ("flow_control.scheme", "pyrrha"),
@@ -251,7 +251,7 @@ fn what_is_not_proved_is_said() {
         ("flow_control.queues", enough),
     ];
     let many = check(&example("incast-victims", &keys), Routes::Scenario).report.blocking;
-    assert_eq!((many.by_named_root, many.innocent_flows), (Some(true), 0), "{enough}");
+    assert_eq!((many.by_named_root, many.victim_flows), (Some(true), 0), "{enough}");
 }
 
 #[test]

@@ -373,7 +373,7 @@ fn the_first_sentence_is_the_verdict_and_the_cycle_names_its_flows() {
 }
 
 /// A host that passes pauses on stops queues from which no flow goes on to the
-/// congested port: there, too, some flow is to blame for each innocent.
+/// congested port: there, too, some flow is to blame for each victim.
 #[test]
 fn blind_relays_blame_whoever_fills_the_port() {
     let loaded = load(
@@ -382,7 +382,7 @@ fn blind_relays_blame_whoever_fills_the_port() {
         &[],
     );
     let analysis = check(&loaded, Routes::Scenario);
-    assert!(analysis.report.blocking.innocent_flows > 0);
+    assert!(analysis.report.blocking.victim_flows > 0);
 }
 
 /// Hosts that are cut off, links that are down, and a slow host, whose inner ports

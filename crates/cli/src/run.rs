@@ -141,7 +141,7 @@ fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
 
 /// How to find out more, where flows waited for congestion off their way.
 fn hint(plan: &Plan, summary: &Summary, path: &Path) -> Option<String> {
-    let found = summary.blocking.as_ref().is_some_and(|b| b.waits.innocent() > 0);
+    let found = summary.blocking.as_ref().is_some_and(|b| b.waits.victim() > 0);
     let run = path.display();
     found.then(|| match plan.measure.explain {
         true => format!("xoff explain {run} says which congested ports held up whom"),

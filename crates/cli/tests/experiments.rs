@@ -87,7 +87,7 @@ fn the_testbed_s_flows_share_by_thirds_under_pyrrha() {
     // Within 0.5% where the thresholds are long, under both organisations.
     assert_eq!(claims["fig10.own-split"].0, "reproduced");
     assert_eq!(claims["fig10.own-split"].1.len(), 2);
-    assert_eq!(claims["fig10.own-no-innocents"].0, "reproduced");
+    assert_eq!(claims["fig10.own-no-victims"].0, "reproduced");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_pause_in_bcube_stops_a_flow_without_a_part_in_the_congestion() {
     let claims = repro("portfc/fig4");
     let expected = [
         ("fig4.pfc-victim", "reproduced"),
-        ("fig4.portfc-no-innocent-pause", "contradicted"),
+        ("fig4.portfc-no-victim-pause", "contradicted"),
         ("fig4.portfc-victim", "contradicted"),
     ];
     assert_eq!(verdicts(&claims), expected);

@@ -246,7 +246,7 @@ fn what_pyrrha_records_can_be_measured() {
         ("of-uplinks", "pyrrha.standing_roots", "S0.1:*"),
         ("merge-time", "merge-time", ""),
         ("merged-pauses", "merged-pauses", ""),
-        ("merged-innocents", "merged-innocents", ""),
+        ("merged-victims", "merged-victims", ""),
         ("moves", "pyrrha.moves", ""),
     ];
     let mut text = String::from(

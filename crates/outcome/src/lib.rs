@@ -246,7 +246,7 @@ impl Pause {
 ///
 /// Times are sums over packets (or queue pairs) in paused queues, in picoseconds:
 /// *own* where the root of the pause is on the rest of the packet's way,
-/// *innocent* where it is not.
+/// *victim* where it is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blocking {
     /// By flow, as in the plan.
@@ -274,7 +274,7 @@ pub struct Merged {
     pub waits: u64,
     /// … and how long, together, in picoseconds: since the PAUSE of that root was sent
     /// to the one that yielded.
-    pub innocent: Time,
+    pub victim: Time,
     /// Longest time from the sending of that PAUSE until a MERGE for it took effect.
     pub longest: Time,
 }
@@ -296,16 +296,16 @@ pub struct FlowBlame {
     /// Packets, for a port on their way.
     pub own: Time,
     /// Packets, for a port off their way.
-    pub innocent: Time,
+    pub victim: Time,
     /// The queue pair, for a port on its way.
     pub source_own: Time,
     /// The queue pair, for a port off its way.
-    pub source_innocent: Time,
+    pub source_victim: Time,
     /// Packets, off the way to the port that the pause's frame named; where it named
-    /// none, as `innocent`.
-    pub named_innocent: Time,
+    /// none, as `victim`.
+    pub named_victim: Time,
     /// The same of the queue pair.
-    pub source_named_innocent: Time,
+    pub source_named_victim: Time,
 }
 
 /// How long a root had packets and queue pairs wait at a port.
@@ -314,16 +314,16 @@ pub struct Blame {
     pub pauses: u64,
     /// As [`FlowBlame::own`].
     pub own: Time,
-    /// As [`FlowBlame::innocent`].
-    pub innocent: Time,
+    /// As [`FlowBlame::victim`].
+    pub victim: Time,
     /// As [`FlowBlame::source_own`].
     pub source_own: Time,
-    /// As [`FlowBlame::source_innocent`].
-    pub source_innocent: Time,
-    /// As [`FlowBlame::named_innocent`].
-    pub named_innocent: Time,
-    /// As [`FlowBlame::source_named_innocent`].
-    pub source_named_innocent: Time,
+    /// As [`FlowBlame::source_victim`].
+    pub source_victim: Time,
+    /// As [`FlowBlame::named_victim`].
+    pub named_victim: Time,
+    /// As [`FlowBlame::source_named_victim`].
+    pub source_named_victim: Time,
 }
 
 impl Blocking {
@@ -331,18 +331,18 @@ impl Blocking {
     pub fn add(&mut self, other: Self) {
         for (sum, part) in self.flows.iter_mut().zip(&other.flows) {
             sum.own += part.own;
-            sum.innocent += part.innocent;
+            sum.victim += part.victim;
             sum.source_own += part.source_own;
-            sum.source_innocent += part.source_innocent;
-            sum.named_innocent += part.named_innocent;
-            sum.source_named_innocent += part.source_named_innocent;
+            sum.source_victim += part.source_victim;
+            sum.named_victim += part.named_victim;
+            sum.source_named_victim += part.source_named_victim;
         }
         self.named.0 += other.named.0;
         self.named.1 += other.named.1;
         self.merged.frames += other.merged.frames;
         self.merged.pauses += other.merged.pauses;
         self.merged.waits += other.merged.waits;
-        self.merged.innocent += other.merged.innocent;
+        self.merged.victim += other.merged.victim;
         self.merged.longest = self.merged.longest.max(other.merged.longest);
         // A port belongs to one part.
         self.places.extend(other.places);
@@ -367,7 +367,7 @@ pub struct Share {
     /// What the time was spent on.
     pub part: Part,
     pub port: PortId,
-    /// The congested port that a pause was for; of [`Part::Own`] and [`Part::Innocent`] only.
+    /// The congested port that a pause was for; of [`Part::Own`] and [`Part::Victim`] only.
     pub root: Option<PortId>,
     /// What the pause's own frame says, if it names a port; of the same parts only.
     pub named: Option<Named>,
@@ -380,7 +380,7 @@ pub struct Share {
 pub struct Named {
     pub root: PortId,
     /// It is not on the rest of the way of who waits.
-    pub innocent: bool,
+    pub victim: bool,
 }
 
 /// A stretch of a critical path.
@@ -407,7 +407,7 @@ pub enum Part {
     /// Waiting in a paused queue, for a congested port on the rest of the way.
     Own,
     /// Waiting in a paused queue, for a congested port off the rest of the way.
-    Innocent,
+    Victim,
     /// Held by the flow's pace or its congestion control.
     Pacing,
     /// Waiting for a receiver that does not read.

@@ -99,12 +99,12 @@ pub const MEASURABLE: [Measurable; 50] = {
         m("pause-frames", Count, Summary("/pauses/pause_frames")),
         m("waiting-ports", Count, Summary("/waiting")),
         m("named-waits", Count, Summary("/blocking/named_waits")),
-        m("named-innocents", Count, Summary("/blocking/named_innocents")),
+        m("named-victims", Count, Summary("/blocking/named_victims")),
         m("resume-frames", Count, Summary("/pauses/resume_frames")),
         m("extra-control", Size, Summary("/counters/extra_control")),
         m("merge-time", Time, Summary("/blocking/merged_longest_ps")),
         m("merged-pauses", Count, Summary("/blocking/merged_pauses")),
-        m("merged-innocents", Time, Summary("/blocking/merged_innocent_ps")),
+        m("merged-victims", Time, Summary("/blocking/merged_victim_ps")),
         m("fct", Time, Flows),
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
@@ -123,8 +123,8 @@ pub const MEASURABLE: [Measurable; 50] = {
         m("timeouts", Count, Sum),
         m("marked", Count, Sum),
         m("own-time", Time, Sum),
-        m("innocent-time", Time, Sum),
-        m("innocent-flows", Count, Sum),
+        m("victim-time", Time, Sum),
+        m("victim-flows", Count, Sum),
         m("pauses", Count, Pauses),
         m("pause-time", Time, Pauses),
         m("longest-pause", Time, Pauses),
@@ -451,7 +451,7 @@ impl Run {
             "timeouts" => &["timeouts"],
             "marked" => &["marked"],
             "own-time" => &["own_ps", "source_own_ps"],
-            _ => &["innocent_ps", "source_innocent_ps"],
+            _ => &["victim_ps", "source_victim_ps"],
         };
         let (t, chosen) = self.chosen(metric, columns)?;
         // What a flow has in these columns together.
@@ -461,7 +461,7 @@ impl Run {
             "finished" => Some(chosen.iter().filter(|&&i| of(i).is_some()).count() as f64),
             "unfinished" => Some(chosen.iter().filter(|&&i| of(i).is_none()).count() as f64),
             "share" => return self.share(metric, chosen.len()),
-            "innocent-flows" | "out-of-order-flows" => {
+            "victim-flows" | "out-of-order-flows" => {
                 let count = |n: u64, &i: &usize| Some(n + u64::from(of(i)? > 0));
                 chosen.iter().try_fold(0, count).map(|n| n as f64)
             }

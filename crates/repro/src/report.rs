@@ -14,7 +14,7 @@ use xoff_results::human;
 /// Value of `format` in `results.json`.
 pub const FORMAT: &str = "xoff repro";
 /// Grows when a key of it changes its meaning.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Contents of `results.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -22,15 +22,15 @@ pub struct Waits {
     /// Packets, for a congested port on the rest of their way.
     pub own_ps: Time,
     /// Packets, for a congested port that they never meet.
-    pub innocent_ps: Time,
+    pub victim_ps: Time,
     /// Queue pairs in their NICs, for a congested port on their way.
     pub source_own_ps: Time,
     /// Queue pairs in their NICs, for a congested port off their way.
-    pub source_innocent_ps: Time,
-    /// As `innocent_ps`, but by the port that the pause's frame named, where it named one.
-    pub named_innocent_ps: Time,
+    pub source_victim_ps: Time,
+    /// As `victim_ps`, but by the port that the pause's frame named, where it named one.
+    pub named_victim_ps: Time,
     /// The same of queue pairs.
-    pub source_named_innocent_ps: Time,
+    pub source_named_victim_ps: Time,
 }
 
 /// Head-of-line blocking in short.
@@ -49,21 +49,21 @@ pub struct BlockingSummary {
     /// pauses name none.
     pub named_waits: u64,
     /// Those of them for a port that was not on their way.
-    pub named_innocents: u64,
+    pub named_victims: u64,
     /// Pauses that ended because the root that they named has yielded to another one.
     pub merged_pauses: u64,
     /// How long packets and queue pairs waited in them that did not go through that
     /// other one, from when the one that yielded was told of it.
-    pub merged_innocent_ps: u64,
+    pub merged_victim_ps: u64,
     /// Longest time from then until such a pause ended.
     pub merged_longest_ps: u64,
     #[serde(flatten)]
     pub waits: Waits,
     /// By traffic class, in the order of the plan.
     pub classes: Vec<ClassWaits>,
-    /// The flows that waited longest as innocents, the worst first; at most [`LISTED`].
+    /// The flows that waited longest as victims, the worst first; at most [`LISTED`].
     pub victims: Vec<Victim>,
-    /// The congested ports that innocents waited longest for, the worst first; at
+    /// The congested ports that victims waited longest for, the worst first; at
     /// most [`LISTED`].
     pub roots: Vec<Root>,
 }
@@ -72,8 +72,8 @@ pub struct BlockingSummary {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassWaits {
     pub name: String,
-    /// Flows of it that waited as innocents, in packets or at their sources.
-    pub innocent_flows: u64,
+    /// Flows of it that waited as victims, in packets or at their sources.
+    pub victim_flows: u64,
     #[serde(flatten)]
     pub waits: Waits,
 }
@@ -101,22 +101,22 @@ impl Waits {
     fn add(&mut self, other: &Waits) {
         let sum = |a: Time, b: Time| a.saturating_add(b).min(MOST);
         self.own_ps = sum(self.own_ps, other.own_ps);
-        self.innocent_ps = sum(self.innocent_ps, other.innocent_ps);
+        self.victim_ps = sum(self.victim_ps, other.victim_ps);
         self.source_own_ps = sum(self.source_own_ps, other.source_own_ps);
-        self.source_innocent_ps = sum(self.source_innocent_ps, other.source_innocent_ps);
-        self.named_innocent_ps = sum(self.named_innocent_ps, other.named_innocent_ps);
-        self.source_named_innocent_ps = sum(self.source_named_innocent_ps, other.source_named_innocent_ps);
+        self.source_victim_ps = sum(self.source_victim_ps, other.source_victim_ps);
+        self.named_victim_ps = sum(self.named_victim_ps, other.named_victim_ps);
+        self.source_named_victim_ps = sum(self.source_named_victim_ps, other.source_named_victim_ps);
     }
 
-    /// Innocent waiting of packets and queue pairs together, by which victims and
+    /// Victim waiting of packets and queue pairs together, by which victims and
     /// roots are ranked.
-    pub fn innocent(&self) -> Time {
-        self.innocent_ps.saturating_add(self.source_innocent_ps)
+    pub fn victim(&self) -> Time {
+        self.victim_ps.saturating_add(self.source_victim_ps)
     }
 
     /// The same by the ports that pauses named.
-    pub fn named_innocent(&self) -> Time {
-        self.named_innocent_ps.saturating_add(self.source_named_innocent_ps)
+    pub fn named_victim(&self) -> Time {
+        self.named_victim_ps.saturating_add(self.source_named_victim_ps)
     }
 }
 
@@ -125,38 +125,23 @@ const MOST: Time = i64::MAX as Time;
 
 impl From<&FlowBlame> for Waits {
     fn from(blame: &FlowBlame) -> Self {
-        let FlowBlame { own, innocent, source_own, source_innocent, named_innocent, source_named_innocent } =
-            *blame;
+        let FlowBlame { own, victim, source_own, source_victim, named_victim, source_named_victim } = *blame;
         Waits {
             own_ps: own.min(MOST),
-            innocent_ps: innocent.min(MOST),
+            victim_ps: victim.min(MOST),
             source_own_ps: source_own.min(MOST),
-            source_innocent_ps: source_innocent.min(MOST),
-            named_innocent_ps: named_innocent.min(MOST),
-            source_named_innocent_ps: source_named_innocent.min(MOST),
+            source_victim_ps: source_victim.min(MOST),
+            named_victim_ps: named_victim.min(MOST),
+            source_named_victim_ps: source_named_victim.min(MOST),
         }
     }
 }
 
 /// The waits behind the pauses of one place, in the order of `Blocking::places`.
 pub fn of_place(blocking: &Blocking, index: usize) -> Waits {
-    let Blame {
-        pauses: _,
-        own,
-        innocent,
-        source_own,
-        source_innocent,
-        named_innocent,
-        source_named_innocent,
-    } = blocking.places[index].1;
-    Waits::from(&FlowBlame {
-        own,
-        innocent,
-        source_own,
-        source_innocent,
-        named_innocent,
-        source_named_innocent,
-    })
+    let Blame { pauses: _, own, victim, source_own, source_victim, named_victim, source_named_victim } =
+        blocking.places[index].1;
+    Waits::from(&FlowBlame { own, victim, source_own, source_victim, named_victim, source_named_victim })
 }
 
 /// Summarises what the oracle has found out; `None` if it did not watch.
@@ -166,7 +151,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
     let mut classes: Vec<ClassWaits> = plan
         .classes
         .iter()
-        .map(|name| ClassWaits { name: name.clone(), innocent_flows: 0, waits: Waits::default() })
+        .map(|name| ClassWaits { name: name.clone(), victim_flows: 0, waits: Waits::default() })
         .collect();
     let mut victims = Vec::new();
     for (index, (flow, blame)) in plan.flows.iter().zip(&blocking.flows).enumerate() {
@@ -174,13 +159,13 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
         let class = &mut classes[usize::from(flow.class)];
         waits.add(&its);
         class.waits.add(&its);
-        if its.innocent() > 0 {
-            class.innocent_flows += 1;
+        if its.victim() > 0 {
+            class.victim_flows += 1;
             victims.push((index as u32, its));
         }
     }
     // Stable: of two alike the earlier flow, or the lower port, comes first.
-    victims.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.innocent()));
+    victims.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.victim()));
     victims.truncate(LISTED);
     let mut roots: Vec<(PortId, u64, Waits)> = Vec::new();
     for (index, (Place { root, .. }, blame)) in blocking.places.iter().enumerate() {
@@ -196,8 +181,8 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
     let congested_ports = roots.len() as u64;
     let mut paused: Vec<PortId> = blocking.places.iter().map(|(place, _)| place.port).collect();
     paused.dedup();
-    roots.retain(|(_, _, waits)| waits.innocent() > 0);
-    roots.sort_by_key(|(_, _, waits)| std::cmp::Reverse(waits.innocent()));
+    roots.retain(|(_, _, waits)| waits.victim() > 0);
+    roots.sort_by_key(|(_, _, waits)| std::cmp::Reverse(waits.victim()));
     roots.truncate(LISTED);
     Some(BlockingSummary {
         pauses: blocking.places.iter().map(|(_, blame)| blame.pauses).sum(),
@@ -205,9 +190,9 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
         paused_ports: paused.len() as u64,
         most_links: outcome.pauses.iter().map(|p| p.links).max().unwrap_or(0),
         named_waits: blocking.named.0,
-        named_innocents: blocking.named.1,
+        named_victims: blocking.named.1,
         merged_pauses: blocking.merged.pauses,
-        merged_innocent_ps: blocking.merged.innocent,
+        merged_victim_ps: blocking.merged.victim,
         merged_longest_ps: blocking.merged.longest,
         waits,
         classes,
@@ -222,18 +207,18 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
     })
 }
 
-pub(crate) fn innocent_times(packets: Time, sources: Time) -> String {
+pub(crate) fn victim_times(packets: Time, sources: Time) -> String {
     format!("{} in packets, {} at sources", human::time(packets), human::time(sources))
 }
 
-/// Innocent waiting in words; `named`: pauses name ports, so that there are two of it.
-fn innocent(waits: &Waits, named: bool) -> String {
-    let by_root = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
+/// Victim waiting in words; `named`: pauses name ports, so that there are two of it.
+fn victim(waits: &Waits, named: bool) -> String {
+    let by_root = victim_times(waits.victim_ps, waits.source_victim_ps);
     match named {
-        false => format!("innocents waited {by_root}"),
+        false => format!("victims waited {by_root}"),
         true => format!(
-            "innocents of the port that pauses named waited {}; of the port where packets stood {by_root}",
-            innocent_times(waits.named_innocent_ps, waits.source_named_innocent_ps)
+            "victims of the port that pauses named waited {}; of the port where packets stood {by_root}",
+            victim_times(waits.named_victim_ps, waits.source_named_victim_ps)
         ),
     }
 }
@@ -243,7 +228,7 @@ pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
     let b = blocking;
     let mut text = format!(
         "{}, behind {} of {} for {}",
-        innocent(&b.waits, b.named_waits > 0),
+        victim(&b.waits, b.named_waits > 0),
         human::counted(b.pauses, "pause"),
         human::counted(b.paused_ports, "port"),
         human::counted(b.congested_ports, "congested port"),
@@ -257,14 +242,14 @@ pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
         text.push_str(&format!(
             "; {} in queues whose pause named a port, {} of them for one off their way",
             human::counted(b.named_waits, "wait"),
-            human::count(b.named_innocents)
+            human::count(b.named_victims)
         ));
     }
     if b.merged_pauses > 0 {
         text.push_str(&format!(
             "; {} for roots that were merged into others, where {} were waited for none that was left (a merge took {} at most)",
             human::counted(b.merged_pauses, "pause"),
-            human::time(b.merged_innocent_ps),
+            human::time(b.merged_victim_ps),
             human::time(b.merged_longest_ps)
         ));
     }
@@ -272,15 +257,15 @@ pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
         text.push_str(&format!(
             "; worst root {} ({} of it), worst victim {} ({})",
             root.port,
-            human::time(root.waits.innocent()),
+            human::time(root.waits.victim()),
             victim.flow,
-            human::time(victim.waits.innocent())
+            human::time(victim.waits.victim())
         ));
     }
     let mut rows = vec![("blocking", text)];
-    for class in b.classes.iter().filter(|c| c.waits.innocent() > 0 && b.classes.len() > 1) {
-        let flows = human::counted(class.innocent_flows, "flow");
-        rows.push(("", format!("{}: {} of {flows}", class.name, innocent(&class.waits, b.named_waits > 0))));
+    for class in b.classes.iter().filter(|c| c.waits.victim() > 0 && b.classes.len() > 1) {
+        let flows = human::counted(class.victim_flows, "flow");
+        rows.push(("", format!("{}: {} of {flows}", class.name, victim(&class.waits, b.named_waits > 0))));
     }
     rows
 }

@@ -138,11 +138,11 @@ fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ("spurious", int(&|o| o.spurious)),
         ("cnps", int(&|o| o.cnps)),
         ("own_ps", waits(&|w| w.own_ps)),
-        ("innocent_ps", waits(&|w| w.innocent_ps)),
+        ("victim_ps", waits(&|w| w.victim_ps)),
         ("source_own_ps", waits(&|w| w.source_own_ps)),
-        ("source_innocent_ps", waits(&|w| w.source_innocent_ps)),
-        ("named_innocent_ps", waits(&|w| w.named_innocent_ps)),
-        ("source_named_innocent_ps", waits(&|w| w.source_named_innocent_ps)),
+        ("source_victim_ps", waits(&|w| w.source_victim_ps)),
+        ("named_victim_ps", waits(&|w| w.named_victim_ps)),
+        ("source_named_victim_ps", waits(&|w| w.source_named_victim_ps)),
     ]
 }
 
@@ -213,11 +213,11 @@ fn blocked(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Col
         ("named_root", Column::MaybeText(named.collect())),
         ("pauses", Column::Int(places.iter().map(|(_, blame)| blame.pauses).collect())),
         ("own_ps", waits(&|w| w.own_ps)),
-        ("innocent_ps", waits(&|w| w.innocent_ps)),
+        ("victim_ps", waits(&|w| w.victim_ps)),
         ("source_own_ps", waits(&|w| w.source_own_ps)),
-        ("source_innocent_ps", waits(&|w| w.source_innocent_ps)),
-        ("named_innocent_ps", waits(&|w| w.named_innocent_ps)),
-        ("source_named_innocent_ps", waits(&|w| w.source_named_innocent_ps)),
+        ("source_victim_ps", waits(&|w| w.source_victim_ps)),
+        ("named_victim_ps", waits(&|w| w.named_victim_ps)),
+        ("source_named_victim_ps", waits(&|w| w.source_named_victim_ps)),
     ]
 }
 
@@ -237,7 +237,7 @@ fn part_name(part: Part) -> &'static str {
         Part::Propagation => "propagation",
         Part::Queueing => "queueing",
         Part::Own => "own",
-        Part::Innocent => "innocent",
+        Part::Victim => "victim",
         Part::Pacing => "pacing",
         Part::Receiver => "receiver",
         Part::Down => "down",
@@ -251,7 +251,7 @@ fn critical(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Co
     let text = |get: &dyn Fn(&Share) -> String| Column::Text(shares.iter().map(get).collect());
     let roots = shares.iter().map(|s| s.root.map(|root| names::port(plan, root)));
     let named = || shares.iter().map(|s| s.named);
-    let named_parts = named().map(|n| n.map(|n| if n.innocent { Part::Innocent } else { Part::Own }));
+    let named_parts = named().map(|n| n.map(|n| if n.victim { Part::Victim } else { Part::Own }));
     vec![
         ("flow", int(&|s| u64::from(s.flow))),
         ("step", int(&|s| u64::from(s.step))),

@@ -4,7 +4,7 @@
 /// Value of `format` in every manifest.
 pub const FORMAT: &str = "xoff run";
 /// Version of the directory's layout; grows when a file or column changes its meaning.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
 /// The summary's file name.

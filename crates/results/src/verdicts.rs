@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::blocking::{BlockingSummary, innocent_times};
+use crate::blocking::{BlockingSummary, victim_times};
 use crate::drops::DropSummary;
 use crate::human;
 use crate::pauses::PauseSummary;
@@ -124,11 +124,11 @@ pub fn verdicts(
 fn no_victims(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     let waits = &blocking.waits;
     let behind = format!("behind {}", human::counted(blocking.pauses, "pause"));
-    if waits.innocent() == 0 {
-        return (State::Held, format!("no innocent waiting {behind}"));
+    if waits.victim() == 0 {
+        return (State::Held, format!("no victim waiting {behind}"));
     }
-    if blocking.named_waits > 0 && waits.named_innocent() == 0 {
-        let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
+    if blocking.named_waits > 0 && waits.named_victim() == 0 {
+        let waited = victim_times(waits.victim_ps, waits.source_victim_ps);
         return (
             State::Held,
             format!(
@@ -138,6 +138,6 @@ fn no_victims(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     }
     let promised = plan.flow_control.traits().pause_scope == PauseScope::Flow;
     let state = if promised { State::Broken } else { State::NotPromised };
-    let waited = innocent_times(waits.innocent_ps, waits.source_innocent_ps);
+    let waited = victim_times(waits.victim_ps, waits.source_victim_ps);
     (state, format!("{waited}, {behind}"))
 }

@@ -77,12 +77,12 @@ fn a_run_whose_blocking_was_measured() {
     insta::assert_snapshot!(rendered(&summary));
     let found = summary.blocking.unwrap();
     assert_eq!((found.pauses, found.congested_ports, found.paused_ports), (6, 2, 2));
-    let ranked: Vec<_> = found.victims.iter().map(|v| v.waits.innocent() / US).collect();
+    let ranked: Vec<_> = found.victims.iter().map(|v| v.waits.victim() / US).collect();
     assert_eq!(ranked, [25, 7, 1]);
     let roots: Vec<_> =
-        found.roots.iter().map(|r| (r.port.as_str(), r.pauses, r.waits.innocent() / US)).collect();
+        found.roots.iter().map(|r| (r.port.as_str(), r.pauses, r.waits.victim() / US)).collect();
     assert_eq!(roots, [("S0.1:0", 5, 28), ("S0.2:0", 1, 5)]);
-    let classes: Vec<_> = found.classes.iter().map(|c| (c.innocent_flows, c.waits.innocent() / US)).collect();
+    let classes: Vec<_> = found.classes.iter().map(|c| (c.victim_flows, c.waits.victim() / US)).collect();
     assert_eq!(classes, [(2, 8), (1, 25)]);
 }
 
@@ -96,9 +96,9 @@ fn who_promises_that_nobody_waits_for_others() {
     let some = blocked(&plan);
     let mut none = some.clone();
     let found = none.blocking.as_mut().unwrap();
-    found.flows.iter_mut().for_each(|f| (f.innocent, f.source_innocent) = (0, 0));
-    found.places.iter_mut().for_each(|(_, b)| (b.innocent, b.source_innocent) = (0, 0));
-    let zero = Some((State::Held, "no innocent waiting behind 6 pauses".to_string()));
+    found.flows.iter_mut().for_each(|f| (f.victim, f.source_victim) = (0, 0));
+    found.places.iter_mut().for_each(|(_, b)| (b.victim, b.source_victim) = (0, 0));
+    let zero = Some((State::Held, "no victim waiting behind 6 pauses".to_string()));
     let text = "25 us in packets, 8 us at sources, behind 6 pauses".to_string();
     assert_eq!(verdict(&plan, &deadlocked(&plan)), None);
     assert_eq!(verdict(&plan, &none), zero);

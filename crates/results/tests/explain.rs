@@ -60,24 +60,24 @@ fn a_victim_reads_whose_congestion_held_it_up() {
     let victim = explain::flow(&path, &run, 1).unwrap();
     // From 1680 ns, when it comes to S0, to 5950.24 ns, when that goes on.
     let root = &victim.roots[0];
-    assert_eq!((root.port.as_str(), root.crossed, root.innocent_ps), ("S2:1", false, 4_270_240));
+    assert_eq!((root.port.as_str(), root.crossed, root.victim_ps), ("S2:1", false, 4_270_240));
     assert_eq!(victim.parts.iter().map(|p| p.time_ps).sum::<u64>(), victim.head.took_ps);
     assert_eq!(victim.steps.iter().map(|s| s.time_ps).sum::<u64>(), victim.head.took_ps);
     insta::assert_snapshot!("victim", text::flow(&victim));
     insta::assert_snapshot!("elephant", text::flow(&explain::flow(&path, &run, 0).unwrap()));
 
     let port = explain::port(&path, &run, "S2:1", None).unwrap();
-    assert_eq!((port.innocent_ps, port.victims.len(), port.own_flows), (4_270_240, 1, 1));
+    assert_eq!((port.victim_ps, port.victims.len(), port.own_flows), (4_270_240, 1, 1));
     assert_eq!(port.places[0].port, "S0:2");
     insta::assert_snapshot!("port", text::port(&port));
     let blameless = explain::port(&path, &run, "S0:2", None).unwrap();
     insta::assert_snapshot!("port-blameless", text::port(&blameless));
 
     let overview = explain::overview(&path, &run, None).unwrap();
-    assert_eq!((overview.flows, overview.innocent_flows, overview.roots.len()), (2, 1, 1));
+    assert_eq!((overview.flows, overview.victim_flows, overview.roots.len()), (2, 1, 1));
     insta::assert_snapshot!("overview", text::overview(&overview));
     let elephants = explain::overview(&path, &run, Some("elephant")).unwrap();
-    assert_eq!((elephants.flows, elephants.innocent_flows), (1, 0));
+    assert_eq!((elephants.flows, elephants.victim_flows), (1, 0));
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn the_named_root_and_where_packets_stood_are_both_told() {
     let run = read::read(&path).unwrap();
     let overview = explain::overview(&path, &run, None).unwrap();
     let surviving = overview.surviving.as_ref().expect("pauses name ports");
-    assert_eq!((overview.innocent_ps, overview.innocent_flows, overview.victims.len()), (0, 0, 0));
-    assert!(surviving.innocent_ps > 0 && surviving.innocent_flows > 0);
+    assert_eq!((overview.victim_ps, overview.victim_flows, overview.victims.len()), (0, 0, 0));
+    assert!(surviving.victim_ps > 0 && surviving.victim_flows > 0);
     assert_eq!(overview.own_roots[0].port, "S0.3:3", "the receiver of the incasts");
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = words(text::overview(&overview));
@@ -128,18 +128,18 @@ fn the_named_root_and_where_packets_stood_are_both_told() {
         let answer = explain::flow(&path, &run, id).unwrap();
         let told = answer.surviving.as_ref().unwrap();
         let off = told.stood.iter().filter(|s| s.surviving_off).map(|s| s.time_ps).sum::<u64>();
-        assert_eq!((answer.innocent_ps, off), (0, told.innocent_ps), "flow {id}");
+        assert_eq!((answer.victim_ps, off), (0, told.victim_ps), "flow {id}");
         assert!(told.stood.iter().all(|s| !s.named_off && s.named_root != s.surviving_root));
         let own = answer.parts.iter().filter(|p| p.part == "own").map(|p| p.time_ps).sum::<u64>();
         assert_eq!(answer.roots.iter().map(|r| r.own_ps).sum::<u64>(), own);
         by_flow += off;
     }
-    assert_eq!(by_flow, surviving.innocent_ps);
+    assert_eq!(by_flow, surviving.victim_ps);
     let victim = surviving.victims[0].head.flow;
     insta::assert_snapshot!("named-flow", text::flow(&explain::flow(&path, &run, victim).unwrap()));
     let stood = &surviving.roots[0].port;
     let port = explain::port(&path, &run, stood, None).unwrap();
-    assert_eq!((port.innocent_ps, port.surviving.unwrap().innocent_ps), (0, surviving.roots[0].innocent_ps));
+    assert_eq!((port.victim_ps, port.surviving.unwrap().victim_ps), (0, surviving.roots[0].victim_ps));
 
     // With one queue for all roots some wait for a port off their way that was named.
     let few = [("flow_control.scheme", "pyrrha"), ("flow_control.queues", "1")];
@@ -148,7 +148,7 @@ fn the_named_root_and_where_packets_stood_are_both_told() {
     let path = left_by(&example, "shared", &few);
     let run = read::read(&path).unwrap();
     let overview = explain::overview(&path, &run, None).unwrap();
-    assert!(overview.innocent_ps > 0 && !overview.roots.is_empty());
+    assert!(overview.victim_ps > 0 && !overview.roots.is_empty());
     assert!(text::overview(&overview).contains("Worst victims\n"));
 
     // PFC's pauses name none.

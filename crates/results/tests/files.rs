@@ -260,7 +260,7 @@ fn blocking_is_in_every_file_or_in_none() {
     let summary = |run: &str| -> serde_json::Value {
         serde_json::from_slice(&fs::read(dir.join(run).join(SUMMARY)).unwrap()).unwrap()
     };
-    let columns = ["own_ps", "innocent_ps", "source_own_ps", "source_innocent_ps"];
+    let columns = ["own_ps", "victim_ps", "source_own_ps", "source_victim_ps"];
 
     assert!(summary("off")["blocking"].is_null());
     assert_eq!(summary("off")["verdicts"].as_array().unwrap().len(), 4);

@@ -89,24 +89,24 @@ fn three_switches_to_the_picosecond() {
     let (a, b) = (6_000_000 - 1_965_120, 6_000_000 - 2_105_120);
 
     let found = found(&outcome);
-    // PFC's frames name nobody: what is innocent is so in both senses.
-    let blame = |own, innocent, source_own, source_innocent| FlowBlame {
+    // PFC's frames name nobody: what is a victim is so in both senses.
+    let blame = |own, victim, source_own, source_victim| FlowBlame {
         own,
-        innocent,
+        victim,
         source_own,
-        source_innocent,
-        named_innocent: innocent,
-        source_named_innocent: source_innocent,
+        source_victim,
+        named_victim: victim,
+        source_named_victim: source_victim,
     };
     assert_eq!(found.flows, [blame(first + again + shared, 0, a, 0), blame(0, victims, 0, b)]);
-    let place = |pauses, own, innocent, source_own, source_innocent| Blame {
+    let place = |pauses, own, victim, source_own, source_victim| Blame {
         pauses,
         own,
-        innocent,
+        victim,
         source_own,
-        source_innocent,
-        named_innocent: innocent,
-        source_named_innocent: source_innocent,
+        source_victim,
+        named_victim: victim,
+        source_named_victim: source_victim,
     };
     let at = |a, b| Place { port: port(a, b), root, named: None };
     let mut places = vec![
@@ -120,7 +120,7 @@ fn three_switches_to_the_picosecond() {
 }
 
 /// The same with B on its way to the last switch: it waits in the same queues,
-/// for the port next to its own, and is as innocent. On its way to X it is not.
+/// for the port next to its own, and is as victim. On its way to X it is not.
 #[test]
 fn the_way_decides_and_not_the_queue() {
     let to = |host: &str, at: &str| {
@@ -134,10 +134,10 @@ fn the_way_decides_and_not_the_queue() {
         found(&outcome).flows[1]
     };
     let (near, far, same) = (to("Y", "S1"), to("Y", "S2"), to("X", "S1"));
-    assert_eq!((near.innocent, near.source_innocent), (far.innocent, far.source_innocent));
+    assert_eq!((near.victim, near.source_victim), (far.victim, far.source_victim));
     assert_eq!((near.own, near.source_own, far.own, far.source_own), (0, 0, 0, 0));
-    assert_eq!((same.own, same.source_own), (near.innocent, near.source_innocent));
-    assert_eq!((same.innocent, same.source_innocent), (0, 0));
+    assert_eq!((same.own, same.source_own), (near.victim, near.source_victim));
+    assert_eq!((same.victim, same.source_victim), (0, 0));
 }
 
 /// Incasts into single hosts, and flows between all hosts beside them.
@@ -155,9 +155,9 @@ const SCHEMES: [&[(&str, &str)]; 3] = [
     &[("flow_control.scheme", "per-flow-queue")],
 ];
 
-/// Innocent waits (packets and queue pairs) of background flows whose route
+/// Victim waits (packets and queue pairs) of background flows whose route
 /// shares a link with an incast's but not its last one, and the same of all flows.
-fn innocent(plan: &Plan, outcome: &Outcome) -> (u64, u64) {
+fn victim(plan: &Plan, outcome: &Outcome) -> (u64, u64) {
     let route = |flow: usize| {
         let path = plan.flows[flow].path as usize;
         plan.hops[path..].iter().copied().take_while(|&p| (p as usize) < plan.topology.ports.len())
@@ -168,7 +168,7 @@ fn innocent(plan: &Plan, outcome: &Outcome) -> (u64, u64) {
     let receivers: Vec<_> = incasts.iter().map(|&f| plan.flows[f].dst).collect();
     let (mut vulnerable, mut all) = (0, 0);
     for (f, blame) in found(outcome).flows.iter().enumerate() {
-        let its = blame.innocent + blame.source_innocent;
+        let its = blame.victim + blame.source_victim;
         all += its;
         let flow = &plan.flows[f];
         if flow.class == 0 && !receivers.contains(&flow.dst) && route(f).any(|p| crossed[p as usize]) {
@@ -179,13 +179,13 @@ fn innocent(plan: &Plan, outcome: &Outcome) -> (u64, u64) {
 }
 
 #[test]
-fn queues_of_their_own_spare_the_innocent_and_few_queues_some() {
+fn queues_of_their_own_spare_the_victim_and_few_queues_some() {
     let with = |scheme: &[(&str, &str)]| {
         let plan = plan_with(MIX, scheme);
         let outcome = run(&plan);
         let pauses = outcome.pauses.iter().filter(|p| p.root.is_some()).count();
         assert!(pauses > 100 && outcome.drops.is_empty(), "{scheme:?}: {pauses} pauses");
-        innocent(&plan, &outcome)
+        victim(&plan, &outcome)
     };
     let [(pfc, _), (bfc, _), (alone, all)] = SCHEMES.map(with);
     assert_eq!((alone, all), (0, 0), "a flow waits for itself alone");
@@ -261,17 +261,17 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
     // What places and flows have waited is the same.
     let mut sums = [[0u64; 6]; 2];
     for (place, b) in &found.places {
-        [b.own, b.innocent, b.source_own, b.source_innocent, b.named_innocent, b.source_named_innocent]
+        [b.own, b.victim, b.source_own, b.source_victim, b.named_victim, b.source_named_victim]
             .iter()
             .zip(&mut sums[0])
             .for_each(|(n, sum)| *sum += n);
-        assert!(b.named_innocent <= b.own + b.innocent);
+        assert!(b.named_victim <= b.own + b.victim);
         if place.named.is_none_or(|named| named == place.root) {
-            assert_eq!((b.named_innocent, b.source_named_innocent), (b.innocent, b.source_innocent));
+            assert_eq!((b.named_victim, b.source_named_victim), (b.victim, b.source_victim));
         }
     }
     for f in &found.flows {
-        [f.own, f.innocent, f.source_own, f.source_innocent, f.named_innocent, f.source_named_innocent]
+        [f.own, f.victim, f.source_own, f.source_victim, f.named_victim, f.source_named_victim]
             .iter()
             .zip(&mut sums[1])
             .for_each(|(n, sum)| *sum += n);
@@ -319,14 +319,14 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
         let at = || found.places.iter().filter(|(place, _)| place.port == port).map(|(_, blame)| blame);
         let smallest = u64::from(plan.packet.ack);
         let packets = outcome.ports[port as usize].queue_peak / smallest;
-        assert!(at().map(|b| b.own + b.innocent).sum::<u64>() <= paused * packets);
+        assert!(at().map(|b| b.own + b.victim).sum::<u64>() <= paused * packets);
         let pairs = plan.flows.iter().filter(|f| plan.hops[f.path as usize] == port).count() as u64;
-        assert!(at().map(|b| b.source_own + b.source_innocent).sum::<u64>() <= paused * pairs);
+        assert!(at().map(|b| b.source_own + b.source_victim).sum::<u64>() <= paused * pairs);
     }
     // A queue pair waits in one place, and while it is open.
     for (blame, flow) in found.flows.iter().zip(&outcome.flows) {
         let open = flow.started.map_or(0, |from| flow.completed.unwrap_or(outcome.end) - from);
-        assert!(blame.source_own + blame.source_innocent <= open);
+        assert!(blame.source_own + blame.source_victim <= open);
     }
 }
 
@@ -349,7 +349,7 @@ proptest! {
         let outcome = run(&plan);
         consistent(&plan, &outcome);
         if scheme.contains("per-flow-queue") {
-            prop_assert!(found(&outcome).flows.iter().all(|f| (f.innocent, f.source_innocent) == (0, 0)));
+            prop_assert!(found(&outcome).flows.iter().all(|f| (f.victim, f.source_victim) == (0, 0)));
         }
     }
 }

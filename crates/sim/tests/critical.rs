@@ -16,7 +16,7 @@ fn shares(plan: &Plan, outcome: &Outcome) -> Vec<Share> {
     let mut sums = vec![0; plan.flows.len()];
     for share in &shares {
         assert!(share.time > 0, "{share:?}");
-        assert_eq!(share.root.is_some(), matches!(share.part, Part::Own | Part::Innocent), "{share:?}");
+        assert_eq!(share.root.is_some(), matches!(share.part, Part::Own | Part::Victim), "{share:?}");
         let names = matches!(plan.flow_control, FlowControlParams::Pyrrha(_) | FlowControlParams::PortFc(_));
         assert_eq!(share.named.is_some(), names && share.root.is_some(), "{share:?}");
         sums[share.flow as usize] += share.time;
@@ -178,7 +178,7 @@ const LINE: &str = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\", \"X\",
 /// B's packet comes to S0 at 1680 and waits, behind two of A. From 5950.24 on these
 /// two are sent first. At S1 and behind nobody is in its way.
 #[test]
-fn an_innocent_wait_to_the_picosecond() {
+fn an_victim_wait_to_the_picosecond() {
     let plan = plan(LINE);
     let outcome = run(&plan);
     let shares = shares(&plan, &outcome);
@@ -189,7 +189,7 @@ fn an_innocent_wait_to_the_picosecond() {
         hop(Leg::Data, "S0:2", Part::Sending, 80.0),
         hop(Leg::Data, "S0:2", Part::Propagation, 100.0),
         hop(Leg::Data, "S0:2", Part::Queueing, 160.0),
-        (Leg::Data, "S0:2".into(), Part::Innocent, Some("S2:1".into()), 5950.24 - 1680.0),
+        (Leg::Data, "S0:2".into(), Part::Victim, Some("S2:1".into()), 5950.24 - 1680.0),
         hop(Leg::Data, "S1:2", Part::Sending, 80.0),
         hop(Leg::Data, "S1:2", Part::Propagation, 100.0),
         hop(Leg::Ack, "Y:0", Part::Sending, 8.0),
@@ -220,7 +220,7 @@ fn unfinished_flows_are_followed_to_the_end() {
         ("B:0".to_string(), Part::Propagation, 100.0),
         // Behind A17, which is being sent since 5950.24.
         s0(Part::Queueing, 49.76),
-        s0(Part::Innocent, 4270.24),
+        s0(Part::Victim, 4270.24),
     ];
     assert_eq!(b, by_hand);
     let a: Vec<_> = of(&plan, &shares, 0).into_iter().map(|s| (s.0, s.2, s.4)).collect();
@@ -275,16 +275,16 @@ fn threads_change_nothing() {
 
 #[test]
 fn queues_of_their_own_have_no_victims() {
-    let innocent = |scheme: &[(&str, &str)]| {
+    let victim = |scheme: &[(&str, &str)]| {
         let plan = plan_with(MIX, scheme);
         let outcome = run(&plan);
         let all = shares(&plan, &outcome);
         let own = all.iter().any(|s| s.part == Part::Own);
-        (own, all.iter().filter(|s| s.part == Part::Innocent).map(|s| s.time).sum::<u64>())
+        (own, all.iter().filter(|s| s.part == Part::Victim).map(|s| s.time).sum::<u64>())
     };
-    let (pauses, pfc) = innocent(SCHEMES[0]);
+    let (pauses, pfc) = victim(SCHEMES[0]);
     assert!(pauses && pfc > 0);
-    let (pauses, alone) = innocent(SCHEMES[3]);
+    let (pauses, alone) = victim(SCHEMES[3]);
     assert!(pauses && alone == 0, "{alone}");
 }
 
@@ -299,14 +299,14 @@ fn by_the_named_root_pyrrha_has_no_victims() {
         let all = shares(&plan, &outcome);
         let time = |of: &dyn Fn(&&Share) -> bool| all.iter().filter(of).map(|s| s.time).sum::<u64>();
         let waited = time(&|s| s.named.is_some());
-        let named = time(&|s| s.named.is_some_and(|named| named.innocent));
-        let surviving = time(&|s| s.part == Part::Innocent);
+        let named = time(&|s| s.named.is_some_and(|named| named.victim));
+        let surviving = time(&|s| s.part == Part::Victim);
         println!("{organisation}: {waited} ps in paused queues, {surviving} ps by the surviving root");
         assert!(waited > 0 && named == 0, "{organisation}: {named} of {waited}");
         let found = outcome.blocking.as_ref().unwrap();
         let sum = |of: fn(&xoff_sim::outcome::FlowBlame) -> u64| found.flows.iter().map(of).sum::<u64>();
-        assert_eq!(sum(|f| f.named_innocent + f.source_named_innocent), 0, "{organisation}");
-        assert!(sum(|f| f.innocent + f.source_innocent) >= surviving, "{organisation}");
+        assert_eq!(sum(|f| f.named_victim + f.source_named_victim), 0, "{organisation}");
+        assert!(sum(|f| f.victim + f.source_victim) >= surviving, "{organisation}");
     }
 }
 
@@ -319,13 +319,13 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
     for s in &all {
         let place = match (s.part, s.leg) {
             (Part::Own, Leg::Source) => 2,
-            (Part::Innocent, Leg::Source) => 3,
+            (Part::Victim, Leg::Source) => 3,
             (Part::Own, _) => 0,
-            (Part::Innocent, _) => 1,
+            (Part::Victim, _) => 1,
             _ => continue,
         };
         sums[s.flow as usize][place] += s.time;
-        if s.named.map_or(s.part == Part::Innocent, |named| named.innocent) {
+        if s.named.map_or(s.part == Part::Victim, |named| named.victim) {
             sums[s.flow as usize][4 + place / 2] += s.time;
         }
         let f = &plan.flows[s.flow as usize];
@@ -335,14 +335,14 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
             let at = way.iter().position(|&p| p == s.port).expect("its way goes there");
             let ahead = |root: PortId| way[at..].contains(&root);
             assert_eq!(ahead(s.root.unwrap()), s.part == Part::Own, "{s:?}");
-            assert!(s.named.is_none_or(|named| ahead(named.root) != named.innocent), "{s:?}");
+            assert!(s.named.is_none_or(|named| ahead(named.root) != named.victim), "{s:?}");
         }
     }
     if plan.faults.down.is_empty() {
         for (flow, (sum, blame)) in sums.iter().zip(&found.flows).enumerate() {
-            let [own, innocent] = [[blame.own, blame.source_own], [blame.innocent, blame.source_innocent]];
-            let named = [blame.named_innocent, blame.source_named_innocent];
-            let all = [own[0], innocent[0], own[1], innocent[1], named[0], named[1]];
+            let [own, victim] = [[blame.own, blame.source_own], [blame.victim, blame.source_victim]];
+            let named = [blame.named_victim, blame.source_named_victim];
+            let all = [own[0], victim[0], own[1], victim[1], named[0], named[1]];
             assert!(sum.iter().zip(&all).all(|(sum, all)| sum <= all), "flow {flow}: {sum:?} of {all:?}");
         }
     }

@@ -303,7 +303,7 @@ fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
 /// A packet that stands at an edge switch may come over any aggregation and core
 /// switch; so the congested last hop of the incast is on all of its ways or on none.
 #[test]
-fn the_oracle_calls_innocent_who_cannot_have_been_the_cause() {
+fn the_oracle_calls_victim_who_cannot_have_been_the_cause() {
     for kind in ["spray", "drill"] {
         let plan = plan(&format!(
             "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
@@ -320,12 +320,12 @@ fn the_oracle_calls_innocent_who_cannot_have_been_the_cause() {
             |get: fn(&xoff_sim::outcome::Blame) -> u64| of_last.iter().map(|(_, b)| get(b)).sum::<u64>();
         let victim =
             plan.flows.iter().position(|f| plan.topology.nodes[f.dst as usize].name == "H1").unwrap();
-        assert!(sum(|b| b.own) > 0 && sum(|b| b.innocent) > 0, "{kind}");
-        // Whoever is innocent of it is not of the incast, but for ACKs, which wait behind data.
+        assert!(sum(|b| b.own) > 0 && sum(|b| b.victim) > 0, "{kind}");
+        // Whoever is a victim of it is not of the incast, but for ACKs, which wait behind data.
         let others: u64 =
-            plan.flows.iter().zip(&blocking.flows).filter(|(f, _)| f.dst != 0).map(|(_, b)| b.innocent).sum();
+            plan.flows.iter().zip(&blocking.flows).filter(|(f, _)| f.dst != 0).map(|(_, b)| b.victim).sum();
         assert_eq!(plan.flows[victim].dst, 1);
-        assert!(others > 0 && others >= sum(|b| b.innocent) / 2, "{kind} {others} {}", sum(|b| b.innocent));
+        assert!(others > 0 && others >= sum(|b| b.victim) / 2, "{kind} {others} {}", sum(|b| b.victim));
     }
 }
 

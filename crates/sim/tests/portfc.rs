@@ -234,12 +234,12 @@ fn promises_but_memory(outcome: &Outcome) {
     assert_eq!((outcome.drops.as_slice(), &outcome.deadlock), (&[][..], &None));
 }
 
-/// The sum over the forwarding queues makes innocents (`portfc.sum-detection-holb`):
+/// The sum over the forwarding queues makes victims (`portfc.sum-detection-holb`):
 /// three flows from one node to the direction that is paused, and one to another
 /// direction through the same relay. By the port that the frame names there are
 /// none; by the root there is one.
 #[test]
-fn the_sum_of_the_forwarding_queues_has_innocents_by_the_root() {
+fn the_sum_of_the_forwarding_queues_has_victims_by_the_root() {
     // H5 is overloaded through S1.1 by H9 and H13, so that S0.0's queue for it over
     // H1 is paused and fills; what H2 and H3 send over H1 to H9 shares H1's port.
     let mut text = format!("{PAPER}[transport]\nrto = \"1s\"\n[measure]\nblocking = true\n");
@@ -261,9 +261,9 @@ fn the_sum_of_the_forwarding_queues_has_innocents_by_the_root() {
     assert!(blocking.named.0 > 0);
     let victim = plan.flows.iter().position(|f| plan.classes[usize::from(f.class)] == "victim").expect("it");
     let blame = blocking.flows[victim];
-    assert!(blame.source_innocent > 0, "{blame:?}");
+    assert!(blame.source_victim > 0, "{blame:?}");
     let others = blocking.flows.iter().enumerate().filter(|(i, _)| *i != victim);
-    assert!(others.clone().all(|(_, b)| b.innocent + b.source_innocent == 0), "{:?}", blocking.flows);
+    assert!(others.clone().all(|(_, b)| b.victim + b.source_victim == 0), "{:?}", blocking.flows);
 }
 
 /// Where the two layers differ in rate a relay may be fed faster than it is served,

@@ -147,18 +147,18 @@ impl Sums {
         self.merged.frames += blocking.merged.frames;
         self.merged.pauses += blocking.merged.pauses;
         self.merged.waits += blocking.merged.waits;
-        self.merged.innocent += blocking.merged.innocent;
+        self.merged.victim += blocking.merged.victim;
         self.merged.longest = self.merged.longest.max(blocking.merged.longest);
     }
 }
 
-/// Innocent waits of packets and queue pairs.
-fn innocent(outcome: &Outcome) -> u64 {
+/// Victim waits of packets and queue pairs.
+fn victim(outcome: &Outcome) -> u64 {
     let flows = &outcome.blocking.as_ref().expect("the oracle watched").flows;
-    flows.iter().map(|f| f.innocent + f.source_innocent).sum()
+    flows.iter().map(|f| f.victim + f.source_victim).sum()
 }
 
-/// Theorem 1, under one organisation; and that PFC and BFC hold innocents up in the same
+/// Theorem 1, under one organisation; and that PFC and BFC hold victims up in the same
 /// scenarios.
 fn theorem(organisation: &str, cases: std::ops::Range<u64>) {
     let mut sums = Sums::default();
@@ -173,14 +173,14 @@ fn theorem(organisation: &str, cases: std::ops::Range<u64>) {
         let (named, longest) = (blocking.named, blocking.merged.longest);
         assert!(longest <= merges_at_most(&it), "{organisation}, case {case}: a merge took {longest} ps");
         assert_eq!(named.1, 0, "{organisation}, case {case}: {} of {} waits", named.1, named.0);
-        let by_name = |f: &FlowBlame| f.named_innocent + f.source_named_innocent;
+        let by_name = |f: &FlowBlame| f.named_victim + f.source_named_victim;
         assert_eq!(blocking.flows.iter().map(by_name).sum::<u64>(), 0, "{organisation}, case {case}: ps");
         sums.add(&outcome);
         let control = |scheme: &str| plan(&(text.clone() + "[flow_control]\n" + scheme));
-        pfc += innocent(&run(&control("scheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\n")));
-        bfc += innocent(&run(&control("scheme = \"bfc\"\nqueues = 32\n")));
+        pfc += victim(&run(&control("scheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\n")));
+        bfc += victim(&run(&control("scheme = \"bfc\"\nqueues = 32\n")));
     }
-    println!("{organisation}: {sums:?}, innocent under PFC {pfc} ps, under BFC {bfc} ps");
+    println!("{organisation}: {sums:?}, victim under PFC {pfc} ps, under BFC {bfc} ps");
     assert!(sums.pauses > 2_000 && sums.waits > 10_000 && sums.tally.merges > 300, "{sums:?}");
     // What is asserted of the longest merge is of merges that were seen.
     assert!(sums.merged.frames > 300 && sums.merged.longest > 0, "{sums:?}");
@@ -207,9 +207,9 @@ fn theorem_1_holds_with_a_single_tier_in_other_scenarios() {
     theorem("single-tier", 250..500);
 }
 
-/// With few queues roots share them, and then innocents wait.
+/// With few queues roots share them, and then victims wait.
 #[test]
-fn roots_that_share_queues_hold_innocents_up() {
+fn roots_that_share_queues_hold_victims_up() {
     for organisation in ["hiq", "single-tier"] {
         let mut sums = Sums::default();
         for case in 0..60 {

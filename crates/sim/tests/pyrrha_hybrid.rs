@@ -92,7 +92,7 @@ fn without_a_switch_that_knows_it_pyrrha_is_pfc() {
         let (a, b) = (common::run(&hybrid), common::run(&pfc));
         assert!(a.pauses.len() > 100 && a.paths.as_ref().is_some_and(|paths| !paths.is_empty()));
         let sum = |of: fn(&FlowBlame) -> u64| a.blocking.iter().flat_map(|b| &b.flows).map(of).sum::<u64>();
-        assert!(sum(|f| f.innocent) > 0 && sum(|f| f.source_own + f.source_innocent) > 0);
+        assert!(sum(|f| f.victim) > 0 && sum(|f| f.source_own + f.source_victim) > 0);
         assert!(a.blocking == b.blocking && a.paths == b.paths);
         assert_eq!(common::fcts(&hybrid, &a), common::fcts(&pfc, &b));
         assert_eq!(a.pauses, b.pauses);

@@ -128,27 +128,27 @@ fn false_roots(seed: u64, merging: &str) -> String {
     text + "[[traffic]]\nkind = \"permutation\"\nsize = \"200kB\"\n"
 }
 
-/// Without merging ports that are no roots go on as such, and hold who is innocent of the
+/// Without merging ports that are no roots go on as such, and hold who is a victim of the
 /// congestion behind them; by the root that frames name nobody is, for they name the port
 /// that holds it. (Merging does not make the former less here: what it lets go waits for
 /// the same links all the same, and in these fabrics for longer.)
 #[test]
-fn roots_that_are_none_hold_innocents_where_they_stay() {
+fn roots_that_are_none_hold_victims_where_they_stay() {
     let mut sums = [[0u64; 4]; 2];
     for seed in 0..12 {
         for (sum, merging) in sums.iter_mut().zip(["soft", "off"]) {
             let outcome = run(&plan(&false_roots(seed, merging)));
             let blocking = outcome.blocking.as_ref().expect("the oracle watched");
             let tally = outcome.records.get::<Tally>().expect("it ran");
-            let innocent: u64 = blocking.flows.iter().map(|f| f.innocent + f.source_innocent).sum();
+            let victim: u64 = blocking.flows.iter().map(|f| f.victim + f.source_victim).sum();
             assert_eq!(blocking.named.1, 0, "{merging}, seed {seed}: by the root that is named");
-            sum[0] += innocent;
+            sum[0] += victim;
             sum[1] += tally.abdications;
             sum[2] += tally.merges;
             sum[3] += blocking.named.0;
         }
     }
-    println!("innocent time, abdications, merges, waits: soft {:?}, off {:?}", sums[0], sums[1]);
+    println!("victim time, abdications, merges, waits: soft {:?}, off {:?}", sums[0], sums[1]);
     assert!(sums.iter().all(|sum| sum[0] > 0 && sum[3] > 1_000), "{sums:?}");
     assert!(sums[0][1] > 0 && sums[0][2] > 0 && sums[1][1..3] == [0, 0], "{sums:?}");
 }

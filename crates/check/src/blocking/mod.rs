@@ -5,18 +5,18 @@
 //! that are paused, those that send packets to these, and so on upstream: the
 //! scheme's pauses, relayed as far as they can be. Where pauses are by onward port these are the
 //! queues that the port's own frames pause, and those that the ports of paused queues
-//! pause in turn ([`crate::onward`]). *Innocents*: flows that do not
+//! pause in turn ([`crate::onward`]). *Victims*: flows that do not
 //! cross the port and have packets in one of these queues.
 //!
 //! Definition 7 of Liu et al. (NSDI 2024) speaks of the queues that culprits lie in
 //! on their way to the port. These are a part: what waits in them can fill the
 //! memory of their device, whoever it belongs to, and pause queues that no culprit
-//! ever comes through. Both are counted: the *innocents*, and those among them
+//! ever comes through. Both are counted: the *victims*, and those among them
 //! that share a queue with a culprit.
 //!
 //! Where pauses are by root, with enough isolation queues, everything is asked root by root: the
 //! queues that a port can pause are those that hold nothing but what goes through it
-//! ([`Walks::toward`]), so that nobody is innocent there. Where ports may run short of
+//! ([`Walks::toward`]), so that nobody is a victim there. Where ports may run short of
 //! queues, any two roots may share one, and the worst case is taken, as of all shared queues; and so
 //! it is where ports that are no roots stay such (`merging = "off"`).
 //!
@@ -29,7 +29,7 @@ pub mod text;
 mod worst;
 
 pub use text::{BlockingReport, flow_name, queue_name, render, told};
-pub use worst::{Culprit, Innocent, Link, Tree, TreeQueue, tree};
+pub use worst::{Culprit, Link, Tree, TreeQueue, Victim, tree};
 
 use crate::roots::Ahead;
 use crate::walks::{Lists, Walks};
@@ -71,10 +71,10 @@ pub struct Congested {
     /// Queues that it can pause.
     pub queues: u64,
     /// Flows whose data never crosses it, and waits in these queues.
-    pub innocents: u64,
+    pub victims: u64,
     /// Those of them that share a queue with a culprit.
     pub beside: u64,
-    /// Flows of whose answers the same holds as of the data of innocents.
+    /// Flows of whose answers the same holds as of the data of victims.
     pub answers: u64,
 }
 
@@ -84,11 +84,11 @@ pub struct Blocking {
     /// What one pause stops.
     pub scope: PauseScope,
     /// Ports that can be congested and can pause a queue, the worst first: those
-    /// with a lasting cause first, and of these those with the most innocents.
+    /// with a lasting cause first, and of these those with the most victims.
     pub congested: Vec<Congested>,
-    /// How many flows are an innocent of at least one of the ports whose congestion
+    /// How many flows are victims of at least one of the ports whose congestion
     /// can last.
-    pub innocents: u64,
+    pub victims: u64,
     /// How many queues at least one of these ports can pause.
     pub queues: u64,
     /// How many flows there are.
@@ -116,23 +116,23 @@ pub fn view<'w>(walks: &'w Walks, blocking: &Blocking, port: PortId) -> Cow<'w, 
 /// `all_queues`.
 fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
     let mut congested = candidates(plan, walks);
-    let (mut innocents, mut queues) = (BTreeSet::new(), 0);
+    let (mut victims, mut queues) = (BTreeSet::new(), 0);
     for c in &mut congested {
         let tree = tree(plan, &walks.toward(c.port), c.port);
         c.queues = tree.queues.len() as u64;
-        c.innocents = tree.innocents.len() as u64;
-        c.beside = tree.innocents.iter().filter(|i| i.beside).count() as u64;
+        c.victims = tree.victims.len() as u64;
+        c.beside = tree.victims.iter().filter(|i| i.beside).count() as u64;
         if c.cause == Cause::Lasting {
-            innocents.extend(tree.innocents.iter().map(|i| i.flow));
+            victims.extend(tree.victims.iter().map(|i| i.flow));
             queues += c.queues;
         }
     }
     congested.retain(|c| c.queues > 0);
-    congested.sort_by_key(|c| (c.cause, std::cmp::Reverse((c.innocents, c.queues, c.culprits)), c.port));
+    congested.sort_by_key(|c| (c.cause, std::cmp::Reverse((c.victims, c.queues, c.culprits)), c.port));
     Blocking {
         scope: PauseScope::Root,
         congested,
-        innocents: innocents.len() as u64,
+        victims: victims.len() as u64,
         queues,
         flows: plan.flows.len() as u64,
         all_queues,
@@ -154,7 +154,7 @@ pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
         .zip(0..)
         .flat_map(|(c, set)| walks.of_port.get(c.port).iter().map(move |&queue| (set, queue)));
     let asked = Lists::of(congested.len(), asked.collect());
-    let (mut innocents, mut queues) = (0, 0);
+    let (mut victims, mut queues) = (0, 0);
 
     let count = walks.queues.len() as u32;
     let own = Lists::of(count as usize, (0..count).map(|q| (q, q)).collect());
@@ -172,12 +172,12 @@ pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
         let (all, begins) = (kind.walks.len() as u32, |i| kind.begins(walks, i));
         groups.spread(&walks.upstream, &kind.through, all, &begins, &asked, |set, range, bits| {
             let Some(set) = set else {
-                innocents += if answers { 0 } else { kind.flows(walks, &range, bits) };
+                victims += if answers { 0 } else { kind.flows(walks, &range, bits) };
                 return false;
             };
             let its = &mut congested[set as usize];
             kind.clear(walks, its.port, scope == PauseScope::Flow, &range, bits);
-            *(if answers { &mut its.answers } else { &mut its.innocents }) += kind.flows(walks, &range, bits);
+            *(if answers { &mut its.answers } else { &mut its.victims }) += kind.flows(walks, &range, bits);
             its.cause == Cause::Lasting
         });
     }
@@ -186,10 +186,10 @@ pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     // What can pause nothing harms nobody but itself.
     congested.retain(|c| c.queues > 0);
     congested.sort_by_key(|c| {
-        (c.cause, std::cmp::Reverse((c.innocents, c.beside, c.answers, c.queues, c.culprits)), c.port)
+        (c.cause, std::cmp::Reverse((c.victims, c.beside, c.answers, c.queues, c.culprits)), c.port)
     });
     let (flows, all_queues) = (plan.flows.len() as u64, u64::from(count) - walks.unstopped);
-    Blocking { scope, congested, innocents, queues, flows, all_queues, by_root: false }
+    Blocking { scope, congested, victims, queues, flows, all_queues, by_root: false }
 }
 
 /// The ports that can be congested, without what their congestion can do.
@@ -222,7 +222,7 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
             stalls,
             culprits: flows.len() as u64,
             queues: 0,
-            innocents: 0,
+            victims: 0,
             beside: 0,
             answers: 0,
         });
@@ -269,8 +269,8 @@ impl Kind {
         i == 0 || self.flow(walks, i) != self.flow(walks, i - 1)
     }
 
-    /// Clears the bits of walks that cross `port`: those are no innocents. Where
-    /// each flow waits for itself alone, no walk of a flow is innocent of a port
+    /// Clears the bits of walks that cross `port`: those are no victims. Where
+    /// each flow waits for itself alone, no walk of a flow is a victim of a port
     /// that another one of it crosses.
     fn clear(&self, walks: &Walks, port: PortId, own_flow: bool, range: &Range<u32>, bits: &mut [u64]) {
         let mut clear = |i: u32| {

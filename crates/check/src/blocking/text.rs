@@ -1,6 +1,6 @@
 //! Who can block whom, in names and in words.
 
-use super::worst::{Innocent, Tree, tree};
+use super::worst::{Tree, Victim, tree};
 use super::{Blocking, Cause, Congested, view};
 use crate::graph::Part;
 use crate::walks::{Queue, Walks};
@@ -11,7 +11,7 @@ use xoff_schemes::flow_control::PauseScope;
 
 /// Most congested ports that are listed.
 pub const PORTS: usize = 5;
-/// Most innocent flows that are listed for each.
+/// Most victim flows that are listed for each.
 pub const FLOWS: usize = 10;
 /// Most of them in the text: of the worst port, and of the others.
 const SHOWN: [usize; 2] = [6, 2];
@@ -30,12 +30,12 @@ pub struct BlockingReport {
     pub pausable_queues: u64,
     /// Ports that can stay congested, and can pause a queue then.
     pub congested_ports: u64,
-    /// Those of them for which innocent flows can wait.
+    /// Those of them for which victim flows can wait.
     pub blocking_ports: u64,
     /// Queues that these ports can pause.
     pub queues: u64,
     /// Flows that can wait for one of these ports without crossing it.
-    pub innocent_flows: u64,
+    pub victim_flows: u64,
     /// Further ports, which are offered more than they send only together with acknowledgements.
     pub tight_ports: u64,
     /// Further ports, at which packets pile up only when what was held back comes at once.
@@ -63,23 +63,23 @@ pub struct PortReport {
     /// How many pauses lead to the farthest of them.
     pub levels: u32,
     /// Flows whose data never crosses it and can wait in one of these queues.
-    pub innocents: u64,
+    pub victims: u64,
     /// Those of them that share a queue with a culprit: what Definition 7 of Liu et al. (NSDI 2024) counts.
     pub beside_culprits: u64,
     /// How many these are on average if flows are spread over the queues by chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_beside_culprits: Option<f64>,
     /// Flows whose answers never cross it and can wait in one of these queues.
-    pub innocent_answers: u64,
-    /// The first of the innocents: those beside culprits first, the nearest first.
-    pub listed: Vec<InnocentReport>,
+    pub victim_answers: u64,
+    /// The first of the victims: those beside culprits first, the nearest first.
+    pub listed: Vec<VictimReport>,
     /// How many are not listed.
     pub left_out: u64,
 }
 
-/// An innocent by names.
+/// A victim by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct InnocentReport {
+pub struct VictimReport {
     /// Its `id` in `flows.parquet`.
     pub flow: u32,
     /// In words: `flow 17: H3 -> H9 (websearch)`.
@@ -126,7 +126,7 @@ pub fn queue_name(plan: &Plan, queue: Queue) -> String {
 /// What was found by names, and the tree of the worst port.
 pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport, Option<(Congested, Tree)>) {
     let lasting = blocking.lasting();
-    let blocks = |c: &&Congested| c.innocents + c.answers > 0;
+    let blocks = |c: &&Congested| c.victims + c.answers > 0;
     let blocking_ports = lasting.iter().filter(blocks).count();
     let views: Vec<_> = lasting.iter().take(PORTS).map(|c| view(walks, blocking, c.port)).collect();
     let trees: Vec<Tree> = lasting.iter().zip(&views).map(|(c, walks)| tree(plan, walks, c.port)).collect();
@@ -144,7 +144,7 @@ pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport,
         congested_ports: lasting.len() as u64,
         blocking_ports: blocking_ports as u64,
         queues: blocking.queues,
-        innocent_flows: blocking.innocents,
+        victim_flows: blocking.victims,
         tight_ports: of(Cause::Answers),
         bursty_ports: of(Cause::Bursts),
         ports_left_out: (blocking_ports - listed) as u64,
@@ -156,7 +156,7 @@ pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport,
 
 fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortReport {
     let name = |i: u32| queue_name(plan, walks.queues[tree.queues[i as usize].queue as usize]);
-    let innocent = |i: &Innocent| InnocentReport {
+    let victim = |i: &Victim| VictimReport {
         flow: i.flow,
         name: flow_name(plan, i.flow),
         queue: name(i.queue),
@@ -166,7 +166,7 @@ fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortRe
         culprit_name: flow_name(plan, i.culprit.flow),
         beside: i.beside,
     };
-    let listed: Vec<_> = tree.innocents.iter().take(FLOWS).map(innocent).collect();
+    let listed: Vec<_> = tree.victims.iter().take(FLOWS).map(victim).collect();
     PortReport {
         port: plan.topology.port_name(c.port),
         offered_bps: c.offered,
@@ -175,11 +175,11 @@ fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortRe
         culprits: c.culprits,
         queues: c.queues,
         levels: tree.queues.last().map_or(0, |q| q.level),
-        innocents: c.innocents,
+        victims: c.victims,
         beside_culprits: c.beside,
         expected_beside_culprits: tree.expected,
-        innocent_answers: c.answers,
-        left_out: tree.innocents.len() as u64 - listed.len() as u64,
+        victim_answers: c.answers,
+        left_out: tree.victims.len() as u64 - listed.len() as u64,
         listed,
     }
 }
@@ -230,8 +230,8 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
         Some(false) => ", in the worst case",
         None => "",
     };
-    let (are, all) = if r.innocent_flows == 1 { ("waits", "its") } else { ("wait", "their") };
-    if r.innocent_flows == 0 {
+    let (are, all) = if r.victim_flows == 1 { ("waits", "its") } else { ("wait", "their") };
+    if r.victim_flows == 0 {
         let _ = write!(
             text,
             "Blocking: none{how}. {} can stay congested and pause {}, and no flow waits for one that it does not cross",
@@ -242,8 +242,8 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
         let _ = write!(
             text,
             "Blocking{how}: {} of {} {are} for congestion that is not on {all} way, as far as pauses can spread. \
-             {} can stay congested, {} of them at the cost of innocents; {} of {} can be paused",
-            r.innocent_flows,
+             {} can stay congested, {} of them at the cost of victims; {} of {} can be paused",
+            r.victim_flows,
             counted(r.flows, "flow"),
             counted(r.congested_ports, "port"),
             r.blocking_ports,
@@ -264,7 +264,7 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
         format!(" (Further ports can be congested: {}.)", more.join("; "))
     };
     let _ = writeln!(text, ".{more}");
-    let shown = r.worst.iter().filter(|p| p.innocents + p.innocent_answers > 0 || r.innocent_flows == 0);
+    let shown = r.worst.iter().filter(|p| p.victims + p.victim_answers > 0 || r.victim_flows == 0);
     for (i, p) in shown.enumerate() {
         port_text(&mut text, p, SHOWN[i.min(1)]);
     }
@@ -290,21 +290,21 @@ fn port_text(text: &mut String, p: &PortReport, shown: usize) {
         counted(p.queues, "queue"),
         p.levels
     );
-    if p.innocents == 0 {
+    if p.victims == 0 {
         let _ = write!(text, "; every flow in them crosses it");
     } else {
         let _ = write!(
             text,
             "; {} that never cross{} it can wait behind them",
-            counted(p.innocents, "flow"),
-            if p.innocents == 1 { "es" } else { "" }
+            counted(p.victims, "flow"),
+            if p.victims == 1 { "es" } else { "" }
         );
         let _ = write!(text, ", {} of these in a queue with flows that do", p.beside_culprits);
         if let Some(expected) = p.expected_beside_culprits {
             let _ = write!(text, " ({expected:.1} on average if queues were chosen by chance)");
         }
     }
-    let _ = match p.innocent_answers {
+    let _ = match p.victim_answers {
         0 => writeln!(text, "."),
         n => writeln!(text, "; and so can the answers of {}.", counted(n, "flow")),
     };
@@ -323,7 +323,7 @@ fn port_text(text: &mut String, p: &PortReport, shown: usize) {
             }
         };
     }
-    let rest = p.innocents - p.listed.len().min(shown) as u64;
+    let rest = p.victims - p.listed.len().min(shown) as u64;
     if rest > 0 {
         let _ = writeln!(text, "  … and {}", counted(rest, "more flow"));
     }

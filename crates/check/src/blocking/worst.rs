@@ -28,7 +28,7 @@ pub struct TreeQueue {
     /// Flows whose data comes through it on its way to the congested port.
     pub culprits: u64,
     /// Flows whose data comes through it and never crosses the congested port.
-    pub innocents: u64,
+    pub victims: u64,
     /// The first of the flows whose data comes through it on its way to the congested
     /// port, or else whose answers do; `None` if only others do.
     pub culprit: Option<Culprit>,
@@ -40,12 +40,12 @@ pub struct Link {
     /// Flows with data on their way to the congested port.
     pub culprits: u64,
     /// Flows with data that never crosses it.
-    pub innocents: u64,
+    pub victims: u64,
 }
 
 /// A flow that does not cross the congested port and can wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Innocent {
+pub struct Victim {
     pub flow: u32,
     /// The queue in which it waits, an index into [`Tree::queues`]: one that it
     /// shares with a culprit, if there is one, and of these the nearest.
@@ -67,8 +67,8 @@ pub struct Tree {
     pub queues: Vec<TreeQueue>,
     /// From queue to queue, by their indices in `queues`; `None` is the congested port.
     pub links: BTreeMap<(u32, Option<u32>), Link>,
-    /// All innocents: those that share a queue with a culprit first.
-    pub innocents: Vec<Innocent>,
+    /// All victims: those that share a queue with a culprit first.
+    pub victims: Vec<Victim>,
     /// How many of those that lie in a port's queues beside culprits share one with
     /// a culprit on average, if every flow is put into one of the queues of each
     /// port by chance, each as likely as the others and independent of all else.
@@ -98,7 +98,7 @@ impl Culprits {
     }
 
     /// Whether the data of a walk is none of the port's business.
-    fn innocent(&self, walks: &Walks, walk: u32, own_flow: bool) -> bool {
+    fn victim(&self, walks: &Walks, walk: u32, own_flow: bool) -> bool {
         let w = walks.walks[walk as usize];
         !(w.answers || self.crosses[walk as usize] || own_flow && self.flows[w.flow as usize])
     }
@@ -114,7 +114,7 @@ fn places_before(walks: &Walks, walk: u32, port: PortId) -> impl Iterator<Item =
     (0u32..).zip(found).filter(|f| f.1).map(|f| f.0)
 }
 
-/// Counts innocents beside culprits, for one port after another.
+/// Counts victims beside culprits, for one port after another.
 pub struct Beside {
     /// By walk, queue and flow: the port for which it was last met.
     crosses: Vec<u32>,
@@ -150,10 +150,10 @@ impl Beside {
                 }
                 for &other in walks.through.get(queue) {
                     let w = walks.walks[other as usize];
-                    let innocent = !w.answers
+                    let victim = !w.answers
                         && self.crosses[other as usize] != port
                         && !(own_flow && self.guilty[w.flow as usize] == port);
-                    if innocent && std::mem::replace(&mut self.flows[w.flow as usize], port) != port {
+                    if victim && std::mem::replace(&mut self.flows[w.flow as usize], port) != port {
                         n += 1;
                     }
                 }
@@ -186,12 +186,12 @@ pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
     guilty.iter().for_each(|g| queues[g.0 as usize].culprits += 1);
     queues.iter_mut().zip(first).for_each(|(q, culprit)| q.culprit = culprit);
     for q in &mut queues {
-        let through = walks.through.get(q.queue).iter().filter(|&&w| culprits.innocent(walks, w, own_flow));
+        let through = walks.through.get(q.queue).iter().filter(|&&w| culprits.victim(walks, w, own_flow));
         let mut flows: Vec<u32> = through.map(|&w| walks.walks[w as usize].flow).collect();
         flows.dedup();
-        q.innocents = flows.len() as u64;
+        q.victims = flows.len() as u64;
     }
-    let innocents = innocents(walks, &culprits, own_flow, port, &queues, &index);
+    let victims = victims(walks, &culprits, own_flow, port, &queues, &index);
     let flows = walks.data_over(port);
     Tree {
         port,
@@ -199,7 +199,7 @@ pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
         links: links(walks, &culprits, own_flow, port, &index),
         expected: expected(plan, walks, &culprits),
         queues,
-        innocents,
+        victims,
     }
 }
 
@@ -225,7 +225,7 @@ fn levels(walks: &Walks, port: PortId) -> (Vec<TreeQueue>, Vec<u32>) {
                     level: number,
                     towards,
                     culprits: 0,
-                    innocents: 0,
+                    victims: 0,
                     culprit: None,
                 });
             }
@@ -241,18 +241,18 @@ fn levels(walks: &Walks, port: PortId) -> (Vec<TreeQueue>, Vec<u32>) {
     (queues, index)
 }
 
-fn innocents(
+fn victims(
     walks: &Walks,
     culprits: &Culprits,
     own_flow: bool,
     port: PortId,
     queues: &[TreeQueue],
     index: &[u32],
-) -> Vec<Innocent> {
+) -> Vec<Victim> {
     // Of each flow its best place: beside a culprit, near, early on its way.
     let mut best: BTreeMap<u32, (bool, u32)> = BTreeMap::new();
     for walk in 0..walks.walks.len() as u32 {
-        if !culprits.innocent(walks, walk, own_flow) {
+        if !culprits.victim(walks, walk, own_flow) {
             continue;
         }
         let at = walks.at(walk).iter().filter(|&&q| q != UNPAUSED).map(|&q| index[q as usize]);
@@ -263,7 +263,7 @@ fn innocents(
             best.entry(flow).and_modify(|known| *known = place.min(*known)).or_insert(place);
         }
     }
-    let mut innocents: Vec<Innocent> = best
+    let mut victims: Vec<Victim> = best
         .into_iter()
         .map(|(flow, (apart, queue))| {
             let mut at = queue;
@@ -279,11 +279,11 @@ fn innocents(
                     }
                 }
             };
-            Innocent { flow, queue, culprit, beside: !apart }
+            Victim { flow, queue, culprit, beside: !apart }
         })
         .collect();
-    innocents.sort_by_key(|i| (!i.beside, queues[i.queue as usize].level, i.flow));
-    innocents
+    victims.sort_by_key(|i| (!i.beside, queues[i.queue as usize].level, i.flow));
+    victims
 }
 
 fn links(
@@ -294,11 +294,11 @@ fn links(
     index: &[u32],
 ) -> BTreeMap<(u32, Option<u32>), Link> {
     let mut links: BTreeMap<(u32, Option<u32>), Link> = BTreeMap::new();
-    // The flow that was counted last on each of them, as culprit and as innocent.
+    // The flow that was counted last on each of them, as culprit and as victim.
     let mut last: BTreeMap<(u32, Option<u32>, bool), u32> = BTreeMap::new();
     for walk in 0..walks.walks.len() as u32 {
         let (at, w) = (walks.at(walk), walks.walks[walk as usize]);
-        let innocent = culprits.innocent(walks, walk, own_flow);
+        let victim = culprits.victim(walks, walk, own_flow);
         let mut before = vec![false; if culprits.crosses[walk as usize] { at.len() } else { 0 }];
         if !before.is_empty() {
             places_before(walks, walk, port).for_each(|i| before[i as usize] = true);
@@ -316,8 +316,8 @@ fn links(
             let link = links.entry((index[at[i] as usize], to)).or_default();
             let culprit = !w.answers && before.get(i) == Some(&true);
             let key = (index[at[i] as usize], to, culprit);
-            if (culprit || innocent) && last.insert(key, w.flow) != Some(w.flow) {
-                *(if culprit { &mut link.culprits } else { &mut link.innocents }) += 1;
+            if (culprit || victim) && last.insert(key, w.flow) != Some(w.flow) {
+                *(if culprit { &mut link.culprits } else { &mut link.victims }) += 1;
             }
         }
     }
@@ -341,7 +341,7 @@ fn expected(plan: &Plan, walks: &Walks, culprits: &Culprits) -> Option<f64> {
     all.iter().for_each(|&((queue, own), _)| beside[queue as usize][usize::from(own)] += 1);
     let miss = 1.0 - 1.0 / f64::from(queues);
     let mut sum = 0.0;
-    for walk in (0..walks.walks.len() as u32).filter(|&w| culprits.innocent(walks, w, false)) {
+    for walk in (0..walks.walks.len() as u32).filter(|&w| culprits.victim(walks, w, false)) {
         let mut met: Vec<_> = (0..walks.at(walk).len() as u32).map(|at| places(walk, at)).collect();
         met.sort_unstable();
         met.dedup();

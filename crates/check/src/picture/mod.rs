@@ -17,7 +17,7 @@ mod ink {
     pub const FAINT: &str = "#777777";
     pub const LINE: &str = "#555555";
     pub const GUILTY: &str = "#D55E00";
-    pub const INNOCENT: &str = "#0072B2";
+    pub const VICTIM: &str = "#0072B2";
     pub const FLOWS: [&str; 6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 }
 
@@ -67,7 +67,7 @@ impl Svg {
         self.shape("circle", &format!("cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\" fill=\"{}\"", ink::GUILTY));
     }
 
-    /// A diamond: the mark of innocents.
+    /// A diamond: the mark of victims.
     fn diamond(&mut self, (x, y): (f64, f64)) {
         let d = format!(
             "M{:.1} {y:.1} L{x:.1} {:.1} L{:.1} {y:.1} L{x:.1} {:.1} Z",
@@ -76,7 +76,7 @@ impl Svg {
             x + 6.0,
             y + 6.0
         );
-        self.shape("path", &format!("d=\"{d}\" fill=\"{}\"", ink::INNOCENT));
+        self.shape("path", &format!("d=\"{d}\" fill=\"{}\"", ink::VICTIM));
     }
 
     /// The whole file. `title` is for readers who see no picture.

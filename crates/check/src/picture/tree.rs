@@ -43,7 +43,7 @@ pub fn blocking(plan: &Plan, walks: &Walks, congested: &Congested, tree: &Tree) 
         rate(congested.offered),
         rate(congested.rate),
         counted(tree.queues.len() as u64, "queue"),
-        counted(congested.innocents, "flow"),
+        counted(congested.victims, "flow"),
         congested.beside,
     );
     let mut feet = vec![
@@ -110,7 +110,7 @@ fn columns(tree: &Tree, levels: u32) -> (Vec<Vec<Spot>>, usize) {
         // Those with the most to show.
         its.sort_by_key(|&i| {
             let q = &tree.queues[i as usize];
-            (std::cmp::Reverse((q.innocents, q.culprits)), i)
+            (std::cmp::Reverse((q.victims, q.culprits)), i)
         });
         let rest = if its.len() > ROWS { its.split_off(ROWS - 1) } else { Vec::new() };
         left_out += rest.len();
@@ -184,7 +184,7 @@ fn line(svg: &mut Svg, from: (f64, f64), to: (f64, f64), rest: bool, label: Opti
     let dash = if rest { " stroke-dasharray=\"4 4\"" } else { "" };
     let colour = match label {
         Some(Link { culprits: 1.., .. }) => ink::GUILTY,
-        Some(Link { innocents: 1.., .. }) => ink::INNOCENT,
+        Some(Link { victims: 1.., .. }) => ink::VICTIM,
         _ => ink::LINE,
     };
     svg.path(&d, &format!("stroke=\"{colour}\" stroke-width=\"1.4\" stroke-opacity=\"0.75\"{dash}"));
@@ -196,20 +196,20 @@ fn line(svg: &mut Svg, from: (f64, f64), to: (f64, f64), rest: bool, label: Opti
         u * u * u * a + 3.0 * u * u * t * b + 3.0 * u * t * t * c + t * t * t * d
     };
     let (x, y) = (at(x1, x1 + bend, x2 - bend, x2), at(y1, y1, y2, y2));
-    marks(svg, (x - 16.0, y), link.culprits, link.innocents);
+    marks(svg, (x - 16.0, y), link.culprits, link.victims);
 }
 
-/// The numbers of culprits and innocents with their marks, those above zero.
-fn marks(svg: &mut Svg, (x, y): (f64, f64), culprits: u64, innocents: u64) {
+/// The numbers of culprits and victims with their marks, those above zero.
+fn marks(svg: &mut Svg, (x, y): (f64, f64), culprits: u64, victims: u64) {
     let mut x = x;
     if culprits > 0 {
         svg.disc((x, y));
         svg.text((x + 8.0, y + 4.5), 12.0, "", &culprits.to_string());
         x += 18.0 + width(&culprits.to_string(), 12.0) + 6.0;
     }
-    if innocents > 0 {
+    if victims > 0 {
         svg.diamond((x, y));
-        svg.text((x + 9.0, y + 4.5), 12.0, "", &innocents.to_string());
+        svg.text((x + 9.0, y + 4.5), 12.0, "", &victims.to_string());
     }
 }
 
@@ -222,7 +222,7 @@ fn spot_box(
     (x, y): (f64, f64),
     columns: &[Vec<Spot>],
 ) {
-    let (name, culprits, innocents, style) = match spot {
+    let (name, culprits, victims, style) = match spot {
         Spot::Root => {
             let style = format!("fill=\"#FBE9DD\" stroke=\"{}\" stroke-width=\"3\"", ink::GUILTY);
             (format!("{} congested", plan.topology.port_name(tree.port)), tree.culprits, 0, style)
@@ -233,10 +233,10 @@ fn spot_box(
                 Some(_) => format!("fill=\"white\" stroke=\"{}\" stroke-width=\"1.6\"", ink::GUILTY),
                 None => format!(
                     "fill=\"white\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"6 3\" rx=\"12\"",
-                    ink::INNOCENT
+                    ink::VICTIM
                 ),
             };
-            (queue_name(plan, walks.queues[q.queue as usize]), q.culprits, q.innocents, style)
+            (queue_name(plan, walks.queues[q.queue as usize]), q.culprits, q.victims, style)
         }
         Spot::Rest(level) => {
             let all = tree.queues.iter().filter(|q| q.level == level).count();
@@ -250,13 +250,13 @@ fn spot_box(
     };
     svg.rect((x, y), BOX, &style);
     svg.text((x + 10.0, y + 18.0), 13.0, "font-weight=\"bold\"", &cut(&name, 22));
-    marks(svg, (x + 16.0, y + 33.0), culprits, innocents);
+    marks(svg, (x + 16.0, y + 33.0), culprits, victims);
 }
 
 fn legend(svg: &mut Svg, port: &str, y: f64) {
     let mut x = LEFT + 6.0;
     svg.disc((x, y));
-    let texts = [format!("on their way to {port} (culprits)"), format!("never cross {port} (innocents)")];
+    let texts = [format!("on their way to {port} (culprits)"), format!("never cross {port} (victims)")];
     svg.text((x + 10.0, y + 4.5), 12.0, "", &texts[0]);
     x += width(&texts[0], 12.0) + 34.0;
     svg.diamond((x, y));
@@ -267,7 +267,7 @@ fn legend(svg: &mut Svg, port: &str, y: f64) {
         (26.0, 16.0),
         &format!(
             "fill=\"white\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"6 3\" rx=\"6\"",
-            ink::INNOCENT
+            ink::VICTIM
         ),
     );
     svg.text((x + 34.0, y + 4.5), 12.0, "", "queue that no culprit comes through");

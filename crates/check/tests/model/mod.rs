@@ -23,7 +23,7 @@ pub struct Case {
     pub congested: BTreeSet<u32>,
 }
 
-/// When a flow is no innocent of a congested port for which it is paused.
+/// When a flow is no victim of a congested port for which it is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Business {
     /// The port is ahead of it.
@@ -79,7 +79,7 @@ impl Case {
         ahead.len() + usize::from(self.congested.contains(&port))
     }
 
-    /// Whether some flow at `port` can be paused innocently.
+    /// Whether some flow at `port` can be paused as a victim.
     pub fn blocks(&self, port: u32, queues: &Queues, business: Business) -> bool {
         let flows = self.flows(port);
         let together = |i: usize| (0..flows.len()).filter(move |&j| queues[i] == queues[j]);

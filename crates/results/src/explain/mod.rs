@@ -40,7 +40,7 @@ pub struct RootTime {
     /// Time that it was on the rest of the way.
     pub own_ps: u64,
     /// Time that it was not.
-    pub innocent_ps: u64,
+    pub victim_ps: u64,
 }
 
 /// A flow and how long it took.
@@ -84,7 +84,7 @@ pub struct StepShare {
     pub part: String,
     /// The congested port, of pauses; the one that was named, if one was.
     pub root: Option<String>,
-    /// Of pauses whose frame named a port: `own` or `innocent` by the surviving root.
+    /// Of pauses whose frame named a port: `own` or `victim` by the surviving root.
     pub surviving_part: Option<String>,
     /// The same: the surviving root.
     pub surviving_root: Option<String>,
@@ -112,7 +112,7 @@ pub struct Stood {
 /// A flow's waiting by the surviving roots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowSurviving {
-    pub innocent_ps: u64,
+    pub victim_ps: u64,
     /// Where the two judgements are of different ports; most first.
     pub stood: Vec<Stood>,
 }
@@ -124,14 +124,14 @@ pub struct FlowAnswer {
     /// How the run ended.
     pub run: Ending,
     /// Its waiting for ports off its way.
-    pub innocent_ps: u64,
+    pub victim_ps: u64,
     /// The same by the surviving roots; null where no pause of the run named a port.
     pub surviving: Option<FlowSurviving>,
     /// As in [`Overview`].
     pub merged_longest_ps: u64,
     /// What its time was spent on; most first. They add up to it.
     pub parts: Vec<PartTime>,
-    /// For whose congestion it waited; most innocent first.
+    /// For whose congestion it waited; most victim first.
     pub roots: Vec<RootTime>,
     /// Along its path. They add up to its time.
     pub steps: Vec<Step>,
@@ -142,8 +142,8 @@ pub struct FlowAnswer {
 pub struct Victim {
     #[serde(flatten)]
     pub head: Head,
-    /// Its innocent waiting, for the port in question or for all.
-    pub innocent_ps: u64,
+    /// Its victim waiting, for the port in question or for all.
+    pub victim_ps: u64,
     /// Where, or (in an overview) for whom; most first.
     pub most: Vec<Place>,
 }
@@ -161,7 +161,7 @@ pub struct Place {
 /// Waiting for a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortWaits {
-    pub innocent_ps: u64,
+    pub victim_ps: u64,
     /// Flows that waited so.
     pub victims: usize,
     /// Waiting of those whose way went on through it.
@@ -182,15 +182,15 @@ pub struct PortAnswer {
     pub surviving: Option<PortWaits>,
     /// As in [`Overview`].
     pub merged_longest_ps: u64,
-    /// Innocent waiting for it, of all victims.
-    pub innocent_ps: u64,
+    /// Victim waiting for it, of all victims.
+    pub victim_ps: u64,
     /// Waiting for it of those whose way went on through it.
     pub own_ps: u64,
     /// How many those were.
     pub own_flows: usize,
     /// The paused ports in which its victims waited; most first.
     pub places: Vec<Place>,
-    /// Its victims, most innocent waiting first.
+    /// Its victims, most victim waiting first.
     pub victims: Vec<Victim>,
 }
 
@@ -200,23 +200,23 @@ pub struct Root {
     pub port: String,
     /// The port that it leads to.
     pub peer: String,
-    /// Innocent waiting for it.
-    pub innocent_ps: u64,
+    /// Victim waiting for it.
+    pub victim_ps: u64,
     /// Flows that waited so.
     pub victims: usize,
     /// The paused ports in which they did; most first.
     pub places: Vec<Place>,
 }
 
-/// Innocent waiting by the surviving roots.
+/// Victim waiting by the surviving roots.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surviving {
-    pub innocent_ps: u64,
+    pub victim_ps: u64,
     /// Flows that waited so.
-    pub innocent_flows: usize,
-    /// At most ten, most innocent waiting first.
+    pub victim_flows: usize,
+    /// At most ten, most victim waiting first.
     pub victims: Vec<Victim>,
-    /// At most ten, most innocent waiting first.
+    /// At most ten, most victim waiting first.
     pub roots: Vec<Root>,
 }
 
@@ -235,12 +235,12 @@ pub struct Overview {
     /// What it was spent on; most first.
     pub parts: Vec<PartTime>,
     /// Waiting for ports off the way.
-    pub innocent_ps: u64,
+    pub victim_ps: u64,
     /// How many flows waited so.
-    pub innocent_flows: usize,
-    /// At most ten, most innocent waiting first.
+    pub victim_flows: usize,
+    /// At most ten, most victim waiting first.
     pub victims: Vec<Victim>,
-    /// At most ten, most innocent waiting first.
+    /// At most ten, most victim waiting first.
     pub roots: Vec<Root>,
     /// Congested ports on the way of those who waited for them: at most ten, most
     /// waiting first.
@@ -365,9 +365,9 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
     Ok(FlowAnswer {
         head: head(id, flow),
         run: run.ending.clone(),
-        innocent_ps: innocent_time(shares, By::Named),
+        victim_ps: victim_time(shares, By::Named),
         surviving: run.names_roots().then(|| FlowSurviving {
-            innocent_ps: innocent_time(shares, By::Surviving),
+            victim_ps: victim_time(shares, By::Surviving),
             stood: stood(run, shares),
         }),
         merged_longest_ps: run.merged_longest_ps,
@@ -377,11 +377,11 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
     })
 }
 
-fn innocent_time(shares: &[Share], by: By) -> u64 {
-    shares.iter().filter(|share| share.is_innocent(by)).map(|share| share.time_ps).sum()
+fn victim_time(shares: &[Share], by: By) -> u64 {
+    shares.iter().filter(|share| share.is_victim(by)).map(|share| share.time_ps).sum()
 }
 
-/// The congested ports that a flow waited for, most innocent waiting first.
+/// The congested ports that a flow waited for, most victim waiting first.
 fn roots_of(run: &Run, shares: &[Share]) -> Vec<RootTime> {
     let mut roots: Vec<RootTime> = Vec::new();
     for share in shares {
@@ -393,16 +393,16 @@ fn roots_of(run: &Run, shares: &[Share]) -> Vec<RootTime> {
                 peer: peer(run, port),
                 crossed,
                 own_ps: 0,
-                innocent_ps: 0,
+                victim_ps: 0,
             });
             roots.len() - 1
         });
-        match share.is_innocent(By::Named) {
-            true => roots[at].innocent_ps += share.time_ps,
+        match share.is_victim(By::Named) {
+            true => roots[at].victim_ps += share.time_ps,
             false => roots[at].own_ps += share.time_ps,
         }
     }
-    roots.sort_by_key(|root| std::cmp::Reverse((root.innocent_ps, root.own_ps)));
+    roots.sort_by_key(|root| std::cmp::Reverse((root.victim_ps, root.own_ps)));
     roots
 }
 
@@ -417,10 +417,10 @@ fn stood(run: &Run, shares: &[Share]) -> Vec<Stood> {
         let one = Stood {
             named_root: named.clone(),
             named_peer: peer(run, named),
-            named_off: share.is_innocent(By::Named),
+            named_off: share.is_victim(By::Named),
             surviving_root: root.clone(),
             surviving_peer: peer(run, root),
-            surviving_off: share.is_innocent(By::Surviving),
+            surviving_off: share.is_victim(By::Surviving),
             time_ps: 0,
         };
         let at = all.iter().position(|known| Stood { time_ps: 0, ..known.clone() } == one);
@@ -457,7 +457,7 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
     }
     let flows = chosen(path, run, class)?;
     let its = |share: &&Share| share.root(By::Named) == Some(name);
-    let innocent = |share: &&Share| share.is_innocent(By::Named);
+    let victim = |share: &&Share| share.is_victim(By::Named);
     let named = sums(run, name, flows.clone(), By::Named);
     let mut answer = PortAnswer {
         port: name.into(),
@@ -465,32 +465,30 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
         run: run.ending.clone(),
         surviving: run.names_roots().then(|| sums(run, name, flows.clone(), By::Surviving)),
         merged_longest_ps: run.merged_longest_ps,
-        innocent_ps: named.innocent_ps,
+        victim_ps: named.victim_ps,
         own_ps: named.own_ps,
         own_flows: named.own_flows,
-        places: places(
-            run,
-            flows.clone().flat_map(|(_, f)| run.of(f)).filter(its).filter(innocent),
-            |share| Some(share.port.clone()),
-        ),
+        places: places(run, flows.clone().flat_map(|(_, f)| run.of(f)).filter(its).filter(victim), |share| {
+            Some(share.port.clone())
+        }),
         victims: Vec::new(),
     };
     for (id, flow) in flows {
-        let (innocent_ps, _) = waits_for(run.of(flow), name, By::Named);
-        if innocent_ps > 0 {
-            let waits = run.of(flow).iter().filter(its).filter(innocent);
+        let (victim_ps, _) = waits_for(run.of(flow), name, By::Named);
+        if victim_ps > 0 {
+            let waits = run.of(flow).iter().filter(its).filter(victim);
             let most = places(run, waits, |share| Some(share.port.clone()));
-            answer.victims.push(Victim { head: head(id, flow), innocent_ps, most });
+            answer.victims.push(Victim { head: head(id, flow), victim_ps, most });
         }
     }
-    answer.victims.sort_by_key(|victim| std::cmp::Reverse(victim.innocent_ps));
+    answer.victims.sort_by_key(|victim| std::cmp::Reverse(victim.victim_ps));
     Ok(answer)
 }
 
-/// A flow's waiting for a port: as an innocent, and where it was on its way.
+/// A flow's waiting for a port: as a victim, and where it was on its way.
 fn waits_for(shares: &[Share], port: &str, by: By) -> (u64, u64) {
     let its = || shares.iter().filter(|share| share.root(by) == Some(port));
-    let sum = |innocent: bool| its().filter(|s| s.is_innocent(by) == innocent).map(|s| s.time_ps).sum();
+    let sum = |victim: bool| its().filter(|s| s.is_victim(by) == victim).map(|s| s.time_ps).sum();
     (sum(true), sum(false))
 }
 
@@ -498,9 +496,9 @@ fn waits_for(shares: &[Share], port: &str, by: By) -> (u64, u64) {
 fn sums<'r>(run: &Run, name: &str, flows: impl Iterator<Item = (usize, &'r Flow)>, by: By) -> PortWaits {
     let mut sums = PortWaits::default();
     for (_, flow) in flows {
-        let (innocent_ps, own_ps) = waits_for(run.of(flow), name, by);
-        sums.innocent_ps += innocent_ps;
-        sums.victims += usize::from(innocent_ps > 0);
+        let (victim_ps, own_ps) = waits_for(run.of(flow), name, by);
+        sums.victim_ps += victim_ps;
+        sums.victims += usize::from(victim_ps > 0);
         sums.own_ps += own_ps;
         sums.own_flows += usize::from(own_ps > 0);
     }
@@ -514,18 +512,18 @@ fn sums<'r>(run: &Run, name: &str, flows: impl Iterator<Item = (usize, &'r Flow)
 pub fn overview(path: &Path, run: &Run, class: Option<&str>) -> Result<Overview, Error> {
     let flows = chosen(path, run, class)?.filter(|(_, flow)| flow.start_ps.is_some());
     let shares = || flows.clone().flat_map(|(_, flow)| run.of(flow));
-    let (innocent_flows, victims) = victims(run, flows.clone(), By::Named);
-    let innocent = |by: By| move |share: &&Share| share.is_innocent(by);
+    let (victim_flows, victims) = victims(run, flows.clone(), By::Named);
+    let victim = |by: By| move |share: &&Share| share.is_victim(by);
     let own = shares().filter(|share| share.part(By::Named) == "own");
     let mut own_roots = places(run, own, |share| share.root(By::Named).map(Into::into));
     own_roots.truncate(LISTED);
     let surviving = run.names_roots().then(|| {
-        let (innocent_flows, victims) = self::victims(run, flows.clone(), By::Surviving);
+        let (victim_flows, victims) = self::victims(run, flows.clone(), By::Surviving);
         Surviving {
-            innocent_ps: shares().filter(innocent(By::Surviving)).map(|share| share.time_ps).sum(),
-            innocent_flows,
+            victim_ps: shares().filter(victim(By::Surviving)).map(|share| share.time_ps).sum(),
+            victim_flows,
             victims,
-            roots: roots(run, || shares().filter(innocent(By::Surviving)), By::Surviving),
+            roots: roots(run, || shares().filter(victim(By::Surviving)), By::Surviving),
         }
     });
     Ok(Overview {
@@ -536,27 +534,27 @@ pub fn overview(path: &Path, run: &Run, class: Option<&str>) -> Result<Overview,
         unfinished: flows.clone().filter(|(_, flow)| flow.completed_ps.is_none()).count(),
         took_ps: flows.clone().map(|(_, flow)| flow.took_ps).sum(),
         parts: parts(shares()),
-        innocent_ps: shares().filter(innocent(By::Named)).map(|share| share.time_ps).sum(),
-        innocent_flows,
+        victim_ps: shares().filter(victim(By::Named)).map(|share| share.time_ps).sum(),
+        victim_flows,
         victims,
-        roots: roots(run, || shares().filter(innocent(By::Named)), By::Named),
+        roots: roots(run, || shares().filter(victim(By::Named)), By::Named),
         own_roots,
         surviving,
         merged_longest_ps: run.merged_longest_ps,
     })
 }
 
-/// How many flows waited as innocents, and the worst of them.
+/// How many flows waited as victims, and the worst of them.
 fn victims<'r>(run: &Run, flows: impl Iterator<Item = (usize, &'r Flow)>, by: By) -> (usize, Vec<Victim>) {
-    let waited = |(id, flow): (usize, &'r Flow)| (innocent_time(run.of(flow), by), id, flow);
+    let waited = |(id, flow): (usize, &'r Flow)| (victim_time(run.of(flow), by), id, flow);
     let mut victims: Vec<_> = flows.map(waited).filter(|victim| victim.0 > 0).collect();
     victims.sort_by_key(|victim| std::cmp::Reverse(victim.0));
     let count = victims.len();
     victims.truncate(LISTED);
-    let victim = |(innocent_ps, id, flow): (u64, usize, &Flow)| {
-        let innocent = run.of(flow).iter().filter(|share| share.is_innocent(by));
-        let most = places(run, innocent, |share| share.root(by).map(Into::into));
-        Victim { head: head(id, flow), innocent_ps, most }
+    let victim = |(victim_ps, id, flow): (u64, usize, &Flow)| {
+        let victim = run.of(flow).iter().filter(|share| share.is_victim(by));
+        let most = places(run, victim, |share| share.root(by).map(Into::into));
+        Victim { head: head(id, flow), victim_ps, most }
     };
     (count, victims.into_iter().map(victim).collect())
 }
@@ -568,7 +566,7 @@ fn roots<'s, I: Iterator<Item = &'s Share>>(run: &Run, shares: impl Fn() -> I, b
     let root = |place: Place| {
         let its = shares().filter(|share| share.root(by) == Some(&place.port));
         Root {
-            innocent_ps: place.time_ps,
+            victim_ps: place.time_ps,
             victims: place.flows,
             places: places(run, its, |share| Some(share.port.clone())),
             port: place.port,

@@ -48,7 +48,7 @@ pub struct Share {
     pub part: String,
     /// The congested port, of pauses.
     pub root: Option<String>,
-    /// `own` or `innocent` by the port that the pause's frame named, if it named one.
+    /// `own` or `victim` by the port that the pause's frame named, if it named one.
     pub named_part: Option<String>,
     pub named_root: Option<String>,
     /// Picoseconds.
@@ -83,8 +83,8 @@ impl Share {
     }
 
     /// It is waiting in a paused queue for a port off the rest of the way.
-    pub fn is_innocent(&self, by: By) -> bool {
-        self.part(by) == "innocent"
+    pub fn is_victim(&self, by: By) -> bool {
+        self.part(by) == "victim"
     }
 }
 

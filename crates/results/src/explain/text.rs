@@ -24,7 +24,7 @@ fn meaning(part: &str) -> &'static str {
         "propagation" => "in a cable",
         "queueing" => "behind others, in queues that might send",
         "own" => "in paused queues, for a congested port ahead",
-        "innocent" => "in paused queues, for a port off its way",
+        "victim" => "in paused queues, for a port off its way",
         "pacing" => "held by its pace or congestion control",
         "receiver" => "for a receiver that does not read",
         "down" => "for a link that was down",
@@ -173,11 +173,11 @@ fn reason(answer: &FlowAnswer) -> String {
         })
     };
     match part.as_str() {
-        "innocent" => {
-            let roots: Vec<_> = answer.roots.iter().filter(|root| root.innocent_ps > 0).collect();
+        "victim" => {
+            let roots: Vec<_> = answer.roots.iter().filter(|root| root.victim_ps > 0).collect();
             format!(
                 "{time} it waited in queues that were paused for {}.",
-                blamed(&roots, |root| root.innocent_ps)
+                blamed(&roots, |root| root.victim_ps)
             )
         }
         "own" => {
@@ -214,22 +214,22 @@ pub fn flow(answer: &FlowAnswer) -> String {
 /// The congested ports that a flow waited for: those off its way, or if there are none
 /// those on it. The sentence above names a single one.
 fn waited_for(answer: &FlowAnswer) -> String {
-    let innocent: Vec<_> = answer.roots.iter().filter(|root| root.innocent_ps > 0).collect();
+    let victim: Vec<_> = answer.roots.iter().filter(|root| root.victim_ps > 0).collect();
     let told = |part: &str| worst(answer).is_some_and(|p| p.part == part);
     let mut rows = Vec::new();
-    if !innocent.is_empty() {
-        if innocent.len() == 1 && told("innocent") {
+    if !victim.is_empty() {
+        if victim.len() == 1 && told("victim") {
             return String::new();
         }
-        for root in innocent.into_iter().take(LISTED) {
+        for root in victim.into_iter().take(LISTED) {
             let crossed = if root.crossed { "on its path elsewhere" } else { "never crossed" };
             rows.push(vec![
                 format!("  {}", way(&root.port, &root.peer)),
-                human::time(root.innocent_ps),
+                human::time(root.victim_ps),
                 crossed.into(),
             ]);
         }
-        return "As an innocent it waited for\n".to_string()
+        return "As a victim it waited for\n".to_string()
             + &aligned(&rows, &[Align::Left, Align::Right, Align::Left]);
     }
     let mut own: Vec<_> = answer.roots.iter().filter(|root| root.own_ps > 0).collect();
@@ -248,9 +248,9 @@ fn waited_for(answer: &FlowAnswer) -> String {
 fn stood(answer: &FlowAnswer) -> String {
     let Some(surviving) = &answer.surviving else { return String::new() };
     let mut text = format!(
-        "Innocent of the port that the pauses named: {}; of the port where the packets stood: {}.",
-        human::time(answer.innocent_ps),
-        human::time(surviving.innocent_ps)
+        "Victim of the port that the pauses named: {}; of the port where the packets stood: {}.",
+        human::time(answer.victim_ps),
+        human::time(surviving.victim_ps)
     );
     let is = |off: bool| if off { "off its way" } else { "on its way" };
     let differ = |stood: &&Stood| stood.named_off != stood.surviving_off;
@@ -264,7 +264,7 @@ fn stood(answer: &FlowAnswer) -> String {
             is(stood.surviving_off),
         );
     }
-    if answer.innocent_ps != surviving.innocent_ps {
+    if answer.victim_ps != surviving.victim_ps {
         text += " ";
         text += &two_roots(answer.merged_longest_ps);
     }
@@ -311,7 +311,7 @@ fn most(places: &[Place]) -> String {
 
 fn victims(victims: &[Victim], whom: &str) -> String {
     let mut rows =
-        vec![["flow", "size", "took", "ideal", "x", "innocent", "", whom].map(String::from).to_vec()];
+        vec![["flow", "size", "took", "ideal", "x", "victim", "", whom].map(String::from).to_vec()];
     for victim in victims {
         let head = &victim.head;
         let times = match (head.finished, head.ideal_ps) {
@@ -325,8 +325,8 @@ fn victims(victims: &[Victim], whom: &str) -> String {
             human::time(head.took_ps),
             human::time(head.ideal_ps),
             times,
-            human::time(victim.innocent_ps),
-            share(victim.innocent_ps, head.took_ps),
+            human::time(victim.victim_ps),
+            share(victim.victim_ps, head.took_ps),
             most(&victim.most),
         ]);
     }
@@ -346,7 +346,7 @@ pub fn port(answer: &PortAnswer) -> String {
         ),
     };
     let surviving = answer.surviving.as_ref().map_or(String::new(), |surviving| {
-        let why = match surviving.innocent_ps == answer.innocent_ps {
+        let why = match surviving.victim_ps == answer.victim_ps {
             true => String::new(),
             false => format!(" {}", two_roots(answer.merged_longest_ps)),
         };
@@ -354,7 +354,7 @@ pub fn port(answer: &PortAnswer) -> String {
             " That is by the port that the pauses named. As the port where the packets stood it held up {} \
              whose way did not go on through it, by {}; {} that did go through it waited {}.{why}",
             human::counted(surviving.victims as u64, "flow"),
-            human::time(surviving.innocent_ps),
+            human::time(surviving.victim_ps),
             human::counted(surviving.own_flows as u64, "flow"),
             human::time(surviving.own_ps),
         )
@@ -371,7 +371,7 @@ pub fn port(answer: &PortAnswer) -> String {
             &format!(
                 "{port} held up {} whose way did not go on through it, by {} in all.{own}{surviving}",
                 human::counted(answer.victims.len() as u64, "flow"),
-                human::time(answer.innocent_ps),
+                human::time(answer.victim_ps),
             ),
         );
     let mut rows = vec![["where they waited", "time", "flows"].map(String::from).to_vec()];
@@ -403,24 +403,24 @@ pub fn overview(answer: &Overview) -> String {
         n => format!(", {} of them not to their end", human::count(n as u64)),
     };
     let by = if answer.surviving.is_some() { ", by the port that each pause named" } else { "" };
-    let innocent = match answer.innocent_ps {
+    let victim = match answer.victim_ps {
         0 if by.is_empty() => "None of them waited for congestion off its path.".to_string(),
         0 => format!("None of them waited for congestion off its path{by}: 0 s."),
         time => format!(
             "{} waited for congestion off the path{by}, {} of all flows' time.",
-            human::counted(answer.innocent_flows as u64, "flow"),
+            human::counted(answer.victim_flows as u64, "flow"),
             share(time, answer.took_ps)
         ),
     };
     let surviving = answer.surviving.as_ref().map_or(String::new(), |surviving| {
-        if surviving.innocent_ps == answer.innocent_ps {
+        if surviving.victim_ps == answer.victim_ps {
             return " It is the same by the port where the packets stood.".into();
         }
         format!(
             " By the port where the packets stood {} did: {}, {} of all flows' time. {}",
-            human::counted(surviving.innocent_flows as u64, "flow"),
-            human::time(surviving.innocent_ps),
-            share(surviving.innocent_ps, answer.took_ps),
+            human::counted(surviving.victim_flows as u64, "flow"),
+            human::time(surviving.victim_ps),
+            share(surviving.victim_ps, answer.took_ps),
             two_roots(answer.merged_longest_ps)
         )
     });
@@ -429,7 +429,7 @@ pub fn overview(answer: &Overview) -> String {
             "",
             "",
             &format!(
-                "{}: {}{class} followed{unfinished}. {innocent}{surviving}",
+                "{}: {}{class} followed{unfinished}. {victim}{surviving}",
                 answer.scenario,
                 human::counted(answer.flows as u64, "flow"),
             ),
@@ -454,17 +454,17 @@ pub fn overview(answer: &Overview) -> String {
     text
 }
 
-/// Who waited longest as an innocent, and for whom.
+/// Who waited longest as a victim, and for whom.
 fn worst_of(by: &str, worst: &[Victim], roots: &[Root]) -> String {
     let mut text = format!("\nWorst victims{by}\n");
     text += &victims(worst, "most of it for");
     text += &format!("\nWorst roots{by}\n");
     let mut rows =
-        vec![["congested port", "innocent", "flows", "they waited most at"].map(String::from).to_vec()];
+        vec![["congested port", "victim", "flows", "they waited most at"].map(String::from).to_vec()];
     for root in roots {
         rows.push(vec![
             way(&root.port, &root.peer),
-            human::time(root.innocent_ps),
+            human::time(root.victim_ps),
             human::count(root.victims as u64),
             most(&root.places),
         ]);

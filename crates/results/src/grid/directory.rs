@@ -26,7 +26,7 @@ use crate::temporary::{Temporary, make_directories, replace, sync};
 /// Value of `format` in `grid.json`.
 pub const FORMAT: &str = "xoff grid";
 /// Version of the directory's layout; grows when a file or column changes its meaning.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// The manifest's file name.
 pub const MANIFEST: &str = "grid.json";
 /// The file name of the table of runs.

@@ -87,7 +87,7 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
         columns.push(metric(head, name));
     }
     // Shown where a run has measured it.
-    for (head, name) in [("innocent", "innocent_ps"), ("at sources", "source_innocent_ps")] {
+    for (head, name) in [("victim", "victim_ps"), ("at sources", "source_victim_ps")] {
         if c.points.iter().any(|p| p.spreads[index(name)].is_some()) {
             columns.push(metric(head, name));
         }

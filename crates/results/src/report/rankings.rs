@@ -77,7 +77,7 @@ fn victims(overview: &Overview) -> Option<Ranking> {
                 human::bytes(head.size),
                 human::time(head.took_ps),
                 human::time(head.ideal_ps),
-                human::time(victim.innocent_ps),
+                human::time(victim.victim_ps),
                 most,
             ],
         )
@@ -85,7 +85,7 @@ fn victims(overview: &Overview) -> Option<Ranking> {
     table(
         "Worst victims",
         "Flows that waited longest in paused queues for a congested port that is not on their way",
-        &["flow", "size", "took", "ideal", "innocent", "most of it for"],
+        &["flow", "size", "took", "ideal", "victim", "most of it for"],
         overview.victims.iter().map(row).collect(),
     )
 }
@@ -95,19 +95,19 @@ fn roots(overview: &Overview) -> Option<Ranking> {
     let rows = overview.roots.iter().map(|root| {
         let cells = vec![
             way(&root.port, &root.peer),
-            human::time(root.innocent_ps),
+            human::time(root.victim_ps),
             human::count(root.victims as u64),
             places(&root.places),
         ];
         port(&root.port, cells)
     });
-    let innocent = table(
+    let victim = table(
         "Worst roots",
         "Congested ports that held up flows which do not go through them",
-        &["congested port", "innocent", "flows", "they waited most at"],
+        &["congested port", "victim", "flows", "they waited most at"],
         rows.collect(),
     );
-    innocent.or_else(|| {
+    victim.or_else(|| {
         let row = |place: &Place| {
             let cells = vec![
                 way(&place.port, &place.peer),
@@ -136,8 +136,8 @@ fn blocked_flows(summary: &Json) -> Option<Ranking> {
         let (id, rest) = name.split_once(": ")?;
         let cells = vec![
             format!("{id} {rest}"),
-            human::time(int(victim, "/innocent_ps")),
-            human::time(int(victim, "/source_innocent_ps")),
+            human::time(int(victim, "/victim_ps")),
+            human::time(int(victim, "/source_victim_ps")),
         ];
         Some(flow(id.parse().ok()?, cells))
     };
@@ -154,7 +154,7 @@ fn blocking_ports(summary: &Json) -> Option<Ranking> {
         let cells = vec![
             text(root, "/port").to_string(),
             human::count(int(root, "/pauses")),
-            human::time(int(root, "/innocent_ps")),
+            human::time(int(root, "/victim_ps")),
             human::time(int(root, "/own_ps")),
         ];
         port(text(root, "/port"), cells)
@@ -162,7 +162,7 @@ fn blocking_ports(summary: &Json) -> Option<Ranking> {
     table(
         "Worst roots",
         "Congested ports that packets waited for, summed over packets: off their way, and on it",
-        &["congested port", "pauses", "innocent", "own"],
+        &["congested port", "pauses", "victim", "own"],
         listed(summary, "/blocking/roots").map(row).collect(),
     )
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::explain::{self, Overview, read::Run, text};
 use crate::storage::Error;
 
-/// Most flows of a class, by slowdown and by innocent waiting each, that have a story.
+/// Most flows of a class, by slowdown and by victim waiting each, that have a story.
 const FLOWS: usize = 25;
 /// Most ports that have one.
 const PORTS: usize = 120;
@@ -65,15 +65,15 @@ fn asked_first(run: &Run, overview: &Overview) -> Vec<usize> {
     let mut order: Vec<usize> = overview.victims.iter().map(|victim| victim.head.flow).collect();
     let mut by_class: BTreeMap<&str, [Vec<(u64, usize)>; 3]> = BTreeMap::new();
     for (id, flow) in run.flows.iter().enumerate().filter(|(_, flow)| flow.start_ps.is_some()) {
-        let waited = run.of(flow).iter().filter(|share| share.is_innocent(explain::read::By::Named));
-        let innocent_ps: u64 = waited.map(|share| share.time_ps).sum();
+        let waited = run.of(flow).iter().filter(|share| share.is_victim(explain::read::By::Named));
+        let victim_ps: u64 = waited.map(|share| share.time_ps).sum();
         let class = by_class.entry(&flow.class).or_default();
         // In thousandths of the ideal.
         let slowdown = u128::from(flow.took_ps) * 1000 / u128::from(flow.ideal_ps.max(1));
         let slowdown = u64::try_from(slowdown).unwrap_or(u64::MAX);
         class[usize::from(flow.completed_ps.is_none())].push((slowdown, id));
-        if innocent_ps > 0 {
-            class[2].push((innocent_ps, id));
+        if victim_ps > 0 {
+            class[2].push((victim_ps, id));
         }
     }
     for lists in by_class.values_mut() {

@@ -291,26 +291,26 @@ pub fn blocked(plan: &Plan) -> Outcome {
     outcome.pauses[0].root = Some(3);
     outcome.pauses[0].named_root = Some(5);
     let mut flows = vec![FlowBlame::default(); plan.flows.len()];
-    let flow = |own, innocent, source_own, source_innocent, named_innocent| FlowBlame {
+    let flow = |own, victim, source_own, source_victim, named_victim| FlowBlame {
         own: own * US,
-        innocent: innocent * US,
+        victim: victim * US,
         source_own: source_own * US,
-        source_innocent: source_innocent * US,
-        named_innocent: named_innocent * US,
-        source_named_innocent: source_innocent * US,
+        source_victim: source_victim * US,
+        named_victim: named_victim * US,
+        source_named_victim: source_victim * US,
     };
     flows[2] = flow(40, 1, 2, 0, 1);
     flows[4] = flow(0, 4, 0, 3, 4);
     // One of the pauses that it waits for names a port on its way.
     flows[5] = flow(10, 20, 0, 5, 15);
-    let place = |pauses, own, innocent, source_own, source_innocent, named_innocent| Blame {
+    let place = |pauses, own, victim, source_own, source_victim, named_victim| Blame {
         pauses,
         own: own * US,
-        innocent: innocent * US,
+        victim: victim * US,
         source_own: source_own * US,
-        source_innocent: source_innocent * US,
-        named_innocent: named_innocent * US,
-        source_named_innocent: source_innocent * US,
+        source_victim: source_victim * US,
+        named_victim: named_victim * US,
+        source_named_victim: source_victim * US,
     };
     let at = |port, root, named| Place { port, root, named };
     let places = vec![

@@ -84,7 +84,7 @@ pub fn paths_add_up(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     };
     let mut sums = vec![0; outcome.flows.len()];
     for share in shares {
-        let rooted = share.root.is_some() == matches!(share.part, Part::Own | Part::Innocent);
+        let rooted = share.root.is_some() == matches!(share.part, Part::Own | Part::Victim);
         holds(share.time > 0 && rooted, "shares are well formed", || format!("{share:?}"))?;
         sums[share.flow as usize] += share.time;
     }

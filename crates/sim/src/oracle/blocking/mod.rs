@@ -13,14 +13,14 @@
 //! *Charging.* A packet that waits in a paused queue is charged, for each pause,
 //! the time from the pause's beginning (or its own arrival in the queue, if that
 //! is later) to the pause's end (or the run's): to *own* if the root is on the
-//! rest of its way, to *innocent* if not. Where devices choose the way of each packet,
-//! the root counts as on its way if any way on crosses it: so who is called innocent
+//! rest of its way, to *victim* if not. Where devices choose the way of each packet,
+//! the root counts as on its way if any way on crosses it: so who is called a victim
 //! could not have been its cause, whatever was chosen. A queue pair that has something to send
 //! and stands in a paused queue of its NIC is charged alike, as a whole; this is
 //! kept apart.
 //!
 //! Where a frame names a congested port itself, the same time is judged
-//! once more by that port: innocent of the *named* root.
+//! once more by that port: victim of the *named* root.
 //!
 //! *Two kinds of pauses* meet where some links are paused by lane and others by root:
 //! a lane's pause stops all leaves of the lane. Time is charged once, to the pause that
@@ -170,8 +170,8 @@ impl Cause {
     /// where none was named the latter is as the former.
     fn off_way(self, plan: &Plan, at: u32, known: &mut Known) -> (bool, bool) {
         let mut off = |port| !crosses(plan, at, port, known);
-        let innocent = off(self.root);
-        (innocent, self.named.map_or(innocent, off))
+        let victim = off(self.root);
+        (victim, self.named.map_or(victim, off))
     }
 }
 
@@ -276,16 +276,16 @@ impl Oracle {
         for &(cause, place, lasted) in sums.iter().filter(|sum| sum.2 > 0) {
             let waited = lasted - if cause == oldest.cause { missed } else { 0 };
             let place = &mut self.blame[place as usize];
-            let (innocent, named) = cause.off_way(plan, packet.hop, &mut self.known);
-            let (sum, its) = match innocent {
+            let (victim, named) = cause.off_way(plan, packet.hop, &mut self.known);
+            let (sum, its) = match victim {
                 false => (&mut place.own, &mut flow.own),
-                true => (&mut place.innocent, &mut flow.innocent),
+                true => (&mut place.victim, &mut flow.victim),
             };
             *sum += waited;
             *its += waited;
             let waited = if named { waited } else { 0 };
-            place.named_innocent += waited;
-            flow.named_innocent += waited;
+            place.named_victim += waited;
+            flow.named_victim += waited;
         }
         sums.retain(|sum| sum.2 > 0);
     }

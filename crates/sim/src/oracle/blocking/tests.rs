@@ -62,15 +62,15 @@ impl<'p> Stage<'p> {
         self.core.leaf_append(leaf, id);
     }
 
-    /// Its packet leaves; what it was charged since the last one: own and innocent.
+    /// Its packet leaves; what it was charged since the last one: own and victim.
     fn leaves(&mut self, now: Time) -> (Time, Time) {
         self.core.now = now;
         let leaf = self.core.egress.leaves.numbered(self.port, 0, 1);
         let id = self.core.leaf_take(leaf);
         self.core.packets.remove(id);
         let flow = &mut self.core.blocking.as_mut().unwrap().flows[0];
-        let FlowBlame { own, innocent, .. } = std::mem::take(flow);
-        (own, innocent)
+        let FlowBlame { own, victim, .. } = std::mem::take(flow);
+        (own, victim)
     }
 }
 

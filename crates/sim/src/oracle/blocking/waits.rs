@@ -26,16 +26,16 @@ impl Core<'_> {
         let waited = now.saturating_sub(oracle.pair_joined[flow as usize].max(from));
         let flow_blame = &mut oracle.flows[flow as usize];
         let path = self.hosts.senders[flow as usize].path();
-        let (innocent, named) = cause.off_way(self.plan, path, &mut oracle.known);
-        let (sum, its) = match innocent {
+        let (victim, named) = cause.off_way(self.plan, path, &mut oracle.known);
+        let (sum, its) = match victim {
             false => (&mut place.source_own, &mut flow_blame.source_own),
-            true => (&mut place.source_innocent, &mut flow_blame.source_innocent),
+            true => (&mut place.source_victim, &mut flow_blame.source_victim),
         };
         *sum += waited;
         *its += waited;
         let waited = if named { waited } else { 0 };
-        place.source_named_innocent += waited;
-        flow_blame.source_named_innocent += waited;
+        place.source_named_victim += waited;
+        flow_blame.source_named_victim += waited;
     }
 
     /// The queue pair of a flow is about to leave its list, maybe a paused one: its
@@ -108,7 +108,7 @@ impl Core<'_> {
             };
             if !crosses(self.plan, path, merges.into, &mut oracle.known) {
                 oracle.merged.waits += 1;
-                oracle.merged.innocent += now - joined.max(pause.from).max(merges.since).min(now);
+                oracle.merged.victim += now - joined.max(pause.from).max(merges.since).min(now);
             }
             next = behind;
         }

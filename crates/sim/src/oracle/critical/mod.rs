@@ -19,7 +19,7 @@
 //! the wait is put where that packet was.
 //!
 //! *A wait in a queue* is cut where pauses of the queue begin and end: own if the
-//! pause's root is on the rest of the way, innocent if not, queueing while nothing
+//! pause's root is on the rest of the way, victim if not, queueing while nothing
 //! is paused. Where the pause's frame names a port, whether that is on the rest of the
 //! way is kept beside it. Who is let go and stands behind others that had piled up is queueing.
 //!
@@ -54,7 +54,7 @@ struct Past {
     from: Time,
     until: Time,
     part: Part,
-    /// Of [`Part::Own`] or [`Part::Innocent`], whichever of them it is.
+    /// Of [`Part::Own`] or [`Part::Victim`], whichever of them it is.
     root: u32,
     /// The port that the pause's frame named, or [`NONE`].
     named: u32,
@@ -228,8 +228,8 @@ impl Critical {
             }
             give(queueing(begin - at));
             let mut off = |root| !crosses(place.plan, place.hop, root, &mut self.known);
-            let part = if past.part == Part::Own && off(past.root) { Part::Innocent } else { past.part };
-            let named = (past.named != NONE).then(|| Named { root: past.named, innocent: off(past.named) });
+            let part = if past.part == Part::Own && off(past.root) { Part::Victim } else { past.part };
+            let named = (past.named != NONE).then(|| Named { root: past.named, victim: off(past.named) });
             let Past { root, .. } = *past;
             give(Piece { leg: place.leg, part, port: place.port, root, named, time: end - begin });
             at = end;
@@ -238,7 +238,7 @@ impl Critical {
     }
 }
 
-/// A pause as a span; whether it is innocent depends on who waits.
+/// A pause as a span; whether it is a victim depends on who waits.
 fn past(pause: &Pause, until: Time) -> Past {
     // One that no frame caused follows a link's recovery.
     let Some(root) = pause.root else { return Past::closed(pause.from, until, Part::Down) };
