@@ -1,17 +1,17 @@
--- Wireshark dissector of the frames that xoff's schemes have of their own:
--- EtherType 0x88B5 (IEEE 802 local experimental 1), and what Roundabout and ITSY put into the
--- padding of PFC frames. docs/CAPTURES.md has the layouts.
+-- Wireshark dissector of the frames of xoff's schemes: EtherType 0x88B5 (IEEE 802 local
+-- experimental 1), and the headers of Roundabout and ITSY in the padding of PFC frames.
+-- docs/CAPTURES.md has the layouts.
 --
 --   tshark -X lua_script:wireshark/xoff.lua -r capture.pcapng -Y xoff
 --
--- Or copy it into the folder of personal Lua plugins (Help > About Wireshark > Folders).
+-- Or copy it to the folder of personal Lua plugins (Help > About Wireshark > Folders).
 
 local xoff = Proto("xoff", "xoff flow control")
 
 local ETHERTYPE = 0x88b5
 local MAC_CONTROL = 0x8808
 local PFC = 0x0101
--- Where the eight times of a PFC frame end, behind its EtherType.
+-- The end of the eight times of a PFC frame, counted from the end of its EtherType.
 local QUANTA = 20
 
 local kinds = {
@@ -28,19 +28,19 @@ local ra_opcodes = {
     [6] = "credit", [7] = "barrier", [8] = "check",
 }
 local part_kinds = { [0] = "data", [1] = "acknowledgement" }
--- Of a target: another pod, not a host.
+-- The bit of a target that is another pod, not a host.
 local POD = 0x80000000
 local NO_CORE = 0xffffffff
 local RA_CREDIT, RA_CHECK, ITSY_CHECK = 6, 8, 0x80
 
 local f = {
     kind = ProtoField.uint8("xoff.kind", "Kind", base.DEC, kinds),
-    pause = ProtoField.uint8("xoff.pause", "Word", base.DEC, pauses),
+    pause = ProtoField.uint8("xoff.pause", "Message", base.DEC, pauses),
     priority = ProtoField.uint8("xoff.priority", "Priority"),
     queue = ProtoField.uint32("xoff.queue", "Queue"),
     flow = ProtoField.uint32("xoff.flow", "Flow"),
     port = ProtoField.uint16("xoff.port", "Congested port"),
-    root_word = ProtoField.uint8("xoff.root.word", "Word", base.DEC, root_words),
+    root_word = ProtoField.uint8("xoff.root.word", "Message", base.DEC, root_words),
     root_switch = ProtoField.uint32("xoff.root.switch", "Root: switch"),
     root_port = ProtoField.uint16("xoff.root.port", "Root: port"),
     root_epoch = ProtoField.uint16("xoff.root.epoch", "Root: epoch"),
@@ -51,10 +51,10 @@ local f = {
     enabled = ProtoField.uint8("xoff.feedback.enabled", "Priorities", base.HEX),
     whole = ProtoField.bool("xoff.feedback.whole", "The whole slot is granted"),
     c_max = ProtoField.uint32("xoff.feedback.c_max", "c_max (bytes)"),
-    probe_word = ProtoField.uint8("xoff.probe.word", "Word", base.DEC, probe_words),
+    probe_word = ProtoField.uint8("xoff.probe.word", "Message", base.DEC, probe_words),
     probe_count = ProtoField.uint8("xoff.probe.count", "Ports listed"),
     probe_draw = ProtoField.uint32("xoff.probe.draw", "Draw"),
-    probe_from = ProtoField.uint32("xoff.probe.from", "Set out from port"),
+    probe_from = ProtoField.uint32("xoff.probe.from", "Origin: port"),
     probe_port = ProtoField.uint32("xoff.probe.port", "Port"),
     operand = ProtoField.uint8("xoff.credit.operand", "Operand", base.DEC, operands),
     lane = ProtoField.uint8("xoff.credit.lane", "Virtual lane"),
@@ -64,34 +64,34 @@ local f = {
     ra_opcode = ProtoField.uint8("xoff.ra.opcode", "Opcode", base.DEC, ra_opcodes),
     ra_count = ProtoField.uint8("xoff.ra.varlen", "Nodes listed (varLen)"),
     ra_priority = ProtoField.uint8("xoff.ra.priority", "Priority"),
-    ra_hops = ProtoField.uint8("xoff.ra.hops", "Links come over"),
+    ra_hops = ProtoField.uint8("xoff.ra.hops", "Links crossed"),
     ra_sid = ProtoField.uint32("xoff.ra.sid", "Switch (sid)"),
     ra_qid = ProtoField.uint16("xoff.ra.qid", "Ingress queue (qid)"),
     ra_rand = ProtoField.uint32("xoff.ra.rand", "rand"),
     ra_credit = ProtoField.uint32("xoff.ra.credit", "Credit (bytes)"),
     ra_state = ProtoField.uint32("xoff.ra.state", "State of the check"),
     ra_node = ProtoField.uint32("xoff.ra.node", "Node"),
-    rts_mice_anew = ProtoField.bool("xoff.rts.mice_anew", "The mice are named anew"),
-    rts_accounts = ProtoField.bool("xoff.rts.accounts", "Says what came of an earlier epoch"),
-    rts_sent = ProtoField.bool("xoff.rts.sent", "Sent data in it"),
-    rts_got = ProtoField.bool("xoff.rts.got", "Got data in it"),
-    rts_no_schd = ProtoField.bool("xoff.rts.no_schd", "Heard no SCHD in it"),
+    rts_mice_anew = ProtoField.bool("xoff.rts.mice_anew", "New list of mice"),
+    rts_accounts = ProtoField.bool("xoff.rts.accounts", "Reports an earlier epoch"),
+    rts_sent = ProtoField.bool("xoff.rts.sent", "Sent data in the earlier epoch"),
+    rts_got = ProtoField.bool("xoff.rts.got", "Received data in the earlier epoch"),
+    rts_no_schd = ProtoField.bool("xoff.rts.no_schd", "Received no SCHD in the earlier epoch"),
     rts_sender = ProtoField.uint32("xoff.rts.sender", "Sender: node"),
     rts_epoch = ProtoField.uint32("xoff.rts.epoch", "Epoch"),
     rts_earlier = ProtoField.uint32("xoff.rts.earlier", "Earlier epoch"),
     rts_demands = ProtoField.uint16("xoff.rts.demands", "Demands"),
     rts_mice = ProtoField.uint16("xoff.rts.mice", "Targets of mice"),
     rts_full = ProtoField.uint16("xoff.rts.full", "Pods without room"),
-    rts_asked = ProtoField.uint32("xoff.rts.asked", "Cells asked for in all"),
-    rts_served = ProtoField.uint32("xoff.rts.served", "Cells served in all"),
-    rts_bytes = ProtoField.uint64("xoff.rts.bytes", "Bytes that wait"),
-    rts_full_pod = ProtoField.uint16("xoff.rts.full_pod", "No more is taken for pod"),
+    rts_asked = ProtoField.uint32("xoff.rts.asked", "Cells requested in total"),
+    rts_served = ProtoField.uint32("xoff.rts.served", "Cells served in total"),
+    rts_bytes = ProtoField.uint64("xoff.rts.bytes", "Bytes waiting"),
+    rts_full_pod = ProtoField.uint16("xoff.rts.full_pod", "Pod without room"),
     target_host = ProtoField.uint32("xoff.target.host", "Target: host (node)"),
     target_pod = ProtoField.uint32("xoff.target.pod", "Target: pod"),
-    schd_sender = ProtoField.uint32("xoff.schd.sender", "Who may send: node"),
-    schd_epoch = ProtoField.uint32("xoff.schd.epoch", "In epoch"),
-    schd_aggregation = ProtoField.uint32("xoff.schd.aggregation", "By aggregation switch: node"),
-    schd_core = ProtoField.uint32("xoff.schd.core", "By core: node"),
+    schd_sender = ProtoField.uint32("xoff.schd.sender", "Sender: node"),
+    schd_epoch = ProtoField.uint32("xoff.schd.epoch", "Epoch"),
+    schd_aggregation = ProtoField.uint32("xoff.schd.aggregation", "Aggregation switch: node"),
+    schd_core = ProtoField.uint32("xoff.schd.core", "Core: node"),
     schd_cells = ProtoField.uint16("xoff.schd.cells", "Cells"),
     cell_optimistic = ProtoField.bool("xoff.cell.optimistic", "Sent without a grant"),
     cell_source = ProtoField.uint32("xoff.cell.source", "Source: node"),
@@ -124,8 +124,8 @@ local short = ProtoExpert.new("xoff.short", "The frame is shorter than its field
 local unknown = ProtoExpert.new("xoff.unknown", "Unknown kind", expert.group.UNDECODED, expert.severity.ERROR)
 xoff.experts = { short, unknown }
 
--- Each kind: how many bytes its fields take, and what adds them. `at(n, length)` is the range
--- that begins at byte n of the whole frame. What is answered is said in the column of information.
+-- A function for each kind adds its fields and returns the text of the Info column.
+-- `at(n, length)` is the range that begins at byte n of the whole frame.
 
 local function queue_pause(at, tree)
     tree:add(f.pause, at(15, 1))
@@ -172,7 +172,7 @@ local function feedback(at, tree)
         end
     end
     if at(16, 1):uint() == 1 then
-        return "the whole slot"
+        return "whole slot granted"
     end
     return string.format("%d bytes", at(18, 4):uint())
 end
@@ -222,7 +222,7 @@ local function target(range, tree)
     return "node " .. number
 end
 
--- Where the lists of an RTS begin, and what they take in all.
+-- The lengths of the three lists of an RTS, and the end of the last one.
 local function rts_lists(at)
     local demands, mice, full = at(28, 2):uint(), at(30, 2):uint(), at(32, 2):uint()
     return demands, mice, full, 34 + 12 * demands + 16 * mice + 2 * full
@@ -268,14 +268,14 @@ end
 local function schd(at, tree)
     tree:add(f.schd_sender, at(16, 4))
     tree:add(f.schd_epoch, at(20, 4))
-    local whom = target(at(24, 4), tree)
+    local receiver = target(at(24, 4), tree)
     tree:add(f.schd_aggregation, at(28, 4))
     if at(32, 4):uint() ~= NO_CORE then
         tree:add(f.schd_core, at(32, 4))
     end
     tree:add(f.schd_cells, at(36, 2))
     return string.format("node %d may send %d cells to %s in epoch %d",
-        at(16, 4):uint(), at(36, 2):uint(), whom, at(20, 4):uint())
+        at(16, 4):uint(), at(36, 2):uint(), receiver, at(20, 4):uint())
 end
 
 local function cell(at, tree)
@@ -292,7 +292,7 @@ local function cell(at, tree)
         tree:add(f.cell_bytes, at(n + 14, 4))
     end
     return string.format("node %d to node %d, %d parts%s", at(16, 4):uint(), at(20, 4):uint(), parts,
-        at(15, 1):uint() == 1 and ", without a grant" or "")
+        at(15, 1):uint() == 1 and ", optimistic" or "")
 end
 
 local by_kind = {
@@ -301,8 +301,8 @@ local by_kind = {
     [8] = { rts, 34 }, [9] = { schd, 38 }, [10] = { cell, 26 },
 }
 
--- Whether the first `need` bytes of the frame whose bytes from 14 on are `buffer` are there. If
--- not, says so: the frame is too short for its fields, or a snap length has cut them off.
+-- Returns whether the capture has the first `need` bytes of the frame; `buffer` begins at byte 14.
+-- If not, adds the reason: the frame is shorter than its fields, or a snap length cut it off.
 local function is_there(buffer, need, branch)
     if buffer:reported_len() < need - 14 then
         branch:add_proto_expert_info(short)
@@ -329,7 +329,7 @@ function xoff.dissector(buffer, pinfo, tree)
     end
     branch:add(f.kind, at(14, 1))
     local need = known[2]
-    -- Lists are as long as they say.
+    -- Frames with lists carry the lengths of the lists.
     if buffer:len() >= need - 14 then
         if kind == 6 then
             need = 26 + 4 * at(17, 1):uint()
@@ -343,15 +343,15 @@ function xoff.dissector(buffer, pinfo, tree)
     if not is_there(buffer, need, branch) then
         return
     end
-    local told = known[1](at, branch)
-    pinfo.cols.info = kinds[kind] .. ": " .. told
-    branch:append_text(", " .. kinds[kind] .. ": " .. told)
+    local text = known[1](at, branch)
+    pinfo.cols.info = kinds[kind] .. ": " .. text
+    branch:append_text(", " .. kinds[kind] .. ": " .. text)
 end
 
 DissectorTable.get("ethertype"):add(ETHERTYPE, xoff)
 
--- Roundabout's and ITSY's headers lie behind what 802.1Qbb says, in its padding. Wireshark's own
--- dissector comes first.
+-- Roundabout's and ITSY's headers are in the padding of an 802.1Qbb frame. Wireshark's own
+-- dissector runs first.
 
 local function roundabout(at, branch)
     local opcode, count = at(34, 1):uint(), at(35, 1):uint()
@@ -390,7 +390,7 @@ local pfc = Proto("xoff_pfc", "xoff header in a PFC frame")
 
 function pfc.dissector(buffer, pinfo, tree)
     if buffer:len() < QUANTA and buffer:len() < buffer:reported_len() then
-        -- What a dissector of Wireshark's own misses is no error to a script but its end.
+        -- A field that Wireshark's own dissector misses would end this script.
         pinfo.cols.info = "MAC control, cut off by the snap length"
         return buffer:len()
     end
@@ -414,9 +414,9 @@ function pfc.dissector(buffer, pinfo, tree)
     if not is_there(buffer, need, branch) then
         return
     end
-    local told = add(at, branch)
-    branch:append_text(", " .. told)
-    pinfo.cols.info:append(", " .. told)
+    local text = add(at, branch)
+    branch:append_text(", " .. text)
+    pinfo.cols.info:append(", " .. text)
 end
 
 ethertypes:set(MAC_CONTROL, pfc)

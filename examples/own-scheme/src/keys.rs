@@ -1,4 +1,4 @@
-//! What a scenario may say of it in `[flow_control]`.
+//! The keys of `port-pause` in `[flow_control]`.
 
 use crate::port_pause::PortPauseParams;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use xoff_schemes::flow_control::own::OwnParams;
 use xoff_schemes::flow_control::pfc::{headroom, least_quanta};
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 
-/// Pauses of whole links by what whole ports store.
+/// Pauses a whole link by the bytes that a whole port stores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortPauseKeys {
@@ -64,7 +64,7 @@ impl Keys for PortPauseKeys {
         Ok(())
     }
 
-    /// All priorities.
+    /// All priorities are lossless by default.
     fn covered(&self, _: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
         Ok(used.to_vec())
     }
@@ -80,7 +80,7 @@ impl Keys for PortPauseKeys {
         Ok(wanted.unwrap_or(covered))
     }
 
-    /// Each lane may store what the port may, and then all that can still arrive.
+    /// Each lane may store as much as the port, and has headroom for all that can still arrive.
     fn account(
         &self,
         cx: &Setting<'_>,

@@ -1,4 +1,4 @@
-//! xoff with one scheme more: `port-pause`, which pauses a link by what its whole port stores.
+//! xoff with one more scheme: `port-pause`, which pauses a link by the bytes that a port stores.
 
 mod keys;
 mod port_pause;

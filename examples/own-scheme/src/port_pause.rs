@@ -1,4 +1,4 @@
-//! The state machine: a pause of the whole link by what the whole port stores.
+//! The state machine: a pause of the whole link by the bytes that the whole port stores.
 //!
 //! Ingress half, per port, two states:
 //!
@@ -8,8 +8,8 @@
 //!            bytes of all lossless lanes ≤ XON: PAUSE(0), cancel refresh
 //! ```
 //!
-//! A port is also Closed while one of its accounts is over: the memory that accounts share can be full
-//! before the port stores XOFF.
+//! A port is also Closed while one of its ingress accounts is over its threshold, because the shared
+//! memory can be full before the port stores XOFF.
 //!
 //! Egress half, per port: a PAUSE stops every lane until its time has passed, or until PAUSE(0).
 
@@ -68,12 +68,12 @@ struct Port {
 }
 
 impl PortPause {
-    /// Timer of `port`: to repeat a pause.
+    /// Timer of `port` that repeats a pause.
     fn refresh(port: u32) -> u32 {
         2 * port
     }
 
-    /// Timer of `port`: the pause of the neighbour has run out.
+    /// Timer of `port` that ends the neighbour's pause.
     fn expiry(port: u32) -> u32 {
         2 * port + 1
     }
@@ -155,14 +155,14 @@ impl<D: Device + ?Sized> Scheme<D> for PortPause {
         }
     }
 
-    /// Both halves forget.
+    /// Resets both halves.
     fn link_failed(&mut self, device: &mut D, port: u32, _: u8) {
         self.ports[port as usize] = Port::default();
         device.cancel(Self::refresh(port));
         self.resume(device, port);
     }
 
-    /// Sends nothing until the peer can have sent a PAUSE.
+    /// Sends nothing until a PAUSE of the peer could have arrived.
     fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         self.ports[port as usize].over |= u8::from(over) << lane;
         device.hold(port, lane);

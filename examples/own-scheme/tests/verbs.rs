@@ -1,4 +1,4 @@
-//! The verbs of xoff know the scheme.
+//! All commands of xoff work with the scheme.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ fn xoff(args: &[&str]) -> (Option<i32>, String, String) {
     (done.status.code(), text(done.stdout), text(done.stderr))
 }
 
-/// What it prints if all is well.
+/// Its standard output, if the exit status is 0.
 fn printed(args: &[&str]) -> String {
     let (status, out, errors) = xoff(args);
     assert_eq!(status, Some(0), "{args:?}\n{out}\n{errors}");
     out
 }
 
-/// An empty place for results.
+/// An empty directory for results.
 fn place(name: &str) -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&place);
