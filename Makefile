@@ -30,7 +30,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools scripts format lint docs unit own-scheme same-bytes read-run read-captures viewer test-page bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
+.PHONY: help run test tools scripts prose format lint docs unit own-scheme same-bytes read-run read-captures viewer test-page bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
 
 help:
 	@echo 'make run         runs a BCube network that deadlocks under PFC'
@@ -45,14 +45,14 @@ help:
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
 	@echo 'make fuzz        random bytes against every reader of files and frames, FUZZ_SECONDS=$(FUZZ_SECONDS) each (FUZZ=cdf for one)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
-	@echo 'make scripts format lint docs unit own-scheme same-bytes read-run read-captures test-page    the steps of make test'
+	@echo 'make scripts prose format lint docs unit own-scheme same-bytes read-run read-captures test-page    the steps of make test'
 
 run:
 	@for tool in cc $(CARGO); do command -v $$tool >/dev/null || \
 		{ echo "make run needs $$tool: ./run installs it on Debian and Ubuntu" >&2; exit 1; }; done
 	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml
 
-test: tools scripts format lint docs unit own-scheme same-bytes read-run read-captures test-page
+test: tools scripts prose format lint docs unit own-scheme same-bytes read-run read-captures test-page
 	@echo 'make test: all checks passed'
 
 # Missing tools stop `make test` at once, and not after minutes.
@@ -65,6 +65,18 @@ tools:
 # ./run and ./test install what they should, on pretended machines.
 scripts:
 	tests/setup.sh
+
+# Terms, long sentences and spelling, in the pages and in the messages that tests expect.
+# PROSE=--warnings lists doubtful words and passive verbs, too.
+prose: tools/prose/node_modules/ready $(VENV)/ready
+	node --test tools/prose/test/check.test.js
+	! $(VENV)/bin/typos tools/prose/test/misspelled.txt >/dev/null
+	$(VENV)/bin/typos --format brief
+	node tools/prose/check.js $(PROSE)
+
+tools/prose/node_modules/ready: tools/prose/package-lock.json tools/prose/.npmrc
+	cd tools/prose && npm ci --ignore-scripts --loglevel=error
+	touch $@
 
 # Formatting as rustfmt.toml has it.
 format:
