@@ -62,9 +62,10 @@ tools:
 	for tool in $(CHROMIUM) chromium chromium-browser google-chrome; do command -v $$tool >/dev/null && exit; done; \
 	missing chromium
 
-# ./run and ./test install what they should, on pretended machines.
+# ./run and ./test install what they should, on pretended machines. The book has no dead links.
 scripts:
 	tests/setup.sh
+	$(PYTHON) tests/book_links.py
 
 # Terms, long sentences and spelling, in the pages and in the messages that tests expect.
 # PROSE=--warnings lists doubtful words and passive verbs, too.
