@@ -13,6 +13,8 @@ on() {
     shift 2
     (
         . tools/setup.sh
+        # shellcheck disable=SC2034 # read by $more
+        real_as_root=$(declare -f as_root)
         eval "$machine
 $more"
         setup "$@"
@@ -89,6 +91,18 @@ expect "the distribution's Node.js is too old" "$(on 'rust rustup cargo-fmt carg
 expect "rustup's installer cannot be had" "$(on 'make cc curl' 'curl() { return 6; }' run)" \
     './run: installs Rust' \
     "./run: cannot download rustup's installer. Install Rust 1.95 or later from https://rustup.rs" \
+    'status 1'
+# shellcheck disable=SC2016 # expanded later
+user='eval "$real_as_root"
+id() { echo 1000; }
+sudo() { echo "sudo: $*"; [[ $* != *install* ]] || there+=" make cc "; }'
+expect 'a user with sudo' "$(on 'rust sudo make' "$user" run)" \
+    './run: installs with apt-get: gcc libc6-dev' \
+    'sudo: apt-get -qq update' \
+    'done'
+expect 'a user without sudo' "$(on 'rust make' "$user" run)" \
+    './run: installs with apt-get: gcc libc6-dev' \
+    './run: needs root to install packages, and there is no sudo. As root, run: apt-get install gcc libc6-dev' \
     'status 1'
 expect 'an unknown option' "$(on '' '' run --yes)" \
     "./run: unknown option '--yes'; the only option is --no-install" \

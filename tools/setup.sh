@@ -20,7 +20,7 @@ options() {
         --no-install) install=no ;;
         -h | --help)
             echo "usage: ./$command [--no-install]"
-            echo "Installs missing tools, then runs 'make $command'. --no-install only runs it."
+            echo "Installs missing tools, then runs 'make $command'. With --no-install, it installs nothing."
             exit 0
             ;;
         *)
