@@ -16,13 +16,15 @@ import sentences from "./sentences.js";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = resolve(HERE, "../..");
 
-/** "error", "warning" or "off", for each rule: in pages, and in messages. */
+/** "error", "warning" or "off", for each rule: in pages, in messages, and in the guide, which
+ * quotes bad examples. */
 const SEVERITY = {
-  terms: { pages: "error", messages: "error" },
-  sentences: { pages: "error", messages: "error" },
-  suspects: { pages: "warning", messages: "warning" },
-  passive: { pages: "warning", messages: "warning" },
+  terms: { pages: "error", messages: "error", guide: "off" },
+  sentences: { pages: "error", messages: "error", guide: "error" },
+  suspects: { pages: "warning", messages: "warning", guide: "off" },
+  passive: { pages: "warning", messages: "warning", guide: "warning" },
 };
+const GUIDE = "docs/WRITING.md";
 const MAX_WORDS = 35;
 
 /** What is checked. Programs write REFERENCE.md and REPRODUCTION.md. */
@@ -68,7 +70,7 @@ async function main() {
   const kernel = new TextlintKernel({ quiet: false });
   const counts = {};
   for (const path of files) {
-    const kind = extname(path) === ".md" ? "pages" : "messages";
+    const kind = path === GUIDE ? "guide" : extname(path) === ".md" ? "pages" : "messages";
     const rules = RULES.filter(({ ruleId }) => SEVERITY[ruleId][kind] !== "off");
     const { messages: found } = await kernel.lintText(readFileSync(join(ROOT, path), "utf8"), {
       ext: extname(path), filePath: join(ROOT, path), rules, plugins: PLUGINS,
