@@ -1,4 +1,5 @@
 # `make test` is everything that a change must pass. Each step is a target of its own.
+# ./run and ./test install what `make run` and `make test` need, then call them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,7 +11,7 @@ PYTHON ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV := $(TARGET)/python
 OWN := examples/own-scheme/Cargo.toml
-HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 60
 FUZZ ?= scenario flows-csv matrix-csv cdf hpcc-topology hpcc-flows frames manifests parquet experiments
 MUTANTS ?= 300
@@ -29,10 +30,10 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools format lint docs unit own-scheme same-bytes read-run read-captures viewer test-page bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
+.PHONY: help run test tools scripts prose format lint docs unit own-scheme same-bytes read-run read-captures viewer test-page bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
 
 help:
-	@echo 'make run         a BCube network locks itself up under PFC'
+	@echo 'make run         runs a BCube network that deadlocks under PFC'
 	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers, tshark, pages'
 	@echo 'make viewer      the script and styles of xoff report, from viewer/ (needs Node.js)'
 	@echo 'make book        the pages of docs as a book, in $(TARGET)/book'
@@ -44,18 +45,39 @@ help:
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
 	@echo 'make fuzz        random bytes against every reader of files and frames, FUZZ_SECONDS=$(FUZZ_SECONDS) each (FUZZ=cdf for one)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
-	@echo 'make format lint docs unit own-scheme same-bytes read-run read-captures test-page    the steps of make test'
+	@echo 'make scripts prose format lint docs unit own-scheme same-bytes read-run read-captures test-page    the steps of make test'
 
 run:
-	$(CARGO) run --locked --profile quick -- run examples/bcube-deadlock.toml
+	@for tool in cc $(CARGO); do command -v $$tool >/dev/null || \
+		{ echo "make run needs $$tool: ./run installs it on Debian and Ubuntu" >&2; exit 1; }; done
+	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml
 
-test: tools format lint docs unit own-scheme same-bytes read-run read-captures test-page
+test: tools scripts prose format lint docs unit own-scheme same-bytes read-run read-captures test-page
 	@echo 'make test: all checks passed'
 
-# What is missing is said at once, and not after minutes.
+# Missing tools stop `make test` at once, and not after minutes.
 tools:
-	@for tool in cc cmp $(PYTHON) tshark node npm chromium; do command -v $$tool >/dev/null || \
-		{ echo "make test needs $$tool: .ci/run installs what is missing on Debian" >&2; exit 1; }; done
+	@missing() { echo "make test needs $$1: ./test installs it on Debian and Ubuntu" >&2; exit 1; }; \
+	for tool in cc $(CARGO) cmp $(PYTHON) tshark node npm; do command -v $$tool >/dev/null || missing $$tool; done; \
+	for tool in $(CHROMIUM) chromium chromium-browser google-chrome; do command -v $$tool >/dev/null && exit; done; \
+	missing chromium
+
+# ./run and ./test install what they should, on pretended machines. The book has no dead links.
+scripts:
+	tests/setup.sh
+	$(PYTHON) tests/book_links.py
+
+# Terms, long sentences and spelling, in the pages and in the messages that tests expect.
+# PROSE=--warnings lists doubtful words and passive verbs, too.
+prose: tools/prose/node_modules/ready $(VENV)/ready
+	node --test tools/prose/test/check.test.js
+	! $(VENV)/bin/typos tools/prose/test/misspelled.txt >/dev/null
+	$(VENV)/bin/typos --format brief
+	node tools/prose/check.js $(PROSE)
+
+tools/prose/node_modules/ready: tools/prose/package-lock.json tools/prose/.npmrc
+	cd tools/prose && npm ci --ignore-scripts --loglevel=error
+	touch $@
 
 # Formatting as rustfmt.toml has it.
 format:
@@ -129,7 +151,7 @@ viewer/node_modules/ready: viewer/package-lock.json viewer/.npmrc
 
 # docs/REFERENCE.md from the types that parse a scenario; a test says when it is not current.
 reference:
-	$(CARGO) run --locked --quiet -- schema --markdown >docs/REFERENCE.md
+	$(CARGO) run --locked --quiet --bin xoff -- schema --markdown >docs/REFERENCE.md
 
 # With the mdBook that is installed, or else one of its own, which takes minutes to build once.
 book: $(if $(shell command -v mdbook),,$(TARGET)/tools/bin/mdbook)
@@ -146,14 +168,14 @@ bench:
 # lost: some experiments show just that.
 repro:
 	$(if $(RESUME),,rm -rf $(TARGET)/repro)
-	$(CARGO) run --locked --release --quiet -- repro $(if $(PAPER),$(PAPER) --beside experiments/results.json) $(RESUME) --out $(TARGET)/repro || [ $$? -eq 3 ]
+	$(CARGO) run --locked --release --quiet --bin xoff -- repro $(if $(PAPER),$(PAPER) --beside experiments/results.json) $(RESUME) --out $(TARGET)/repro || [ $$? -eq 3 ]
 	cp $(TARGET)/repro/results.json experiments/results.json
 	cp $(TARGET)/repro/REPRODUCTION.md docs/REPRODUCTION.md
 
 # What takes long and belongs to no claim: pages and pictures stay in target.
 repro-sweep:
 	$(if $(RESUME),,rm -rf $(TARGET)/repro-sweep)
-	$(CARGO) run --locked --release --quiet -- repro $(RESUME) --experiments sweeps --out $(TARGET)/repro-sweep
+	$(CARGO) run --locked --release --quiet --bin xoff -- repro $(RESUME) --experiments sweeps --out $(TARGET)/repro-sweep
 
 # A finding is left in $(TARGET)/fuzz/NAME-*, and make fails. Inputs that reached something new
 # stay in $(TARGET)/fuzz/corpus.

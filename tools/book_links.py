@@ -1,4 +1,4 @@
-"""A preprocessor of mdBook: links that lead out of docs/ lead to the repository.
+"""A preprocessor of mdBook: links that lead out of docs/ become the path of their file.
 
 In the repository pages link to README.md, examples and source files by their
 relative paths. The book has only the pages of docs/.
@@ -9,18 +9,21 @@ import posixpath
 import re
 import sys
 
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
 
 
-def rewrite(text, folder, base):
-    """The text of a page in this folder of docs/, with its links out of docs/ absolute."""
+def rewrite(text, folder):
+    """The text of a page in this folder of docs/, without links out of docs/."""
 
     def link(match):
-        target = match.group(1)
+        label, target = match.groups()
         if re.match(r"[a-z]+:|#", target):
             return match.group(0)
-        path = posixpath.normpath(posixpath.join("docs", folder, target))
-        return match.group(0) if path.startswith("docs/") else f"]({base}{path})"
+        path = posixpath.normpath(posixpath.join("docs", folder, target.split("#")[0]))
+        if path.startswith("docs/"):
+            return match.group(0)
+        # A label that is the end of the path says nothing more.
+        return f"`{path}`" if f"/{path}".endswith(f"/{label.strip('`')}") else f"{label} (`{path}`)"
 
     return LINK.sub(link, text)
 
@@ -36,11 +39,10 @@ def chapters(items):
 def main():
     if sys.argv[1:2] == ["supports"]:  # any renderer
         return
-    context, book = json.load(sys.stdin)
-    base = context["config"]["preprocessor"]["book-links"]["base"]
+    _, book = json.load(sys.stdin)
     for chapter in chapters(book["items"]):
         if chapter["path"]:
-            chapter["content"] = rewrite(chapter["content"], posixpath.dirname(chapter["path"]), base)
+            chapter["content"] = rewrite(chapter["content"], posixpath.dirname(chapter["path"]))
     json.dump(book, sys.stdout)
 
 

@@ -143,8 +143,15 @@ fn sh(block: &Block, asked: &Asked, dir: &Path) -> Result<(), String> {
             }
             continue;
         }
+        if let Some(script) = command.strip_prefix("./") {
+            let script = script.split(' ').next().unwrap();
+            if !root().join(script).is_file() {
+                return Err(format!("there is no `./{script}`"));
+            }
+            continue;
+        }
         if !command.starts_with("xoff ") {
-            return Err(format!("`{command}` is no command of xoff or make"));
+            return Err(format!("`{command}` is no command of xoff or make, and no script"));
         }
         let status = if i + 1 == commands.len() { asked.status } else { 0 };
         let (code, printed, errors) = run(&format!("{command} {}", asked.add), dir);
