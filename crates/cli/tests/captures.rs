@@ -207,9 +207,9 @@ fn a_snap_length_cuts_packets_off_and_keeps_their_lengths() {
 fn what_cannot_be_captured_is_refused() {
     let dir = scratch("refused");
     for (args, status, said) in [
-        ("--pcap S0.9:0", 1, "there is no node called `S0.9` help: did you mean `S0.0`?"),
+        ("--pcap S0.9:0", 1, "no node is called `S0.9` help: did you mean `S0.0`?"),
         ("--pcap S0.0:9", 1, "S0.0 has no port `9` help: its ports are 0 to 4"),
-        ("--pcap S0.0:0,leaf", 1, "--pcap: there is no node called `leaf` help: the hosts are H0 to H7"),
+        ("--pcap S0.0:0,leaf", 1, "--pcap: no node is called `leaf` help: the hosts are H0 to H7"),
         (r#"--pcap H0:1 --set slow_receiver=[{host="H0",rate="9Gbps"}]"#, 1, "inside the slow receiver"),
         (
             "--pcap all --set transport.mtu=65535B",

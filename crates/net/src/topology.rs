@@ -146,7 +146,7 @@ pub struct Topology {
     /// Every device. Hosts come first, in order, so that host `i` is node `i`.
     pub nodes: Vec<Node>,
     pub ports: Vec<Port>,
-    /// Whether hosts forward packets that are not theirs.
+    /// Whether hosts forward packets of other hosts.
     pub relay_hosts: bool,
     /// Set where the nodes are laid out as an NDC: hosts in the order of their
     /// addresses, then the switches layer by layer.

@@ -182,11 +182,11 @@ impl fmt::Display for QuantityError {
         let text = &self.text;
         let remedy = format!("write a number with {list}, such as \"{example}\"");
         match &self.problem {
-            Problem::Empty => write!(f, "an empty text is not {noun}: {remedy}"),
-            Problem::Negative => write!(f, "`{text}` is negative: {noun} is not; {remedy}"),
+            Problem::Empty => write!(f, "this value is empty, expected {noun}: {remedy}"),
+            Problem::Negative => write!(f, "`{text}` is negative, but {noun} cannot be; {remedy}"),
             Problem::NotANumber => write!(
                 f,
-                "`{text}` is not {noun}: it has no plain decimal number (digits, `_` between \
+                "`{text}` is not {noun}: it must begin with a decimal number (digits, `_` between \
                  digits, a point); {remedy}"
             ),
             Problem::MissingUnit => write!(f, "`{text}` has no unit: {remedy}"),
@@ -198,9 +198,11 @@ impl fmt::Display for QuantityError {
                 }
                 write!(f, "; {remedy}")
             }
-            Problem::Zero => write!(f, "`{text}` is zero: {noun} must be above zero, such as \"{example}\""),
-            Problem::TooLarge => write!(f, "`{text}` is too large: {noun} fits 64 bits of {step}"),
-            Problem::TooFine => write!(f, "`{text}` is too fine: {noun} is a whole multiple of {step}"),
+            Problem::Zero => write!(f, "`{text}` is zero: {noun} must be positive, such as \"{example}\""),
+            Problem::TooLarge => {
+                write!(f, "`{text}` is too large: the maximum is {}{}", u64::MAX, self.quantity.units[0].0)
+            }
+            Problem::TooFine => write!(f, "`{text}` is too precise: write a whole multiple of {step}"),
         }
     }
 }
@@ -399,8 +401,8 @@ struct TextVisitor<T> {
 
 impl<T> TextVisitor<T> {
     fn bare<E: de::Error>(&self, value: &dyn fmt::Display) -> E {
-        let Quantity { noun, list, example, .. } = self.quantity;
-        E::custom(format!("{value} has no unit: {noun} is a text with {list}, such as \"{example}\""))
+        let Quantity { list, example, .. } = self.quantity;
+        E::custom(format!("{value} has no unit: write text in quotes with {list}, such as \"{example}\""))
     }
 }
 

@@ -68,22 +68,22 @@ fn what_contradicts_is_refused_at_its_line() {
         assert!(line == expected && message.contains(words), "line {line}: {message}");
     };
     // Numbers of the header.
-    at(replaced("4 1 3", "4 1 2"), 6, "announces 2 links, and here is one more");
-    at(replaced("4 1 3", "4 1 4"), 8, "announces 4 links, and 3 stand above");
-    at(replaced("4 1 3", "5 1 3"), 1, "announces 5 nodes, and node 4 has no link");
-    at(replaced("4 1 3", "3 1 3"), 6, "no node `3`");
-    at(replaced("4 1 3", "4 2 3"), 3, "announces 2 switches, and 1 stand above");
-    at(replaced("4 1 3", "4 0 3"), 2, "a link with 1 field");
-    at(replaced("4 1 3", "4 4 3"), 1, "no host");
+    at(replaced("4 1 3", "4 1 2"), 6, "gives 2 links, but this line is one more");
+    at(replaced("4 1 3", "4 1 4"), 8, "gives 4 links, but only 3 are above");
+    at(replaced("4 1 3", "5 1 3"), 1, "gives 5 nodes, but node 4 has no link");
+    at(replaced("4 1 3", "3 1 3"), 6, "node `3` does not exist");
+    at(replaced("4 1 3", "4 2 3"), 3, "gives 2 switches, but only 1 are above");
+    at(replaced("4 1 3", "4 0 3"), 2, "a link line with 1 field");
+    at(replaced("4 1 3", "4 4 3"), 1, "leave no host");
     at(replaced("4 1 3", "4 1"), 1, "not a header");
     at(replaced("4 1 3", "4 8 0 1 3 A100"), 1, "not a header");
     at(replaced("4 1 3", "9999999 1 3"), 1, "9999999 hosts");
     at(replaced("4 1 3", "4 1 99999999"), 1, "ports");
     // The list of switches.
     at(replaced("\n0\n", "\n0 1\n"), 2, "lists more");
-    at(replaced("\n0\n", "\n4\n"), 2, "no node `4`");
+    at(replaced("\n0\n", "\n4\n"), 2, "node `4` does not exist");
     at(replaced("4 1 3\n0\n", "4 2 3\n0 0\n"), 2, "listed twice");
-    at(replaced("0\n0 1", "0 1"), 2, "and 0 stand above");
+    at(replaced("0\n0 1", "0 1"), 2, "but only 0 are above");
     // Links.
     at(replaced("0 2 100Gbps", "2 2 100Gbps"), 4, "to itself");
     at(replaced("0 2 100Gbps", "0 2 100Gbs"), 4, "unknown unit");
@@ -92,9 +92,9 @@ fn what_contradicts_is_refused_at_its_line() {
     at(replaced("1e-3", "2"), 6, "error rate");
     at(replaced("1e-3", "nan"), 6, "error rate");
     at(replaced("1e-3", "-0.1"), 6, "error rate");
-    at(replaced(" 1e-3", ""), 6, "a link with 4 fields");
+    at(replaced(" 1e-3", ""), 6, "a link line with 4 fields");
     let short = topology("3 1 2\n0\n0 1 1Gbps 1us 0\n").map(|_| ()).unwrap_err();
-    at((short.line.unwrap(), short.message), 1, "announces 2 links, and 1 follow");
+    at((short.line.unwrap(), short.message), 1, "gives 2 links, but 1 follow");
     let empty = topology("# nothing\n\n").map(|_| ()).unwrap_err();
     assert_eq!((empty.line, empty.message.as_str()), (Some(1), "the file is empty"));
 }
@@ -127,25 +127,25 @@ fn flows_that_contradict_are_refused_at_their_line() {
         let e = flows_hpcc(&FLOWS.replacen(from, to, 1), &t).expect_err(to);
         assert!(e.key == "file" && e.line == Some(line) && e.message.contains(words), "{to}: {e:?}");
     };
-    at("3\n", "2\n", 5, "announces 2 flows, and here is one more");
-    at("3\n", "4\n", 7, "announces 4 flows, and 3 stand above");
+    at("3\n", "2\n", 5, "gives 2 flows, but this line is one more");
+    at("3\n", "4\n", 7, "gives 4 flows, but only 3 are above");
     at("3\n", "", 1, "not a number of flows");
     at("3\n", "0\n", 1, "no flows");
-    at("3\n", "99999999999\n", 1, "99999999999 flows");
+    at("3\n", "99999999999\n", 1, "99999999999 flows are too many");
     // The switch, no node, and a name.
     at("2 1 3", "0 1 3", 2, "`0` is not the id of a host");
     at("2 1 3", "2 4 3", 2, "`4` is not the id of a host");
-    at("2 1 3", "H2 1 3", 2, "and 0 stand above this line");
+    at("2 1 3", "H2 1 3", 2, "but only 0 are above this line");
     at("2 1 3", "1 1 3", 2, "from H1 to itself");
     at("2 1 3", "2 1 8", 2, "priority group `8`");
     at("200000000 2", "0 2", 2, "`0` is not a number of bytes");
     at("200000000 2", "200000000 2us", 2, "not a time in seconds");
     at("200000000 2", "200000000 2e-3", 2, "not a time in seconds");
     at("200000000 2", "200000000 0.0000000000001", 2, "not a time in seconds");
-    at("40 1.999999999", "40", 3, "5 fields, after one with 6");
+    at("40 1.999999999", "40", 3, "has 5 fields, but earlier lines have 6");
     at("2 1 3 100 200000000 2", "2 1 3 7 8 1000 2", 2, "7 fields");
     for (text, words) in
-        [("", "the file is empty"), ("2\n1 2 3 100 5 0\n", "announces 2 flows, and 1 follow")]
+        [("", "the file is empty"), ("2\n1 2 3 100 5 0\n", "gives 2 flows, but 1 follow")]
     {
         let e = flows_hpcc(text, &t).unwrap_err();
         assert_eq!((e.line, e.message.contains(words)), (Some(1), true), "{e}");

@@ -132,7 +132,7 @@ fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
             hosts[site].push(&node.name);
         }
     }
-    writeln!(out, "sites, which long links join")?;
+    writeln!(out, "sites, connected by long links")?;
     for (site, hosts) in hosts.iter().enumerate() {
         writeln!(out, "  {site:>8} {}: {}", count(hosts.len() as u64, "host"), sample(hosts))?;
     }
@@ -146,13 +146,13 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     let update = match update {
         Update::BothWays => "both ways, up to 1",
         Update::ToCapacity => "both ways, up to the share of the capacity",
-        Update::OneSided => "down alone",
+        Update::OneSided => "only down",
     };
     let flows = ate.routes.iter().filter(|routes| routes[0] != routes[1]).count() as u64;
-    writeln!(out, "first hops: chosen by traffic (ate), for {}", count(flows, "flow"))?;
+    writeln!(out, "first hops: chosen by traffic (ate) for {}", count(flows, "flow"))?;
     writeln!(
         out,
-        "  own data may use {p} of the port to layer 0; weights follow every {}, {update}, and are {least} or more",
+        "  own data may use {p} of the port to layer 0; weights change every {}, {update}, and are at least {least}",
         Span(window)
     )
 }
@@ -168,11 +168,11 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
                     format!("by queue length (drill, d = {}, m = {})", p.samples, p.memory)
                 }
             };
-            writeln!(out, "load balancing: devices choose for each data packet, {rule}")?;
+            writeln!(out, "load balancing: devices choose a path for each data packet, {rule}")?;
             writeln!(
                 out,
                 "  {}",
-                count(choices.sets.len() as u64, "choice") + " at devices, each towards a host"
+                count(choices.sets.len() as u64, "choice") + " at devices, each for one destination host"
             )
         }
         LoadBalancing::Plb(plb) => {
@@ -180,14 +180,14 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
             let flows = plb.routes.chunks(plb.labels as usize).filter(several).count() as u64;
             writeln!(
                 out,
-                "load balancing: senders change the labels of their flows (plb), {} with several routes",
+                "load balancing: senders change the labels of their flows (plb); {} have several routes",
                 count(flows, "flow")
             )?;
             let PlbParams { threshold, idle_rounds, forced_rounds } = plb.params;
             writeln!(
                 out,
-                "  {} labels each; another one after {forced_rounds} round trips in a row with {threshold} or more \
-                 of the packets marked, {idle_rounds} if nothing is in flight, and after timeouts",
+                "  {} labels each; a flow changes its label after {forced_rounds} round trips in a row with {threshold} or more \
+                 of its packets marked, after {idle_rounds} if nothing is in flight, and after timeouts",
                 plb.labels
             )
         }
@@ -216,19 +216,21 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     }
     if let Some(rule) = plan.arbiter {
         let (name, stops) = match rule {
-            Arbiter::Srpt => ("srpt", "a flow stops for one of its source"),
-            Arbiter::SrptStrict => ("srpt-strict", "a flow stops for one of its source or its destination"),
+            Arbiter::Srpt => ("srpt", "a flow waits for a shorter flow of its source"),
+            Arbiter::SrptStrict => {
+                ("srpt-strict", "a flow waits for a shorter flow of its source or its destination")
+            }
         };
         writeln!(
             out,
             "arbiter: {name} (shortest remaining flow first, {stops};\n  \
-             it sees all flows and takes no time: an upper bound, no scheme)"
+             it sees all flows and takes no time: an ideal upper bound)"
         )?;
     }
     if let TransportKind::Tcp(tcp) = &plan.transport.kind {
         let receive = match tcp.receive_window {
             u32::MAX => "unlimited".to_string(),
-            packets => format!("{} at most", count(packets.into(), "packet")),
+            packets => format!("at most {}", count(packets.into(), "packet")),
         };
         let name = plan.transport.kind.name();
         writeln!(
@@ -243,7 +245,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
         if let Some(dctcp) = tcp.dctcp {
             // What was written, without what rounding to 2^-30 leaves of it.
             let gain = (dctcp.gain as f64 / ONE as f64 * 1e6).round() / 1e6;
-            writeln!(out, "  each ACK tells whether what it answers was marked; g = {gain}")?;
+            writeln!(out, "  each ACK carries the mark of its packet; g = {gain}")?;
         }
     }
     congestion::describe(out, plan)?;
@@ -257,7 +259,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let seen = Seen { links, lanes: &plan.lanes, detours: plan.detours.len() };
     let scheme = format!("{} {}", plan.flow_control.name(), plan.flow_control.describe(&seen));
     writeln!(out, "flow control: {}", scheme.trim_end())?;
-    writeln!(out, "priorities, in the order of service")?;
+    writeln!(out, "priorities, in order of service")?;
     for lane in &plan.lanes {
         let loss = if lane.lossless { "lossless" } else { "lossy" };
         let ecn = match &lane.ecn {
@@ -270,8 +272,8 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                 let own = loaded.scenario.priority.iter().any(|p| p.id == lane.priority && p.ecn.is_some());
                 let from = match &plan.congestion_control {
                     _ if own || loaded.scenario.ecn.is_some() => "",
-                    CongestionControlParams::Dctcp(_) => ", as dctcp brings it",
-                    _ => ", as dcqcn brings it",
+                    CongestionControlParams::Dctcp(_) => ", the default of dctcp",
+                    _ => ", the default of dcqcn",
                 };
                 format!(", ECN{at} from {} to {}{per} (p {}{from})", Bytes(r.k_min), Bytes(r.k_max), r.p_max)
             }
@@ -291,11 +293,11 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
 
 fn limit(limit: &Limit) -> String {
     match *limit {
-        Limit::Unlimited => "without limit of its own".to_string(),
+        Limit::Unlimited => "unlimited".to_string(),
         Limit::Static(bytes) => format!("up to {bytes} B"),
         Limit::Dynamic { alpha_q16, cap } => {
             let cap = if cap == u64::MAX { String::new() } else { format!(", at most {cap} B") };
-            format!("up to {} of what is free{cap}", alpha_q16 as f64 / 65_536.0)
+            format!("up to {} times the free shared buffer{cap}", alpha_q16 as f64 / 65_536.0)
         }
     }
 }
@@ -309,7 +311,7 @@ fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
     for ((_, total, shared), names) in kinds {
         writeln!(
             out,
-            "  {:>8} x {}, of which {shared} B shared and {} B kept for headroom, reserves and packets: {}",
+            "  {:>8} x {}, of which {shared} B are shared and {} B are reserved for headroom, reserves and packets: {}",
             names.len(),
             Bytes(total),
             total - shared,
@@ -337,7 +339,7 @@ fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
             }
             seen.push((port.rate, port.delay, h.clone()));
             let (rate, delay) = (Bandwidth(port.rate), Span(port.delay));
-            writeln!(out, "ingress and priority on a link of {rate}, {delay}")?;
+            writeln!(out, "ingress account on a link of {rate}, {delay}")?;
             match account.limit {
                 Limit::Static(xoff) => {
                     writeln!(
@@ -356,7 +358,12 @@ fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
                     )?;
                 }
             }
-            writeln!(out, "  headroom {} B{}", h.total, if h.terms.is_empty() { ", as set" } else { "" })?;
+            writeln!(
+                out,
+                "  headroom {} B{}",
+                h.total,
+                if h.terms.is_empty() { ", as written" } else { "" }
+            )?;
             for (name, bytes) in &h.terms {
                 writeln!(out, "  {bytes:>10} B  {name}")?;
             }
@@ -393,7 +400,7 @@ fn faults(out: &mut String, plan: &Plan) -> fmt::Result {
         let ends =
             format!("{} - {}", plan.topology.port_name(down.port), plan.topology.port_name(peer(down.port)));
         let (from, until) = down.spans[0];
-        let until = if until == Time::MAX { "on".to_string() } else { format!("to {}", Span(until)) };
+        let until = if until == Time::MAX { "to the end".to_string() } else { format!("to {}", Span(until)) };
         let again = match down.spans.len() {
             1 => String::new(),
             n => format!(", {} in all", count(n as u64, "time")),
@@ -406,14 +413,14 @@ fn faults(out: &mut String, plan: &Plan) -> fmt::Result {
     if !faults.reroutes.is_empty() {
         let most = faults.tables.iter().map(|t| t.flows.len()).max().unwrap_or(0) as u64;
         let changes = faults.reroutes.len() as u64;
-        writeln!(out, "  {} of routes, of up to {}", count(changes, "change"), count(most, "flow"))?;
+        writeln!(out, "  {} of routes, for at most {}", count(changes, "change"), count(most, "flow"))?;
     }
     for loss in faults.losses.iter().take(SAMPLE) {
         let what = if loss.corrupts { "corrupts" } else { "loses" };
         let of = match loss.hits {
             Hits::Frames(p) => format!("{p} of the frames"),
             Hits::Bits(p) => format!("{p} of the bits"),
-            Hits::Control(number) => format!("frame {number} of the flow control"),
+            Hits::Control(number) => format!("flow-control frame {number}"),
         };
         let port = plan.topology.port_name(loss.port);
         writeln!(out, "  the link {what} {of} that {port} sends")?;

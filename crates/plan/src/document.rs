@@ -4,7 +4,8 @@
 //! values are parsed in place there. So one byte position says where any value
 //! came from: the file, or which override.
 
-use crate::error::{Error, suggest};
+use crate::choices;
+use crate::error::{Error, quoted, suggest};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -37,19 +38,22 @@ impl Source {
     /// It is no text, or there is nothing in it.
     pub fn new(name: &str, bytes: &[u8], overrides: &[(String, String)]) -> Result<Self, Error> {
         let refuse = |message: String, help: &str| Err(Error::new(name, "", None, message).with_help(help));
-        let remedy = "a scenario is TOML text; is this the right file?";
+        let remedy = "a scenario is a TOML text file: check the path";
         let file = match std::str::from_utf8(bytes) {
             Ok(file) => file,
             Err(e) => {
-                return refuse(format!("not a text file: byte {} is not UTF-8", e.valid_up_to()), remedy);
+                return refuse(
+                    format!("this is not a text file: byte {} is not UTF-8", e.valid_up_to()),
+                    remedy,
+                );
             }
         };
         if let Some(at) = file.find('\0') {
-            return refuse(format!("not a text file: byte {at} is zero"), remedy);
+            return refuse(format!("this is not a text file: byte {at} is zero"), remedy);
         }
         if file.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#')) {
             let help =
-                "it needs at least [topology] and one [[traffic]] table; examples/hello.toml is a short one";
+                "write at least [topology] and one [[traffic]] table; examples/hello.toml is a short example";
             return refuse("the scenario is empty".to_string(), help);
         }
         let mut source = Source {
@@ -121,7 +125,7 @@ impl<'t> Document<'t> {
     /// is not empty: keys count from there, places from the file's beginning.
     pub(crate) fn parse_table(source: &'t Source, table: &str) -> Result<Self, Error> {
         let root = DeTable::parse(&source.text[..source.file_len]).map_err(|e| {
-            let help = "the file is not valid TOML here; text needs quotes, as in rate = \"100Gbps\"";
+            let help = "this line is not valid TOML; text needs quotes, as in rate = \"100Gbps\"";
             let Some(span) = e.span() else {
                 // The parser keeps the place of every error but one: too deep a header or key.
                 let file = &source.text[..source.file_len];
@@ -131,12 +135,12 @@ impl<'t> Document<'t> {
                 let key = deepest
                     .map_or("", |line| line.trim_matches(['[', ']', ' ']).split('=').next().unwrap_or(""));
                 let message = "the key has too many parts";
-                let help = "no key of a scenario lies that deep";
+                let help = "no key of a scenario has so many parts";
                 return source.error_at(span, message.to_string()).with_key(key).with_help(help);
             };
             if e.message() == "duplicate key" {
-                let (key, help) = (&source.text[span.clone()], "write it once, with all that belongs to it");
-                let message = "it is there twice".to_string();
+                let (key, help) = (&source.text[span.clone()], "write it once, with all of its keys");
+                let message = "defined twice".to_string();
                 return source.error_at(Some(span.clone()), message).with_key(key).with_help(help);
             }
             source.error_at(Some(span), e.message().to_string()).with_help(help)
@@ -145,7 +149,7 @@ impl<'t> Document<'t> {
         let mut doc = Document { source, root: Spanned::new(span, DeValue::Table(root.into_inner())) };
         if !table.is_empty() {
             let Some(inner) = doc.get(table).filter(|v| v.get_ref().is_table()) else {
-                let help = format!("write [{table}], and the scenario's tables below it");
+                let help = format!("write [{table}] above the scenario's tables");
                 return Err(doc.error(table, format!("there is no table `{table}`"), help));
             };
             doc.root = inner.clone();
@@ -179,9 +183,9 @@ impl<'t> Document<'t> {
                     join(&mut path, k);
                     if !table.contains_key(k.as_str()) {
                         if let Some(Step::Index(n)) = steps.get(i + 1) {
-                            let message = format!("`{path}` has no entry [{n}]: it is not there at all");
+                            let message = format!("`{path}` has no entry [{n}]: the file has no such list");
                             let help = format!(
-                                "write [[{path}]] into the file, or set all of it: {path}='[{{ … }}]'"
+                                "write [[{path}]] in the file, or set the whole list: {path}='[{{ … }}]'"
                             );
                             return Err(fail(message, &help));
                         }
@@ -202,12 +206,12 @@ impl<'t> Document<'t> {
                     return Err(fail(format!("`{path}` is a list of tables"), &help));
                 }
                 (Step::Index(n), DeValue::Table(_)) => {
-                    let message = format!("`{path}` is one table, not a list: it has no entry [{n}]");
-                    return Err(fail(message, "name one of its keys"));
+                    let message = format!("`{path}` has no entry [{n}]: it is one table, not a list");
+                    return Err(fail(message, "write the name of a key after the point"));
                 }
                 (_, other) => {
-                    let message = format!("`{path}` is a {}: nothing lies below it", other.type_str());
-                    return Err(fail(message, "set the value itself"));
+                    let message = format!("`{path}` has no keys: it is a {}", other.type_str());
+                    return Err(fail(message, &format!("set `{path}` itself")));
                 }
             };
         }
@@ -363,7 +367,7 @@ impl<'t> Document<'t> {
             }
             DeValue::Integer(n) if i64::from_str_radix(n.as_str(), n.radix()).is_err() => {
                 let help = format!("write a whole number from 0 to {}", i64::MAX);
-                return Err(self.error(path, format!("{n} is too large"), help));
+                return Err(self.error(path, format!("{n} is out of range"), help));
             }
             _ => {}
         }
@@ -387,16 +391,17 @@ impl<'t> Document<'t> {
                 }
             }
             DeValue::Array(array) => {
-                let message = "a list does not belong here";
+                let message = "expected a table, found a list";
+                // The links of failures and losses are names; they are checked with the topology.
+                let named = path.starts_with("failure[") || path.starts_with("loss[");
+                if named && key == "link" {
+                    return Ok(());
+                }
                 if let Some((_, example)) = TABLES.iter().find(|(name, _)| *name == key) {
-                    return Err(self.error(
-                        path,
-                        message,
-                        format!("write a table of keys, such as {example}"),
-                    ));
+                    return Err(self.error(path, message, format!("write a table, such as {example}")));
                 }
                 if key == "uniform" && array.len() != 2 {
-                    let message = format!("a range has two ends, not {}", array.len());
+                    let message = format!("expected a range with two ends, found {} values", array.len());
                     return Err(self.error(path, message, "write [\"1kB\", \"2kB\"]"));
                 }
                 for (i, entry) in array.iter().enumerate() {
@@ -404,7 +409,7 @@ impl<'t> Document<'t> {
                     if entry.get_ref().is_array()
                         && let Some((_, example)) = TABLE_LISTS.iter().find(|(name, _)| *name == key)
                     {
-                        let help = format!("write a table of keys, such as {example}");
+                        let help = format!("write a table, such as {example}");
                         return Err(self.error(&below, message, help));
                     }
                     self.check_lists_below(entry, &below, "")?;
@@ -424,41 +429,53 @@ impl<'t> Document<'t> {
         let mut words = message.split('`').skip(1).step_by(2);
         let (message, help) = if message.starts_with("unknown field") {
             let word = words.next().unwrap_or_default();
-            let allowed: Vec<&str> = words.collect();
-            (format!("unknown key `{word}`"), suggest(word, "allowed here", &allowed))
+            let mut allowed: Vec<&str> = words.collect();
+            if path == format!("flow_control.{word}") {
+                // It was read before.
+                allowed.insert(0, "scheme");
+            }
+            (format!("unknown key `{word}`"), suggest(word, "allowed keys", &allowed))
         } else if message.starts_with("unknown variant") {
             let word = words.next().unwrap_or_default();
             let allowed: Vec<&str> = words.collect();
-            (format!("`{word}` is not known here"), suggest(word, "allowed", &allowed))
+            unknown_name(&path, word, &allowed)
         } else if message.starts_with("missing field") {
             let word = words.next().unwrap_or_default();
             join(&mut path, word);
-            (format!("`{word}` is missing"), format!("add a line `{word} = …`"))
+            (
+                format!("the key `{word}` is missing"),
+                match TABLES.iter().find(|(name, _)| *name == word) {
+                    Some((_, example)) => format!("add a line such as {word} = {example}"),
+                    None => format!("add a line `{word} = …`"),
+                },
+            )
         } else if let Some((found, expected)) = message
             .strip_prefix("invalid type: ")
             .or_else(|| message.strip_prefix("invalid value: "))
             .and_then(|m| m.split_once(", expected "))
         {
-            // Serde calls tables maps, lists sequences, and dates maps.
-            let found = match (found, self.get(&path).map(|v| v.get_ref().type_str())) {
-                ("map" | "sequence", Some(kind)) => with_article(kind),
-                _ => found.to_string(),
-            };
+            let kind = self.get(&path).map(|v| v.get_ref().type_str());
             let whole = matches!(expected, "u8" | "u16" | "u32" | "u64" | "usize");
             let key = path.strip_prefix(base).and_then(|rest| rest.strip_prefix('.'));
             let range = key.filter(|_| whole).and_then(narrower);
             let allowed = range.unwrap_or_else(|| readable(expected).to_string());
-            (format!("{found} does not belong here"), format!("write {allowed}"))
+            let message = match found.strip_prefix("integer ") {
+                Some(number) if whole => format!("{} is out of range", number.trim_matches('`')),
+                _ => format!("expected {}, found {}", type_of(expected), value_of(found, kind)),
+            };
+            (message, format!("write {allowed}"))
         } else if let Some((_, expected)) =
             message.strip_prefix("invalid length ").and_then(|m| m.split_once(", expected "))
         {
-            ("the list has the wrong length".to_string(), format!("write {expected}"))
+            ("this list has the wrong length".to_string(), format!("write {expected}"))
+        } else if message.contains("number overflowed") {
+            ("the number is too large".to_string(), "write a smaller number".to_string())
         } else if let Some(i) = message.find("write a number") {
             (message[..i].trim_end_matches([' ', ':', ';']).to_string(), message[i..].to_string())
         } else if let Some((what, help)) = message.split_once(": ") {
             (what.to_string(), help.to_string())
         } else {
-            (message.to_string(), "`xoff schema` tells what belongs here".to_string())
+            (message.to_string(), "`xoff schema --markdown` lists the keys and their values".to_string())
         };
         self.source.error_at(span, message).with_key(path).with_help(help)
     }
@@ -500,6 +517,47 @@ impl<'t> Document<'t> {
     }
 }
 
+/// The error and the remedy of a name that is none of `allowed`.
+pub(crate) fn unknown_name(path: &str, word: &str, allowed: &[&str]) -> (String, String) {
+    let message = format!("unknown {} `{word}`", choices::noun(path));
+    let help = match choices::elsewhere(path, word) {
+        Some(place) => format!("{place}; allowed values here: {}", quoted(allowed)),
+        None => suggest(word, "allowed values", allowed),
+    };
+    (message, help)
+}
+
+/// A type that serde expected, in words; `readable` has its values.
+fn type_of(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        "f64" => "a number",
+        "a string" | "string" => "text",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        e if e.starts_with("struct ") => "a table",
+        e => e,
+    }
+}
+
+/// A value that serde found, in words; `kind` is what TOML calls it. Serde calls tables maps,
+/// lists sequences, and dates maps.
+fn value_of(found: &str, kind: Option<&str>) -> String {
+    let (name, value) = found.split_once(' ').unwrap_or((found, ""));
+    let value = value.trim_matches('`');
+    match (name, kind) {
+        ("map" | "sequence", Some("array")) => "a list".into(),
+        ("map" | "sequence", Some("datetime")) => "a date".into(),
+        ("map" | "sequence", _) => "a table".into(),
+        ("string", _) => format!("the text {value}"),
+        ("integer", _) => format!("the number {value}"),
+        ("floating", _) => format!("the number {}", value.trim_start_matches("point `")),
+        ("boolean", _) => value.to_string(),
+        _ => found.to_string(),
+    }
+}
+
 /// The name of a kind of value with its article.
 pub(crate) fn with_article(kind: &str) -> String {
     let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
@@ -523,13 +581,13 @@ fn readable(expected: &str) -> &str {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
         "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" => "a whole number, not below 0",
-        "f64" => "a number, such as 0.5",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "f64" => "a number without quotes, such as 0.5",
         "a string" | "string" => "text in quotes",
         "a boolean" => "true or false",
         "a sequence" => "a list in brackets",
-        "a map" => "a table of keys in braces",
-        e if e.starts_with("struct ") => "a table of keys, such as { rate = \"100Gbps\", delay = \"1us\" }",
+        "a map" => "a table in braces",
+        e if e.starts_with("struct ") => "a table, such as { rate = \"100Gbps\", delay = \"1us\" }",
         e => e,
     }
 }

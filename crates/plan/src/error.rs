@@ -259,6 +259,11 @@ pub(crate) fn listed<S: AsRef<str>>(items: &[S]) -> String {
     }
 }
 
+/// `` `a`, `b` ``.
+pub(crate) fn quoted(items: &[&str]) -> String {
+    items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// The one of `candidates` that `word` was most likely meant to be.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
@@ -274,7 +279,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 
 /// "did you mean `x`?", then what is allowed.
 pub fn suggest(word: &str, what: &str, candidates: &[&str]) -> String {
-    let list = candidates.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
+    let list = quoted(candidates);
     match nearest(word, candidates.iter().copied()) {
         Some(best) => format!("did you mean `{best}`? {what}: {list}"),
         None => format!("{what}: {list}"),

@@ -6,6 +6,7 @@
 #![allow(missing_docs)]
 
 pub mod balancing;
+mod choices;
 pub mod describe;
 pub mod document;
 pub mod error;

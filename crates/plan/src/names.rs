@@ -16,7 +16,7 @@ pub struct Unknown {
 /// There is none.
 pub fn node(topology: &Topology, name: &str) -> Result<NodeId, Unknown> {
     topology.find(name).ok_or_else(|| Unknown {
-        message: format!("there is no node called `{name}`"),
+        message: format!("no node is called `{name}`"),
         help: match nearest(name, topology.nodes.iter().map(|n| n.name.as_str())) {
             Some(best) => format!("did you mean `{best}`? {}", extent(topology)),
             None => extent(topology),
@@ -75,7 +75,7 @@ pub fn ports(topology: &Topology, names: &[String]) -> Result<Vec<PortId>, Unkno
                     let host = &topology.nodes[topology.ports[port as usize].node as usize];
                     let links = host.ports.iter().filter(|&&p| !inner(p)).count();
                     return Err(Unknown {
-                        message: format!("{name} is inside the slow receiver {}, at no link", host.name),
+                        message: format!("{name} is inside the slow receiver {} and has no link", host.name),
                         help: format!("the ports of its links are 0 to {}", links.saturating_sub(1)),
                     });
                 }
@@ -97,5 +97,5 @@ pub(crate) fn extent(topology: &Topology) -> String {
             _ => "none".to_string(),
         }
     };
-    format!("the hosts are {}, the switches {}", of(NodeKind::Host), of(NodeKind::Switch))
+    format!("the hosts are {}; the switches are {}", of(NodeKind::Host), of(NodeKind::Switch))
 }

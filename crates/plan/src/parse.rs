@@ -1,10 +1,12 @@
 //! From a document to a [`Scenario`]: which table is read as which type.
 
-use crate::document::{Document, with_article};
+use crate::choices;
+use crate::document::{Document, unknown_name, with_article};
 use crate::error::{Error, Warning, listed, suggest};
 use crate::scenario::{CongestionControl, Scenario, Traffic, TransportKind};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
+use strsim::damerau_levenshtein;
 use toml::de::ValueDeserializer;
 use xoff_net::builders::{Table, TopologySpec};
 use xoff_schemes::flow_control::FlowControlKeys;
@@ -43,17 +45,18 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         let value = doc.get(&key).map(|v| v.get_ref());
         if !TABLES.contains(&key.as_str()) {
             let what = if value.is_some_and(|v| v.is_table() || v.is_array()) { "table" } else { "key" };
-            let help = suggest(&key, "the tables of a scenario", &TABLES);
+            let help = choices::elsewhere(&key, &key)
+                .unwrap_or_else(|| suggest(&key, "the tables of a scenario", &TABLES));
             return Err(doc.key_error(&key, format!("unknown {what} `{key}`"), help));
         }
         let list = LISTS.contains(&key.as_str());
         if value.is_some_and(|v| if list { !v.is_array() } else { !v.is_table() }) {
             let header = if list { format!("[[{key}]]") } else { format!("[{key}]") };
-            let message = format!("`{key}` is {}", if list { "a list of tables" } else { "a table" });
+            let message = format!("`{key}` must be {}", if list { "a list of tables" } else { "a table" });
             return Err(doc.error(
                 &key,
                 message,
-                format!("write {header} on a line of its own, and its keys below"),
+                format!("write {header} on a line of its own, and the keys below it"),
             ));
         }
     }
@@ -71,7 +74,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
     let flow_control = flow_control(doc, warnings)?;
     let traffic = (0..doc.len("traffic")).map(|i| traffic(doc, i)).collect::<Result<Vec<_>, _>>()?;
     if traffic.is_empty() {
-        return Err(doc.error("traffic", "nothing is sent", "add a [[traffic]] table"));
+        return Err(doc.error("traffic", "the scenario sends no traffic", "add a [[traffic]] table"));
     }
     let mut scenario = Scenario {
         topology,
@@ -122,20 +125,28 @@ fn choice<'d>(
     let path = format!("{table}.{key}");
     let Some(value) = doc.get(&path) else { return Ok(None) };
     let Some(text) = value.get_ref().as_str() else {
-        let message = format!("{} does not belong here", with_article(value.get_ref().type_str()));
-        return Err(doc.error(&path, message, suggest("", "allowed", allowed)));
+        let message = format!("expected text, found {}", with_article(value.get_ref().type_str()));
+        return Err(doc.error(&path, message, suggest("", "allowed values", allowed)));
     };
     if !allowed.contains(&text) {
-        let message = format!("`{text}` is not known here");
-        return Err(doc.error(&path, message, suggest(text, "allowed", allowed)));
+        let (message, help) = unknown_name(&path, text, allowed);
+        return Err(doc.error(&path, message, help));
     }
     Ok(Some(text))
 }
 
 fn kind<'d>(doc: &'d Document<'_>, table: &str, allowed: &[&str]) -> Result<&'d str, Error> {
     choice(doc, table, "kind", allowed)?.ok_or_else(|| {
-        let path = format!("{table}.kind");
-        doc.error(&path, "`kind` is missing", suggest("", "write kind = one of", allowed))
+        let allowed = suggest("", "allowed values of `kind`", allowed);
+        let keys = doc.keys(table);
+        let meant = |key: &&String| *key == "type" || damerau_levenshtein(key, "kind") == 1;
+        match keys.iter().find(meant) {
+            Some(key) => {
+                let help = format!("did you mean `kind`? {allowed}");
+                doc.key_error(&format!("{table}.{key}"), format!("unknown key `{key}`"), help)
+            }
+            None => doc.error(&format!("{table}.kind"), "the key `kind` is missing", allowed),
+        }
     })
 }
 
@@ -183,7 +194,7 @@ fn flow_control(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<FlowC
         passed.push(known);
         let owners: Vec<String> = owners.iter().map(|name| format!("`{name}`")).collect();
         let message =
-            format!("had no effect: it belongs to {}, and this run has `{scheme}`", listed(&owners));
+            format!("had no effect: it is a key of {}, and this run uses `{scheme}`", listed(&owners));
         warnings.push(Warning { key: format!("flow_control.{key}"), message });
     }
     FlowControlKeys::read(scheme, &FlowControlTable(doc), &passed)
@@ -207,7 +218,7 @@ impl Reader for FlowControlTable<'_, '_> {
     }
 
     fn unknown(&self, key: &str, allowed: &[&str]) -> Unread {
-        let help = suggest(key, "allowed here", allowed);
+        let help = suggest(key, "allowed keys", &[&["scheme"], allowed].concat());
         let path = format!("flow_control.{key}");
         Unread(Box::new(self.0.key_error(&path, format!("unknown key `{key}`"), help)))
     }

@@ -73,7 +73,7 @@ pub struct Plan {
     pub receivers: Vec<Receiver>,
     /// When the run ends: `None` runs until every flow has completed.
     pub end: Option<Time>,
-    /// What is recorded besides flows.
+    /// What is recorded in addition to flows.
     pub measure: Measure,
     /// Links that fail, lose or corrupt, and how routes follow.
     pub faults: Faults,
@@ -219,7 +219,7 @@ pub struct Receiver {
     pub stalls: Vec<(Time, Time)>,
 }
 
-/// What is recorded besides flows.
+/// What is recorded in addition to flows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Measure {
     /// Distance of samples; `None` records no series.

@@ -59,7 +59,7 @@ fn the_plan_says_what_links_grant_with() {
     assert_eq!(
         plan.flow_control.describe(&seen),
         "(processing 1us, jitter 0ps, response time 0ps; pfc with 65535 quanta on other links)\n  \
-         links of 100Gbps: slot 5us, round trip 801245120ps, H 10145063 B of which 10015564 B are a round trip's, \
+         links of 100Gbps: slot 5us, round trip 801245120ps, H 10145063 B (10015564 B for one round trip), \
          margin 3000 B"
     );
 }

@@ -145,8 +145,8 @@ fn a_scenario_with_faults_describes_them() {
     assert_eq!(
         faults.trim_end(),
         "  S0.0:1 - S1.0:0 is down from 10us to 20us, 3 times in all
-  S0.0:2 - S1.1:0 is down from 0ps on
-  6 changes of routes, of up to 1 flow
+  S0.0:2 - S1.1:0 is down from 0ps to the end
+  6 changes of routes, for at most 1 flow
   the link loses 0.0001 of the frames that H0:0 sends
   the link corrupts 0.000000001 of the bits that H0:0 sends
   the link corrupts 0.000000001 of the bits that S0.0:0 sends"

@@ -627,22 +627,22 @@ fn rate_controls_are_described() {
     for (control, expected) in [
         (
             "timely",
-            "congestion control: timely (one round trip is measured at a time)\n  \
-             rates grow below 50us, shrink above 500us; between, by the gradient per 20us: alpha 0.875, beta 0.8\n  \
+            "congestion control: timely (measures one round trip at a time)\n  \
+             rates increase below 50us and decrease above 500us; between them the gradient per 20us decides: alpha 0.875, beta 0.8\n  \
              increases of 1/1000 of the line rate, after 5 in a row of 1/200 of the line rate; never below 1Gbps\n",
         ),
         (
             "dctcp",
-            "congestion control: dctcp (ACKs tell of marks; g = 0.0625)\n  \
+            "congestion control: dctcp (ACKs carry marks; g = 0.0625)\n  \
              increases of 615Mbps per round trip; never below 1Gbps\n  \
-             in flight at most the rate times 6270720ps\n",
+             in flight: at most the rate times 6270720ps\n",
         ),
     ] {
         let loaded = set(&[LINE, FLOW], &[("transport.congestion_control", control)]);
         let said = describe(&loaded);
         assert!(said.contains(expected), "{said}");
         assert_eq!(said.contains("ECN at dequeue from 300kB to 300kB per 100Gbps"), control == "dctcp");
-        assert_eq!(said.contains("as dctcp brings it"), control == "dctcp", "{said}");
+        assert_eq!(said.contains("the default of dctcp"), control == "dctcp", "{said}");
     }
 }
 
@@ -654,8 +654,8 @@ fn an_arbiter_is_described() {
     for (rule, stops) in [("srpt", "of its source"), ("srpt-strict", "of its source or its destination")] {
         let said = describe(&set(&[LINE, FLOW], &[irn[0], ("transport.arbiter", rule)]));
         let expected = format!(
-            "arbiter: {rule} (shortest remaining flow first, a flow stops for one {stops};\n  \
-             it sees all flows and takes no time: an upper bound, no scheme)\n"
+            "arbiter: {rule} (shortest remaining flow first, a flow waits for a shorter flow {stops};\n  \
+             it sees all flows and takes no time: an ideal upper bound)\n"
         );
         assert!(said.contains(&expected), "{said}");
     }
@@ -745,7 +745,7 @@ fn dctcp_with_a_window_is_tcp_with_a_gain() {
     assert!(loaded.plan.hears_marks());
     let said = describe(&loaded);
     assert!(said.contains("transport: tcp-dctcp (initial window 10 packets"), "{said}");
-    assert!(said.contains("each ACK tells whether what it answers was marked; g = 0.0625"), "{said}");
+    assert!(said.contains("each ACK carries the mark of its packet; g = 0.0625"), "{said}");
 }
 
 /// What belongs to the transport or congestion control that the run does not have is named.
@@ -802,12 +802,12 @@ fn flows_that_dcqcn_cannot_slow_are_named() {
     assert_eq!(warned(&both, "100Gbps", "9999Mbps"), [""; 0]);
     assert_eq!(
         warned(&both, "100Gbps", "10Gbps"),
-        ["1 of 2 flows never slow down: 10Gbps are no less than their line rate"]
+        ["1 of 2 flows never slow down: 10Gbps is not below their line rate"]
     );
     assert_eq!(warned(&[FLOW], "1001Mbps", ""), [""; 0]);
     assert_eq!(
         warned(&[FLOW], "1Gbps", ""),
-        ["no flow ever slows down: 1Gbps are no less than their line rate"]
+        ["no flow ever slows down: 1Gbps is not below their line rate"]
     );
 }
 
@@ -840,7 +840,7 @@ fn what_cannot_have_an_effect_under_pyrrha_is_named() {
     assert_eq!(never.len(), 1, "{never:?}");
     assert!(
         never[0].starts_with(
-            "`flow_control.k_pause`: is more than a buffer holds: no port of a switch can become a root, such as S"
+            "`flow_control.k_pause`: exceeds the buffer: no port of a switch can become a root, for example S"
         ) && never[0].ends_with("(K_pause 64 MB, buffer 1 MB)"),
         "{never:?}"
     );
@@ -848,7 +848,7 @@ fn what_cannot_have_an_effect_under_pyrrha_is_named() {
     let late = warned("response_time = \"2ms\"\n[run]\nduration = \"2ms\"\n");
     assert_eq!(
         late,
-        ["`flow_control.response_time`: is longer than the run, which ends at 2ms: no frame takes effect"]
+        ["`flow_control.response_time`: is longer than the run, which ends at 2ms: no control frame takes effect"]
     );
     assert_eq!(warned("response_time = \"1999us\"\n[run]\nduration = \"2ms\"\n"), Vec::<String>::new());
     let twice = warned("variants = [\"push\", \"count-by-ingress\", \"push\"]\n");
@@ -859,7 +859,7 @@ fn what_cannot_have_an_effect_under_pyrrha_is_named() {
     assert_eq!(
         all,
         [
-            "`flow_control.legacy.switches`: name every switch: all links run PFC, and nothing of Pyrrha has an effect"
+            "`flow_control.legacy.switches`: Pyrrha has no effect: every switch is listed, and all links run PFC"
         ]
     );
     assert_eq!(warned("[flow_control.legacy]\nswitches = [\"S0.0\"]\n"), Vec::<String>::new());

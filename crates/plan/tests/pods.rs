@@ -113,21 +113,21 @@ links
         56 S1 - S2: 100Gbps, 1us (one-hop BDP 12500 B)
        128 host - S0: 100Gbps, 1us (one-hop BDP 12500 B)
 8 pods without buffers (zeropod): 4 racks of 4 hosts, 4 aggregation switches; 7 cores
-  epoch 1429520ps: 32 cells of 512 + 40B (44160ps), 2 control slots of 40B (3200ps), guard bands of 2ns; at most 91.69% of a link are payload
-  a schedule takes 5us: its SCHD leave 3 epochs later, cells 7 epochs later (10006640ps)
-  scheduler: 6 iterations, 1 path for each demand, smallest first; RTS tell of mice for 16 destinations at most
-  levels of flows, the first of which is mice: up to 100kB, 1108140B, 1652720B, 2125760B, 2536020B, 2934600B, 3210540B, 3394500B, and beyond
-  flows of fewer than 5 cells are sent without a grant, too; of two such cells that meet both are lost
-  cores: 32MB each, backpressure above 320 cells; the last 1 of them for mice alone
-  receivers acknowledge, timeout 200us
+  epoch 1429520ps: 32 cells of 512 + 40B (44160ps), 2 control slots of 40B (3200ps), guard bands of 2ns; payload is at most 91.69% of a link
+  a schedule takes 5us: its SCHD frames leave 3 epochs later, its cells 7 epochs later (10006640ps)
+  scheduler: 6 iterations, 1 path for each demand, smallest first; an RTS lists mice for at most 16 destinations
+  levels of flows: up to 100kB, 1108140B, 1652720B, 2125760B, 2536020B, 2934600B, 3210540B, 3394500B (the first level is mice), and larger
+  flows of fewer than 5 cells are also sent without a grant; if two such cells collide, both cells are lost
+  cores: 32MB each, backpressure above 320 cells; the last 1 only for mice
+  receivers send ACKs; timeout 200us
   first epochs of pods begin at: 194411ps, 1422875ps, 716345ps, 1405874ps, 921261ps, … 1297341ps
-  clocks of hosts are off by up to 1998ps: 67 hosts by more than half a guard band
-  the scheduler of pod 2 fails at 1ms, and its backup is at work 100us later
-  the scheduler's link to S1.1 is down from 1ms on
+  host clocks have errors of up to 1998ps: 67 hosts by more than half a guard band
+  the scheduler of pod 2 fails at 1ms; its backup takes over 100us later
+  the scheduler's link to S1.1 is down from 1ms to the end
 traffic
   flow: 1 flow, 1000000 B
 faults
-  S0.0:4 - S1.0:0 is down from 1ms on"
+  S0.0:4 - S1.0:0 is down from 1ms to the end"
     );
 }
 
@@ -222,9 +222,9 @@ fn what_has_no_effect_is_named() {
         [
             pair("zeropod.core_buffer", "one pod has no cores"),
             pair("zeropod.backpressure", "one pod has no cores"),
-            pair("zeropod.collision", "nothing is sent without a grant"),
-            pair("zeropod.ack_timeout", "`acks` is not set"),
-            pair("zeropod.retry", "nothing fails"),
+            pair("zeropod.collision", "every cell is sent with a grant"),
+            pair("zeropod.ack_timeout", "it requires `acks`"),
+            pair("zeropod.retry", "no link or scheduler fails"),
         ]
     );
     let keys = "scheduler_failure = [{ pod = 0, at = \"1ms\", takeover = \"1ms\" }]\n\
@@ -232,8 +232,8 @@ fn what_has_no_effect_is_named() {
     assert_eq!(
         told("zeropod", ONE, &format!("[zeropod]\n{keys}\n{FLOW}[run]\nduration = \"1ms\"\n")),
         [
-            pair("zeropod.scheduler_failure[0]", "the run is over by then"),
-            pair("zeropod.scheduler_link[1]", "the run is over by then"),
+            pair("zeropod.scheduler_failure[0]", "the run ends earlier"),
+            pair("zeropod.scheduler_link[1]", "the run ends earlier"),
         ]
     );
 }

@@ -46,7 +46,7 @@ fn a_relay_stands_in_each_end_of_a_long_link() {
     assert_eq!(route, ["A:0", "M:1", "RELAY.0:1", "RELAY.1:0", "N:1"]);
     assert!(l.warnings.is_empty(), "{:?}", l.warnings);
     let text = describe(&l);
-    for part in ["2 relays, with 2 ports each", "RELAY - RELAY: 400Gbps, 3ms", "swing (relays pass pauses on"]
+    for part in ["2 relays, with 2 ports each", "RELAY - RELAY: 400Gbps, 3ms", "swing (relays forward pauses"]
     {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -99,7 +99,7 @@ fn several_priorities_need_headroom_of_their_own() {
     let papers = loaded(&[SITES, "relay_buffer = \"287MiB\"\n", FLOW, TWO]);
     assert_eq!(account(&papers), ((287 << 20) - HEADROOM, HEADROOM));
     let shallow = loaded(&[SITES, "relay_buffer = \"287MiB\"\nrelay_limit = \"200MiB\"\n", FLOW, TWO]);
-    assert!(shallow.warnings[0].message.contains("several priorities"), "{:?}", shallow.warnings);
+    assert!(shallow.warnings[0].message.contains("several data priorities"), "{:?}", shallow.warnings);
     // ACKs of another priority are no data.
     let acks = loaded(&[&SITES.replace("mtu", "ack_priority = 6\nmtu"), "relay_buffer = \"287MiB\"\n", FLOW]);
     assert_eq!((account(&acks).1, acks.warnings.len()), (0, 0));

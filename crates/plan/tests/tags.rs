@@ -120,8 +120,8 @@ fn a_plan_tells_its_tags_and_relays() {
     let l = all_to_all("kind = \"ndc\"\nn = 2\nk = 1", "rule = \"hop\"\nlossless = 1\n");
     let told = describe(&l);
     for part in [
-        "tagger (lossless tags of a packet: 1, then priority 0; 65535 quanta, response time 0ps)",
-        "the routes of this scenario need 2 lossless tags, all shortest paths between hosts 2",
+        "tagger (lossless tags of a packet: 1, then lossy priority 0; 65535 quanta, response time 0ps)",
+        "lossless tags needed: 2 by the routes of this scenario, 2 by all shortest paths between hosts",
     ] {
         assert!(told.contains(part), "{told}");
     }
@@ -136,7 +136,7 @@ fn a_plan_tells_its_tags_and_relays() {
     };
     let cube = "kind = \"ndc\"\nn = 2\nk = 1";
     let blind = relay(cube, "blind");
-    assert!(describe(&blind).contains("pfc (65535 quanta, response time 0ps, hosts pass pauses on)"));
+    assert!(describe(&blind).contains("pfc (65535 quanta, response time 0ps, hosts forward pauses)"));
     assert!(blind.plan.passes_pauses_on(0) && !blind.plan.passes_pauses_on(4), "hosts, not switches");
     assert_eq!(blind.plan.topology.relay_ports(0).len(), 2);
     let counted = relay(cube, "accounts");

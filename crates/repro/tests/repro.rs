@@ -366,7 +366,7 @@ fn every_relation_is_judged_by_its_own_rule() {
 fn what_is_wrong_is_named_with_its_place() {
     for (from, to, line, key, message) in [
         ("paper = \"p\"", "papr = \"p\"", 1, "papr", "unknown key"),
-        ("kind = \"simulation\"", "kind = \"sim\"", 5, "kind", "not known here"),
+        ("kind = \"simulation\"", "kind = \"sim\"", 5, "kind", "unknown value"),
         ("seeds = [1, 2]", "seeds = [1, 1]", 6, "seeds[1]", "twice"),
         ("name = \"theirs\"", "name = \"ours\"", 15, "run[1].name", "twice"),
         ("values = [0.4, 0.8]", "values = []", 19, "vary[0].values", "no value"),

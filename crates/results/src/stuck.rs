@@ -254,7 +254,7 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     );
     if other > 0 && locked == 0 && outcome.stop == Stop::EndTime {
         note =
-            note.help("Give the last flows time to finish: --set run.drain=1ms, or a longer run.duration.");
+            note.help("To let the last flows finish, raise run.drain or run.duration.");
     }
     notes.push(note);
 }

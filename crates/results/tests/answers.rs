@@ -273,11 +273,11 @@ fn pauses_that_never_came_are_named() {
         pause_time: 0,
     });
     let mut outcome = healthy(&plan);
-    let text = "Per-flow queueing never paused anything: the longest queues, of S0.0:1, reached 34 kB together, \
-                and the queue of a flow is paused at 50 kB or more.";
+    let text = "Per-flow queueing sent no pause: the queues of S0.0:1 were the longest, 34 kB together; \
+                the queue of a flow is paused at 50 kB or more.";
     assert!(says(&plan, &outcome, text), "{:?}", texts(&plan, &outcome));
     outcome.ports[3].pause_frames = 1;
-    assert!(!says(&plan, &outcome, "never paused"));
+    assert!(!says(&plan, &outcome, "sent no pause"));
     // Without flow control there is nothing for the oracle to look at.
     outcome.ports[3].pause_frames = 0;
     plan.flow_control = FlowControlParams::None(NoParams);
@@ -434,7 +434,7 @@ fn storms_are_told_with_what_they_cost() {
     };
     plan.flow_control = FlowControlParams::Watchdog(params.clone());
     outcome.records = Records::of(watchdog::Report { storms: Vec::new(), params });
-    assert!(says(&plan, &outcome, "The watchdog never acted: "));
+    assert!(says(&plan, &outcome, "The watchdog found no storm: "));
     outcome.records.get_mut::<watchdog::Report>().unwrap().storms.push(Storm {
         port: 6,
         lane: LOSSLESS,
@@ -447,7 +447,7 @@ fn storms_are_told_with_what_they_cost() {
     assert_eq!((summary.drops.scheme_packets, summary.drops.lossless_packets), (12, 0));
     assert_eq!(summary.verdicts[0].state, State::NotPromised);
     let text = rendered(&summary);
-    for part in ["12 by the watchdog", "1 storm from 800 us on, 0 over; drop, 12 packets", "ended at 900 us"]
+    for part in ["12 by the watchdog", "1 storm found, the first at 800 us, 0 ended; action drop, 12 packets", "ended at 900 us"]
     {
         assert!(text.contains(part), "{part}:\n{text}");
     }
@@ -469,7 +469,7 @@ fn what_itsy_found_and_missed_is_told() {
     let triggers = vec![trigger(200 * US, Some(250 * US)), trigger(300 * US, None)];
     let detections = Vec::new();
     outcome.records = Records::of(itsy::Report { resolution, triggers, detections, discarded: 5 });
-    let missed = "ITSY missed the deadlock: of 2 triggers no check came back (5 dropped by other triggers).";
+    let missed = "ITSY missed the deadlock: no check of 2 triggers returned (5 dropped by other triggers).";
     assert!(says(&plan, &outcome, missed));
     assert!(rendered(&summarise("ring", &plan, &outcome)).contains("no deadlock found; 2 triggers"));
 
@@ -494,10 +494,10 @@ fn what_itsy_found_and_missed_is_told() {
     assert_eq!((summary.drops.scheme_packets, summary.drops.lossless_packets), (12, 0));
     assert_eq!(summary.verdicts[0].state, State::NotPromised);
     let text = rendered(&summary);
-    for part in ["12 by ITSY", "1 deadlock found, the first at 700 us", "1 went on after 200 us"] {
+    for part in ["12 by ITSY", "1 deadlock found, the first at 700 us", "1 resumed after 200 us"] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
-    assert!(says(&plan, &outcome, "ITSY found 1 deadlock, and acted 3 times: 12 packets"));
+    assert!(says(&plan, &outcome, "ITSY found 1 deadlock and acted 3 times: 12 packets"));
     assert!(!says(&plan, &outcome, "ITSY missed"));
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
 
@@ -506,7 +506,7 @@ fn what_itsy_found_and_missed_is_told() {
     let found = &mut itsy.detections[0];
     (found.refused, found.room) = (1, 75_000);
     assert!(says(&plan, &outcome, "acted 3 times: 75 kB of room given."));
-    assert!(says(&plan, &outcome, "ITSY had no room to give 1 time: the shared pool had too little."));
+    assert!(says(&plan, &outcome, "ITSY could not give room 1 time: the shared pool was too small."));
 }
 
 /// Tags that are fewer than the routes need are said, with what was dropped beyond them.
@@ -527,10 +527,10 @@ fn too_few_tags_are_said() {
     plan.flow_control = FlowControlParams::Tagger(tagger(1));
     assert!(!says(&plan, &outcome, "lossless tags"));
     plan.flow_control = FlowControlParams::Tagger(tagger(2));
-    assert!(says(&plan, &outcome, "The routes need 2 lossless tags, and packets have 1"));
-    assert!(says(&plan, &outcome, "lossy, in priority 0 (dropped there: 0 packets)."));
+    assert!(says(&plan, &outcome, "the routes need 2 lossless tags, and packets have 1"));
+    assert!(says(&plan, &outcome, "in priority 0 (0 packets dropped there)."));
     outcome.drops = vec![drops(DropReason::QueueLimit, LOSSY)];
-    assert!(says(&plan, &outcome, "(dropped there: 12 packets)"));
+    assert!(says(&plan, &outcome, "(12 packets dropped there)"));
 }
 
 /// A flow that waits for good, for a frame of Pyrrha's that was lost, is told of: in runs,
@@ -548,7 +548,7 @@ fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
         let plan = xoff_plan::load("t.toml", text.as_bytes(), &[], &files).expect("a good scenario").plan;
         let outcome = xoff_sim::run(&plan, &mut |_| true);
         // Of a host that are the queue of its pairs and that of its packets.
-        let note = "2 queues paused at the end, some perhaps for good: Pyrrha sends each frame once, and a link loses some.";
+        let note = "2 queues may be paused permanently: Pyrrha sends each frame once, and a link can lose it.";
         (outcome.flows[0].completed.is_some(), says(&plan, &outcome, note))
     };
     assert_eq!(said(0, ""), (true, false));
@@ -598,17 +598,17 @@ fn breakers_are_told_with_what_they_could_not_do() {
     assert_eq!(counts(&summary, ["first_ps", "mean_ps", "longest_ps"]), [600 * US, 10 * US, 10 * US]);
     let text = rendered(&summary);
     assert!(
-        text.contains("2 deadlocks found, the first at 600 us by S0.0:1; 1 went on after 10 us"),
+        text.contains("2 deadlocks found, the first at 600 us by S0.0:1; 1 resumed after 10 us"),
         "{text}"
     );
     assert!(says(
         &rerouting,
         &outcome,
-        "2 deadlocks with 6 probes: 1,234 packets got another way, and 7 stayed"
+        "2 deadlocks with 6 probes: 1,234 packets moved to another path, and 7 had no unpaused path"
     ));
-    assert!(says(&rerouting, &outcome, "4 attempts at rerouting moved no packet"));
+    assert!(says(&rerouting, &outcome, "4 attempts to reroute moved no packet"));
     let giving = run_with(Cure::Room(5_000));
     outcome.records.get_mut::<breakers::Report>().unwrap().cure = Cure::Room(5_000);
-    assert!(says(&giving, &outcome, "3 ingress queues got more room, 90 kB in all"));
-    assert!(says(&giving, &outcome, "4 attempts at making room failed: the shared pool had too little"));
+    assert!(says(&giving, &outcome, "3 ingress queues received more room, 90 kB in all"));
+    assert!(says(&giving, &outcome, "4 attempts to make room failed: the shared pool was too small"));
 }

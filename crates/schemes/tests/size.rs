@@ -251,7 +251,7 @@ fn bifrost_says_when_a_slot_is_no_longer_than_its_margin() {
     let says = |margin_us: Time| {
         let ask = bifrost::Ask { margin: Some(margin_us * MICROSECOND), ..slots(10 * MICROSECOND) };
         let notes = bifrost::sizing(&link, &ask, 1).notes;
-        notes.iter().any(|note| note.contains("no more than the margin"))
+        notes.iter().any(|note| note.contains("at most the margin"))
     };
     assert_eq!(of_slot, link.rate / 8 / 100_000);
     assert_eq!([0, 1, 9, 10, 11, 40].map(says), [false, false, false, true, true, true]);

@@ -63,7 +63,7 @@ pub struct Line {
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
-    /// Links between switches; like `link` if not written.
+    /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fabric_link: Option<LinkSpec>,
 }
@@ -94,7 +94,7 @@ pub struct Ring {
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
-    /// Links between switches; like `link` if not written.
+    /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fabric_link: Option<LinkSpec>,
 }

@@ -79,7 +79,7 @@ impl LeafSpine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FatTree {
-    /// Ports of a switch (of its fabric, where oversubscribed): even, at least 2.
+    /// Ports of a switch (only towards the fabric, if oversubscribed): even, at least 2.
     #[schemars(range(min = 2))]
     pub k: u32,
     /// Tiers of switches, 2 or 3.
@@ -92,7 +92,7 @@ pub struct FatTree {
     pub oversubscription: u32,
     /// Links of hosts.
     pub link: LinkSpec,
-    /// Links between switches; like `link` if not written.
+    /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fabric_link: Option<LinkSpec>,
 }
@@ -149,12 +149,12 @@ impl FatTree {
         let &Self { k, tiers, oversubscription, .. } = self;
         at_least("k", k, 2)?;
         if !k.is_multiple_of(2) {
-            let message = format!("{k} is odd: half of a switch's ports lead up, half lead down");
+            let message = format!("{k} is odd: half of the ports of a switch go up, half go down");
             let help = format!("write an even number, such as {} or {}", k - 1, k.saturating_add(1));
             return Err(SpecError::new("k", message, help));
         }
         if tiers != 2 && tiers != 3 {
-            let message = format!("a fat-tree of {tiers} tiers is not built");
+            let message = format!("tiers = {tiers} is out of range");
             let help = "write 2 or 3";
             return Err(SpecError::new("tiers", message, help));
         }

@@ -17,9 +17,9 @@ pub struct Custom {
     /// Names of the switches.
     #[serde(default)]
     pub switches: Vec<String>,
-    /// The links; two of the same pair are parallel links.
+    /// The links; two links between the same nodes are parallel.
     pub links: Vec<CustomLink>,
-    /// Whether hosts forward packets that are not theirs.
+    /// Whether hosts forward packets of other hosts.
     #[serde(default)]
     pub relay_hosts: bool,
 }
@@ -36,8 +36,8 @@ pub struct CustomLink {
     pub rate: Bandwidth,
     /// One-way propagation delay; a length such as `"80km"` counts 5 us per km.
     pub delay: Span,
-    /// Whether it leads from one site to another, so that the settings for
-    /// traffic between datacenters hold on it.
+    /// Whether it is a long link between sites: the settings for traffic between datacenters then
+    /// apply to it.
     #[serde(default)]
     pub long: bool,
 }
@@ -51,8 +51,8 @@ impl Custom {
     /// too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         if self.hosts.is_empty() {
-            let message = "there is no host";
-            let help = "name at least one host, such as [\"A\", \"B\"]";
+            let message = "the topology has no hosts";
+            let help = "write at least one host, such as [\"A\", \"B\"]";
             return Err(SpecError::new("hosts", message, help));
         }
         Estimate {
@@ -72,8 +72,8 @@ impl Custom {
                 check_name(&key, name)?;
                 let id = topology.add(name.clone(), kind);
                 if let Some((_, first)) = by_name.insert(name, (id, key.clone())) {
-                    let message = format!("the name `{name}` is taken by {first}");
-                    let help = "give every node a name of its own";
+                    let message = format!("the name `{name}` is used twice, first in {first}");
+                    let help = "give each node a different name";
                     return Err(SpecError::new(key, message, help));
                 }
             }
@@ -90,14 +90,14 @@ impl Custom {
                 Some(&(id, _)) => Ok(id),
                 None => Err(SpecError::new(
                     format!("links[{i}].{key}"),
-                    format!("there is no node `{name}`"),
+                    format!("no node is called `{name}`"),
                     format!("write one of {}", listed(by_name.keys())),
                 )),
             };
             let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);
             if a == b {
-                let message = format!("a link from `{}` to itself", link.a);
-                let help = "link two different nodes";
+                let message = format!("a link connects `{}` to itself", link.a);
+                let help = "write two different nodes";
                 return Err(SpecError::new(format!("links[{i}].b"), message, help));
             }
             let (port, _) = topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
@@ -108,7 +108,7 @@ impl Custom {
         for (i, name) in self.hosts.iter().enumerate() {
             if topology.nodes[i].ports.is_empty() {
                 let message = format!("host `{name}` has no link");
-                let help = format!("add a link with `{name}` at one end, or leave the host out");
+                let help = format!("add a link with `{name}` at one end, or remove the host");
                 return Err(SpecError::new(format!("hosts[{i}]"), message, help));
             }
         }
@@ -125,8 +125,8 @@ fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
     }
     Err(SpecError::new(
         key,
-        format!("`{name}` cannot be a node's name"),
-        "use letters, digits, `.`, `_` and `-`, and not digits alone",
+        format!("`{name}` is not a valid name of a node"),
+        "use letters, digits, `.`, `_` and `-`; at least one must not be a digit",
     ))
 }
 

@@ -30,11 +30,10 @@ pub struct Dci {
     pub oversubscription: u32,
     /// Links of hosts.
     pub link: LinkSpec,
-    /// Links between the switches of a fat-tree; like `link` if not written.
+    /// Links between the switches of a fat-tree. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fabric_link: Option<LinkSpec>,
-    /// Links between the top tier and the DCI switch; like `fabric_link` if not
-    /// written.
+    /// Links between the top tier and the DCI switch. Default: `fabric_link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dci_link: Option<LinkSpec>,
     /// Each long link between the DCI switches.
@@ -45,16 +44,16 @@ pub struct Dci {
     pub long_links: u32,
 }
 
-/// A long link: `{ rate = "400Gbps", length = "600km" }`, or with a `delay`.
+/// A long link: `{ rate = "400Gbps", length = "600km" }`, or with `delay` instead of `length`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LongLink {
     /// Line rate, above zero.
     pub rate: Bandwidth,
-    /// Length of the cable, at 5 us per km; or give `delay`.
+    /// Length of the cable, at 5 us per km. Write either this or `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<Length>,
-    /// One-way propagation delay; or give `length`.
+    /// One-way propagation delay. Write either this or `length`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
 }
@@ -69,13 +68,13 @@ impl LongLink {
             (Some(length), None) => length.delay(),
             (None, Some(delay)) => delay,
             (Some(_), Some(_)) => {
-                let message = "`length` and `delay` say the same thing twice";
-                let help = "remove one of the two (5 us per km)";
+                let message = "`length` and `delay` cannot be combined";
+                let help = "remove one of the two: 1 km is 5 us";
                 return Err(SpecError::new("long_link.delay", message, help));
             }
             (None, None) => {
-                let message = "the long link has neither a length nor a delay";
-                let help = "add length = \"600km\" (5 us per km), or delay = \"3ms\"";
+                let message = "the length of the long link is missing";
+                let help = "add length = \"600km\" or delay = \"3ms\"; 1 km is 5 us";
                 return Err(SpecError::new("long_link", message, help));
             }
         };

@@ -20,7 +20,7 @@ pub struct FullMesh {
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
-    /// Links between switches; like `link` if not written.
+    /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fabric_link: Option<LinkSpec>,
 }
@@ -73,7 +73,7 @@ pub struct Torus2d {
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
-    /// Links between switches; like `link` if not written.
+    /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fabric_link: Option<LinkSpec>,
 }

@@ -22,8 +22,8 @@ use std::fmt::Display;
 pub struct Hpcc {
     /// Path of the file, relative to the scenario.
     pub file: String,
-    /// Links of this one-way delay or more lead from one site to another; none
-    /// does if not written, as the format does not tell.
+    /// Links with this one-way delay or more are long links between sites. Default: no link is
+    /// long, because the format has no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_delay: Option<Span>,
 }
@@ -71,12 +71,12 @@ impl Hpcc {
                 }
                 let announced = count(header.links, "link");
                 let message =
-                    format!("{} announces {announced}, and {found} stand above this line", header.name());
+                    format!("{} gives {announced}, but only {found} are above this line", header.name());
                 return Err(fault(line, message, LINK_FORM));
             }
             if found == header.links {
                 let message =
-                    format!("{} announces {}, and here is one more", header.name(), count(found, "link"));
+                    format!("{} gives {}, but this line is one more", header.name(), count(found, "link"));
                 return Err(fault(line, message, "correct the number, or remove the line"));
             }
             let row = row(line, content, header.nodes)?;
@@ -92,15 +92,13 @@ impl Hpcc {
         }
         if (links.len() as u64) < header.links {
             let message =
-                format!("the header announces {}, and {} follow", count(header.links, "link"), links.len());
+                format!("the header gives {}, but {} follow", count(header.links, "link"), links.len());
             return Err(fault(header.line, message, "correct the number, or add the missing lines"));
         }
         if let Some(lonely) = degree.iter().position(|&d| d == 0) {
-            let message = format!(
-                "the header announces {}, and node {lonely} has no link",
-                count(header.nodes, "node")
-            );
-            let help = "ids count from 0: correct the number, or link the node";
+            let message =
+                format!("the header gives {}, but node {lonely} has no link", count(header.nodes, "node"));
+            let help = "ids begin at 0: correct the number, or add a link to the node";
             return Err(fault(header.line, message, help));
         }
         Ok(self.assemble(&is_switch, &links))
@@ -145,11 +143,11 @@ fn header(first: Option<(usize, &str)>) -> Result<Header, SpecError> {
         return Err(fault(line, format!("`{}` is not a header", shown(content)), form));
     };
     if switches >= nodes {
-        let message = format!("{} of {nodes} leave no host", count(switches, "switch"));
+        let message = format!("{} of {nodes} nodes leave no host", count(switches, "switch"));
         return Err(fault(line, message, form));
     }
     let size = Estimate { key: "file", hosts: nodes, links, radix: 0 };
-    size.admit().map_err(|e| fault(line, e.message, "build a smaller network"))?;
+    size.admit().map_err(|e| fault(line, e.message, "choose a smaller network"))?;
     Ok(Header { line, nodes, switches, links })
 }
 
@@ -161,21 +159,21 @@ fn switches<'t>(
 ) -> Result<Vec<bool>, SpecError> {
     let mut is_switch = vec![false; header.nodes as usize];
     let mut left = header.switches;
-    let announced = || format!("{} announces {}", header.name(), count(header.switches, "switch"));
-    let help = "the second line lists the ids of all switches, with spaces between";
+    let announced = || format!("{} gives {}", header.name(), count(header.switches, "switch"));
+    let help = "the second line lists the ids of all switches, separated by spaces";
     while left > 0 {
         let whole = |content: &str| content.split_whitespace().all(|f| f.bytes().all(|b| b.is_ascii_digit()));
         let Some((line, content)) = rows.next_if(|&(_, content)| whole(content)) else {
             let listed = header.switches - left;
             let (line, message) = match rows.peek() {
-                Some(&(line, _)) => (line, format!("{}, and {listed} stand above this line", announced())),
-                None => (header.line, format!("{}, and {listed} are listed", announced())),
+                Some(&(line, _)) => (line, format!("{}, but only {listed} are above this line", announced())),
+                None => (header.line, format!("{}, but {listed} are listed", announced())),
             };
             return Err(fault(line, message, help));
         };
         for field in content.split_whitespace() {
             if left == 0 {
-                return Err(fault(line, format!("{}, and this line lists more", announced()), help));
+                return Err(fault(line, format!("{}, but this line lists more", announced()), help));
             }
             let id = node(line, field, header.nodes)?;
             if std::mem::replace(&mut is_switch[id as usize], true) {
@@ -191,12 +189,16 @@ fn switches<'t>(
 fn row(line: usize, content: &str, nodes: u64) -> Result<Row, SpecError> {
     let fields: Vec<&str> = content.split_whitespace().collect();
     let &[a, b, rate, delay, error_rate] = &fields[..] else {
-        return Err(fault(line, format!("a link with {}", count(fields.len() as u64, "field")), LINK_FORM));
+        return Err(fault(
+            line,
+            format!("a link line with {}", count(fields.len() as u64, "field")),
+            LINK_FORM,
+        ));
     };
     let ends = [node(line, a, nodes)?, node(line, b, nodes)?];
     if ends[0] == ends[1] {
-        let message = format!("a link from node {} to itself", ends[0]);
-        let help = "link two different nodes";
+        let message = format!("a link connects node {} to itself", ends[0]);
+        let help = "write two different nodes";
         return Err(fault(line, message, help));
     }
     // ns-3 also writes `Gb/s`, and `K` for a thousand.
@@ -204,8 +206,8 @@ fn row(line: usize, content: &str, nodes: u64) -> Result<Row, SpecError> {
     let rate: Bandwidth = plain.parse().map_err(|e| fault(line, e, LINK_FORM))?;
     let delay: Span = delay.parse().map_err(|e| fault(line, e, LINK_FORM))?;
     let loss = error_rate.parse().ok().filter(|p| (0.0..=1.0).contains(p)).ok_or_else(|| {
-        let message = format!("an error rate of `{}`", shown(error_rate));
-        fault(line, message, "write the probability that a frame is lost, 0 to 1")
+        let message = format!("`{}` is not an error rate", shown(error_rate));
+        fault(line, message, "write the probability that a frame is lost, from 0 to 1")
     })?;
     Ok(Row { ends, spec: LinkSpec { rate, delay }, loss })
 }
@@ -213,8 +215,8 @@ fn row(line: usize, content: &str, nodes: u64) -> Result<Row, SpecError> {
 /// Reads the id of a node.
 fn node(line: usize, field: &str, nodes: u64) -> Result<u64, SpecError> {
     field.parse().ok().filter(|&id| id < nodes).ok_or_else(|| {
-        let message = format!("there is no node `{}`", shown(field));
-        fault(line, message, format!("write an id from 0 to {}, as the header has {nodes} nodes", nodes - 1))
+        let message = format!("node `{}` does not exist", shown(field));
+        fault(line, message, format!("write an id from 0 to {}: the header gives {nodes} nodes", nodes - 1))
     })
 }
 

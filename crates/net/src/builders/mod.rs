@@ -96,11 +96,11 @@ pub enum TopologySpec {
     Dumbbell(Dumbbell) = "dumbbell",
     /// Switches in a row.
     Line(Line) = "line",
-    /// Switches in a circle.
+    /// Switches in a ring.
     Ring(Ring) = "ring",
     /// High-bandwidth domains joined by rails.
     RailOnly(RailOnly) = "rail-only",
-    /// Switches that are all linked to each other.
+    /// Switches, each with a link to every other.
     FullMesh(FullMesh) = "full-mesh",
     /// Switches in a grid that closes on itself in both directions.
     Torus2d(Torus2d) = "torus-2d",
@@ -108,11 +108,11 @@ pub enum TopologySpec {
     Dci(Dci) = "dci",
     /// Pods of two tiers, and cores between them.
     Pods(Pods) = "pods",
-    /// The same without buffers in the pods: what they send is scheduled (Zeropod).
+    /// The same without buffers in the pods: schedulers grant every transmission (Zeropod).
     Bufferless(Pods) = "zeropod",
     /// A topology file of the HPCC simulator and its descendants.
     Hpcc(Hpcc) = "hpcc",
-    /// Nodes and links written out.
+    /// A list of nodes and links.
     Custom(Custom) = "custom",
 }
 }
@@ -165,7 +165,7 @@ fn at_least(key: &str, value: u32, least: u32) -> Result<(), SpecError> {
     Err(SpecError::new(
         key,
         format!("{value} is too small"),
-        format!("write a whole number, {least} or above (a network has at most {MAX_HOSTS} hosts)"),
+        format!("write a whole number, {least} or more; a network has at most {MAX_HOSTS} hosts"),
     ))
 }
 
@@ -194,8 +194,8 @@ impl Estimate {
                 let count = if count == u64::MAX { format!("more than {count}") } else { count.to_string() };
                 return Err(SpecError::new(
                     self.key,
-                    format!("this network would have {count} {what}"),
-                    format!("at most {most} {what} are built: choose a smaller `{}`", self.key),
+                    format!("this network is too large: it would have {count} {what}"),
+                    format!("the maximum is {most} {what}: choose a smaller `{}`", self.key),
                 ));
             }
         }

@@ -35,8 +35,8 @@ pub struct Pods {
     /// Aggregation switches of a pod, 1 to 64.
     #[schemars(range(min = 1, max = 64))]
     pub aggs: u32,
-    /// Cores, up to 64 for each aggregation switch of a pod: at least 1 where there are
-    /// several pods, and none else.
+    /// Cores, up to 64 for each aggregation switch of a pod: at least 1 with several pods, 0 with
+    /// one pod.
     #[serde(default)]
     pub cores: u32,
     /// Every link.
@@ -61,18 +61,19 @@ impl Pods {
             return Err(SpecError::new("aggs", message, help));
         }
         if u64::from(cores) > u64::from(WIDEST) * u64::from(aggs) {
-            let message =
-                format!("{cores} cores are more than {WIDEST} for each of {aggs} aggregation switches");
-            let help = format!("write up to {}", WIDEST * aggs);
+            let message = format!(
+                "{cores} cores are too many: each of the {aggs} aggregation switches can have {WIDEST}"
+            );
+            let help = format!("write {} or less", WIDEST * aggs);
             return Err(SpecError::new("cores", message, help));
         }
         if pods > 1 && cores == 0 {
-            let message = format!("nothing connects the {pods} pods");
-            let help = "write at least 1, or pods = 1";
+            let message = format!("{pods} pods need cores to connect them");
+            let help = "write cores = 1 or more, or pods = 1";
             return Err(SpecError::new("cores", message, help));
         }
         if pods == 1 && cores > 0 {
-            let message = "cores connect pods, and there is one pod";
+            let message = "one pod cannot have cores: cores connect pods";
             let help = "remove `cores`, or write pods = 2 or more";
             return Err(SpecError::new("cores", message, help));
         }

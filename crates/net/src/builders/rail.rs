@@ -20,7 +20,7 @@ pub struct RailOnly {
     /// Hosts of a domain, which is the number of rails; at least 2.
     #[schemars(range(min = 2))]
     pub n: u32,
-    /// High-bandwidth domains, at least 2; `n` if not written.
+    /// High-bandwidth domains, at least 2. Default: `n`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2))]
     pub domains: Option<u32>,

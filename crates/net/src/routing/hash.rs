@@ -16,16 +16,16 @@ use xoff_kernel::random::mix;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HashKind {
-    /// The finaliser of SplitMix64 over the flow's 64-bit key and the node's
-    /// seed: choices of different nodes are independent of each other.
+    /// The finaliser of SplitMix64 over the flow's 64-bit key and the node's seed. The choices of
+    /// different nodes are independent.
     #[default]
     Mix64,
     /// CRC-32 (IEEE 802.3) with the node's seed as initial value, modulo the
     /// number of next hops, as in many switches.
     Crc32,
-    /// The exclusive or of the six 16-bit words and of the low 16 bits of the
-    /// node's seed, modulo the number of next hops: the simplest of what
-    /// switches offer. Flows of one pair of hosts differ in the source port alone.
+    /// The exclusive or of the six 16-bit words and of the low 16 bits of the node's seed, modulo
+    /// the number of next hops. It is the simplest hash of switches. Flows of one pair of hosts
+    /// differ only in the source port.
     Xor,
     /// The Toeplitz hash of receive-side scaling with the key that Microsoft
     /// published, exclusive or the low 32 bits of the node's seed, modulo the

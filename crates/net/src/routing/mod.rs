@@ -26,7 +26,7 @@ use xoff_kernel::random::Stream;
 /// whose route loops is dropped after so many.
 pub const TTL: usize = 64;
 
-/// How packets find their way.
+/// How packets are routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoutingSpec {
@@ -48,17 +48,17 @@ impl Default for RoutingSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingKind {
-    /// Shortest paths; every node on the way chooses among equal-cost next hops
-    /// by its own hash of the flow (ECMP).
+    /// Shortest paths. Each node of the path chooses among equal-cost next hops by its own hash of
+    /// the flow (ECMP).
     #[default]
     ShortestPath,
-    /// BCube's source routing, for NDC only: the source chooses, by its hash of
-    /// the flow, the order in which the differing digits of the addresses are
-    /// corrected; each correction is a hop over one switch to the next host.
+    /// BCube's source routing, only for NDC. The source chooses the order in which differing digits
+    /// of the addresses are corrected, by its hash of the flow. Each correction is a hop over one
+    /// switch to the next host.
     Bcube,
-    /// For tori only: along the row to the destination's column, then along the
-    /// column, each the shorter way around. Where both ways are equally long
-    /// (half of an even dimension), the hash of the flow chooses.
+    /// Only for tori: along the row to the destination's column, then along the column, each in the
+    /// shorter direction. If both directions are equally long (half of an even dimension), the hash
+    /// of the flow chooses.
     DimensionOrder,
 }
 
@@ -169,26 +169,26 @@ impl Router {
         };
         if spec.kind == RoutingKind::Bcube {
             if router.cube.is_none() {
-                let message = "BCube routing needs the addresses of an NDC";
-                let help = "use it with the topology `ndc`, or `rail-only` with `domains` equal to `n`, or write kind = \"shortest-path\"";
+                let message = "BCube routing requires the addresses of an NDC";
+                let help = "write kind = \"shortest-path\", or choose the topology `ndc`, or `rail-only` with `domains` equal to `n`";
                 return Err(SpecError::new("kind", message, help));
             }
             if !overrides.is_empty() {
                 let message =
-                    "BCube routing is chosen at the source, so that static overrides have no effect";
-                let help = "write kind = \"shortest-path\", or leave the overrides out";
+                    "BCube routing is incompatible with static overrides: the source sets the route";
+                let help = "write kind = \"shortest-path\", or remove the overrides";
                 return Err(SpecError::new("kind", message, help));
             }
         }
         if spec.kind == RoutingKind::DimensionOrder && router.torus.is_none() {
-            let message = "dimension-order routing needs rows and columns";
-            let help = "use it with the topology `torus-2d`, or write kind = \"shortest-path\"";
+            let message = "dimension-order routing requires rows and columns";
+            let help = "write kind = \"shortest-path\", or choose the topology `torus-2d`";
             return Err(SpecError::new("kind", message, help));
         }
         for (i, entry) in overrides.iter().enumerate() {
             if topology.nodes[entry.to as usize].kind == NodeKind::Switch {
-                let message = format!("{} is a switch: no packet is for it", router.name(entry.to));
-                let help = "name a host";
+                let message = format!("{} is a switch: only hosts receive packets", router.name(entry.to));
+                let help = "write the name of a host";
                 return Err(SpecError::new(format!("overrides[{i}].to"), message, help));
             }
             router.add_override(i, entry)?;
@@ -201,7 +201,7 @@ impl Router {
         let name = |node: NodeId| &self.names[node as usize];
         if at == to {
             let message = format!("{} is the destination itself", name(at));
-            let help = "name another node on the way";
+            let help = "write another node of the path";
             return Err(SpecError::new(format!("overrides[{i}].at"), message, help));
         }
         let links: Vec<Link> = self.links(at).iter().copied().filter(|link| link.to == via).collect();
@@ -215,7 +215,7 @@ impl Router {
         }
         if via != to && !self.relays[via as usize] {
             let message = format!("{} is a host that does not relay", name(via));
-            let help = "name a switch, or the destination";
+            let help = "write a switch, or the destination";
             return Err(SpecError::new(format!("overrides[{i}].via"), message, help));
         }
         let chosen = self.overrides.entry((to, at)).or_default();

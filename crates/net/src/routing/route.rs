@@ -51,15 +51,15 @@ impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RouteError::ToItself(node) => write!(f, "{node} sends to itself"),
-            RouteError::NoPath { from, to } => write!(f, "no path leads from {from} to {to}"),
+            RouteError::NoPath { from, to } => write!(f, "there is no path from {from} to {to}"),
             RouteError::TooLong { from, to, most } => {
-                write!(f, "the path from {from} to {to} is longer than the time to live, {most} links")
+                write!(f, "the path from {from} to {to} is longer than the time to live of {most} links")
             }
             RouteError::NotNeighbours(a, b) => write!(f, "there is no link between {a} and {b}"),
             RouteError::NoRelay(host) => {
-                write!(f, "the path leads through {host}, a host that does not relay")
+                write!(f, "the path crosses {host}, a host that does not relay")
             }
-            RouteError::TooShort => write!(f, "a path has at least two nodes"),
+            RouteError::TooShort => write!(f, "a path needs at least two nodes"),
         }
     }
 }

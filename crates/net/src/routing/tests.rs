@@ -328,7 +328,7 @@ fn impossible_routes_are_named() {
     let lonely = t.add("H2".into(), NodeKind::Host);
     let mut r = router(&t);
     let no_path = r.route(0, lonely, 1, TTL).unwrap_err();
-    assert_eq!(no_path.to_string(), "no path leads from H0 to H2");
+    assert_eq!(no_path.to_string(), "there is no path from H0 to H2");
     assert!(r.accumulate(lonely, &[1.0; 4], &mut [0.0; 4]).is_err());
     let hosts = [0, 1, lonely];
     assert!(saturation(&mut r, &hosts, &hosts, &uniform(&hosts, &hosts)).is_err());

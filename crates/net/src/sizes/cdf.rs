@@ -47,21 +47,23 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
             return fail(format!("`{}` is not a whole number of bytes", shown(bytes)));
         };
         if bytes > LARGEST {
-            return fail(format!("{bytes} bytes is beyond the largest size, {LARGEST}"));
+            return fail(format!("{bytes} bytes is above the maximum of {LARGEST}"));
         }
         let share = match share.parse::<f64>() {
             Ok(share) if (0.0..=100.0).contains(&share) => share,
             Ok(_) => {
-                return fail(format!("the cumulative share `{}` is not within 0 and 100", shown(share)));
+                return fail(format!("the cumulative share `{}` is not between 0 and 100", shown(share)));
             }
             Err(_) => return fail(format!("`{}` is not a number", shown(share))),
         };
         if let Some(&(previous_bytes, previous)) = points.last() {
             if bytes < previous_bytes {
-                return fail(format!("{bytes} bytes after {previous_bytes}: sizes must not fall"));
+                return fail(format!("{bytes} bytes follow {previous_bytes} bytes: sizes must not decrease"));
             }
             if share < previous {
-                return fail(format!("the share {share} after {previous}: a cumulative share does not fall"));
+                return fail(format!(
+                    "the share {share} follows {previous}: a cumulative share must not decrease"
+                ));
             }
         }
         points.push((bytes, share));
@@ -69,10 +71,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
     }
     let fail = |message: String| Err(CdfError { line: last, message });
     let Some(&(bytes, end)) = points.last() else {
-        return fail("the file has no knots: write lines of bytes and cumulative percent".to_string());
+        return fail("the file has no points: write lines of bytes and cumulative percent".to_string());
     };
     if end != 100.0 && end != 1.0 {
-        return fail(format!("the curve ends at {end}: it must end at 100 (percent) or at 1"));
+        return fail(format!("the distribution ends at {end}: it must end at 100 (percent) or at 1"));
     }
     if bytes == 0 {
         return fail("every flow would have zero bytes".to_string());

@@ -121,21 +121,21 @@ fn cdf_files_come_in_percent_or_fractions() {
 #[test]
 fn faults_in_cdf_files_are_named_with_their_line() {
     for (text, line, part) in [
-        ("", 1, "no knots"),
-        ("# nothing\n\n", 1, "no knots"),
+        ("", 1, "no points"),
+        ("# nothing\n\n", 1, "no points"),
         ("0 0\n10 50 3\n", 2, "expected two numbers"),
         ("0 0\n10\n", 2, "expected two numbers"),
         ("0 0\nten 100\n", 2, "not a whole number of bytes"),
         ("0 0\n1.5 100\n", 2, "not a whole number of bytes"),
         ("0 0\n10 all\n", 2, "not a number"),
-        ("0 0\n10 NaN\n", 2, "within 0 and 100"),
-        ("0 0\n10 -1\n", 2, "within 0 and 100"),
-        ("0 0\n10 101\n", 2, "within 0 and 100"),
-        ("0 0\n20 50\n10 100\n", 3, "sizes must not fall"),
-        ("0 0\n20 50\n30 40\n40 100\n", 3, "does not fall"),
+        ("0 0\n10 NaN\n", 2, "between 0 and 100"),
+        ("0 0\n10 -1\n", 2, "between 0 and 100"),
+        ("0 0\n10 101\n", 2, "between 0 and 100"),
+        ("0 0\n20 50\n10 100\n", 3, "sizes must not decrease"),
+        ("0 0\n20 50\n30 40\n40 100\n", 3, "must not decrease"),
         ("0 0\n20 50\n30 99.9\n", 3, "ends at 99.9"),
         ("0 0\n0 100\n", 2, "zero bytes"),
-        ("99999999999999999 100\n", 1, "beyond the largest"),
+        ("99999999999999999 100\n", 1, "above the maximum"),
         ("\u{0}\u{1}\u{2}", 1, "expected two numbers"),
     ] {
         let error = parse(text).unwrap_err();

@@ -24,7 +24,7 @@ pub struct Around<'a> {
     pub offsets: &'a [Time],
     /// How many times, at least 1.
     pub bursts: u32,
-    /// From one time to the next.
+    /// Time from one burst to the next.
     pub period: Time,
 }
 
@@ -44,13 +44,17 @@ pub fn around(topology: &Topology, spec: &Around<'_>) -> Result<Vec<(Demand, Vec
     };
     let refuse = |key: &str, message: String, help: &str| Err(SpecError::new(key, message, help));
     if n < 3 {
-        return refuse("switches", format!("{n} switches are no loop"), "name at least three");
+        return refuse(
+            "switches",
+            format!("{n} switches cannot form a loop"),
+            "write at least three switches",
+        );
     }
     let mut hosts = Vec::with_capacity(n);
     for (i, &switch) in spec.switches.iter().enumerate() {
         if spec.switches[..i].contains(&switch) {
-            let message = format!("{} is named twice", name(switch));
-            return refuse("switches", message, "name each switch of the loop once");
+            let message = format!("{} is listed twice", name(switch));
+            return refuse("switches", message, "write each switch of the loop once");
         }
         let next = spec.switches[(i + 1) % n];
         let around = neighbours(switch);
@@ -59,28 +63,28 @@ pub fn around(topology: &Topology, spec: &Around<'_>) -> Result<Vec<(Demand, Vec
             return refuse(
                 "switches",
                 message,
-                "each switch is linked to the next, the last one to the first",
+                "each switch must have a link to the next, and the last to the first",
             );
         }
         let own: Vec<NodeId> =
             around.into_iter().filter(|&node| topology.nodes[node as usize].kind == NodeKind::Host).collect();
         if own.is_empty() {
             let message = format!("{} has no hosts", name(switch));
-            return refuse("switches", message, "choose switches with hosts");
+            return refuse("switches", message, "choose switches that have hosts");
         }
         hosts.push(own);
     }
     if spec.hops == 0 || spec.hops as usize >= n {
-        let message = format!("{} of the {n} links of the loop", spec.hops);
-        return refuse("hops", message, "a flow crosses at least one, and not all of them");
+        let message = format!("hops = {} is out of range: the loop has {n} links", spec.hops);
+        return refuse("hops", message, "write at least 1, and less than the number of links");
     }
     if !spec.offsets.is_empty() && spec.offsets.len() != n {
-        let message = format!("{} offsets for {n} switches", spec.offsets.len());
-        return refuse("offsets", message, "write one for each switch, in their order");
+        let message = format!("expected {n} offsets, one for each switch, found {}", spec.offsets.len());
+        return refuse("offsets", message, "write one offset for each switch, in the same order");
     }
     for (key, count) in [("flows", spec.flows), ("bursts", spec.bursts)] {
         if count == 0 {
-            return refuse(key, format!("no {key}"), "write a whole number from 1");
+            return refuse(key, format!("{key} = 0 is out of range"), "write a whole number, 1 or more");
         }
     }
     let count = u64::from(spec.flows).saturating_mul(u64::from(spec.bursts)).saturating_mul(n as u64);
@@ -92,7 +96,11 @@ pub fn around(topology: &Topology, spec: &Around<'_>) -> Result<Vec<(Demand, Vec
         .checked_mul(spec.period)
         .and_then(|t| t.checked_add(spec.start)?.checked_add(latest));
     if last.is_none() {
-        return refuse("period", "the last flow would never start".into(), "write a shorter time");
+        return refuse(
+            "period",
+            "the last flow would start after the end of the simulator's clock".into(),
+            "write a shorter time",
+        );
     }
 
     let mut flows = Vec::with_capacity(count as usize);

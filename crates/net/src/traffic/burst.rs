@@ -32,7 +32,7 @@ pub struct Burst<'a> {
 pub fn burst(spec: &Burst<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
     Pairs::uniform(spec.sources, spec.destinations)?;
     if spec.flows == 0 {
-        return Err(SpecError::new("flows", "no flows", "write a whole number from 1"));
+        return Err(SpecError::new("flows", "flows = 0 is out of range", "write a whole number, 1 or more"));
     }
     let count = u64::from(spec.flows).saturating_mul(spec.sources.len() as u64);
     if count > MAX_FLOWS {
@@ -40,7 +40,11 @@ pub fn burst(spec: &Burst<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, S
     }
     let last = u64::from(spec.flows - 1).checked_mul(spec.gap).and_then(|gaps| gaps.checked_add(spec.start));
     if last.is_none() {
-        return Err(SpecError::new("gap", "the last flow would never start", "write a shorter time"));
+        return Err(SpecError::new(
+            "gap",
+            "the last flow would start after the end of the simulator's clock",
+            "write a shorter time",
+        ));
     }
     let places = positions("destinations", spec.destinations)?;
     let mut streams = Streams::new(seed, element);

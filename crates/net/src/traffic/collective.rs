@@ -60,7 +60,11 @@ pub struct Rounds {
 impl Rounds {
     fn check(&self, flows_per_round: u64) -> Result<(), SpecError> {
         if self.count == 0 {
-            return Err(SpecError::new("rounds", "no rounds", "write a whole number from 1"));
+            return Err(SpecError::new(
+                "rounds",
+                "rounds = 0 is out of range",
+                "write a whole number, 1 or more",
+            ));
         }
         let flows = flows_per_round.saturating_mul(self.count.into());
         if flows > MAX_FLOWS {
@@ -108,7 +112,7 @@ pub fn all_to_all(
 fn several(key: &str, hosts: &[NodeId]) -> Result<(), SpecError> {
     positions(key, hosts)?;
     if hosts.len() < 2 {
-        return Err(SpecError::new(key, "one host has nobody to send to", "name at least two hosts"));
+        return Err(SpecError::new(key, "one host has no other host to send to", "write at least two hosts"));
     }
     Ok(())
 }
@@ -126,8 +130,8 @@ pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<S
     several("hosts", hosts)?;
     let n = hosts.len();
     if size < n as u64 {
-        let message = format!("{size} B make no chunk for each of {n} hosts");
-        return Err(SpecError::new("size", message, format!("write at least {n}B")));
+        let message = format!("{size} B is too small: each of {n} hosts needs a chunk of at least 1 B");
+        return Err(SpecError::new("size", message, format!("write {n}B or more")));
     }
     let steps = 2 * (n - 1);
     rounds.check(steps as u64 * n as u64)?;
@@ -175,14 +179,14 @@ pub fn parameter_server(
     let known = positions("workers", workers)?;
     positions("servers", servers)?;
     if let Some(i) = servers.iter().position(|&s| super::position(&known, s).is_some()) {
-        let message = "a server is a worker too, and would send to itself";
-        let help = "take it out of the workers";
+        let message = "a server is also a worker: it would send to itself";
+        let help = "remove it from the workers";
         return Err(SpecError::new(format!("servers[{i}]"), message, help));
     }
     let k = servers.len() as u64;
     if size < k {
-        let message = format!("{size} B make no shard for each of {k} servers");
-        return Err(SpecError::new("size", message, format!("write at least {k}B")));
+        let message = format!("{size} B is too small: each of {k} servers needs a shard of at least 1 B");
+        return Err(SpecError::new("size", message, format!("write {k}B or more")));
     }
     rounds.check((workers.len() as u64).saturating_mul(2 * k))?;
     let mut schedule = Schedule::default();
@@ -244,28 +248,36 @@ pub fn moe(spec: &Moe<'_>, rounds: &Rounds, seed: u64, element: u64) -> Result<S
     several("hosts", hosts)?;
     let experts = weights.len();
     if experts == 0 || experts > hosts.len() {
-        let message = format!("{experts} experts on {} hosts", hosts.len());
-        return Err(SpecError::new("weights", message, "write 1 to as many as there are hosts"));
+        let message = format!("{experts} experts do not fit on {} hosts", hosts.len());
+        return Err(SpecError::new(
+            "weights",
+            message,
+            "write at least 1 expert, and at most one for each host",
+        ));
     }
     if let Some(i) = weights.iter().position(|w| !(w.is_finite() && *w > 0.0)) {
-        let message = format!("a weight of {}", weights[i]);
+        let message = format!("a weight of {} is out of range", weights[i]);
         return Err(SpecError::new(format!("weights[{i}]"), message, "write a number above 0"));
     }
     for (key, value) in [("tokens", u64::from(tokens)), ("token_size", token_size)] {
         if value == 0 {
-            return Err(SpecError::new(key, "nothing to send", "write a value above 0"));
+            return Err(SpecError::new(
+                key,
+                "0 is out of range: no traffic would be sent",
+                "write a value above 0",
+            ));
         }
     }
     if per_token == 0 || per_token as usize > experts {
-        let message = format!("{per_token} of {experts} experts for a token");
+        let message = format!("{per_token} experts per token is out of range: there are {experts} experts");
         return Err(SpecError::new("per_token", message, format!("write 1 to {experts}")));
     }
     rounds.check((hosts.len() as u64).saturating_mul(2 * experts as u64))?;
     let draws = u64::from(tokens) * u64::from(per_token) * hosts.len() as u64;
     let draws = draws.saturating_mul(rounds.count.into());
     if draws > MAX_DRAWS {
-        let message = format!("{draws} tokens would be dealt out");
-        return Err(SpecError::new("tokens", message, format!("{MAX_DRAWS} are the most")));
+        let message = format!("{draws} tokens are too many");
+        return Err(SpecError::new("tokens", message, format!("the maximum is {MAX_DRAWS}")));
     }
     let mut stream = Stream::new(seed, "flow endpoints", element);
     let mut schedule = Schedule::default();
@@ -362,7 +374,7 @@ pub struct Probes<'a> {
 pub fn probes(spec: &Probes<'_>) -> Result<Vec<Demand>, SpecError> {
     super::pairs::Pairs::uniform(spec.sources, spec.destinations)?;
     if spec.period == 0 {
-        let message = "the period is zero";
+        let message = "must be positive";
         let help = "write a time above zero, such as \"10us\"";
         return Err(SpecError::new("period", message, help));
     }

@@ -59,10 +59,7 @@ pub fn flows_csv(text: &str, topology: &Topology) -> Result<Vec<Demand>, CsvErro
         .map(|(line, content)| (line, content.trim()))
         .filter(|(_, content)| !content.is_empty() && !content.starts_with('#'));
     let Some((line, header)) = lines.next() else {
-        return Err(CsvError {
-            line: 1,
-            message: format!("the file is empty: begin with the header {HEADER}"),
-        });
+        return Err(CsvError { line: 1, message: format!("the file is empty: write the header {HEADER}") });
     };
     let columns = columns(header).map_err(|message| CsvError { line, message })?;
     let names = topology.names();
@@ -95,7 +92,7 @@ fn columns(header: &str) -> Result<Vec<Column>, String> {
             }
         };
         if columns.contains(&column) {
-            return Err(format!("the column `{name}` is there twice"));
+            return Err(format!("the column `{name}` is defined twice"));
         }
         columns.push(column);
     }
@@ -106,7 +103,9 @@ fn columns(header: &str) -> Result<Vec<Column>, String> {
     }
     match (columns.contains(&Column::Start), columns.contains(&Column::StartNs)) {
         (false, false) => Err("the column `start` (or `start_ns`) is missing".to_string()),
-        (true, true) => Err("there is a column `start` and one `start_ns`: keep one of them".to_string()),
+        (true, true) => {
+            Err("the columns `start` and `start_ns` cannot be combined: remove one of them".to_string())
+        }
         _ => Ok(columns),
     }
 }
@@ -119,7 +118,7 @@ fn flow(
 ) -> Result<Demand, String> {
     let fields: Vec<&str> = content.split(',').map(str::trim).collect();
     if fields.len() != columns.len() {
-        return Err(format!("{} fields under a header of {}", fields.len(), columns.len()));
+        return Err(format!("this line has {} fields, but the header has {}", fields.len(), columns.len()));
     }
     let mut flow = Demand { src: 0, dst: 0, size: 0, start: 0 };
     for (column, field) in columns.iter().zip(fields) {
@@ -128,7 +127,7 @@ fn flow(
             Column::Dst => flow.dst = host(field, topology, names)?,
             Column::Bytes => {
                 flow.size = match field.parse() {
-                    Ok(0) => return Err("a flow of zero bytes".to_string()),
+                    Ok(0) => return Err("a flow must have at least 1 byte".to_string()),
                     Ok(size) => size,
                     Err(_) => {
                         return Err(format!("`{}` is not a whole number of bytes", shown(field)));
@@ -163,14 +162,14 @@ fn host(field: &str, topology: &Topology, names: &BTreeMap<&str, NodeId>) -> Res
         return if is_host(id) {
             Ok(id)
         } else {
-            Err(format!("`{field}` is a switch: flows are between hosts"))
+            Err(format!("`{field}` is a switch: only hosts send and receive flows"))
         };
     }
     match field.parse::<NodeId>() {
         Ok(id) if is_host(id) => Ok(id),
         _ => {
             let last = topology.hosts().last().unwrap_or(0);
-            Err(format!("there is no host `{}`: write a name or an index from 0 to {last}", shown(field)))
+            Err(format!("no host is called `{}`: write a name, or an index from 0 to {last}", shown(field)))
         }
     }
 }

@@ -31,20 +31,24 @@ const FORM: &str =
 /// read, no flows or too many.
 pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, SpecError> {
     let mut rows = lines(text);
-    let form = "begin with the number of flows alone";
+    let form = "write only the number of flows on the first line";
     let Some((first, content)) = rows.next() else {
         return Err(fault(1, "the file is empty", form));
     };
     let announced: u64 = match content.parse() {
-        Ok(0) => return Err(fault(first, "there are no flows", form)),
+        Ok(0) => return Err(fault(first, "the file has no flows", form)),
         Ok(flows) if flows <= MAX_FLOWS => flows,
         Ok(flows) => {
-            return Err(fault(first, format!("{flows} flows"), &format!("{MAX_FLOWS} flows are the most")));
+            return Err(fault(
+                first,
+                format!("{flows} flows are too many"),
+                &format!("the maximum is {MAX_FLOWS}"),
+            ));
         }
         Err(_) => return Err(fault(first, format!("`{}` is not a number of flows", shown(content)), form)),
     };
     let hosts = topology.names();
-    let header = || format!("the header (line {first}) announces {}", count(announced, "flow"));
+    let header = || format!("the header (line {first}) gives {}", count(announced, "flow"));
     let mut flows = Vec::new();
     let mut width = None;
     for (line, content) in rows {
@@ -54,24 +58,23 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
             if found == announced {
                 break;
             }
-            return Err(fault(line, format!("{}, and {found} stand above this line", header()), FORM));
+            return Err(fault(line, format!("{}, but only {found} are above this line", header()), FORM));
         }
         if found == announced {
-            let message = format!("{}, and here is one more", header());
+            let message = format!("{}, but this line is one more", header());
             return Err(fault(line, message, "correct the number, or remove the line"));
         }
         // A line that lacks its start must not pass for one without `dport`.
         let fields = content.split_whitespace().count();
         let before = *width.get_or_insert(fields);
         if fields != before {
-            let message = format!("a flow with {fields} fields, after one with {before}");
+            let message = format!("this line has {fields} fields, but earlier lines have {before}");
             return Err(fault(line, message, FORM));
         }
         flows.push(flow(line, content, topology, &hosts)?);
     }
     if (flows.len() as u64) < announced {
-        let message =
-            format!("the header announces {}, and {} follow", count(announced, "flow"), flows.len());
+        let message = format!("the header gives {}, but {} follow", count(announced, "flow"), flows.len());
         return Err(fault(first, message, "correct the number, or add the missing lines"));
     }
     flows.sort_by_key(|(flow, _)| flow.start);
@@ -86,7 +89,7 @@ fn flow(
 ) -> Result<(Demand, u8), SpecError> {
     let fields: Vec<&str> = content.split_whitespace().collect();
     let (&[src, dst, pg, size, start] | &[src, dst, pg, _, size, start]) = &fields[..] else {
-        return Err(fault(line, format!("a flow with {} fields", fields.len()), FORM));
+        return Err(fault(line, format!("this line has {} fields", fields.len()), FORM));
     };
     let host = |field: &str| {
         let id = field.parse().ok().and_then(|id: u64| hosts.get(host_name(id).as_str()).copied());
@@ -94,7 +97,7 @@ fn flow(
             Some(id) if topology.nodes[id as usize].kind == NodeKind::Host => Ok(id),
             _ => {
                 let message = format!("`{}` is not the id of a host", shown(field));
-                Err(fault(line, message, "id 5 is the host called H5 in the topology"))
+                Err(fault(line, message, "write an id such as 5, which is the host H5 of the topology"))
             }
         }
     };
@@ -104,14 +107,22 @@ fn flow(
         return Err(fault(line, message, "choose another receiver"));
     }
     let priority = pg.parse().ok().filter(|&pg: &u8| pg <= 7).ok_or_else(|| {
-        fault(line, format!("a priority group `{}`", shown(pg)), "write 0 to 7: it is the 802.1p priority")
+        fault(
+            line,
+            format!("the priority group `{}` is out of range", shown(pg)),
+            "write 0 to 7, the 802.1p priority",
+        )
     })?;
     let size = size.parse().ok().filter(|&size: &u64| size > 0).ok_or_else(|| {
-        fault(line, format!("`{}` is not a number of bytes", shown(size)), "write a whole number, 1 or above")
+        fault(line, format!("`{}` is not a number of bytes", shown(size)), "write a whole number, 1 or more")
     })?;
     let start: Time = format!("{start}s").parse::<Span>().map(|span| span.0).map_err(|_| {
         let message = format!("`{}` is not a time in seconds", shown(start));
-        fault(line, message, "write plain decimals, up to 12 behind the point, such as 2.000001")
+        fault(
+            line,
+            message,
+            "write a decimal number with at most 12 digits after the point, such as 2.000001",
+        )
     })?;
     Ok((Demand { src, dst, size, start }, priority))
 }

@@ -33,7 +33,7 @@ pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, CsvError> {
         .filter(|(_, content)| !content.trim().is_empty() && !content.starts_with('#'));
     let (header_line, header) = lines.next().ok_or_else(|| CsvError {
         line: 1,
-        message: "the file is empty: begin with the header from,to,share".to_string(),
+        message: "the file is empty: write the header from,to,share".to_string(),
     })?;
     let header: Vec<&str> = header.split(',').map(str::trim).collect();
     let list = header == ["from", "to", "share"];
@@ -46,14 +46,15 @@ pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, CsvError> {
     for (line, content) in lines {
         let fields: Vec<&str> = content.split(',').map(str::trim).collect();
         if fields.len() != header.len() {
-            let message = format!("{} fields under a header of {}", fields.len(), header.len());
+            let message =
+                format!("this line has {} fields, but the header has {}", fields.len(), header.len());
             return Err(CsvError { line, message });
         }
         let mut add = |from: &str, to: &str, share: &str| {
             let value =
                 share.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0).ok_or_else(|| CsvError {
                     line,
-                    message: format!("`{}` is not a share: write a number from 0 on", shown(share)),
+                    message: format!("`{}` is not a share: write a number, 0 or more", shown(share)),
                 })?;
             if value > 0.0 {
                 entries.push(MatrixEntry { line, from: from.to_string(), to: to.to_string(), share: value });
@@ -69,7 +70,7 @@ pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, CsvError> {
         }
     }
     if entries.is_empty() {
-        let message = "there is no share above 0 below the header".to_string();
+        let message = "the file has no share above 0".to_string();
         return Err(CsvError { line: header_line, message });
     }
     Ok(entries)

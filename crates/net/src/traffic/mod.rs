@@ -180,10 +180,18 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
     positions("receivers", spec.receivers)?;
     let senders = positions("senders", spec.senders)?;
     if spec.fan_in == 0 {
-        return Err(SpecError::new("fan_in", "no senders", "write a whole number from 1"));
+        return Err(SpecError::new(
+            "fan_in",
+            "fan_in = 0 is out of range",
+            "write a whole number, 1 or more",
+        ));
     }
     if spec.flows_per_sender == 0 {
-        return Err(SpecError::new("flows_per_sender", "no flows", "write a whole number from 1"));
+        return Err(SpecError::new(
+            "flows_per_sender",
+            "flows_per_sender = 0 is out of range",
+            "write a whole number, 1 or more",
+        ));
     }
     let receives = spec.receivers.iter().any(|&receiver| position(&senders, receiver).is_some());
     let available = spec.senders.len() - usize::from(receives);
@@ -191,7 +199,7 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
         return Err(SpecError::new(
             "fan_in",
             format!(
-                "{} different senders are needed, and there are {available} besides the receiver",
+                "{} different senders are needed, but only {available} hosts other than the receiver can send",
                 spec.fan_in
             ),
             format!("write at most {available}, or add senders"),
@@ -199,8 +207,8 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
     }
     let events = match spec.period {
         Some(0) => {
-            let message = "the period is zero";
-            let help = "write a time above zero, such as \"1ms\"";
+            let message = "must be positive";
+            let help = "write a time above 0, such as \"1ms\"";
             return Err(SpecError::new("period", message, help));
         }
         Some(period) => spec.until.saturating_sub(spec.first).div_ceil(period),
@@ -301,8 +309,8 @@ fn other(nodes: &[NodeId], except: Option<usize>, stream: &mut Stream) -> NodeId
 fn too_many(key: &str, flows: f64) -> SpecError {
     SpecError::new(
         key,
-        format!("this would make about {flows:.0} flows"),
-        format!("at most {MAX_FLOWS} are made: choose a shorter run, a lower load or larger flows"),
+        format!("about {flows:.0} flows are too many"),
+        format!("the maximum is {MAX_FLOWS}: choose a shorter run, a lower load or larger flows"),
     )
 }
 

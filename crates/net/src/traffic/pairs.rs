@@ -45,8 +45,8 @@ impl Block {
         if let [only] = destinations
             && sources.contains(only)
         {
-            let message = "the only destination is among the sources, and has no one to send to";
-            let help = "add destinations, or take it out of the sources";
+            let message = "the only destination is also a source: it would send to itself";
+            let help = "add destinations, or remove it from the sources";
             return Err(SpecError::new("destinations", message, help));
         }
         Ok(Self { sources: sources.to_vec(), destinations: destinations.to_vec(), positions })
@@ -88,13 +88,13 @@ impl Pairs {
         let mut total = 0.0;
         let pairs: u64 = blocks.iter().map(|(from, to, _)| from.len() as u64 * to.len() as u64).sum();
         if pairs > MAX_PAIRS {
-            let message = format!("the matrix names {pairs} pairs of hosts");
-            return Err(SpecError::new("", message, format!("{MAX_PAIRS} are the most: name fewer")));
+            let message = format!("the matrix names too many pairs of hosts: {pairs}");
+            return Err(SpecError::new("", message, format!("the maximum is {MAX_PAIRS}: name fewer hosts")));
         }
         for (i, (from, to, share)) in blocks.iter().enumerate() {
             if !(share.is_finite() && *share >= 0.0) {
-                let message = format!("a share of {share}");
-                return Err(SpecError::new(i.to_string(), message, "write a number from 0 on"));
+                let message = format!("a share of {share} is out of range");
+                return Err(SpecError::new(i.to_string(), message, "write a number, 0 or more"));
             }
             let block = Block::new(from, to).map_err(|e| SpecError::new(i.to_string(), e.message, e.help))?;
             if *share > 0.0 {
@@ -104,8 +104,8 @@ impl Pairs {
             }
         }
         if total <= 0.0 || !total.is_finite() {
-            let help = "give at least one block a share above 0";
-            return Err(SpecError::new("", "the shares of the matrix have no sum above 0", help));
+            let help = "write a share above 0 for at least one block";
+            return Err(SpecError::new("", "every share of the matrix is 0", help));
         }
         let mut before = 0.0;
         for (block, &sum) in law.blocks.iter().zip(&law.cumulative) {
@@ -152,14 +152,18 @@ impl Pairs {
         let mut cumulative = Vec::new();
         for (i, share) in shares.iter().enumerate() {
             if !(share.is_finite() && *share >= 0.0) {
-                let message = format!("a share of {share}");
-                return Err(SpecError::new(format!("level.{i}"), message, "write a number from 0 on"));
+                let message = format!("a share of {share} is out of range");
+                return Err(SpecError::new(format!("level.{i}"), message, "write a number, 0 or more"));
             }
             total += share;
             cumulative.push(total);
         }
         if total <= 0.0 || !total.is_finite() {
-            return Err(SpecError::new("level", "no share is above 0", "give at least one a share above 0"));
+            return Err(SpecError::new(
+                "level",
+                "every share is 0",
+                "write a share above 0 for at least one level",
+            ));
         }
         // In this order every group of every level is a run.
         let key = |node: NodeId| levels.iter().rev().map(move |(group, _)| group[node as usize]);
@@ -181,8 +185,10 @@ impl Pairs {
             own.reverse();
             for (i, share) in shares.iter().enumerate() {
                 if *share > 0.0 && own[i + 1].1 - own[i + 1].0 == own[i].1 - own[i].0 {
-                    let message = format!("{} has no such receiver", topology.nodes[src as usize].name);
-                    let help = "take the share out, or choose `from` and `to` so that each sender has one";
+                    let message =
+                        format!("{} has no receiver of this level", topology.nodes[src as usize].name);
+                    let help =
+                        "remove the share, or change `from` and `to`: each sender needs such a receiver";
                     return Err(SpecError::new(format!("level.{i}"), message, help));
                 }
             }

@@ -191,7 +191,7 @@ fn impossible_traffic_is_refused_at_its_key() {
     };
     assert_eq!(incast(&spec, 1, 0).unwrap().len(), 4);
     let error = |spec: Incast<'_>| incast(&spec, 1, 0).unwrap_err();
-    assert!(error(Incast { fan_in: 5, ..spec }).message.contains("there are 4"));
+    assert!(error(Incast { fan_in: 5, ..spec }).message.contains("only 4 hosts"));
     assert_eq!(error(Incast { fan_in: 0, ..spec }).key, "fan_in");
     assert_eq!(error(Incast { flows_per_sender: 0, ..spec }).key, "flows_per_sender");
     assert_eq!(error(Incast { flows_per_sender: u32::MAX, ..spec }).key, "flows_per_sender");
@@ -226,20 +226,20 @@ fn faults_in_csv_files_are_named_with_their_line() {
         ("0,1,100,0\n", 1, "unknown column `0`"),
         ("src,dst,bytes,start,class\n", 1, "unknown column `class`"),
         ("src,dst,bytes\n", 1, "`start`"),
-        ("src,src,bytes,start\n", 1, "twice"),
+        ("src,src,bytes,start\n", 1, "defined twice"),
         ("src,bytes,start\n", 1, "`dst` is missing"),
-        ("src,dst,bytes,start,start_ns\n", 1, "keep one"),
-        ("src,dst,bytes,start\n0,1,5\n", 2, "3 fields"),
-        ("src,dst,bytes,start\n0,1,5,1us\nH16,1,5,1us\n", 3, "no host `H16`"),
+        ("src,dst,bytes,start,start_ns\n", 1, "cannot be combined"),
+        ("src,dst,bytes,start\n0,1,5\n", 2, "has 3 fields"),
+        ("src,dst,bytes,start\n0,1,5,1us\nH16,1,5,1us\n", 3, "no host is called `H16`"),
         ("src,dst,bytes,start\n16,1,5,1us\n", 2, "from 0 to 15"),
         ("src,dst,bytes,start\n0,S0.1,5,1us\n", 2, "is a switch"),
         ("src,dst,bytes,start\n0,H0,5,1us\n", 2, "to itself"),
-        ("src,dst,bytes,start\n0,1,0,1us\n", 2, "zero bytes"),
+        ("src,dst,bytes,start\n0,1,0,1us\n", 2, "at least 1 byte"),
         ("src,dst,bytes,start\n0,1,-5,1us\n", 2, "not a whole number"),
         ("src,dst,bytes,start\n0,1,5,100\n", 2, "has no unit"),
         ("src,dst,bytes,start\n0,1,5,-1us\n", 2, "negative"),
         ("src,dst,bytes,start_ns\n0,1,5,1us\n", 2, "not a number of nanoseconds"),
-        ("src,dst,bytes,start_ns\n0,1,5,0.0001\n", 2, "too fine"),
+        ("src,dst,bytes,start_ns\n0,1,5,0.0001\n", 2, "too precise"),
     ] {
         let error = flows_csv(text, &ndc()).unwrap_err();
         assert_eq!(error.line, line, "{text:?} {error}");

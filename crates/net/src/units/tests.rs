@@ -85,7 +85,7 @@ fn messages_name_the_fault_and_the_remedy() {
         "`100Gb` is not a rate: unknown unit `Gb` (did you mean `Gbps`?); write a number with \
          bps, kbps, Mbps, Gbps or Tbps, such as \"100Gbps\""
     );
-    assert_eq!(message("0bps"), "`0bps` is zero: a rate must be above zero, such as \"100Gbps\"");
+    assert_eq!(message("0bps"), "`0bps` is zero: a rate must be positive, such as \"100Gbps\"");
     assert_eq!(
         "6".parse::<Threshold>().unwrap_err().to_string(),
         "`6` has no unit: write a number with B, kB, MB, GB, KiB, MiB, GiB or bdp, such as \"6bdp\""

@@ -12,10 +12,10 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
         CongestionControlParams::None => return Ok(()),
         CongestionControlParams::Dcqcn(p) => dcqcn(out, p)?,
         CongestionControlParams::Timely(p) => {
-            writeln!(out, "congestion control: timely (one round trip is measured at a time)")?;
+            writeln!(out, "congestion control: timely (measures one round trip at a time)")?;
             writeln!(
                 out,
-                "  rates grow below {}, shrink above {}; between, by the gradient per {}: alpha {}, beta {}",
+                "  rates increase below {} and decrease above {}; between them the gradient per {} decides: alpha {}, beta {}",
                 Span(p.t_low),
                 Span(p.t_high),
                 Span(p.min_rtt),
@@ -34,23 +34,27 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
         CongestionControlParams::Hpcc(p) => {
             writeln!(
                 out,
-                "congestion control: hpcc ({} of telemetry in each packet and answer, for {} hops)",
+                "congestion control: hpcc ({} of telemetry in each packet and ACK, for {} hops)",
                 Bytes(p.telemetry.into()),
                 p.hops
             )?;
             writeln!(
                 out,
-                "  eta {}, T {}, increases of {} and by utilisation after {} of them; never below {}; {}",
+                "  eta {}, T {}, increases of {}, then by utilisation after {} of them; never below {}; {}",
                 p.eta,
                 Span(p.base_rtt),
                 step(p.additive_increase),
                 p.max_stage,
                 step(p.minimum_rate),
-                if p.fast_reaction { "every answer counts" } else { "one answer per round trip counts" }
+                if p.fast_reaction {
+                    "every ACK changes the rate"
+                } else {
+                    "one ACK per round trip changes the rate"
+                }
             )?;
         }
         CongestionControlParams::Dctcp(p) => {
-            writeln!(out, "congestion control: dctcp (ACKs tell of marks; g = {})", p.gain)?;
+            writeln!(out, "congestion control: dctcp (ACKs carry marks; g = {})", p.gain)?;
             writeln!(
                 out,
                 "  increases of {} per round trip; never below {}",
@@ -60,7 +64,7 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
         }
     }
     if let Some(round_trip) = plan.transport.variable_window {
-        writeln!(out, "  in flight at most the rate times {}", Span(round_trip))?;
+        writeln!(out, "  in flight: at most the rate times {}", Span(round_trip))?;
     }
     Ok(())
 }
@@ -74,12 +78,12 @@ fn step(step: Step) -> String {
 
 fn dcqcn(out: &mut String, p: &DcqcnParams) -> fmt::Result {
     let reaction = match p.reaction {
-        Reaction::Periodic => format!("looks for notifications every {}", Span(p.decrease_interval)),
-        Reaction::Immediate => "decreases at each notification".to_string(),
+        Reaction::Periodic => format!("checks for CNPs every {}", Span(p.decrease_interval)),
+        Reaction::Immediate => "decreases at each CNP".to_string(),
     };
     let cnp = match p.cnp_interval {
-        0 => "ACKs tell of marks".to_string(),
-        interval => format!("CNPs of {} B, {} apart or more", p.cnp_size, Span(interval)),
+        0 => "ACKs carry marks".to_string(),
+        interval => format!("CNPs of {} B, at least {} apart", p.cnp_size, Span(interval)),
     };
     let bytes = match p.byte_counter {
         0 => String::new(),

@@ -30,18 +30,22 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
         (TopologySpec::RailOnly(spec), _) => spec.n,
         (TopologySpec::Ndc(_), Some(cube)) if cube.k == 1 => cube.n,
         _ => {
-            let message = "there are no two layers to choose from";
-            let help = "it needs the topology `rail-only`, or `ndc` with k = 1";
+            let message = "`ate` is not available in this topology: it needs two layers";
+            let help = "choose the topology `rail-only`, or `ndc` with k = 1";
             return Err(cx.doc.error("routing.ate", message, help));
         }
     };
     if !cx.scenario.routing.overrides.is_empty() {
         let help = "remove the overrides, or [routing.ate]";
-        return Err(cx.doc.error("routing.overrides", "static routes leave a source no choice", help));
+        return Err(cx.doc.error(
+            "routing.overrides",
+            "incompatible with [routing.ate]: static routes leave no choice",
+            help,
+        ));
     }
     if !cx.scenario.failure.is_empty() {
-        let message = "the choice of the first hop does not follow failures";
-        let help = "remove [[failure]], or [routing.ate]: without it routes go around what is down";
+        let message = "incompatible with [routing.ate]: the choice of the first hop ignores failures";
+        let help = "remove [[failure]], or remove [routing.ate]: routes then avoid failed links";
         return Err(cx.doc.error("failure", message, help));
     }
     let out_of_range = |key: &str, value: String, help: String| {

@@ -41,23 +41,26 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
     let name = kind.name();
     if routes::kind(cx, topology) == RoutingKind::Bcube {
         let message =
-            format!("`{name}` chooses among equal next hops, and under `bcube` the source gives the route");
-        return refuse(message, "write kind = \"shortest-path\" in [routing], or leave load_balancing out");
+            format!("`{name}` is incompatible with `bcube` routing, where the source sets the route");
+        return refuse(message, "write kind = \"shortest-path\" in [routing], or remove load_balancing");
     }
     if routing.ate.is_some() {
-        let message = format!("`{name}` and [routing.ate] would both choose");
-        return refuse(message, "write one of the two");
+        let message = format!("`{name}` is incompatible with [routing.ate]: both choose paths");
+        return refuse(message, "remove one of the two");
     }
     if let Some(message) = cx.scenario.flow_control.refuses_balancing(name) {
-        return refuse(message, "use `ecmp`, or another flow control");
+        return refuse(message, "choose `ecmp`, or another flow control");
     }
     if kind != Kind::Plb && !routing.overrides.is_empty() {
-        let message = format!("static routes may lead in circles, and no packet of `{name}` knows its way");
-        return refuse(message, "remove the overrides, or use `ecmp` or `plb`");
+        let message = format!(
+            "`{name}` is incompatible with routing.overrides: static routes can loop, and only the source knows the path"
+        );
+        return refuse(message, "remove the overrides, or choose `ecmp` or `plb`");
     }
     if kind == Kind::Plb && !cx.scenario.failure.is_empty() {
-        let message = format!("routes of labels under `{name}` do not follow failures");
-        return refuse(message, "remove [[failure]], or use `ecmp`, `spray` or `drill`");
+        let message =
+            format!("`{name}` is incompatible with [[failure]]: the route of a label does not change");
+        return refuse(message, "remove [[failure]], or choose `ecmp`, `spray` or `drill`");
     }
     let out_of_range = |key: &str, value: String, help: String| {
         Err(cx.doc.error(&format!("routing.{key}"), format!("{key} = {value} is out of range"), help))
@@ -83,7 +86,7 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
                 return out_of_range("plb.idle_rounds", "0".into(), "write 1 or more".into());
             }
             if plb.forced_rounds < plb.idle_rounds {
-                let help = format!("write {} or more, which is idle_rounds", plb.idle_rounds);
+                let help = format!("write {} or more: it must be at least idle_rounds", plb.idle_rounds);
                 return out_of_range("plb.forced_rounds", plb.forced_rounds.to_string(), help);
             }
             if !(2..=MOST_LABELS).contains(&plb.labels) {
@@ -94,16 +97,16 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         Kind::Spray => {}
     }
     let gap = match cx.scenario.transport.kind {
-        TransportKind::GoBackN => Some("go-back-n repeats all behind a gap"),
+        TransportKind::GoBackN => Some("go-back-n retransmits every packet after a gap"),
         TransportKind::TcpNewReno | TransportKind::TcpDctcp => {
-            Some("TCP takes three packets behind a gap for a loss")
+            Some("TCP treats three packets after a gap as a loss")
         }
         TransportKind::Irn => None,
     };
     if let Some(gap) = gap.filter(|_| kind != Kind::Plb) {
         let message = format!(
-            "packets of a flow overtake each other under `{name}`, and {gap}: \
-             transport.kind = \"irn\" takes them in any order"
+            "packets of a flow are reordered under `{name}`, and {gap}: \
+             transport.kind = \"irn\" accepts packets in any order"
         );
         cx.warn("routing.load_balancing", message);
     }
@@ -149,15 +152,15 @@ pub(super) fn lay(
         let message = "had no effect: no flow has more than one path";
         cx.warn("routing.load_balancing", message);
     } else if matches!(laid, LoadBalancing::Plb(_)) && lanes.iter().all(|l| l.ecn.is_none()) {
-        let message = "nothing is marked, so that flows change their paths after timeouts alone: add [ecn]";
+        let message = "flows change their paths only after timeouts, because no packet is marked: add [ecn]";
         cx.warn("routing.load_balancing", message);
     }
     Ok((laid, spread))
 }
 
 fn too_many(cx: &Context<'_>, flows: &[Flow]) -> Error {
-    let message = format!("the routes of {} flows are too many to hold", flows.len());
-    cx.doc.error("traffic", message, "send fewer flows, or to fewer hosts")
+    let message = format!("the routes of {} flows need too much memory", flows.len());
+    cx.doc.error("traffic", message, "send fewer flows, or send to fewer hosts")
 }
 
 /// The run of ports that starts at `start`, with its end.

@@ -125,8 +125,8 @@ fn dcqcn(
     };
     let cnp_interval = interval(&given);
     if cnp_interval > LONGEST {
-        let message = format!("{} are out of range", Span(cnp_interval));
-        return Err(cx.doc.error("dcqcn.cnp_interval", message, format!("{} are the most", Span(LONGEST))));
+        let message = format!("cnp_interval = {} is out of range", Span(cnp_interval));
+        return Err(cx.doc.error("dcqcn.cnp_interval", message, format!("the maximum is {}", Span(LONGEST))));
     }
     let cnp_size = given.cnp_size.map_or(u64::from(packet.ack), |b| b.0);
     if !(1..=u64::from(packet.largest())).contains(&cnp_size) {
@@ -136,13 +136,13 @@ fn dcqcn(
     }
     let byte_counter = given.byte_counter.map_or(base.byte_counter, |b| b.0);
     if (1..u64::from(packet.largest())).contains(&byte_counter) {
-        let message = format!("{byte_counter} B are less than a packet");
-        let help = format!("write {}B or more, or 0B for no byte counter", packet.largest());
+        let message = format!("byte_counter = {byte_counter} B is less than one packet");
+        let help = format!("write {}B or more, or 0B to disable the byte counter", packet.largest());
         return Err(cx.doc.error("dcqcn.byte_counter", message, help));
     }
     let gain = share(cx, "dcqcn.gain", "g", given.gain.unwrap_or(base.gain), "0.00390625 (1/256)")?;
     if reaction == Reaction::Immediate && given.decrease_interval.is_some() {
-        let message = "had no effect: the immediate reaction decreases at each CNP";
+        let message = "had no effect: with the immediate reaction the rate decreases at each CNP";
         cx.warn("dcqcn.decrease_interval", message);
     }
     if cnp_interval == 0 {
@@ -150,7 +150,7 @@ fn dcqcn(
             [("cnp_size", given.cnp_size.is_some()), ("cnp_priority", given.cnp_priority.is_some())]
         {
             if written {
-                let message = "had no effect: with dcqcn.cnp_interval 0 the ACKs tell of marks";
+                let message = "had no effect: with dcqcn.cnp_interval = 0 ACKs carry the marks";
                 cx.warn(format!("dcqcn.{key}"), message);
             }
         }
@@ -236,14 +236,15 @@ pub(super) fn check_minimum(
     }
     let minimum = Bandwidth(minimum);
     if held == flows.len() && cx.doc.get(key).is_some() {
-        let message = format!("no flow has a line rate above {minimum}, so that none could ever slow down");
+        let message =
+            format!("no flow could ever slow down: {minimum} is not below the line rate of any flow");
         return Err(cx.doc.error(key, message, "write less than the rate of the hosts' links"));
     }
     let which = match held == flows.len() {
         true => "no flow ever slows".to_string(),
         false => format!("{held} of {} flows never slow", flows.len()),
     };
-    cx.warn(key, format!("{which} down: {minimum} are no less than their line rate"));
+    cx.warn(key, format!("{which} down: {minimum} is not below their line rate"));
     Ok(())
 }
 

@@ -72,7 +72,7 @@ pub(super) fn detours(
             }
         }
         if routes.hops.len() > (u32::MAX / 2) as usize || detours.len() as u64 * 12 > MEMORY {
-            let message = "the other ways of all packets are too many to hold";
+            let message = "the alternative paths of all packets need too much memory";
             return Err(cx.doc.error(
                 "flow_control.scheme",
                 message,

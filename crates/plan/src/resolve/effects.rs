@@ -29,13 +29,13 @@ fn unused_buffers(
     buffers: &[Buffer],
 ) {
     if cx.doc.get("switch.buffer").is_some() && topology.nodes.iter().all(|n| n.kind != NodeKind::Switch) {
-        cx.warn("switch.buffer", "had no effect: there is no switch");
+        cx.warn("switch.buffer", "had no effect: this topology has no switch");
     }
     // Headroom beyond the default makes the key necessary, whatever waits there.
     let default = Host::default().buffer.0;
     let needed = topology.hosts().map(|h| &buffers[h as usize]).any(|b| b.total - b.shared >= default);
     if cx.doc.get("host.buffer").is_some() && !topology.relay_hosts && slow.is_empty() && !needed {
-        let message = "had no effect: no host relays or reads slowly, so that nothing waits in a host";
+        let message = "had no effect: nothing waits in a host, because no host relays or reads slowly";
         cx.warn("host.buffer", message);
     }
 }
@@ -47,7 +47,7 @@ fn readers(cx: &mut Context<'_>, topology: &Topology) {
         let links = topology.nodes[node as usize].ports.iter().map(|&p| topology.ports[p as usize].rate);
         let most = links.fold(0, u64::saturating_add);
         if let Some(rate) = s.rate.filter(|r| r.0 >= most) {
-            let message = format!("had no effect: {rate} are no less than the links of {} bring", s.host);
+            let message = format!("had no effect: {rate} is not below the rate of the links of {}", s.host);
             cx.warn(format!("slow_receiver[{i}].rate"), message);
         }
     }
@@ -74,9 +74,12 @@ fn stops(cx: &mut Context<'_>) {
         let Some(stop) = stop else { continue };
         let key = format!("traffic[{i}].stop");
         if !repeats {
-            cx.warn(key, "had no effect: without `period` or `load` there is one event only");
+            cx.warn(key, "had no effect: without `period` or `load` there is only one event");
         } else if duration.is_some_and(|d| stop > d) {
-            cx.warn(key, format!("had no effect: no flow starts after run.duration, before {stop}"));
+            cx.warn(
+                key,
+                format!("had no effect: run.duration ends before {stop}, and no flow starts after it"),
+            );
         }
     }
 }
@@ -85,7 +88,7 @@ fn stops(cx: &mut Context<'_>) {
 fn oracles(cx: &mut Context<'_>) {
     let m = &cx.scenario.measure;
     if m.explain && !m.blocking && cx.doc.get("measure.blocking").is_some() {
-        let message = "had no effect: measure.explain needs the oracle, and switches it on";
+        let message = "had no effect: measure.explain enables the oracle already";
         cx.warn("measure.blocking", message);
     }
 }
@@ -93,7 +96,8 @@ fn oracles(cx: &mut Context<'_>) {
 /// Frames of the flow control that take effect when the run is over.
 pub(super) fn late_frames(cx: &mut Context<'_>, response_time: Time, end: Option<Time>) {
     if let Some(end) = end.filter(|&end| response_time >= end) {
-        let message = format!("is longer than the run, which ends at {}: no frame takes effect", Span(end));
+        let message =
+            format!("is longer than the run, which ends at {}: no control frame takes effect", Span(end));
         cx.warn("flow_control.response_time", message);
     }
 }

@@ -2,6 +2,7 @@
 //! How routes follow is in `reroute.rs`.
 
 use super::{Context, LAST, LONGEST, measure, node};
+use crate::document::with_article;
 use crate::error::{Error, listed};
 use crate::plan::{Down, Hits, Loss, PacketFormat};
 use crate::scenario::LossKind;
@@ -39,7 +40,7 @@ pub(super) fn read(
         let times = times(cx, i, end)?;
         let end = end.unwrap_or(Time::MAX);
         if times[0].0 >= end {
-            let message = "had no effect: the run is over by then";
+            let message = "had no effect: the run ends earlier";
             cx.warn(format!("failure[{i}].at"), message);
         }
         for &port in &ports {
@@ -61,8 +62,8 @@ fn reconvergence(cx: &mut Context<'_>, down: &[Down]) -> Result<Time, Error> {
     let key = "routing.reconvergence";
     let Some(span) = cx.scenario.routing.reconvergence else { return Ok(0) };
     if span.0 > LONGEST {
-        let message = format!("{span} are out of range");
-        return Err(cx.doc.error(key, message, format!("{} are the most", Span(LONGEST))));
+        let message = format!("{span} is out of range");
+        return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LONGEST))));
     }
     // What is down from the start, and for ever, changes nothing later.
     if down.iter().all(|d| d.spans == [(0, Time::MAX)]) {
@@ -85,18 +86,18 @@ fn failing(cx: &Context<'_>, topology: &Topology, i: usize) -> Result<Vec<PortId
             let node = &topology.nodes[switch as usize];
             if node.kind != NodeKind::Switch {
                 let message = format!("`{name}` is a host");
-                let help = "only links and switches fail: name the host's links with `link`";
+                let help = "only links and switches can fail: write the links of the host as `link`";
                 return Err(cx.doc.error(&at("switch"), message, help));
             }
             Ok(node.ports.iter().flat_map(|&p| [p, topology.ports[p as usize].peer]).collect())
         }
         (Some(_), Some(_)) => {
-            let message = "`link` and `switch` exclude each other";
-            Err(cx.doc.error(&at("switch"), message, "write a table for each"))
+            let message = "`link` and `switch` cannot be combined";
+            Err(cx.doc.error(&at("switch"), message, "write one table for each"))
         }
         (None, None) => Err(cx.doc.error(
             &format!("failure[{i}]"),
-            "nothing is said to fail",
+            "`link` or `switch` is missing",
             "add link = \"S0.0-S1.0\", or switch = \"S1.0\"",
         )),
     }
@@ -110,52 +111,53 @@ fn times(cx: &mut Context<'_>, i: usize, end: Option<Time>) -> Result<Vec<(Time,
     for (key, span) in keys {
         if let Some(span) = span.filter(|s| s.0 > LAST) {
             let message = format!("{span} is out of range");
-            return Err(cx.doc.error(&at(key), message, format!("{} is the last time", Span(LAST))));
+            return Err(cx.doc.error(&at(key), message, format!("the maximum is {}", Span(LAST))));
         }
     }
     let from = failure.at.0;
     if let Some(until) = failure.until.filter(|u| u.0 <= from) {
         let message = match until.0 == from {
-            true => format!("the failure ends at {until}, as it begins"),
+            true => format!("the failure ends at {until}, when it begins"),
             false => format!("the failure ends at {until}, before it begins at {}", failure.at),
         };
-        return Err(cx.doc.error(&at("until"), message, "choose it above `at`, or leave it out"));
+        return Err(cx.doc.error(&at("until"), message, "choose a time after `at`, or remove `until`"));
     }
     let Some(every) = failure.every else {
         if failure.times.is_some_and(|t| t != 1) {
-            let message = "without `every` it fails once";
-            return Err(cx.doc.error(&at("times"), message, "add `every`, or leave `times` out"));
+            let message = "`times` requires `every`";
+            return Err(cx.doc.error(&at("times"), message, "add `every`, or remove `times`"));
         }
         return Ok(vec![(from, failure.until.map_or(Time::MAX, |u| u.0))]);
     };
     let Some(until) = failure.until else {
-        let message = "what fails again must recover before";
+        let message = "`every` requires `until`: a link must recover before it fails again";
         return Err(cx.doc.error(&at("every"), message, "add `until`"));
     };
     let length = until.0 - from;
     if every.0 <= length {
-        let message = format!("it fails again after {every}, before it is up again after {}", Span(length));
-        return Err(cx.doc.error(&at("every"), message, "choose it above the length of a failure"));
+        let message =
+            format!("the next failure begins after {every}, but each failure lasts {}", Span(length));
+        return Err(cx.doc.error(&at("every"), message, "write a time longer than each failure"));
     }
     let times = match (failure.times, end) {
         (Some(0), _) => {
-            return Err(cx.doc.error(&at("times"), "a failure that never happens", "write 1 or more"));
+            return Err(cx.doc.error(&at("times"), "must be positive", "write 1 or more"));
         }
         (Some(times), _) => u64::from(times),
         (None, Some(end)) => end.saturating_sub(from).div_ceil(every.0).max(1),
         (None, None) => {
-            let message = "it would fail for ever, in a run without an end";
+            let message = "the failures would never end, because the run has no end";
             return Err(cx.doc.error(&at("every"), message, "add `times`, or run.duration"));
         }
     };
     if times > MOST {
         let message = format!("{times} failures are too many");
-        return Err(cx.doc.error(&at("every"), message, format!("{MOST} are the most")));
+        return Err(cx.doc.error(&at("every"), message, format!("the maximum is {MOST}")));
     }
     let last = u128::from(until.0) + u128::from(every.0) * u128::from(times - 1);
     if end.is_none() && last > u128::from(LAST) {
-        let message = format!("the last of {times} failures ends after {}, the last time", Span(LAST));
-        return Err(cx.doc.error(&at("times"), message, "write less"));
+        let message = format!("the last of {times} failures ends after the last time, {}", Span(LAST));
+        return Err(cx.doc.error(&at("times"), message, "write a smaller number"));
     }
     let end = end.unwrap_or(Time::MAX);
     Ok((0..times)
@@ -195,8 +197,8 @@ fn losses(
             let from = node(cx, topology, &at("from"), name)?;
             senders.retain(|&p| topology.ports[p as usize].node == from);
             if senders.is_empty() {
-                let message = format!("{name} is at neither end of the link {}", loss.link);
-                return Err(cx.doc.error(&at("from"), message, "name the end that sends the frames"));
+                let message = format!("{name} is not an end of the link {}", loss.link);
+                return Err(cx.doc.error(&at("from"), message, "write the end that sends the frames"));
             }
         }
         let (key, hits) = match (loss.rate, loss.ber, loss.control_frame) {
@@ -204,15 +206,15 @@ fn losses(
             (None, Some(ber), None) => ("ber", Hits::Bits(ber)),
             (None, None, Some(number)) => ("control_frame", Hits::Control(number)),
             (None, None, None) => {
-                let help = "add rate = 1e-4 (for each frame), or ber = 1e-9 (for each bit)";
-                return Err(cx.doc.error(&at("link"), "it is not said how much is lost", help));
+                let help = "add rate = 1e-4 (per frame) or ber = 1e-9 (per bit)";
+                return Err(cx.doc.error(&at("link"), "the loss rate is missing", help));
             }
             (_, ber, _) => {
                 let (key, other) =
                     if ber.is_some() { ("ber", "`rate`") } else { ("control_frame", "`rate`") };
                 let other = if loss.rate.is_some() { other } else { "`control_frame`" };
-                let message = format!("{other} and `{key}` exclude each other");
-                return Err(cx.doc.error(&at(key), message, "write a table for each"));
+                let message = format!("{other} and `{key}` cannot be combined");
+                return Err(cx.doc.error(&at(key), message, "write one table for each"));
             }
         };
         match hits {
@@ -222,15 +224,19 @@ fn losses(
                 return Err(cx.doc.error(&at(key), message, help));
             }
             Hits::Control(0) => {
-                return Err(cx.doc.error(&at(key), "frames are counted from 1 on", "write 1 or more"));
+                return Err(cx.doc.error(
+                    &at(key),
+                    "control_frame = 0 is out of range: frames are counted from 1",
+                    "write 1 or more",
+                ));
             }
             _ => {}
         }
         let of = |port| Loss { port, hits, corrupts: loss.kind == LossKind::Corruption };
         if end.is_none() && passes(&of(0), packet) < LEAST {
             let p = loss.rate.or(loss.ber).unwrap_or_default();
-            let message = format!("with {key} = {p} next to nothing gets through, in a run without an end");
-            return Err(cx.doc.error(&at(key), message, "write less, or add run.duration"));
+            let message = format!("{key} = {p} drops almost every packet, and the run has no end");
+            return Err(cx.doc.error(&at(key), message, "write a smaller value, or add run.duration"));
         }
         out.extend(senders.iter().map(|&port| of(port)));
         named.push((format!("loss[{i}]"), senders));
@@ -276,12 +282,12 @@ fn check_together(
             names.insert(0, "the topology's own error rate");
         }
         let message = format!(
-            "with {} together next to nothing gets through from {}, in a run without an end",
+            "{} together drop almost every packet from {}, and the run has no end",
             listed(&names),
             topology.port_name(port)
         );
         let key = format!("loss[{last}].{key}");
-        return Err(cx.doc.error(&key, message, "write less, or add run.duration"));
+        return Err(cx.doc.error(&key, message, "write a smaller value, or add run.duration"));
     }
     Ok(())
 }
@@ -297,7 +303,7 @@ fn of_topology(cx: &Context<'_>, topology: &Topology, end: Option<Time>) -> Resu
         lossy.iter().find(|l| end.is_none() && 1.0 - topology.ports[l.port as usize].loss < LEAST)
     {
         let message = format!(
-            "on the link of {} next to nothing gets through (error rate {}), in a run without an end",
+            "the link of {} drops almost every packet (error rate {}), and the run has no end",
             topology.port_name(worst.port),
             topology.ports[worst.port as usize].loss
         );
@@ -331,9 +337,14 @@ fn link(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
         (Some(pair), _) => pair,
         (None, Some((a, b))) => (node(cx, topology, path, a)?, node(cx, topology, path, b)?),
         (None, None) => {
-            let message = format!("`{name}` is not a link");
-            let help = "write its two ends, \"S0.0-S1.0\", or the port at one of them, \"S0.0:3\"";
-            return Err(cx.doc.error(path, message, help));
+            let value = cx.doc.get(path).map(|v| v.get_ref());
+            let message = match value {
+                Some(value) if !value.is_str() => {
+                    format!("expected the name of a link, found {}", found(value.type_str()))
+                }
+                _ => format!("`{name}` is not the name of a link"),
+            };
+            return Err(cx.doc.error(path, message, link_names(topology)));
         }
     };
     let mut ports: Vec<PortId> =
@@ -354,6 +365,44 @@ fn link(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
     Ok(ports)
 }
 
+fn found(kind: &str) -> String {
+    with_article(match kind {
+        "array" => "list",
+        "integer" | "float" => "number",
+        kind => kind,
+    })
+}
+
+/// How links are named, and which there are.
+fn link_names(topology: &Topology) -> String {
+    const SHOWN: usize = 8;
+    let name = |port: PortId| {
+        let ends = [topology.ports[port as usize].node, topology.neighbour(port)];
+        ends.map(|node| topology.nodes[node as usize].name.as_str()).join("-")
+    };
+    let mut links: Vec<PortId> = (0..topology.ports.len() as PortId)
+        .filter(|&p| topology.ports[p as usize].node < topology.neighbour(p))
+        .collect();
+    // Links between switches are what fails most often.
+    let of_hosts = |&p: &PortId| {
+        let ends = [topology.ports[p as usize].node, topology.neighbour(p)];
+        ends.iter().any(|&node| topology.nodes[node as usize].kind == NodeKind::Host)
+    };
+    links.sort_by_key(of_hosts);
+    let Some(&first) = links.first() else { return "this topology has no links".into() };
+    let more = match links.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let shown: Vec<String> = links.iter().take(SHOWN).map(|&p| name(p)).collect();
+    format!(
+        "write the two ends, such as \"{}\", or the port at one end, such as \"{}\"; the links are {}{more}",
+        name(first),
+        topology.port_name(first),
+        shown.join(", "),
+    )
+}
+
 /// Names the tables whose links no route leads over; `hops` are all routes.
 pub(super) fn warn_of_unused(cx: &mut Context<'_>, ports: usize, faults: &Faults, hops: &[u32]) {
     // Which links a scheduler takes is not known beforehand.
@@ -366,7 +415,7 @@ pub(super) fn warn_of_unused(cx: &mut Context<'_>, ports: usize, faults: &Faults
     }
     for (key, named) in &faults.named {
         if !named.iter().any(|&p| used[p as usize]) {
-            cx.warn(key.clone(), "had no effect: no flow or ACK comes by");
+            cx.warn(key.clone(), "had no effect: no flow or ACK crosses it");
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn check_queues(cx: &Context<'_>, topology: &Topology, lanes: usize) 
         return Ok(());
     }
     let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
-    let help = format!("{} GiB are the most: use fewer queues, or a smaller network", MEMORY >> 30);
+    let help = format!("the maximum is {} GiB: choose fewer queues, or a smaller network", MEMORY >> 30);
     Err(cx.doc.error("flow_control.queues", message, help).with_key("flow_control.queues"))
 }
 

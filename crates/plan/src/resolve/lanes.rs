@@ -14,7 +14,7 @@ pub(super) fn declared<'s>(cx: &Context<'s>) -> Result<BTreeMap<u8, (usize, &'s 
         let at = |key: &str| format!("priority[{i}].{key}");
         check_priority(cx, &at("id"), p.id)?;
         if let Some((first, _)) = out.insert(p.id, (i, p)) {
-            let message = format!("priority {} was described before, in priority[{first}]", p.id);
+            let message = format!("priority {} is defined twice, first in priority[{first}]", p.id);
             return Err(cx.doc.error(&at("id"), message, "merge the two [[priority]] tables"));
         }
         if !(1..=1000).contains(&p.weight) {
@@ -22,7 +22,7 @@ pub(super) fn declared<'s>(cx: &Context<'s>) -> Result<BTreeMap<u8, (usize, &'s 
             return Err(cx.doc.error(&at("weight"), message, "write a whole number from 1 to 1000"));
         }
         if p.egress_limit.is_some() && p.alpha.is_some() {
-            let message = "`alpha` and `egress_limit` exclude each other: a queue has one limit";
+            let message = "`alpha` and `egress_limit` cannot be combined: a queue has one limit";
             return Err(cx.doc.error(&at("alpha"), message, "remove one of the two keys"));
         }
         if let Some(ecn) = &p.ecn {
@@ -43,7 +43,7 @@ fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
         return Err(cx.doc.error(
             &format!("{path}.k_min"),
             message,
-            "exchange them, or make them equal to mark from one length on",
+            "swap the two, or make them equal to mark every packet above that length",
         ));
     }
     if !(0.0..=1.0).contains(&ecn.p_max) {
@@ -64,7 +64,7 @@ pub(super) fn build(
     let declared = declared(cx)?;
     for (&id, &(i, _)) in &declared {
         if !used.contains(&id) {
-            cx.warn(format!("priority[{i}]"), format!("had no effect: no traffic has priority {id}"));
+            cx.warn(format!("priority[{i}]"), format!("had no effect: no traffic uses priority {id}"));
         }
     }
     if let Some(ecn) = &cx.scenario.ecn {
@@ -98,7 +98,7 @@ pub(super) fn build(
             let path = path.replace("alpha", "egress_limit");
             let message =
                 format!("{} is less than one packet of {}", bytes(limit), bytes(u64::from(packet.largest())));
-            return Err(cx.doc.error(&path, message, "a queue must be able to hold a packet"));
+            return Err(cx.doc.error(&path, message, "write at least the size of one packet"));
         }
         let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn).or(congestion::default_ecn(cx.scenario));
         lanes.push(Lane {
@@ -151,7 +151,8 @@ fn lossless(
 fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) -> Result<bool, Error> {
     for (key, given) in [("egress_limit", p.egress_limit.is_some()), ("alpha", p.alpha.is_some())] {
         if lossless && given {
-            let message = format!("priority {id} is lossless: its egress queues have no limit that drops");
+            let message =
+                format!("priority {id} is lossless, so its egress queues cannot drop packets at a limit");
             let help = match cx.scenario.flow_control.may_be_lossy() {
                 true => format!("remove `{key}`, or write lossless = false"),
                 false => format!("remove `{key}`"),

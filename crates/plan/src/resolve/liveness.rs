@@ -81,7 +81,7 @@ fn no_room(cx: &Context<'_>, plan: &Plan, ingress: PortId, lane: u8, size: u64) 
     let table = cx.scenario.priority.iter().position(|p| p.id == priority);
     let shared = shared(plan, ingress, lane);
     let message = format!(
-        "{} drops every packet of the lossy priority {priority}: it has room for {}, a packet has {}",
+        "{} drops every packet of the lossy priority {priority}: a queue has room for {}, and a packet is {}",
         node.name,
         bytes(room(plan, ingress, lane)),
         bytes(size),
@@ -90,14 +90,14 @@ fn no_room(cx: &Context<'_>, plan: &Plan, ingress: PortId, lane: u8, size: u64) 
         Some(i) if shared >= size => (
             format!("priority[{i}].alpha"),
             format!(
-                "write a larger alpha: a queue may hold alpha times the free shared buffer, here {} at most",
+                "write a larger alpha: a queue holds at most alpha times the free shared buffer, which is {}",
                 bytes(shared)
             ),
         ),
         Some(i) if cx.doc.get(&format!("priority[{i}].lossless")).is_some() => (
             format!("priority[{i}].lossless"),
             format!(
-                "lossy packets use only the shared buffer, which has {}: make the priority lossless, or leave shared buffer",
+                "lossy packets use only the shared buffer, which is {}: make the priority lossless, or reserve less",
                 bytes(shared)
             ),
         ),
@@ -107,7 +107,7 @@ fn no_room(cx: &Context<'_>, plan: &Plan, ingress: PortId, lane: u8, size: u64) 
                 _ => "host.buffer".to_string(),
             },
             format!(
-                "lossy packets use only the shared buffer, which has {}: write a larger buffer",
+                "lossy packets use only the shared buffer, which is {}: write a larger buffer",
                 bytes(shared)
             ),
         ),
@@ -142,7 +142,7 @@ fn starving_acks(cx: &mut Context<'_>, plan: &Plan) {
         let priority = |lane: u8| plan.lanes[usize::from(lane)].priority;
         let message = format!(
             "data can starve ACKs: {} serves data of priority {} before ACKs of priority {}, and a sender \
-             without ACKs retransmits for ever; write {} or more",
+             without ACKs retransmits forever; write {} or more",
             plan.topology.port_name(port),
             priority(lane),
             priority(flow.ack_lane),

@@ -39,7 +39,7 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
         (Some(Span(0)), _) => {
             return Err(cx.doc.error(
                 "measure.interval",
-                "samples need a distance",
+                "must be positive",
                 "write a time above 0, such as \"10us\"",
             ));
         }
@@ -47,10 +47,9 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
         (None, Some(duration)) => Some((duration.0 / 200).max(1)),
         (None, None) if ports.is_empty() && m.flows.is_empty() => None,
         (None, None) => {
-            let help = "add measure.interval, or run.duration (of which a 200th is then taken)";
-            let (key, what) = if ports.is_empty() { ("flows", "flows") } else { ("ports", "ports") };
-            let message = format!("{what} are to be sampled, but not how often");
-            return Err(cx.doc.error(&format!("measure.{key}"), message, help));
+            let help = "add measure.interval, or run.duration: the interval is then 1/200 of it";
+            let key = if ports.is_empty() { "flows" } else { "ports" };
+            return Err(cx.doc.error(&format!("measure.{key}"), "requires measure.interval", help));
         }
     };
     let blocking = m.blocking || m.explain;
@@ -69,7 +68,7 @@ fn check_oracle(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("the blocking oracle would need up to {} GiB for this network", need >> 30);
-    let help = format!("{} GiB are the most: remove the key, or choose a smaller network", MEMORY >> 30);
+    let help = format!("the maximum is {} GiB: remove the key, or choose a smaller network", MEMORY >> 30);
     let key = if cx.scenario.measure.blocking { "measure.blocking" } else { "measure.explain" };
     Err(cx.doc.error(key, message, help))
 }
@@ -80,7 +79,7 @@ pub(super) fn flows(cx: &mut Context<'_>, measure: &mut Measure, flows: usize) -
     for (i, &id) in ids.iter().enumerate() {
         let path = format!("measure.flows[{i}]");
         if id >= flows as u64 {
-            let message = format!("there is no flow {id}");
+            let message = format!("flow {id} does not exist");
             let help = match flows {
                 0 => "this run has no flows".to_string(),
                 n => format!("the flows of this run are 0 to {}", n - 1),
@@ -109,7 +108,7 @@ pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> R
     let key = if cx.scenario.measure.interval.is_some() { "measure.interval" } else { "run.drain" };
     let message = format!("{} samples of {series} series would need {} GiB", end / interval, need >> 30);
     let help =
-        format!("{} GiB are the most: sample less often (measure.interval), or fewer ports", MEMORY >> 30);
+        format!("the maximum is {} GiB: write a longer measure.interval, or name fewer ports", MEMORY >> 30);
     Err(cx.doc.error(key, message, help))
 }
 

@@ -1,6 +1,6 @@
 //! Memory of devices: buffers, ingress accounts, thresholds and headroom.
 
-use super::{Context, LARGEST, bytes, pods};
+use super::{Context, LARGEST, LARGEST_ALLOWED, bytes, pods};
 use crate::error::Error;
 use crate::plan::{Account, Buffer, Lane, Limit};
 use std::collections::BTreeMap;
@@ -114,11 +114,16 @@ fn buffer(
     let largest = u64::from(cx.packet.largest());
     if total > LARGEST {
         let message = format!("a buffer of {} is out of range", Bytes(total));
-        return Err(at_buffer(cx, key, message, &format!("{} are the most", Bytes(LARGEST))));
+        return Err(at_buffer(cx, key, message, LARGEST_ALLOWED));
     }
     if total < largest && !n.ports.is_empty() {
-        let message = format!("{} of {} hold no packet of {}", bytes(total), n.name, bytes(largest));
-        let help = format!("write {key} = \"{largest}B\" or more: a buffer must hold at least one packet");
+        let message = format!(
+            "the buffer of {} is {} and cannot hold one packet of {}",
+            n.name,
+            bytes(total),
+            bytes(largest)
+        );
+        let help = format!("write {key} = \"{largest}B\" or more");
         return Err(at_buffer(cx, key, message, &help));
     }
     let mine = n.ports.iter().flat_map(|&p| &accounts[p as usize * lanes.len()..][..lanes.len()]);
@@ -152,14 +157,14 @@ fn buffer(
             }
         }
         let detail = match terms.is_empty() {
-            true => "as set".to_string(),
+            true => "as written".to_string(),
             false => {
                 terms.values().map(|(name, b)| format!("{name} {}", bytes(*b))).collect::<Vec<_>>().join(", ")
             }
         };
         let message = format!(
-            "{} has {}, but its {count} lossless ingress accounts take {}: headroom {} ({detail}), reserve {}, \
-             one packet each {}",
+            "the buffer of {} is {}, but its lossless ingress accounts ({count}) need {}: headroom {} ({detail}), reserve {}, \
+             one packet for each {}",
             n.name,
             bytes(total),
             bytes(taken),
@@ -168,7 +173,7 @@ fn buffer(
             bytes(count * largest),
         );
         let help = format!(
-            "raise {key} to {}B or more, use fewer lossless priorities, or set a smaller flow_control.headroom or reserve",
+            "raise {key} to {}B or more, use fewer lossless priorities, or lower flow_control.headroom or flow_control.reserve",
             taken.saturating_add(largest)
         );
         return Err(at_buffer(cx, key, message, &help));
@@ -178,7 +183,7 @@ fn buffer(
             && xoff > shared
         {
             let message = format!(
-                "a threshold of {} cannot be reached: {} has {} that its accounts share ({} in all)",
+                "a threshold of {} cannot be reached: the ingress accounts of {} share {} of its {}",
                 bytes(xoff),
                 n.name,
                 bytes(shared),
@@ -209,7 +214,7 @@ pub(super) fn warn_of_overcommitment(
             .fold(0, u64::saturating_add);
         if thresholds > buffer.shared {
             let message = format!(
-                "the thresholds of {} add up to {}, but its accounts share {}: a full pool can pause before a threshold does",
+                "the thresholds of {} add up to {}, but its ingress accounts share {}: a full pool can cause a pause below the threshold",
                 node.name,
                 bytes(thresholds),
                 bytes(buffer.shared)

@@ -38,7 +38,7 @@ use xoff_net::routing::{Router, Saturation};
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::flow_control::fabric::{Fabric, UNBOUNDED};
-use xoff_schemes::flow_control::keys::{LARGEST, LAST, LONGEST, MEMORY, bytes};
+use xoff_schemes::flow_control::keys::{LARGEST, LARGEST_ALLOWED, LAST, LONGEST, MEMORY, bytes};
 
 /// Shortest timer of a flow, 100 ns: shorter ones would cost time and show nothing.
 const SHORTEST_TIMER: Time = MICROSECOND / 10;
@@ -73,9 +73,8 @@ impl Context<'_> {
         let help = "paths are relative to the scenario file";
         let bytes = (self.files)(Path::new(name))
             .map_err(|e| self.doc.error(path, format!("cannot read `{name}`: {e}"), help))?;
-        let text = String::from_utf8(bytes).map_err(|_| {
-            self.doc.error(path, format!("`{name}` is not a text file"), "is this the right file?")
-        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| self.doc.error(path, format!("`{name}` is not a text file"), "check the path"))?;
         // Spreadsheets begin their files with a byte order mark.
         Ok(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
     }
@@ -220,8 +219,7 @@ fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
     let run = cx.scenario.run;
     let Some(duration) = run.duration else {
         if run.drain.0 > 0 {
-            let message =
-                "had no effect: without run.duration the run goes on until every flow has completed";
+            let message = "had no effect: without run.duration the run ends when every flow has completed";
             cx.warn("run.drain", message);
         }
         return Ok(None);
@@ -229,14 +227,14 @@ fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
     if duration.0 == 0 {
         return Err(cx.doc.error(
             "run.duration",
-            "a run of no time shows nothing",
+            "must be positive",
             "write a time above 0, such as \"10ms\"",
         ));
     }
     for (key, span) in [("run.duration", duration), ("run.drain", run.drain)] {
         if span.0 > LAST / 2 {
-            let message = format!("{span} are out of range");
-            return Err(cx.doc.error(key, message, format!("{} are the most", Span(LAST / 2))));
+            let message = format!("{span} is out of range");
+            return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LAST / 2))));
         }
     }
     let end = duration.0 + run.drain.0;
@@ -290,7 +288,7 @@ fn check_links(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     let Some(port) = topology.ports.iter().position(beyond) else { return Ok(()) };
     let (name, p) = (topology.port_name(port as PortId), &topology.ports[port]);
     let message = format!("the link of {name} ({}, {}) is out of range", Bandwidth(p.rate), Span(p.delay));
-    let help = format!("links have up to {} and {}", Bandwidth(FASTEST), Span(LONGEST));
+    let help = format!("a link has at most {} and {}", Bandwidth(FASTEST), Span(LONGEST));
     Err(cx.doc.error("topology", message, help))
 }
 
@@ -301,7 +299,7 @@ fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("{accounts} ingress accounts would need {} GiB", need >> 30);
-    let help = format!("{} GiB are the most: choose a smaller network or fewer priorities", MEMORY >> 30);
+    let help = format!("the maximum is {} GiB: choose a smaller network or fewer priorities", MEMORY >> 30);
     Err(cx.doc.error("topology", message, help))
 }
 
@@ -337,7 +335,7 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!(
-        "the routes among {} nodes, to {} places, would need {} GiB",
+        "the routes from {} nodes to {} destinations would need {} GiB",
         topology.nodes.len(),
         roots.len(),
         need >> 30
@@ -345,7 +343,7 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     Err(cx.doc.error(
         "topology",
         message,
-        format!("{} GiB are the most: choose a smaller network", MEMORY >> 30),
+        format!("the maximum is {} GiB: choose a smaller network", MEMORY >> 30),
     ))
 }
 
@@ -386,7 +384,7 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
         let rate = rates.entry(host).or_default();
         if let Some(given) = s.rate {
             if rate.is_some() {
-                let message = format!("{} has been given a rate before", s.host);
+                let message = format!("{} has two rates", s.host);
                 return Err(cx.doc.error(&at("rate"), message, "give the rate in one table only"));
             }
             if given.0 > FASTEST {
@@ -394,7 +392,7 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
                 return Err(cx.doc.error(
                     &at("rate"),
                     message,
-                    format!("{} is the most", Bandwidth(FASTEST)),
+                    format!("the maximum is {}", Bandwidth(FASTEST)),
                 ));
             }
             *rate = Some(given.0);
@@ -405,7 +403,7 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
                 return Err(cx.doc.error(
                     &at("stall_until"),
                     message,
-                    format!("{} is the last time", Span(LAST)),
+                    format!("the maximum is {}", Span(LAST)),
                 ));
             }
             (Some(from), Some(until)) if from < until => {
@@ -413,18 +411,18 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
             }
             (Some(from), Some(until)) => {
                 let message = match until == from {
-                    true => format!("the stall ends at {until}, as it begins"),
+                    true => format!("the stall ends at {until}, when it begins"),
                     false => format!("the stall ends at {until}, before it begins at {from}"),
                 };
-                return Err(cx.doc.error(&at("stall_until"), message, "choose it above `stall_from`"));
+                return Err(cx.doc.error(&at("stall_until"), message, "choose a time after `stall_from`"));
             }
             (Some(_), None) | (None, Some(_)) => {
                 let key = if s.stall_from.is_some() { "stall_from" } else { "stall_until" };
-                let message = "a stall needs both its ends";
-                return Err(cx.doc.error(&at(key), message, "give `stall_from` and `stall_until`"));
+                let message = "`stall_from` and `stall_until` must be written together";
+                return Err(cx.doc.error(&at(key), message, "write both keys, or remove both"));
             }
             (None, None) if s.rate.is_none() => {
-                let message = format!("{} is not said to be slow in any way", s.host);
+                let message = format!("this table does not slow {} down", s.host);
                 return Err(cx.doc.error(
                     &at("host"),
                     message,
@@ -440,7 +438,7 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
         spans.sort_unstable();
         if let Some(pair) = spans.windows(2).find(|p| p[1].0 <= p[0].1) {
             let path = format!("slow_receiver[{}].stall_from", pair[1].2);
-            let message = format!("this stall begins before that of slow_receiver[{}] is over", pair[0].2);
+            let message = format!("this stall overlaps the stall of slow_receiver[{}]", pair[0].2);
             return Err(cx.doc.error(&path, message, "write one stall for both"));
         }
         let links = topology.nodes[host as usize].ports.iter().map(|&p| topology.ports[p as usize].rate);

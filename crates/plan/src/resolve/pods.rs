@@ -26,33 +26,42 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
     }
     let s = cx.scenario;
     let no = |key: &str, message: &str| {
-        Err(cx.doc.error(key, message, "remove it, or write topology.kind = \"pods\" for pods with buffers"))
+        Err(cx.doc.error(key, message, "remove it, or choose topology.kind = \"pods\", which has buffers"))
     };
     if s.measure.blocking {
         return no(
             "measure.blocking",
-            "nothing is paused in pods without buffers, so that nothing is blocked",
+            "`blocking` is not available in pods without buffers: nothing is paused there",
         );
     }
     if s.measure.explain {
         return no(
             "measure.explain",
-            "`explain` tells of queues in switches, and pods without buffers have none",
+            "`explain` is not available in pods without buffers: their switches have no queues",
         );
     }
     if s.measure.ports != PortSet::None {
-        return no("measure.ports", "ports of pods without buffers have no queues to sample");
+        return no(
+            "measure.ports",
+            "`ports` is not available in pods without buffers: ports have no queues to sample",
+        );
     }
     if !s.measure.flows.is_empty() {
-        return no("measure.flows", "flows in pods without buffers have no rates and windows to sample");
+        return no(
+            "measure.flows",
+            "`flows` is not available in pods without buffers: flows have no rate or window to sample",
+        );
     }
     if !s.slow_receiver.is_empty() {
-        return no("slow_receiver", "a slow receiver fills queues, and pods without buffers have none");
+        return no(
+            "slow_receiver",
+            "slow receivers are not available in pods without buffers: there are no queues to fill",
+        );
     }
     if !s.loss.is_empty() {
-        return no("loss", "links of pods without buffers fail by [[failure]] alone");
+        return no("loss", "[[loss]] is not available in pods without buffers: only [[failure]] is");
     }
-    let paths = "schedulers choose the paths in pods without buffers";
+    let paths = "this key is not available in pods without buffers: their schedulers choose the paths";
     if s.routing.ate.is_some() {
         return no("routing.ate", paths);
     }
@@ -67,7 +76,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
             Traffic::Loop(_) => return no(&format!("traffic[{i}].kind"), paths),
             Traffic::Flow(flow) if flow.path.is_some() => return no(&format!("traffic[{i}].path"), paths),
             Traffic::Flow(flow) if flow.rate.is_some() => {
-                let message = "schedulers say who sends when in pods without buffers";
+                let message = "`rate` is not available in pods without buffers: their schedulers decide when a host sends";
                 return no(&format!("traffic[{i}].rate"), message);
             }
             _ => {}
@@ -92,13 +101,13 @@ fn warn_of_unused(cx: &mut Context<'_>) {
     for key in cx.doc.keys("transport").iter().filter(|key| !TRANSPORT.contains(&key.as_str())) {
         warn(
             format!("transport.{key}"),
-            &format!("what is granted arrives, and [{}] has `acks`", PodsKeys::NAME),
+            &format!("granted cells always arrive; for ACKs set `acks` in [{}]", PodsKeys::NAME),
         );
     }
     for i in 0..cx.scenario.traffic.len() {
         for key in ["priority", "priorities"].map(|key| format!("traffic[{i}].{key}")) {
             if cx.doc.get(&key).is_some() {
-                warn(key, "the levels of queues are by what a flow has sent");
+                warn(key, "the level of a queue depends on the bytes that a flow has sent");
             }
         }
     }

@@ -39,14 +39,18 @@ pub(super) fn timely(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congesti
     let t_high = t_high.unwrap_or(Span(500 * MICROSECOND));
     for (key, span) in [("timely.t_low", t_low), ("timely.t_high", t_high)] {
         if span.0 > LONGEST {
-            let message = format!("{span} are out of range");
-            return Err(cx.doc.error(key, message, format!("{} are the most", Span(LONGEST))));
+            let message = format!("{span} is out of range");
+            return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LONGEST))));
         }
     }
     if t_low > t_high {
         let message = format!("t_low = {t_low} is above t_high = {t_high}");
         let key = if given.t_low.is_some() { "timely.t_low" } else { "timely.t_high" };
-        return Err(cx.doc.error(key, message, "below t_low rates grow, above t_high they shrink"));
+        return Err(cx.doc.error(
+            key,
+            message,
+            "write t_low no larger than t_high: below t_low rates increase, above t_high they decrease",
+        ));
     }
     let minimum_rate = step(given.minimum_rate, MINIMUM);
     check_minimum(cx, "timely.minimum_rate", lines, minimum_rate)?;
@@ -81,7 +85,7 @@ pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestion
     let balancing = cx.scenario.routing.load_balancing;
     if matches!(balancing, LoadBalancing::Spray | LoadBalancing::Drill) {
         let message = format!(
-            "hpcc compares what packets of one way tell: rates change only where `{}` sends two in a row over the same",
+            "hpcc compares the telemetry of two packets on one path: under `{}` rates change only if two packets in a row take the same path",
             balancing.name()
         );
         cx.warn("transport.congestion_control", message);
@@ -116,7 +120,7 @@ pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
     let given = cx.scenario.hpcc.unwrap_or_default();
     let hops = given.hops.unwrap_or(HOPS);
     if !(1..=MOST_HOPS).contains(&hops) {
-        let message = format!("room for {hops} hops is out of range");
+        let message = format!("hops = {hops} is out of range");
         return Err(cx.doc.error(
             "hpcc.hops",
             message,
@@ -125,7 +129,7 @@ pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
     }
     let bytes = given.telemetry.unwrap_or(Bytes(HEAD + EACH_HOP * u64::from(hops)));
     if bytes.0 > MOST_TELEMETRY {
-        let message = format!("{bytes} of telemetry in each packet are out of range");
+        let message = format!("telemetry = {bytes} is out of range");
         return Err(cx.doc.error("hpcc.telemetry", message, format!("write 0B to {MOST_TELEMETRY}B")));
     }
     Ok(bytes.0 as u32)
@@ -174,14 +178,14 @@ pub(super) fn check_hops(
     let name = |node: u32| &topology.nodes[node as usize].name;
     let f = &flows[flow as usize];
     let message = format!(
-        "packets of flow {flow}, {} to {}, pass {most} devices that add telemetry, and have room for {}",
+        "packets of flow {flow}, {} to {}, cross {most} devices that add telemetry, but have room for {}",
         name(f.src),
         name(f.dst),
         hpcc.hops
     );
     let key = if cx.doc.get("hpcc.hops").is_some() { "hpcc.hops" } else { "transport.congestion_control" };
     let help = match most <= usize::from(MOST_HOPS) {
-        true => format!("set hpcc.hops to {most} (each hop is {EACH_HOP} B in every packet)"),
+        true => format!("set hpcc.hops to {most}: each hop adds {EACH_HOP} B to every packet"),
         false => "choose another congestion control".to_string(),
     };
     Err(cx.doc.error(key, message, help))

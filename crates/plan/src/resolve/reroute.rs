@@ -162,15 +162,17 @@ pub(super) fn plan(
         let held: usize = out.tables.iter().map(|t| t.positions.len() + 2 * t.flows.len()).sum();
         if rerouter.hops.len() > (u32::MAX / 2) as usize || held as u64 * 8 > MEMORY {
             let message =
-                format!("the routes of {} flows around the failures are too many to hold", flows.len());
-            return Err(cx.doc.error("failure", message, "send fewer flows, or let less fail"));
+                format!("the routes of {} flows around the failures need too much memory", flows.len());
+            return Err(cx.doc.error("failure", message, "send fewer flows, or write fewer failures"));
         }
         out.reroutes.push(Reroute { at, table });
     }
     let cut = rerouter.cut_off(offers, flows, &ways, end_state, &last);
     if cut > 0 && cx.scenario.run.duration.is_none() {
-        let message =
-            format!("the failures cut off {cut} of {} flows for ever: the run might never end", flows.len());
+        let message = format!(
+            "the run might never end: the failures cut off {cut} of {} flows permanently",
+            flows.len()
+        );
         let help = "add run.duration, or `until` to the failure";
         return Err(cx.doc.error("failure", message, help).with_key("run.duration"));
     }
@@ -187,7 +189,11 @@ fn check_memory(cx: &Context<'_>, topology: &Topology, states: usize) -> Result<
         return Ok(());
     }
     let message = format!("{states} combinations of failed links would need {} GiB", need >> 30);
-    Err(cx.doc.error("failure", message, format!("{} GiB are the most: let less fail", MEMORY >> 30)))
+    Err(cx.doc.error(
+        "failure",
+        message,
+        format!("the maximum is {} GiB: write fewer failures", MEMORY >> 30),
+    ))
 }
 
 impl Rerouter<'_> {

@@ -117,7 +117,7 @@ impl Routes {
             let completes = there.ends == Ends::Deliver && back.ends == Ends::Deliver;
             lost += u64::from(!completes);
             if self.hops.len() + 3 * (TTL + 2) > u32::MAX as usize {
-                let message = format!("the routes of {} flows are too many to hold", offers.offers.len());
+                let message = format!("the routes of {} flows need too much memory", offers.offers.len());
                 return Err(cx.doc.error("traffic", message, "send fewer flows"));
             }
             let start = o.after.map_or(o.start, |gate| opening[gate as usize].max(o.start));
@@ -127,8 +127,9 @@ impl Routes {
             let chooses = self.choose(topology, path, chosen, &mut other).map_err(fail)?;
             let packets = packet.packets(o.size);
             if packets > u64::from(u32::MAX) {
-                let message = format!("a flow of {} B has {packets} packets", o.size);
-                let help = format!("{} are the most: send less, or raise transport.mtu", u32::MAX);
+                let message = format!("a flow of {} B has too many packets: {packets}", o.size);
+                let help =
+                    format!("the maximum is {} packets: send fewer bytes, or raise transport.mtu", u32::MAX);
                 return Err(cx.doc.error(&size_key(cx, table), message, help));
             }
             let ideal = if completes {
@@ -145,15 +146,15 @@ impl Routes {
                 let ideal = ideal.filter(|t| t.checked_add(start).is_some_and(|end| end <= LAST));
                 ideal.ok_or_else(|| {
                     let message = format!(
-                        "a flow of {} B from {} to {} would end after {}, the last time of the clock",
+                        "a flow of {} B from {} to {} would end after {}, the maximum of the simulator's clock",
                         o.size,
                         topology.nodes[o.src as usize].name,
                         topology.nodes[o.dst as usize].name,
                         Span(LAST)
                     );
                     let help = match o.after {
-                        None => "send less, over faster links, or earlier",
-                        Some(_) => "send less, in fewer rounds, or with less time between them",
+                        None => "send fewer bytes, use faster links, or start earlier",
+                        Some(_) => "send fewer bytes, run fewer rounds, or shorten the time between them",
                     };
                     cx.doc.error(&size_key(cx, table), message, help)
                 })?
@@ -199,11 +200,11 @@ impl Routes {
         }
         if lost > 0 && cx.scenario.run.duration.is_none() {
             let message = format!(
-                "{lost} of {} flows loop until their packets expire and are sent again: the run would never end",
+                "the run would never end: {lost} of {} flows loop, and their packets expire and are retransmitted",
                 flows.len()
             );
             let help =
-                "add run.duration, or change the overrides so that each leads nearer to its destination";
+                "add run.duration, or change the overrides: each next hop must be nearer to the destination";
             return Err(cx.doc.error("routing.overrides", message, help).with_key("run.duration"));
         }
         if lost > 0 {
@@ -214,7 +215,7 @@ impl Routes {
             cx.warn("routing.overrides", message);
         }
         for (i, _) in self.overrides.iter().enumerate().filter(|(_, (_, met))| !met) {
-            let message = "had no effect: no flow comes by on its way there";
+            let message = "had no effect: no flow to that destination crosses it";
             cx.warn(format!("routing.overrides[{i}]"), message);
         }
         Ok(flows)
@@ -281,7 +282,7 @@ impl Routes {
             cx.doc.error(
                 key,
                 e.to_string(),
-                "consecutive nodes of a path are neighbours; `xoff topo` shows the links",
+                "each node of a path must have a link to the next; `xoff topo` lists the links",
             )
         })
     }
@@ -314,8 +315,8 @@ fn size_key(cx: &Context<'_>, table: usize) -> String {
 /// The error for traffic that has no route.
 pub(super) fn unroutable(cx: &Context<'_>, table: usize, e: &RouteError) -> Error {
     let help = match e {
-        RouteError::NoPath { .. } => "connect the two in [topology], or take one of them out of this traffic",
-        _ => "check [routing] and [topology]; `xoff topo` shows what they make",
+        RouteError::NoPath { .. } => "connect the two in [topology], or remove one of them from this traffic",
+        _ => "check [routing] and [topology]; `xoff topo` shows the network",
     };
     let base = format!("traffic[{table}]");
     let key = ["dst", "to", "from"].iter().map(|k| format!("{base}.{k}")).find(|k| cx.doc.get(k).is_some());

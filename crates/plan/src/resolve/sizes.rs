@@ -22,17 +22,17 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
         }
         Sizes::Text(name) => SizeDistribution::named(name).ok_or_else(|| {
             let help =
-                suggest(name, "a size such as \"1MB\", or one of the distributions", &NAMED.map(|c| c.name));
-            cx.doc.error(path, format!("there is no distribution called `{name}`"), help)
+                suggest(name, "write a size such as \"1MB\", or a distribution", &NAMED.map(|c| c.name));
+            cx.doc.error(path, format!("unknown distribution `{name}`"), help)
         }),
         Sizes::Table(table) => match (&table.uniform, &table.file) {
             (Some([least, most]), None) => {
                 let at = format!("{path}.uniform");
                 if least.0 == 0 {
-                    return Err(cx.doc.error(&at, "a flow has at least 1 byte", "write 1B or more"));
+                    return Err(cx.doc.error(&at, "a flow must have at least 1 byte", "write 1B or more"));
                 }
                 if least > most {
-                    let message = format!("the range ends at {most}, before it begins at {least}");
+                    let message = format!("the range ends at {most}, below its beginning at {least}");
                     return Err(cx.doc.error(&at, message, "write the smaller size first"));
                 }
                 match table.step {
@@ -41,23 +41,27 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
                 }
             }
             (None, Some(_)) if table.step.is_some() => {
-                let message = "`step` is of a range, and a file has its own sizes";
-                Err(cx.doc.error(&format!("{path}.step"), message, "remove it, or give `uniform`"))
+                let message = "`step` and `file` cannot be combined: the file lists its own sizes";
+                Err(cx.doc.error(
+                    &format!("{path}.step"),
+                    message,
+                    "remove `step`, or write `uniform` instead of `file`",
+                ))
             }
             (None, Some(name)) => {
                 let text = cx.file(&format!("{path}.file"), name)?;
                 SizeDistribution::from_cdf_text(name, &text).map_err(|e| {
                     let help =
-                        "a CDF file has lines of bytes and percent, both growing, and ends at 100 (or at 1)";
+                        "a CDF file has lines of bytes and percent, both increasing, and ends at 100 (or at 1)";
                     Error::new(name, &text, Some(line_span(&text, e.line)), e.message).with_help(help)
                 })
             }
             _ => {
-                let message = "sizes are one of two things here";
+                let message = "expected either `uniform` or `file`";
                 Err(cx.doc.error(
                     path,
                     message,
-                    "give either `uniform = [\"1kB\", \"2kB\"]` or `file = \"cdf.txt\"`",
+                    "write either `uniform = [\"1kB\", \"2kB\"]` or `file = \"cdf.txt\"`",
                 ))
             }
         },
@@ -77,14 +81,15 @@ fn steps(
 ) -> Result<SizeDistribution, Error> {
     let range = most.0 - least.0;
     if step.0 == 0 || !range.is_multiple_of(step.0) {
-        let message = format!("steps of {step} do not lead from {least} to {most}");
-        let help = format!("write a divisor of the range, which is {}", Bytes(range));
+        let message = format!("steps of {step} do not divide the range from {least} to {most}");
+        let help = format!("write a divisor of {}, the length of the range", Bytes(range));
         return Err(cx.doc.error(path, message, help));
     }
     let count = range / step.0 + 1;
     if count > MOST_STEPS {
         let message = format!("steps of {step} make {count} sizes");
-        let help = format!("{MOST_STEPS} are the most; without `step` every byte is a size");
+        let help =
+            format!("the maximum is {MOST_STEPS}; without `step` every whole number of bytes is a size");
         return Err(cx.doc.error(path, message, help));
     }
     Ok(SizeDistribution::Steps { min: least.0, step: step.0, count })
@@ -93,7 +98,7 @@ fn steps(
 /// Flows of one size.
 pub(super) fn fixed(cx: &Context<'_>, path: &str, size: Bytes) -> Result<SizeDistribution, Error> {
     match size.0 {
-        0 => Err(cx.doc.error(path, "a flow has at least 1 byte", "write 1B or more")),
+        0 => Err(cx.doc.error(path, "a flow must have at least 1 byte", "write 1B or more")),
         size => Ok(SizeDistribution::Fixed(size)),
     }
 }

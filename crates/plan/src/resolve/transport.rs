@@ -33,8 +33,12 @@ pub(super) fn build(
     let t = &cx.scenario.transport;
     let ack_every = t.ack_every;
     if ack_every == 0 {
-        let help = "write a whole number, 1 or above";
-        return Err(cx.doc.error("transport.ack_every", "without ACKs nothing completes", help));
+        let help = "write a whole number, 1 or more";
+        return Err(cx.doc.error(
+            "transport.ack_every",
+            "ack_every = 0 is out of range: without ACKs no flow completes",
+            help,
+        ));
     }
     check_timeout(cx, "transport.rto", t.rto)?;
     if let Some(Threshold::Bytes(given)) = t.window {
@@ -67,20 +71,23 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
     let flow_control = s.flow_control.suits_arbiter();
     let paced = s.traffic.iter().any(|t| matches!(t, Traffic::Flow(flow) if flow.rate.is_some()));
     let refused = [
-        (s.transport.kind != Kind::Irn, "another transport than `irn`, which keeps what comes early"),
-        (s.transport.congestion_control != CongestionControl::None, "a congestion control"),
-        (!flow_control, "another flow control than `pfc` and `none`"),
-        (paced, "a flow with a `rate`"),
-        (s.measure.blocking || s.measure.explain, "measure.blocking or measure.explain"),
-        (!s.failure.is_empty() || !s.loss.is_empty(), "[[failure]] or [[loss]]: it repeats nothing"),
-        (s.routing.ate.is_some() || s.routing.load_balancing == LoadBalancing::Plb, "[routing.ate] or `plb`"),
+        (s.transport.kind != Kind::Irn, "transports other than `irn`"),
+        (s.transport.congestion_control != CongestionControl::None, "transport.congestion_control"),
+        (!flow_control, "flow controls other than `pfc` and `none`"),
+        (paced, "flows with a `rate`"),
+        (s.measure.blocking || s.measure.explain, "measure.blocking and measure.explain"),
+        (!s.failure.is_empty() || !s.loss.is_empty(), "[[failure]] and [[loss]]: it never retransmits"),
+        (
+            s.routing.ate.is_some() || s.routing.load_balancing == LoadBalancing::Plb,
+            "[routing.ate] and `plb`",
+        ),
     ];
     match refused.iter().find(|(there, _)| *there) {
         None => Ok(Some(rule)),
         Some((_, what)) => Err(cx.doc.error(
             "transport.arbiter",
-            format!("an arbiter does not go with {what}"),
-            "it is an upper bound: transport.kind = \"irn\", routing.load_balancing = \"spray\", and buffers that hold all",
+            format!("incompatible with {what}"),
+            "remove one of the two; the arbiter is an ideal upper bound and needs transport.kind = \"irn\"",
         )),
     }
 }
@@ -105,7 +112,7 @@ fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
         let run = kind.name();
         cx.warn_of_table(
             table,
-            format_args!("it belongs to the transport `{table}`, and this run has `{run}`"),
+            format_args!("it is a table of the transport `{table}`, and this run uses `{run}`"),
         );
     }
 }
@@ -168,7 +175,7 @@ fn irn(
         if low > high {
             let message = format!("rto_low = {} is above rto_high = {}", Span(low), Span(high));
             let key = if cx.doc.get(&format!("{table}.rto_low")).is_some() { "rto_low" } else { "rto_high" };
-            let help = "few packets in flight have the shorter timeout";
+            let help = "write rto_low no larger than rto_high: with few packets in flight the shorter timeout applies";
             return Err(cx.doc.error(&format!("{table}.{key}"), message, help));
         }
         if low < trip {
@@ -176,7 +183,7 @@ fn irn(
         }
     }
     if !facts.iter().any(|f| f.inter) {
-        let why = format!("no flow crosses a long link, nor one of more than {}", Span(link_delay));
+        let why = format!("no flow crosses a long link, or a link with a delay above {}", Span(link_delay));
         cx.warn_of_table("irn.inter", why);
     }
     if let Some(Threshold::Bytes(window)) = given.inter.window {
@@ -197,7 +204,7 @@ fn irn(
         };
         if packets >= LARGEST_WINDOW {
             let message = format!("a window of {packets} packets is out of range");
-            return Err(cx.doc.error(key, message, format!("{} are the most", LARGEST_WINDOW - 1)));
+            return Err(cx.doc.error(key, message, format!("the maximum is {} packets", LARGEST_WINDOW - 1)));
         }
         check_acks(cx, key, packets * mtu, packet)?;
         out.push(IrnFlow { window: packets as u32, inter: f.inter });
@@ -229,12 +236,12 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
     let window = (wanted && control != CongestionControl::None).then_some(base);
     if window.is_none() && control != CongestionControl::Hpcc {
         if t.base_rtt.is_some() {
-            let message = "had no effect: there is neither transport.variable_window nor `hpcc`";
+            let message = "had no effect: it requires transport.variable_window or `hpcc`";
             cx.warn("transport.base_rtt", message);
         }
     } else if base < routes.longest {
         let message = format!(
-            "{} are shorter than the longest unloaded round trip, {} ns: flows on it cannot reach their line rate",
+            "{} is shorter than the longest unloaded round trip, {} ns: flows on that path cannot reach their line rate",
             Span(base),
             routes.longest.div_ceil(1_000)
         );
@@ -273,10 +280,10 @@ fn timeout(cx: &Context<'_>, key: &str, given: Option<Span>, default: Time) -> R
 fn check_timeout(cx: &Context<'_>, key: &str, span: Span) -> Result<(), Error> {
     if span.0 == 0 {
         let help = "write a time above 0, such as \"4ms\"";
-        return Err(cx.doc.error(key, "a timeout of no time repeats for ever", help));
+        return Err(cx.doc.error(key, "must be positive", help));
     }
     if span.0 < SHORTEST_TIMER {
-        let message = format!("a timeout of {span} is over before anything can be answered");
+        let message = format!("a timeout of {span} is out of range: it expires before an ACK can arrive");
         return Err(cx.doc.error(
             key,
             message,
@@ -285,14 +292,14 @@ fn check_timeout(cx: &Context<'_>, key: &str, span: Span) -> Result<(), Error> {
     }
     if span.0 > LONGEST {
         let message = format!("a timeout of {span} is out of range");
-        return Err(cx.doc.error(key, message, format!("{} are the most", Span(LONGEST))));
+        return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LONGEST))));
     }
     Ok(())
 }
 
 fn warn_of_timeout(cx: &mut Context<'_>, key: &str, rto: Span, trip: Time) {
     let message = format!(
-        "{rto} are shorter than the longest unloaded round trip, {} ns: senders repeat what was not lost",
+        "{rto} is shorter than the longest unloaded round trip, {} ns: senders retransmit packets that were not lost",
         trip.div_ceil(1_000)
     );
     cx.warn(key, message);
@@ -320,11 +327,14 @@ fn check_acks(cx: &Context<'_>, key: &str, window: u64, packet: &PacketFormat) -
     if window >= least {
         return Ok(());
     }
-    let message = format!("{} in flight never reach the ACK that comes every {every} packets", bytes(window));
+    let message = format!(
+        "a window of {} is smaller than {every} packets: the receiver would never send the ACK that reopens it",
+        bytes(window)
+    );
     let key = if cx.doc.get(key).is_some() { key } else { "transport.ack_every" };
     let help = match key {
-        "transport.ack_every" => format!("lower it to at most {}", (window / u64::from(packet.mtu)).max(1)),
-        _ => format!("raise it to at least {}", bytes(least)),
+        "transport.ack_every" => format!("write at most {}", (window / u64::from(packet.mtu)).max(1)),
+        _ => format!("write at least {}", bytes(least)),
     };
     Err(cx.doc.error(key, message, help))
 }

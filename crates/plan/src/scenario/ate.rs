@@ -4,26 +4,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_net::units::Span;
 
-/// Asymmetric traffic engineering (Cao et al. 2026, §III-E): in a `rail-only` network, or an
-/// `ndc` of two layers, the source of a flow that differs from its destination in
-/// both digits sends it over layer 0, the high-bandwidth domain, with a probability
-/// that follows what it sends there, and over layer 1 otherwise.
+/// Asymmetric traffic engineering (Cao et al. 2026, §III-E), for `rail-only` networks and `ndc`
+/// with two layers. It applies to flows whose source and destination differ in both digits. The
+/// source sends such a flow over layer 0, the high-bandwidth domain, with a probability that
+/// depends on its traffic there; otherwise over layer 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ate {
-    /// How much of the rate of the port to the high-bandwidth domain the source's
-    /// own data may use, above 0, up to 1. The default is the paper's.
+    /// Share of the port to the high-bandwidth domain that the source's own data may use, above 0,
+    /// up to 1. The default is the paper's.
     #[serde(default = "p")]
     #[schemars(range(max = 1.0))]
     pub p: f64,
-    /// Length of the windows in which traffic is measured. The paper gives none.
+    /// Length of the windows in which traffic is measured. The paper gives no value.
     #[serde(default = "window")]
     pub window: Span,
-    /// What the probability does at the end of a window.
+    /// How the probability changes at the end of a window.
     #[serde(default)]
     pub update: AteUpdate,
-    /// Least probability, 0 to 1, with which flows are sent to the high-bandwidth
-    /// domain: from 0 it would never come back. The paper has no such bound.
+    /// Smallest probability of the high-bandwidth domain, 0 to 1: from 0 it could never increase
+    /// again. The paper has no such bound.
     #[serde(default = "least")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub least: f64,
@@ -36,9 +36,9 @@ pub enum AteUpdate {
     /// It is multiplied by `p` times the rate over the traffic, and is at most 1.
     #[default]
     BothWays,
-    /// The same, and it is at most the domain's share of the node's two rates.
+    /// The same, but it is at most the domain's share of the node's two rates.
     ToCapacity,
-    /// It shrinks in this way where there is too much traffic, and never grows: the
+    /// It decreases in the same manner if there is too much traffic, and never increases: the
     /// algorithm as printed.
     OneSided,
 }

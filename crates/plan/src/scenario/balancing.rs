@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Drill {
-    /// Next hops that are drawn at random for each packet, 1 to 16.
+    /// Next hops drawn at random for each packet, 1 to 16.
     #[schemars(range(min = 1, max = 16))]
     pub d: u32,
-    /// Least loaded next hops that are remembered from packet to packet, 0 to 16.
+    /// Least loaded next hops remembered from packet to packet, 0 to 16.
     #[schemars(range(max = 16))]
     pub m: u32,
 }
@@ -21,22 +21,22 @@ impl Default for Drill {
     }
 }
 
-/// PLB. The defaults of its rule are those of Linux.
+/// PLB. The defaults are those of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plb {
-    /// Share of marked packets from which on a round trip counts as congested, above
-    /// 0, up to 1.
+    /// Share of marked packets at which a round trip counts as congested, above 0, up to 1.
     #[schemars(range(max = 1.0))]
     pub threshold: f64,
     /// Congested round trips in a row after which a flow with nothing in flight
     /// changes its path, at least 1.
     #[schemars(range(min = 1))]
     pub idle_rounds: u32,
-    /// The same for a flow with packets in flight; at least `idle_rounds`.
+    /// Congested round trips in a row after which a flow with packets in flight changes its path;
+    /// at least `idle_rounds`.
     pub forced_rounds: u32,
-    /// Labels of a flow, 2 to 256: each gives it a path by the hash, and several may
-    /// give the same. A change draws one of the others.
+    /// Labels of a flow, 2 to 256. The hash maps each label to a path, and several labels can have
+    /// the same path. A change draws one of the other labels.
     #[schemars(range(min = 2, max = 256))]
     pub labels: u32,
 }

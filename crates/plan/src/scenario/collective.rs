@@ -11,13 +11,13 @@ use xoff_net::units::{Bytes, Span};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AllToAll {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
-    /// Payload of each flow; or give `sizes`.
+    /// Payload of each flow. Write either this or `sizes`.
     pub size: Option<Bytes>,
-    /// Distribution of the flows' payload; or give `size`.
+    /// Distribution of the flows' payload. Write either this or `size`.
     pub sizes: Option<Sizes>,
-    /// Hosts, or groups of hosts, that take part; all if not given.
+    /// Hosts or groups of hosts that take part. Default: all.
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
@@ -26,7 +26,7 @@ pub struct AllToAll {
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
-    /// Its flows are dealt out to several priorities instead, by weight.
+    /// Divides the flows among several priorities by weight, instead of `priority`.
     pub priorities: Option<PriorityShares>,
 }
 
@@ -36,11 +36,11 @@ pub struct AllToAll {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingAllReduce {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
-    /// Bytes that every host has and that are reduced, at least one for each host.
+    /// Bytes of each host that are reduced; at least 1 B for each host of the ring.
     pub size: Bytes,
-    /// Hosts, or groups of hosts, in the order of the ring; all if not given.
+    /// Hosts or groups of hosts, in the order of the ring. Default: all.
     pub hosts: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
@@ -49,10 +49,10 @@ pub struct RingAllReduce {
     /// When the first step begins.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// How long a host takes to reduce a chunk before it sends it on.
+    /// Time that a host takes to reduce a chunk before it sends it.
     #[serde(default = "defaults::zero_time")]
     pub compute: Span,
-    /// From a host's last chunk of a round until its next round begins.
+    /// Time from a host's last chunk of a round to the beginning of its next round.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
     /// 802.1p priority.
@@ -66,13 +66,13 @@ pub struct RingAllReduce {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParameterServer {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
-    /// Bytes that a worker pushes, and gets back, in a round; a shard for each server.
+    /// Bytes that a worker pushes and receives in a round, in one shard for each server.
     pub size: Bytes,
-    /// Servers, hosts or groups of hosts.
+    /// The servers: hosts or groups of hosts.
     pub servers: Vec<String>,
-    /// Workers, hosts or groups of hosts; all hosts but the servers if not given.
+    /// The workers: hosts or groups of hosts. Default: all hosts except the servers.
     pub workers: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
@@ -81,10 +81,10 @@ pub struct ParameterServer {
     /// When the first push begins.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// How long a server takes from the last push until it sends.
+    /// Time from the last push at a server to its reply.
     #[serde(default = "defaults::zero_time")]
     pub compute: Span,
-    /// From a worker's last answer of a round until its next push begins.
+    /// Time from the last reply to a worker in a round to its next push.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
     /// 802.1p priority.
@@ -99,24 +99,24 @@ pub struct ParameterServer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Moe {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
-    /// Hosts, or groups of hosts, that hold the tokens; all if not given.
+    /// Hosts or groups of hosts that hold the tokens. Default: all.
     pub hosts: Option<Vec<String>>,
-    /// The hosts are cut, in their order, into so many groups of one size, each
-    /// with experts of its own; at least 1.
+    /// Number of groups, at least 1. The hosts are divided in order into groups of equal size, each
+    /// with its own experts.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub groups: u32,
-    /// Each group starts so long after the one before.
+    /// Delay between the starts of two consecutive groups.
     #[serde(default = "defaults::zero_time")]
     pub phase: Span,
-    /// Experts of a group; the first so many of its hosts have one each.
+    /// Experts of a group: the first hosts of the group have one each.
     #[schemars(range(min = 1))]
     pub experts: u32,
-    /// How likely each expert is to be chosen, relative to the others; all alike if not given.
+    /// Relative probability of each expert. Default: all equal.
     pub weights: Option<Vec<f64>>,
-    /// Tokens that a host has in each round, at least 1.
+    /// Tokens of a host in each round, at least 1.
     #[schemars(range(min = 1))]
     pub tokens: u32,
     /// Bytes of a token.
@@ -132,10 +132,10 @@ pub struct Moe {
     /// When the first group's first dispatch begins.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// How long an expert takes from its last token until it sends.
+    /// Time from the last token at an expert to its results.
     #[serde(default = "defaults::zero_time")]
     pub compute: Span,
-    /// From a host's last result of a round until its next dispatch begins.
+    /// Time from the last result at a host in a round to its next dispatch.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
     /// 802.1p priority.
@@ -149,21 +149,21 @@ pub struct Moe {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
     /// Payload of a probe.
     #[serde(default = "defaults::probe")]
     pub size: Bytes,
-    /// Distance of a sender's probes.
+    /// Time between the probes of a sender.
     pub period: Span,
-    /// The senders, hosts or groups of hosts; all hosts if not given.
+    /// The senders: hosts or groups of hosts. Default: all hosts.
     pub from: Option<Vec<String>>,
-    /// The receivers, hosts or groups of hosts; all hosts if not given.
+    /// The receivers: hosts or groups of hosts. Default: all hosts.
     pub to: Option<Vec<String>>,
     /// When the first probe starts.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// No probe from this time on; the run's duration if not given.
+    /// No probe starts from this time on. Default: the run's duration.
     pub stop: Option<Span>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]

@@ -9,27 +9,24 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timely {
-    /// α, the weight of news in the gradient of round-trip times; above 0, up to 1;
-    /// 0.875 if not given.
+    /// α, the weight of the newest sample in the gradient of round-trip times; above 0, up to 1.
+    /// Default: 0.875.
     pub ewma: Option<f64>,
-    /// β, the share of a decrease; above 0, up to 1; 0.8 if not given.
+    /// β, the share of a decrease; above 0, up to 1. Default: 0.8.
     pub beta: Option<f64>,
-    /// T_low: below this round-trip time the rate grows whatever the gradient;
-    /// 50 us if not given.
+    /// T_low: below this round-trip time the rate always increases. Default: 50 us.
     pub t_low: Option<Span>,
-    /// T_high: above this round-trip time the rate shrinks whatever the gradient;
-    /// 500 us if not given.
+    /// T_high: above this round-trip time the rate always decreases. Default: 500 us.
     pub t_high: Option<Span>,
-    /// minRTT, the unit of the gradient, 100 ns or longer; 20 us if not given.
+    /// minRTT, the unit of the gradient, 100 ns or longer. Default: 20 us.
     pub min_rtt: Option<Span>,
-    /// δ, the step of an increase; line rate/1000 if not given.
+    /// δ, the step of an increase. Default: 1/1000 of the line rate.
     pub additive_increase: Option<Bandwidth>,
-    /// N·δ, the step of later increases; line rate/200 if not given.
+    /// N·δ, the step of later increases. Default: 1/200 of the line rate.
     pub hyper_increase: Option<Bandwidth>,
-    /// So many increases without a decrease between are of δ, further ones of N·δ;
-    /// 5 if not given.
+    /// Number of increases of δ in a row, before increases of N·δ. Default: 5.
     pub hyper_after: Option<u32>,
-    /// The lowest rate of a flow; 1 Gbit/s if not given.
+    /// The lowest rate of a flow. Default: 1 Gbit/s.
     pub minimum_rate: Option<Bandwidth>,
 }
 
@@ -37,25 +34,24 @@ pub struct Timely {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hpcc {
-    /// Where the values come from that are not given.
+    /// Source of the values that are not written.
     pub preset: HpccPreset,
-    /// η, the share of a link that is to be used; above 0, up to 1; 0.95 if not given.
+    /// η, the target utilisation of a link; above 0, up to 1. Default: 0.95.
     pub eta: Option<f64>,
-    /// maxStage: so many additive increases in a row come before one by utilisation.
+    /// maxStage: additive increases in a row before an increase by utilisation.
     pub max_stage: Option<u32>,
     /// R_AI = W_AI/T, the step of additive increase.
     pub additive_increase: Option<Bandwidth>,
-    /// The lowest rate of a flow; 1 Gbit/s if not given.
+    /// The lowest rate of a flow. Default: 1 Gbit/s.
     pub minimum_rate: Option<Bandwidth>,
-    /// The rate follows every answer, instead of one per round trip; true if not given.
+    /// Whether every ACK changes the rate, instead of one ACK per round trip. Default: true.
     pub fast_reaction: Option<bool>,
-    /// Most hops that a packet has room to tell of, 1 to 63; 5 if not given. Longer
-    /// routes are refused.
+    /// Most hops whose telemetry fits into a packet, 1 to 63. Longer routes are refused. Default:
+    /// 5.
     #[schemars(range(min = 1, max = 63))]
     pub hops: Option<u8>,
-    /// Bytes that telemetry takes in each data packet and each answer, besides
-    /// `transport.header` and `transport.ack`; 2 B and 8 B per hop if not given, as in
-    /// the paper: 42 B.
+    /// Bytes of telemetry in each data packet and ACK, added to `transport.header` and
+    /// `transport.ack`. Default: 2 B plus 8 B per hop, as in the paper: 42 B.
     pub telemetry: Option<Bytes>,
 }
 
@@ -63,11 +59,11 @@ pub struct Hpcc {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HpccPreset {
-    /// As the public simulator of its authors runs it by default, which others
-    /// follow: maxStage 0; R_AI 40 Mbit/s at 100 Gbit/s and in proportion.
+    /// The defaults of the authors' public simulator, which later papers use: maxStage 0; R_AI 40
+    /// Mbit/s at 100 Gbit/s, in proportion at other rates.
     #[default]
     Field,
-    /// As its paper (SIGCOMM 2019) has it: maxStage 5; W_AI 80 B.
+    /// The values of HPCC's paper (SIGCOMM 2019): maxStage 5; W_AI 80 B.
     Paper,
 }
 
@@ -76,11 +72,11 @@ pub enum HpccPreset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dctcp {
-    /// g, the weight of news in α; above 0, up to 1; 1/16 if not given.
+    /// g, the weight of the newest sample in α; above 0, up to 1. Default: 1/16.
     pub gain: Option<f64>,
-    /// R_AI, the step of additive increase, once per round trip; 615 Mbit/s if not
-    /// given (1 kB per round trip of 13 us).
+    /// R_AI, the step of additive increase, once per round trip. Default: 615 Mbit/s (1 kB per
+    /// round trip of 13 us).
     pub additive_increase: Option<Bandwidth>,
-    /// R_min, the lowest rate of a flow; 1 Gbit/s if not given.
+    /// R_min, the lowest rate of a flow. Default: 1 Gbit/s.
     pub minimum_rate: Option<Bandwidth>,
 }

@@ -1,27 +1,29 @@
 //! `[[failure]]` and `[[loss]]`: what goes wrong with links and switches.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 use xoff_net::units::Span;
 
-/// A link or a switch that is down for a while, once or again and again. What is
-/// on the wire or waits for it is lost, and so is what a failed switch holds.
+/// A link or a switch that fails, once or repeatedly. Packets on the wire or waiting for a failed
+/// link are lost, and so are the packets in a failed switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     /// The link between two nodes, `"S0.0-S1.2"` (all of them if there are
     /// several), or the link at a port, `"S0.0:5"`.
+    #[serde(default, deserialize_with = "link_or_none")]
     pub link: Option<String>,
-    /// A switch: all of its links. Either this or `link`.
+    /// A switch: all of its links fail. Write either this or `link`.
     pub switch: Option<String>,
-    /// It fails at this time. At 0 routes avoid it from the beginning.
+    /// Time of the failure. At 0 routes avoid it from the beginning.
     pub at: Span,
-    /// It is up again at this time; never if not given.
+    /// Time of the recovery. Default: never.
     pub until: Option<Span>,
-    /// It fails again so long after each failure.
+    /// Time from one failure to the next.
     pub every: Option<Span>,
-    /// Failures in all, with `every`; until `run.duration` and `run.drain` are
-    /// over if not given.
+    /// Number of failures in total, with `every`. Default: as many as fit into `run.duration` and
+    /// `run.drain`.
     #[schemars(range(min = 1))]
     pub times: Option<u32>,
 }
@@ -30,20 +32,22 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// As in a failure: `"S0.0-S1.2"` or `"S0.0:5"`.
+    /// The link, written as in a failure: `"S0.0-S1.2"` or `"S0.0:5"`.
+    #[serde(deserialize_with = "link")]
     pub link: String,
-    /// The end whose frames are hit; those of both ends if not given.
+    /// The end whose frames are hit. Default: both ends.
     pub from: Option<String>,
     /// Probability that a frame is hit.
     #[schemars(range(max = 1.0))]
     pub rate: Option<f64>,
-    /// Probability that a bit is hit, and with it its frame.
+    /// Probability that a bit is hit. A hit bit destroys its frame.
     #[schemars(range(max = 1.0))]
     pub ber: Option<f64>,
-    /// The so-manyth frame of the flow control is hit, and no other. One of this, `rate` and `ber`.
+    /// Number of the flow-control frame that is hit, counted from 1; no other frame is. Write one
+    /// of this, `rate` and `ber`.
     #[schemars(range(min = 1))]
     pub control_frame: Option<u64>,
-    /// Whether frames vanish, or arrive and fail their checksum.
+    /// What happens to a frame that is hit.
     #[serde(default)]
     pub kind: LossKind,
 }
@@ -57,4 +61,23 @@ pub enum LossKind {
     Loss,
     /// It arrives, and the receiver discards it by its checksum.
     Corruption,
+}
+
+/// The name of a link; empty if the value is no text. Only the topology knows which links there
+/// are, so the plan refuses it.
+fn link<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Name {
+        Text(String),
+        Other(IgnoredAny),
+    }
+    Ok(match Name::deserialize(d)? {
+        Name::Text(name) => name,
+        Name::Other(_) => String::new(),
+    })
+}
+
+fn link_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
+    link(d).map(Some)
 }

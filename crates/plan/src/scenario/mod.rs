@@ -36,14 +36,14 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::none::NoKeys;
 use xoff_schemes::scheduling::PodsKeys;
 
-/// A scenario: a fabric, what runs over it, and what is measured.
+/// A scenario: a fabric, its traffic, and the measurements.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(remote = "Self")]
 #[schemars(title = "xoff scenario", deny_unknown_fields)]
 pub struct Scenario {
     /// Nodes and links.
     pub topology: TopologySpec,
-    /// How packets find their way.
+    /// How packets are routed.
     #[serde(default)]
     pub routing: Routing,
     /// Every switch.
@@ -64,13 +64,13 @@ pub struct Scenario {
     /// Priorities that differ from the default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priority: Vec<Priority>,
-    /// ECN marking by RED on every lane; without it nothing is marked, unless
-    /// the congestion control brings its own.
+    /// ECN marking by RED for every priority. Without this table no packet is marked, unless the
+    /// congestion control sets default thresholds.
     pub ecn: Option<Ecn>,
-    /// The flow control of every link; PFC if not given.
+    /// The flow control of every link. Default: PFC.
     #[serde(default)]
     pub flow_control: FlowControlKeys,
-    /// How a flow's packets are numbered, acknowledged and repeated.
+    /// How the packets of a flow are numbered, acknowledged and retransmitted.
     #[serde(default)]
     pub transport: Transport,
     /// The transport `irn`.
@@ -92,12 +92,12 @@ pub struct Scenario {
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
     #[serde(rename = "zeropod")]
     pub pods: Option<PodsKeys>,
-    /// What is sent. At least one.
+    /// The traffic. At least one table.
     pub traffic: Vec<Traffic>,
     /// Duration and seed.
     #[serde(default)]
     pub run: Run,
-    /// What is recorded besides flows.
+    /// What is recorded in addition to flows.
     #[serde(default)]
     pub measure: Measure,
 }
@@ -138,24 +138,23 @@ impl Scenario {
     }
 }
 
-/// How packets find their way.
+/// How packets are routed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Routing {
-    /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
-    /// many domains as hosts in one, without `overrides`; else `shortest-path`.
+    /// How routes are chosen. Default: without `overrides`, `bcube` in an `ndc` topology, and in a
+    /// `rail-only` topology with as many domains as hosts in a domain; otherwise `shortest-path`.
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
     pub hash: HashKind,
-    /// Seed of the switches' hashes; the run's seed if not given.
+    /// Seed of the switches' hashes. Default: the run's seed.
     pub seed: Option<u64>,
     /// Static routes, each for one switch and one destination.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
-    /// From a failure or a recovery until routes follow; at once if not given.
+    /// Time from a failure or a recovery until routes change. Default: 0.
     pub reconvergence: Option<Span>,
-    /// The source of a flow chooses its first hop by the traffic that it sends,
-    /// instead of by the hash.
+    /// The source of a flow chooses the first hop by its own traffic, instead of by the hash.
     pub ate: Option<Ate>,
     /// How flows spread over equal paths.
     #[serde(skip_serializing_if = "LoadBalancing::is_ecmp")]
@@ -167,7 +166,7 @@ pub struct Routing {
     pub plb: Option<Plb>,
 }
 
-/// A static route: at switch `at`, packets for host `to` leave towards `via`.
+/// A static route: at switch `at`, packets for host `to` go to `via`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteOverride {
@@ -175,7 +174,7 @@ pub struct RouteOverride {
     pub at: String,
     /// Name of the destination host.
     pub to: String,
-    /// Name of the neighbour that comes next.
+    /// Name of the next node, a neighbour of `at`.
     pub via: String,
 }
 
@@ -183,9 +182,9 @@ pub struct RouteOverride {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// Packet memory of a switch, shared by its ports. If not given, it grows
-    /// with the switch's fastest port: 32 MB at 100 Gbit/s (the size that
-    /// published simulations of such switches use), 128 MB at 400 Gbit/s.
+    /// Buffer of a switch, shared by its ports. Default: proportional to the switch's fastest port,
+    /// 32 MB at 100 Gbit/s (the size in published simulations of such switches), 128 MB at 400
+    /// Gbit/s.
     pub buffer: Option<Bytes>,
 }
 
@@ -193,8 +192,8 @@ pub struct Switch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
-    /// Packet memory of a host: for what it relays, and for what it has received
-    /// but not read. Its own flows wait outside of it.
+    /// Buffer of a host for relayed packets, and for received packets that it has not read. Its own
+    /// flows wait outside this buffer.
     pub buffer: Bytes,
 }
 
@@ -205,35 +204,36 @@ pub struct Host {
 pub struct SlowReceiver {
     /// Name of the host.
     pub host: String,
-    /// How fast it reads; as fast as its links bring data if not given.
+    /// Rate at which the host reads. Default: the rate of its links.
     pub rate: Option<Bandwidth>,
-    /// It reads nothing from this time on …
+    /// Beginning of a stall: the host reads nothing from this time.
     pub stall_from: Option<Span>,
-    /// … until this time.
+    /// End of the stall.
     pub stall_until: Option<Span>,
 }
 
-/// A priority and how egress queues treat it.
+/// A priority and its egress queues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Priority {
     /// 802.1p priority, 0 to 7.
     #[schemars(range(max = 7))]
     pub id: u8,
-    /// Tiers are served strictly, the lowest number first; priorities of one
-    /// tier share by deficit round robin. Default: 7 − id, so that each priority
-    /// has its own tier and the highest is served first.
+    /// Tiers are served strictly, the lowest number first. Priorities of one tier share by deficit
+    /// round robin. Default: 7 − id: each priority has its own tier, and the highest priority is
+    /// served first.
     pub tier: Option<u8>,
-    /// Share within the tier: so many largest packets per turn, 1 to 1000.
+    /// Share within the tier, in largest packets per turn, 1 to 1000.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
     pub weight: u32,
-    /// Paused instead of dropped. Default: whether the flow control covers it.
+    /// Whether packets are paused instead of dropped. Default: true if the flow control covers the
+    /// priority.
     pub lossless: Option<bool>,
-    /// Most bytes in one egress queue, if lossy.
+    /// Most bytes in one egress queue of a lossy priority.
     pub egress_limit: Option<Bytes>,
-    /// If lossy and without `egress_limit`: a queue may hold so many times the
-    /// free part of the buffer. Default 1.
+    /// For a lossy priority without `egress_limit`: a queue holds at most this multiple of the free
+    /// buffer. Default: 1.
     pub alpha: Option<f64>,
     /// ECN marking of this priority, instead of `[ecn]`.
     pub ecn: Option<Ecn>,
@@ -243,17 +243,17 @@ pub struct Priority {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ecn {
-    /// Nothing is marked up to this length.
+    /// Up to this length no packet is marked.
     pub k_min: Bytes,
-    /// Everything is marked beyond this length.
+    /// Above this length every packet is marked.
     pub k_max: Bytes,
-    /// Probability at `k_max`; it grows linearly from 0 at `k_min`.
+    /// Marking probability at `k_max`; it increases linearly from 0 at `k_min`.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub p_max: f64,
-    /// The lengths are for a port of this rate, and in proportion for others.
-    /// If not given they hold for every port.
+    /// The lengths apply to a port of this rate, and in proportion to ports of other rates. Without
+    /// this key they apply to every port.
     pub per: Option<Bandwidth>,
-    /// When the queue's length counts.
+    /// When the length of the queue is measured.
     #[serde(default)]
     pub at: MarkAt,
 }
@@ -262,15 +262,15 @@ pub struct Ecn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkAt {
-    /// When it joins the queue, by what it finds there.
+    /// When the packet joins the queue: the bytes before it count.
     #[default]
     Enqueue,
-    /// When it leaves the queue, by what it leaves behind, as the RoCE
-    /// simulators do: the news is younger by the time that it waited.
+    /// When the packet leaves the queue: the bytes after it count, as in the RoCE simulators. The
+    /// mark is then newer by the packet's waiting time.
     Dequeue,
 }
 
-/// How a flow's packets are numbered, acknowledged and repeated.
+/// How the packets of a flow are numbered, acknowledged and retransmitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Transport {
@@ -280,19 +280,18 @@ pub struct Transport {
     pub congestion_control: CongestionControl,
     /// Largest payload of a packet, 1 to 65535 B.
     pub mtu: Bytes,
-    /// Everything else of a data packet on the wire. The default is RoCEv2's:
-    /// Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4.
+    /// All headers of a data packet on the wire. The default is RoCEv2's: Ethernet 14, IPv4 20, UDP
+    /// 8, BTH 12, ICRC 4, FCS 4.
     pub header: Bytes,
-    /// An ACK or NACK on the wire. The default is a header with AETH (4).
+    /// Size of an ACK or NACK on the wire. The default is a header with AETH (4).
     pub ack: Bytes,
-    /// The receiver acknowledges every so many packets, and the last one. With
-    /// TCP, which has no timer for ACKs that are put off, each.
+    /// Packets for each ACK; the last packet is always acknowledged. Must be 1 with TCP, because
+    /// delayed ACKs are not simulated.
     #[schemars(range(min = 1))]
     pub ack_every: u32,
-    /// Time without progress after which a go-back-N sender goes back (`irn` and
-    /// TCP have their own tables). The default is
-    /// longer than the 2.6 ms that 32 MB of buffer need to drain at 100 Gbit/s:
-    /// a packet that only waits is not taken for lost.
+    /// Time without progress after which a go-back-N sender retransmits; `irn` and TCP have their
+    /// own tables. The default is longer than the 2.6 ms that a buffer of 32 MB takes to drain at
+    /// 100 Gbit/s: a waiting packet is not treated as lost.
     pub rto: Span,
     /// Most payload in flight per flow: bytes, or multiples of the network's BDP
     /// (the fastest sender's rate times the longest unloaded round trip among
@@ -301,18 +300,18 @@ pub struct Transport {
     /// round trip among the flows within datacenters, rounded up to whole
     /// packets, and the default is `"1bdp"`. With TCP it is the receive window.
     pub window: Option<Threshold>,
-    /// A window of its own that follows a flow's rate R: no packet is begun while R
-    /// times `base_rtt` or more of payload are in flight. Where there are other
-    /// windows, the smaller one rules. If not given, `hpcc` and `dctcp` have it and
-    /// the other congestion controls have not.
+    /// Limits the payload in flight to the flow's rate times `base_rtt`. If there are other
+    /// windows, the smallest applies. Default: true with `hpcc` and `dctcp`, false with other
+    /// congestion controls.
     pub variable_window: Option<bool>,
-    /// T, the base round-trip time of `variable_window` and of `hpcc`, 100 ns or
-    /// longer; the longest unloaded round trip among the flows if not given.
+    /// T, the base round-trip time of `variable_window` and `hpcc`, 100 ns or longer. Default: the
+    /// longest unloaded round trip among the flows.
     pub base_rtt: Option<Span>,
-    /// Priority of ACKs; that of the data if not given.
+    /// Priority of ACKs. Default: the priority of the data.
     #[schemars(range(max = 7))]
     pub ack_priority: Option<u8>,
-    /// Who decides which flows send. No scheme: an upper bound that knows all and takes no time.
+    /// Central arbiter that decides which flows send. It is an ideal upper bound: it knows all
+    /// flows and takes no time.
     #[serde(skip_serializing_if = "Arbiter::is_none")]
     #[schemars(extend("default" = Arbiter::default()))]
     pub arbiter: Arbiter,
@@ -322,14 +321,14 @@ pub struct Transport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arbiter {
-    /// They themselves.
+    /// No arbiter.
     #[default]
     None,
-    /// One that grants flows in the order of what is left to acknowledge, one for each source and each
-    /// destination. As the simulator YAPS has it: a flow stops for another one of its source, but not for
-    /// one of another source to its destination.
+    /// Grants flows in order of their unacknowledged bytes, one for each source and each
+    /// destination. As in the simulator YAPS, a flow stops for a flow of its own source, but not
+    /// for a flow of another source to its destination.
     Srpt,
-    /// The same as a strict matching: a flow stops for either.
+    /// The same as a strict matching: a flow stops for both.
     SrptStrict,
 }
 
@@ -347,30 +346,30 @@ pub struct Run {
     /// Flows start before this time, and the run ends at it (see `drain`).
     /// Without it the run ends when every flow has completed.
     pub duration: Option<Span>,
-    /// How long the run goes on after `duration`, so that flows can complete.
+    /// Time that the run continues after `duration`: flows can complete, and no flow starts.
     pub drain: Span,
     /// Seed of every random stream.
     pub seed: u64,
 }
 
-/// What is recorded besides flows.
+/// What is recorded in addition to flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Measure {
-    /// Distance of samples; a 200th of the duration if not given.
+    /// Time between samples. Default: 1/200 of `run.duration`.
     pub interval: Option<Span>,
     /// Ports whose queue and throughput are sampled: `["S0.0:1"]`, `"all"`,
     /// `"switches"` (their ports) or `"none"`.
     pub ports: PortSet,
-    /// Whether the head-of-line blocking oracle watches: for each pause it finds
-    /// the congested port at the end of the chain, and charges the time that
-    /// packets wait in paused queues to ports on their way, or off it.
+    /// Enables the head-of-line blocking oracle. For each pause it finds the congestion root at the
+    /// end of the chain. It assigns the waiting time of packets in paused queues to ports on their
+    /// path or off it.
     pub blocking: bool,
-    /// Whether the time of each flow is accounted for along its critical path, which
-    /// is what `xoff explain` shows. The oracle of `blocking` then watches, too.
+    /// Records the time of each flow along its critical path, for `xoff explain`. It also enables
+    /// the oracle of `blocking`.
     pub explain: bool,
-    /// Flows that are sampled, by their `id` in results: what has arrived, how fast, and the
-    /// rate that a congestion control grants.
+    /// Flows that are sampled, by their `id` in results: bytes received, throughput, and the rate
+    /// set by a congestion control.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<u64>,
 }

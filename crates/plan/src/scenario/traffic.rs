@@ -23,15 +23,15 @@ pub enum Traffic {
     Flows(FlowFile) = "flows",
     /// Every host sends one flow to every other.
     AllToAll(AllToAll) = "all-to-all",
-    /// All-reduce around a ring, in steps that wait for each other.
+    /// All-reduce around a ring: each step waits for the step before.
     RingAllReduce(RingAllReduce) = "ring-all-reduce",
-    /// Workers push to servers, which answer when they have everything.
+    /// Workers push to servers; a server replies when it has received all pushes.
     ParameterServer(ParameterServer) = "parameter-server",
     /// Tokens to experts and back.
     Moe(Moe) = "moe",
     /// Small flows at regular times, to measure latency.
     Probe(Probe) = "probe",
-    /// Every host sends several flows, one behind the other.
+    /// Every host sends several flows, one after the other.
     Burst(Burst) = "burst",
     /// Flows around a loop of switches.
     Loop(Loop) = "loop",
@@ -108,40 +108,40 @@ impl Traffic {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
     /// Flow sizes (payload).
     pub sizes: Sizes,
-    /// Offered load as a fraction of `load_of`, above 0. Bytes of data packets on
-    /// the wire count, headers included; ACKs do not.
+    /// Offered load as a fraction of `load_of`, above 0. It counts the wire bytes of data packets
+    /// with headers, and no ACKs.
     pub load: f64,
-    /// What a load of 1 is.
+    /// The meaning of a load of 1.
     #[serde(default)]
     pub load_of: LoadOf,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
-    /// Its flows are dealt out to several priorities instead, by weight.
+    /// Divides the flows among several priorities by weight, instead of `priority`.
     pub priorities: Option<PriorityShares>,
-    /// The senders, hosts or groups of hosts; all hosts if not given.
+    /// The senders: hosts or groups of hosts. Default: all hosts.
     pub from: Option<Vec<String>>,
-    /// The receivers, hosts or groups of hosts; all hosts if not given.
+    /// The receivers: hosts or groups of hosts. Default: all hosts.
     pub to: Option<Vec<String>>,
-    /// A traffic matrix, instead of `from` and `to`: each entry's share of the flows.
+    /// A traffic matrix instead of `from` and `to`: each entry has a share of the flows.
     pub matrix: Option<Vec<MatrixShare>>,
-    /// The traffic matrix as a CSV file: its path, relative to the scenario.
+    /// Path of a CSV file with the traffic matrix, relative to the scenario.
     pub matrix_file: Option<String>,
-    /// How near a receiver is to its sender; uniform if not given.
+    /// How near a receiver is to its sender. Default: uniform.
     pub locality: Option<Locality>,
-    /// So many flows and no more, at least 1, however long they take to come, unless `stop`
-    /// or the run's duration comes first.
+    /// Largest number of flows, at least 1. No flow starts after `stop` or the run's duration, even
+    /// if there are fewer.
     #[schemars(range(min = 1))]
     pub flows: Option<u64>,
-    /// Flows start from this time on …
+    /// No flow starts before this time.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// … until this time; the run's duration if not given.
+    /// No flow starts from this time on. Default: the run's duration.
     pub stop: Option<Span>,
 }
 
@@ -154,29 +154,28 @@ pub type PriorityShares = BTreeMap<String, f64>;
 pub struct MatrixShare {
     /// The senders: a host or a group of hosts, such as `"H3"`, `"H0..H7"`, `"rack:2"`, `"all"`.
     pub from: String,
-    /// The receivers, likewise.
+    /// The receivers: a host or a group of hosts.
     pub to: String,
-    /// Share of the flows, from 0, relative to the sum of all entries.
+    /// Share of the flows, 0 or more, relative to the sum of all entries.
     pub share: f64,
 }
 
-/// Shares of the flows by how near the receiver is, relative to their sum. A
-/// level that is not given, or is 0, does not exist: its receivers count to the
-/// next larger one.
+/// Shares of the flows by distance to the receiver, relative to their sum. Receivers of a level
+/// that is 0 or not written count for the next larger level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Locality {
     /// Receivers in the sender's rack.
     pub rack: Option<f64>,
-    /// Receivers in its pod, not counted before.
+    /// Receivers in the sender's pod, but not in its rack.
     pub pod: Option<f64>,
-    /// Receivers in its data centre, not counted before.
+    /// Receivers in the sender's datacenter, but not in its rack or pod.
     pub dc: Option<f64>,
     /// All other receivers.
     pub other: Option<f64>,
 }
 
-/// What a load of 1 is.
+/// The meaning of a load of 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadOf {
     /// The offered bits per second at which the first link of the topology is
@@ -194,44 +193,44 @@ pub enum LoadOf {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Incast {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
-    /// Senders of one event, distinct and drawn anew for each; at least 1.
+    /// Senders of one event, at least 1. They are different hosts, drawn again for each event.
     pub fan_in: u32,
-    /// Flows that each of them sends at once; at least 1. So more flows than hosts
-    /// meet at one receiver.
+    /// Flows that each sender sends at once, at least 1. With values above 1 a receiver can get
+    /// more flows than there are hosts.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub flows_per_sender: u32,
-    /// Payload of each flow; or give `sizes`.
+    /// Payload of each flow. Write either this or `sizes`.
     pub size: Option<Bytes>,
-    /// Distribution of the flows' payload; or give `size`.
+    /// Distribution of the flows' payload. Write either this or `size`.
     pub sizes: Option<Sizes>,
-    /// Name of the receiver; or `"random"`: drawn anew for each event; or
-    /// `"rotate"`: the receivers take turns.
+    /// Name of the receiver, or `"random"` (drawn again for each event), or `"rotate"` (the
+    /// receivers take turns).
     #[serde(default = "defaults::random")]
     pub to: String,
-    /// Hosts, or groups of hosts, that receive at random or in turn; all if not given.
+    /// Hosts or groups of hosts that receive at random or in turn. Default: all.
     pub receivers: Option<Vec<String>>,
-    /// Hosts, or groups of hosts, that senders are drawn from; all if not given.
+    /// Hosts or groups of hosts from which senders are drawn. Default: all.
     pub from: Option<Vec<String>>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
-    /// Its flows are dealt out to several priorities instead, by weight.
+    /// Divides the flows among several priorities by weight, instead of `priority`.
     pub priorities: Option<PriorityShares>,
     /// Time of the first event.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// Distance of events; one event only if neither this nor `load` is given.
+    /// Time between events. Default: without this and `load` there is only one event.
     pub period: Option<Span>,
-    /// Instead of `period`: offered load as a fraction of `load_of`, above 0. Bytes
-    /// of data packets on the wire count, headers included.
+    /// Instead of `period`: offered load as a fraction of `load_of`, above 0. It counts the wire
+    /// bytes of data packets with headers.
     pub load: Option<f64>,
-    /// What a load of 1 is.
+    /// The meaning of a load of 1.
     pub load_of: Option<IncastLoadOf>,
-    /// No event from this time on; the run's duration if not given.
+    /// No event starts from this time on. Default: the run's duration.
     pub stop: Option<Span>,
 }
 
@@ -239,7 +238,7 @@ pub struct Incast {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IncastLoadOf {
-    /// The links of one receiver (of several, their mean): the default.
+    /// The links of one receiver, or the mean of several: the default.
     #[default]
     Receiver,
     /// The sum of the link rates of all hosts that may send.
@@ -250,13 +249,13 @@ pub enum IncastLoadOf {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Permutation {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
-    /// Payload of each flow; or give `sizes`.
+    /// Payload of each flow. Write either this or `sizes`.
     pub size: Option<Bytes>,
-    /// Distribution of the flows' payload; or give `size`.
+    /// Distribution of the flows' payload. Write either this or `size`.
     pub sizes: Option<Sizes>,
-    /// Hosts, or groups of hosts, that take part; all if not given.
+    /// Hosts or groups of hosts that take part. Default: all.
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
@@ -265,7 +264,7 @@ pub struct Permutation {
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
-    /// Its flows are dealt out to several priorities instead, by weight.
+    /// Divides the flows among several priorities by weight, instead of `priority`.
     pub priorities: Option<PriorityShares>,
 }
 
@@ -273,31 +272,31 @@ pub struct Permutation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
     /// Flows of each sender; at least 1.
     #[schemars(range(min = 1))]
     pub flows: u32,
-    /// Payload of each flow; or give `sizes`.
+    /// Payload of each flow. Write either this or `sizes`.
     pub size: Option<Bytes>,
-    /// Distribution of the flows' payload; or give `size`.
+    /// Distribution of the flows' payload. Write either this or `size`.
     pub sizes: Option<Sizes>,
-    /// The senders, hosts or groups of hosts; all hosts if not given.
+    /// The senders: hosts or groups of hosts. Default: all hosts.
     pub from: Option<Vec<String>>,
-    /// The receivers, hosts or groups of hosts; all hosts if not given. Each flow
-    /// draws one of those that are not its sender.
+    /// The receivers: hosts or groups of hosts. Default: all hosts. Each flow draws a receiver
+    /// other than its sender.
     pub to: Option<Vec<String>>,
     /// When the first flow of each sender starts.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// From one flow of a sender to its next. With 0 all of them start together.
+    /// Time from one flow of a sender to its next. With 0 all of its flows start together.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
-    /// Its flows are dealt out to several priorities instead, by weight.
+    /// Divides the flows among several priorities by weight, instead of `priority`.
     pub priorities: Option<PriorityShares>,
 }
 
@@ -307,16 +306,16 @@ pub struct Burst {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Loop {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
-    /// The switches, at least three, in the direction of the flows; each is linked to
-    /// the next one, and the last to the first.
+    /// The switches, at least three, in the direction of the flows. Each must have a link to the
+    /// next, and the last to the first.
     pub switches: Vec<String>,
     /// Links of the loop that each flow crosses: from 1 to one less than there are switches.
     #[schemars(range(min = 1))]
     pub hops: u32,
-    /// Flows that enter at each switch, from one of its hosts after another, to the hosts
-    /// of the switch where they leave, in turn likewise; at least 1.
+    /// Flows that enter the loop at each switch, at least 1. The hosts of that switch send in turn,
+    /// to the hosts of the exit switch in turn.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub flows: u32,
@@ -325,20 +324,20 @@ pub struct Loop {
     /// When the flows start.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// For each switch: how much later the flows that enter there start; all at once if not given.
+    /// For each switch: the start delay of the flows that enter there. Default: all start together.
     pub offsets: Option<Vec<Span>>,
-    /// How many times all of them are sent; at least 1.
+    /// How often all flows are sent, at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     pub bursts: u32,
-    /// From one time to the next.
+    /// Time from one burst to the next.
     #[serde(default = "defaults::zero_time")]
     pub period: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
-    /// Its flows are dealt out to several priorities instead, by weight.
+    /// Divides the flows among several priorities by weight, instead of `priority`.
     pub priorities: Option<PriorityShares>,
 }
 
@@ -346,7 +345,7 @@ pub struct Loop {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SingleFlow {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
     /// Name of the sender.
     pub src: String,
@@ -354,13 +353,13 @@ pub struct SingleFlow {
     pub dst: String,
     /// Payload, at least 1 B.
     pub size: Bytes,
-    /// When it starts.
+    /// Start of the flow.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// Names of all nodes on its way, sender and receiver included; its ACKs
-    /// return by the same nodes. Routed like other flows if not given.
+    /// Names of all nodes of the path, including sender and receiver. ACKs return over the same
+    /// nodes. Default: routed like other flows.
     pub path: Option<Vec<String>>,
-    /// The sender keeps its packets this far apart (wire bits); line rate if not given.
+    /// Sending rate in wire bits. Default: line rate.
     pub rate: Option<Bandwidth>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
@@ -372,18 +371,18 @@ pub struct SingleFlow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowFile {
-    /// Name of the class in results; the kind (numbered if repeated) if not given.
+    /// Name of the class in results. Default: the kind, numbered if repeated.
     pub name: Option<String>,
     /// Path of the file, relative to the scenario.
     pub file: String,
-    /// What the file looks like.
+    /// Format of the file.
     #[serde(default)]
     pub format: FlowFormat,
-    /// 802.1p priority; a file in the format `hpcc` has one for each flow instead.
+    /// 802.1p priority. A file in the format `hpcc` has a priority for each flow instead.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
     pub priority: u8,
-    /// Its flows are dealt out to several priorities instead, by weight.
+    /// Divides the flows among several priorities by weight, instead of `priority`.
     pub priorities: Option<PriorityShares>,
 }
 
@@ -394,9 +393,9 @@ pub enum FlowFormat {
     /// Comma-separated values under the header `src,dst,bytes,start`.
     #[default]
     Csv,
-    /// As the HPCC simulator and its descendants read it: the number of flows,
-    /// then lines `src dst pg dport size start`, `start` in seconds. Id `i` is
-    /// the host `H<i>`, and the priority group `pg` is the 802.1p priority.
+    /// The format of the HPCC simulator and its descendants: the number of flows, then lines `src
+    /// dst pg dport size start`, with `start` in seconds. Id `i` is the host `H<i>`, and the
+    /// priority group `pg` is the 802.1p priority.
     Hpcc,
 }
 
@@ -411,15 +410,14 @@ pub enum Sizes {
     Table(SizesTable),
 }
 
-/// Exactly one of `uniform` and `file`; `step` may stand beside the former.
+/// Exactly one of `uniform` and `file`; `step` is allowed with `uniform`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SizesTable {
     /// Every whole number of bytes from the first to the second, equally likely.
     pub uniform: Option<[Bytes; 2]>,
-    /// Of the range only the first size and every further so many bytes, equally
-    /// likely: with the payload of a packet, flows of whole packets. The range is
-    /// a multiple of it.
+    /// Distance of the possible sizes in the range `uniform`, which must be a multiple of it. With
+    /// the payload of a packet, flows are whole packets. Default: 1 B.
     pub step: Option<Bytes>,
     /// Path of a CDF file (lines of bytes and percent), relative to the scenario.
     pub file: Option<String>,

@@ -11,7 +11,7 @@ use xoff_kernel::time::{SECOND, Time};
 names! {
 /// Congestion controls.
 pub enum CongestionControl {
-    /// Line rate, or the flow's own pace.
+    /// None: line rate, or the `rate` of the flow.
     #[default]
     None = "none",
     /// DCQCN: switches mark, receivers notify, senders adapt a rate per flow
@@ -20,8 +20,8 @@ pub enum CongestionControl {
     /// TIMELY: senders measure round-trip times and adapt a rate per flow to their
     /// gradient (SIGCOMM 2015, as published).
     Timely = "timely",
-    /// HPCC: packets tell how full each link of their way is, and senders adapt a
-    /// rate and a window per flow (SIGCOMM 2019).
+    /// HPCC: packets carry the load of each link of their path, and senders adapt a rate and a
+    /// window per flow (SIGCOMM 2019).
     Hpcc = "hpcc",
     /// DCTCP as a rate scheme of RoCE: switches mark, and senders adapt a rate and a
     /// window per flow to the share of marked packets in each round trip.
@@ -32,7 +32,7 @@ pub enum CongestionControl {
 /// Parameters of the congestion control, resolved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionControlParams {
-    /// Line rate, or the flow's own pace.
+    /// None: line rate, or the `rate` of the flow.
     None,
     /// DCQCN: marks, notifications, and a rate per flow.
     Dcqcn(dcqcn::DcqcnParams),

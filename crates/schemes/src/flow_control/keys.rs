@@ -27,6 +27,8 @@ pub const LONGEST: Time = 1_000 * SECOND;
 pub const LAST: Time = 100 * 86_400 * SECOND;
 /// Largest buffer: 1 EB. Sums over the accounts of a device fit 64 bits.
 pub const LARGEST: u64 = 1_000_000_000_000_000_000;
+/// The remedy of a value above it.
+pub const LARGEST_ALLOWED: &str = "the maximum is 1 EB";
 
 /// The keys of a scheme: what they refuse, and what they resolve to.
 ///
@@ -128,7 +130,7 @@ pub trait Keys {
             return pfc.lossless(id, key, wanted, covered);
         }
         if wanted == Some(true) {
-            let why = "had no effect: under a flow control that reserves no headroom no priority is lossless";
+            let why = "had no effect: a flow control without headroom makes no priority lossless";
             cx.warn(key.into(), why.into());
         }
         Ok(false)
@@ -318,14 +320,14 @@ pub(super) fn time(key: &str, value: Span) -> Result<(), Complaint> {
         return Ok(());
     }
     let message = format!("{key} = {value} is out of range");
-    Err(Complaint::of_key(key, message, format!("{} are the most", Span(LONGEST))))
+    Err(Complaint::of_key(key, message, format!("the maximum is {}", Span(LONGEST))))
 }
 
 /// Refuses more than [`LARGEST`] bytes.
 pub(super) fn at_most(key: &str, value: Option<Bytes>) -> Result<(), Complaint> {
     let Some(value) = value.filter(|value| value.0 > LARGEST) else { return Ok(()) };
     let message = format!("{key} = {value} is out of range");
-    Err(Complaint::of_key(key, message, format!("{} are the most", Bytes(LARGEST))))
+    Err(Complaint::of_key(key, message, LARGEST_ALLOWED))
 }
 
 /// Refuses a priority above 7.
@@ -347,7 +349,7 @@ pub fn check_priority(key: &str, priority: u8) -> Result<(), Complaint> {
 pub fn alpha_q16(key: &str, alpha: f64) -> Result<u64, Complaint> {
     if !(1.0 / 65_536.0..=1_024.0).contains(&alpha) {
         let help = "write a number from 0.0000153 (1/65536) to 1024, such as 0.125";
-        return Err(Complaint::new(key, format!("α = {alpha} is out of range"), help));
+        return Err(Complaint::new(key, format!("alpha = {alpha} is out of range"), help));
     }
     Ok((alpha * 65_536.0).round() as u64)
 }
@@ -394,7 +396,7 @@ pub(super) fn check_room(given: Option<Threshold>, packet: &PacketFormat) -> Res
         && !(largest..=LARGEST).contains(&bytes.0)
     {
         let message = format!("room = {bytes} is out of range");
-        let help = format!("write \"{largest}B\" to {}: what goes on is whole packets", Bytes(LARGEST));
+        let help = format!("write \"{largest}B\", the largest packet, to 1 EB");
         return Err(Complaint::of_key("room", message, help));
     }
     Ok(())

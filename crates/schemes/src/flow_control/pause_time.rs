@@ -15,9 +15,9 @@ const SHORTEST_PAUSE: Time = MICROSECOND;
 pub(super) fn check_pause_time(given: Option<Span>) -> Result<(), Complaint> {
     let Some(value) = given else { return Ok(()) };
     if value.0 < SHORTEST_PAUSE {
-        let message = format!("a pause of {value} is over before it is repeated");
+        let message = format!("pause_time = {value} is too short: a pause expires before it is repeated");
         let help = format!(
-            "write {} or more; without the key it is {} where frames can be lost",
+            "write {} or more; the default is {} where frames can be lost",
             Span(SHORTEST_PAUSE),
             Span(PAUSE_TIME)
         );
@@ -45,7 +45,7 @@ pub(super) fn check_pauses(
     let (Some(given), Some((port, least))) = (given, slowest(topology, packet)) else { return Ok(()) };
     if given.0 < least {
         let message = format!(
-            "a pause of {given} would run out before it can be repeated on the link of {} ({})",
+            "pause_time = {given} is too short on the link of {} ({}): a pause expires before it can be repeated",
             topology.port_name(port),
             Bandwidth(topology.ports[port as usize].rate)
         );

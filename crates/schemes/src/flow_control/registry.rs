@@ -255,56 +255,56 @@ macro_rules! hooks {
 registry! {
     /// Priority-based flow control, IEEE 802.1Qbb.
     Pfc = "pfc": PfcKeys => PfcParams => Pfc;
-    /// PFC whose packets change to a higher priority, their tag, before their
-    /// routes can close a circle of pauses (CoNEXT 2017); PortFC calls it PFC*.
-    /// Beyond the last lossless tag they are lossy.
+    /// PFC whose packets change to a higher priority, their tag, before their routes can form a
+    /// cycle of pauses (CoNEXT 2017). PortFC calls it PFC*. Above the last lossless tag packets are
+    /// lossy.
     Tagger = "tagger": OnPfc<TaggerKeys> => TaggerParams;
-    /// Backpressure flow control (NSDI 2022): flows are assigned to a limited
-    /// number of queues, and a queue that grows pauses the upstream queues that
-    /// fill it. Nothing is reserved: what does not fit is dropped.
+    /// Backpressure flow control (NSDI 2022): flows are assigned to a limited number of queues, and
+    /// a growing queue pauses the upstream queues that fill it. No buffer is reserved: packets that
+    /// do not fit are dropped.
     Bfc = "bfc": BfcKeys => BfcParams => Bfc;
-    /// A queue of its own for every flow on every port, paused flow by flow: the
-    /// ideal without head-of-line blocking. Nothing is reserved.
+    /// Each flow has its own queue on every port and is paused separately: the ideal without
+    /// head-of-line blocking. No buffer is reserved.
     PerFlowQueue = "per-flow-queue": PerFlowQueueKeys => PerFlowQueueParams => PerFlowQueue;
-    /// Per-port flow control for networks whose hosts relay (2026): queues by the
-    /// port through which packets leave the next switch, paused from there.
+    /// Per-port flow control for networks whose hosts relay (2026): one queue for each port through
+    /// which packets leave the next switch. The next switch pauses it.
     PortFc = "portfc": PortFcKeys => PortFcParams => PortFc;
     /// Congestion-root flow control (2026): what goes through a congested port waits in
     /// queues of its own at every hop before it, which that port pauses. Nothing is
     /// reserved: what does not fit is dropped.
     Pyrrha = "pyrrha": PyrrhaKeys => PyrrhaParams => Pyrrha;
-    /// Pauses of long links slot by slot, by what is stored and what can still arrive
-    /// (2024): lossless and at full throughput with little more than one BDP of buffer.
-    /// All other links run PFC.
+    /// Pauses long links slot by slot, by the stored bytes and the bytes that can still arrive
+    /// (2024): lossless at full throughput with little more than one BDP of buffer. All other links
+    /// run PFC.
     Bifrost = "bifrost": OnPfc<BifrostKeys> => BifrostParams => Bifrost;
-    /// Bifrost for several priorities: in each slot tokens for each of them, and for all
-    /// together, which share one buffer of little more than one BDP.
+    /// Bifrost for several priorities: in each slot tokens for each priority, and for all together.
+    /// They share one buffer of little more than one BDP.
     BifrostX = "bifrostx": OnPfc<BifrostKeys>;
-    /// Credit-based flow control as InfiniBand has it: nothing is sent that the receiver has
-    /// not said it has room for.
+    /// Credit-based flow control as in InfiniBand: a sender sends only packets for which the
+    /// receiver has granted room.
     Cbfc = "cbfc": CbfcKeys => CbfcParams => Cbfc;
-    /// PFC, and in each end of each long link a relay with memory for a round trip,
-    /// which passes pauses on (SWING, TPDS 2023).
+    /// PFC with a relay at both ends of each long link: the relay has a buffer for one round trip
+    /// and forwards pauses (SWING, TPDS 2023).
     Swing = "swing": OnPfc<SwingKeys> => SwingParams;
-    /// PFC with the watchdog of datacenter switches: a queue that has been paused for too
-    /// long is drained.
+    /// PFC with the watchdog of datacenter switches: a queue that is paused for too long is
+    /// drained.
     Watchdog = "pfc-watchdog": OnPfc<WatchdogKeys> => WatchdogParams => Watchdog;
-    /// PFC whose frames carry probes by which switches find deadlocks, and which dissolves
-    /// them with headroom to spare (2025): packets go round the loop until they are where they
-    /// leave it, in order and without a loss.
+    /// PFC whose frames carry probes: switches find deadlocks with them and dissolve them with
+    /// spare headroom (2025). Packets move around the loop until they reach their exit, in order
+    /// and without loss.
     Roundabout = "roundabout": OnPfc<RoundaboutKeys> => RoundaboutParams => Roundabout;
-    /// PFC, and control planes that find deadlocks with probes and give the packets in them other
-    /// ways (Shpiner et al., HotNets 2016).
+    /// PFC with control planes that find deadlocks with probes and reroute their packets (Shpiner
+    /// et al., HotNets 2016).
     Breaker = "loop-breaker": OnPfc<LoopBreakerKeys> => BreakerParams => Breaker;
-    /// The same, but for that they give the ingress queues of a deadlock more room.
+    /// The same, but the control planes give the ingress queues of a deadlock more room.
     DeadlockBreaker = "deadlock-breaker": OnPfc<DeadlockBreakerKeys>;
-    /// PFC whose first pauses carry a check: a deadlock is found where its own comes back to the
-    /// queue that began it, which then drops packets or gets room (ITSY, INFOCOM 2022).
+    /// PFC whose first pauses carry a check: a queue finds a deadlock when its own check returns.
+    /// The queue then drops packets or gets room (ITSY, INFOCOM 2022).
     Itsy = "itsy": OnPfc<ItsyKeys> => ItsyParams => Itsy;
-    /// PAUSE of the whole link, IEEE 802.3 Annex 31B: an account that is over stops every
+    /// PAUSE of the whole link, IEEE 802.3 Annex 31B: an account above its threshold pauses every
     /// priority of its peer.
     Pause = "pause": PauseKeys => PauseParams => Pause;
-    /// None: what does not fit is dropped.
+    /// No flow control: packets that do not fit are dropped.
     None = "none": NoKeys => NoParams => NoFlowControl;
 }
 

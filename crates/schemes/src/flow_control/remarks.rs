@@ -4,13 +4,14 @@ use xoff_net::human;
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Level, Note, Ran};
 
-/// Queues stood paused at the end, and flows were unfinished; `why` this may be for good.
-pub fn paused_for_good(ran: &Ran<'_>, why: &str) -> Option<Note> {
+/// Queues were paused at the end, and flows were unfinished; `why` this may be permanent.
+pub fn paused_permanently(ran: &Ran<'_>, why: &str) -> Option<Note> {
     let standing = ran.outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64;
     let unfinished = ran.outcome.flows.iter().any(|f| f.started.is_some() && f.completed.is_none());
-    let text =
-        format!("{} paused at the end, some perhaps for good: {why}.", human::counted(standing, "queue"));
-    let note = || Note::new(Level::Warning, text).help("More time does not help flows that wait there.");
+    let text = format!("{} may be paused permanently: {why}.", human::counted(standing, "queue"));
+    let note = || {
+        Note::new(Level::Warning, text).help("A longer run does not help flows that wait in these queues.")
+    };
     (standing > 0 && unfinished).then(note)
 }
 
@@ -27,11 +28,11 @@ pub fn never_paused(
     if flows.is_empty() || ports.iter().any(|p| p.pause_frames > 0) {
         return None;
     }
-    let mut text = format!("{name} never paused anything");
+    let mut text = format!("{name} sent no pause");
     let watched = (0..).zip(ports).filter(|&(port, _)| watches(port)).collect::<Vec<_>>();
     if let Some(&(port, p)) = watched.iter().rev().max_by_key(|(_, p)| p.queue_peak) {
         let (port, reached) = (ran.port(port), human::bytes(p.queue_peak));
-        text += &format!(": the longest queues, of {port}, reached {reached} together");
+        text += &format!(": the queues of {port} were the longest, {reached} together");
     }
     Some(Note::new(Level::Note, format!("{text}{then}.")).help(help))
 }

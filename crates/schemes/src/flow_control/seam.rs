@@ -207,7 +207,7 @@ pub struct Traits {
     /// Bytes of the cells in which accounts count packets, a power of two: a packet is charged whole
     /// ones.
     pub cell: u32,
-    /// When a host serves what it relays, beside its own traffic.
+    /// When a host serves relayed packets, compared with its own traffic.
     pub relay_order: RelayOrder,
     /// What one of its pauses stops.
     pub pause_scope: PauseScope,
@@ -380,9 +380,9 @@ pub enum RelayOrder {
     /// Before its own traffic.
     #[default]
     First,
-    /// In turn with it, half of the wire for each.
+    /// In turn with its own traffic, half of the link for each.
     Turns,
-    /// Behind it.
+    /// After its own traffic.
     Last,
 }
 

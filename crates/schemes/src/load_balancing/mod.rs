@@ -15,11 +15,10 @@ pub enum LoadBalancing {
     Ecmp = "ecmp",
     /// Each device sends each data packet to one of its equal next hops at random.
     Spray = "spray",
-    /// Each device sends each data packet to the least loaded of a few of its equal
-    /// next hops: DRILL(d, m) (SIGCOMM 2017).
+    /// Each device sends each data packet to the least loaded of a few equal next hops: DRILL(d, m)
+    /// (SIGCOMM 2017).
     Drill = "drill",
-    /// A sender whose packets come back marked, or not at all, gives its flow another
-    /// path: PLB (SIGCOMM 2022).
+    /// A sender gives its flow another path after marked packets or timeouts: PLB (SIGCOMM 2022).
     Plb = "plb",
 }
 }

@@ -14,13 +14,13 @@ names! {
 /// Transports.
 #[schemars(rename = "TransportKind")]
 pub enum Transport {
-    /// One NACK per gap, then the sender repeats everything from the gap on.
+    /// One NACK per gap; the sender then retransmits every packet from the gap on.
     #[default]
     GoBackN = "go-back-n",
-    /// Selective repeat with a window of a BDP (IRN, SIGCOMM 2018).
+    /// Selective retransmission with a window of one BDP (IRN, SIGCOMM 2018).
     Irn = "irn",
-    /// TCP NewReno (RFCs 5681, 6582 and 6298): losses halve the window, which else
-    /// grows. It is its own congestion control.
+    /// TCP NewReno (RFCs 5681, 6582 and 6298): a loss halves the window, which otherwise increases.
+    /// It is its own congestion control.
     TcpNewReno = "tcp-newreno",
     /// TCP NewReno that reduces its window by the share of marked packets (DCTCP,
     /// SIGCOMM 2010, and RFC 8257).

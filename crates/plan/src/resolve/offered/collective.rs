@@ -52,12 +52,16 @@ pub(super) fn parameter_server(
         None => hosts.all.iter().copied().filter(|h| !servers.contains(h)).collect(),
     };
     if let Some(&both) = servers.iter().find(|&s| workers.contains(s)) {
-        let message = format!("{} is a server and a worker: it would send to itself", hosts.name(both));
+        let message = format!("{} is both a server and a worker: it would send to itself", hosts.name(both));
         return Err(cx.doc.error(&at("servers"), message, "take it out of one of the two lists"));
     }
     if workers.is_empty() {
-        let help = "name fewer servers, so that hosts are left to be workers";
-        return Err(cx.doc.error(&at("servers"), "every host is a server", help));
+        let help = "name fewer servers: the other hosts are the workers";
+        return Err(cx.doc.error(
+            &at("servers"),
+            "no host is left to be a worker: every host is a server",
+            help,
+        ));
     }
     let rounds = rounds(cx, i, t.start, t.rounds, t.compute, t.gap)?;
     let pairs = 2.0 * workers.len() as f64 * servers.len() as f64;
@@ -70,25 +74,29 @@ pub(super) fn moe(cx: &mut Context<'_>, i: usize, t: &Moe, hosts: &mut HostSets<
     let list = hosts.list(cx, &at("hosts"), t.hosts.as_ref())?;
     let groups = t.groups as usize;
     if groups == 0 || list.len() % groups != 0 || list.len() / groups < 2 {
-        let message = format!("{} hosts are not cut into {groups} groups of one size", list.len());
-        let help = "choose a divisor of the number of hosts that leaves two or more in each";
+        let message = format!("{} hosts cannot be divided into {groups} groups of equal size", list.len());
+        let help = "choose a divisor of the number of hosts, with two or more hosts in each group";
         return Err(cx.doc.error(&at("groups"), message, help));
     }
     let members = list.len() / groups;
     if t.experts == 0 || t.experts as usize > members {
-        let message = format!("{} experts in a group of {members} hosts", t.experts);
+        let message = format!("a group of {members} hosts cannot have {} experts", t.experts);
         return Err(cx.doc.error(&at("experts"), message, format!("write 1 to {members}")));
     }
     let weights = t.weights.clone().unwrap_or_else(|| vec![1.0; t.experts as usize]);
     if weights.len() != t.experts as usize {
-        let message = format!("{} weights for {} experts", weights.len(), t.experts);
-        return Err(cx.doc.error(&at("weights"), message, "write one weight for each expert"));
+        let message = format!("expected {} weights, one for each expert, found {}", t.experts, weights.len());
+        return Err(cx.doc.error(
+            &at("weights"),
+            message,
+            "write one weight for each expert, or change `experts`",
+        ));
     }
     if groups == 1 && t.phase.0 > 0 {
-        cx.warn(at("phase"), "had no effect: there is one group only");
+        cx.warn(at("phase"), "had no effect: there is only one group");
     }
     let flows = 2.0 * list.len() as f64 * f64::from(t.experts) * f64::from(t.rounds);
-    check_count(cx, &at("rounds"), flows, "run fewer rounds, or with fewer experts")?;
+    check_count(cx, &at("rounds"), flows, "run fewer rounds, or use fewer experts")?;
     let first = rounds(cx, i, t.start, t.rounds, t.compute, t.gap)?;
     let mut all = Schedule::default();
     for (g, members) in list.chunks(members).enumerate() {
@@ -126,7 +134,7 @@ pub(super) fn probe(cx: &Context<'_>, i: usize, t: &Probe, hosts: &mut HostSets<
     let destinations = hosts.list(cx, &at("to"), t.to.as_ref())?;
     let sizes = sizes::fixed(cx, &at("size"), t.size)?;
     if t.period.0 == 0 {
-        return Err(cx.doc.error(&at("period"), "probes need a distance", "write a time above 0"));
+        return Err(cx.doc.error(&at("period"), "must be positive", "write a time above 0"));
     }
     let (from, until) = span(cx, i, t.start.0, t.stop.map(|s| s.0), "probes")?;
     let flows = (until - from).div_ceil(t.period.0) as f64 * sources.len() as f64;
@@ -155,17 +163,21 @@ fn rounds(
     let at = |key: &str| format!("traffic[{i}].{key}");
     check_start(cx, i, start)?;
     if count == 0 {
-        return Err(cx.doc.error(&at("rounds"), "no rounds", "write a whole number, 1 or above"));
+        return Err(cx.doc.error(
+            &at("rounds"),
+            "rounds = 0 is out of range",
+            "write a whole number, 1 or more",
+        ));
     }
     for (key, span) in [("start", start), ("compute", compute), ("gap", gap)] {
         if span.0 > super::super::LONGEST {
-            let message = format!("{span} are out of range");
-            let help = format!("{} are the most", Span(super::super::LONGEST));
+            let message = format!("{span} is out of range");
+            let help = format!("the maximum is {}", Span(super::super::LONGEST));
             return Err(cx.doc.error(&at(key), message, help));
         }
     }
     if count == 1 && gap.0 > 0 {
-        cx.warn(at("gap"), "had no effect: there is one round only");
+        cx.warn(at("gap"), "had no effect: there is only one round");
     }
     Ok(Rounds { start: start.0, count, compute: compute.0, gap: gap.0 })
 }

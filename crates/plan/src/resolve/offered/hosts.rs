@@ -42,8 +42,8 @@ impl<'t> HostSets<'t> {
             Some(Grouping { of, members })
         });
         known.as_ref().ok_or_else(|| {
-            let message = format!("this topology is not divided into groups of the kind `{}`", level.name());
-            cx.doc.error(path, message, "name hosts or ranges of hosts instead, such as \"H0..H7\"")
+            let message = format!("this topology has no groups of the kind `{}`", level.name());
+            cx.doc.error(path, message, "write hosts or ranges of hosts instead, such as \"H0..H7\"")
         })
     }
 
@@ -71,7 +71,7 @@ impl<'t> HostSets<'t> {
             let (first, last) = (first?, last?);
             if first > last {
                 let message = format!("the range `{text}` ends before it begins");
-                return Err(cx.doc.error(path, message, "write the host that comes first in order first"));
+                return Err(cx.doc.error(path, message, "write the host with the lower number first"));
             }
             return Ok(self.all.iter().copied().filter(|h| (first..=last).contains(h)).collect());
         }
@@ -81,7 +81,7 @@ impl<'t> HostSets<'t> {
             let members = &self.grouping(cx, path, level)?.members;
             let group = index.parse::<usize>().ok().and_then(|i| members.get(i));
             return group.cloned().ok_or_else(|| {
-                let message = format!("there is no group `{text}`");
+                let message = format!("the group `{text}` does not exist");
                 cx.doc.error(path, message, format!("write {kind}:0 to {kind}:{}", members.len() - 1))
             });
         }
@@ -99,8 +99,8 @@ impl<'t> HostSets<'t> {
         if list.is_empty() {
             return Err(cx.doc.error(
                 path,
-                "an empty list of hosts",
-                "name hosts, or leave the key out to mean all",
+                "the list of hosts is empty",
+                "write at least one host, or remove the key to use all hosts",
             ));
         }
         let mut seen = vec![false; self.topology.nodes.len()];

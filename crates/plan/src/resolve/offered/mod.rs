@@ -104,15 +104,19 @@ pub(super) fn generate(
     let tables = &cx.scenario.traffic;
     if tables.len() > usize::from(u16::MAX) {
         let message = format!("{} [[traffic]] tables are too many", tables.len());
-        return Err(cx.doc.error("traffic", message, "65535 are the most: put single flows into a CSV file"));
+        return Err(cx.doc.error(
+            "traffic",
+            message,
+            "the maximum is 65535: write single flows in a CSV file",
+        ));
     }
     let classes = class_names(cx)?;
     let mut hosts = HostSets::new(topology);
     if hosts.all.len() < 2 {
         return Err(cx.doc.error(
             "topology",
-            format!("{} host has nobody to send to", hosts.all.len()),
-            "build at least two hosts",
+            format!("{} host has no other host to send to", hosts.all.len()),
+            "choose a topology with at least two hosts",
         ));
     }
     let mut all = Offers {
@@ -159,7 +163,7 @@ pub(super) fn generate(
         };
         add(cx, &mut all, i, table, made)?;
     }
-    check_count(cx, "traffic", all.offers.len() as f64, "send fewer flows in all")?;
+    check_count(cx, "traffic", all.offers.len() as f64, "send fewer flows in total")?;
     all.offers.sort_by_key(|o| (o.after.is_some(), o.start, o.class, o.position));
     for (offer, flow) in all.offers.iter().zip(0..) {
         if let Some(gate) = offer.opens {
@@ -215,11 +219,15 @@ pub(super) fn priorities(cx: &Context<'_>, i: usize, table: &Traffic) -> Result<
     };
     let several = format!("traffic[{i}].priorities");
     if cx.doc.get(&path).is_some() {
-        let message = "`priority` and `priorities` exclude each other";
+        let message = "`priority` and `priorities` cannot be combined";
         return Err(cx.doc.error(&several, message, "remove one of the two keys"));
     }
     if shares.is_empty() {
-        return Err(cx.doc.error(&several, "no priorities", "write { 3 = 0.5, 4 = 0.5 }, or remove the key"));
+        return Err(cx.doc.error(
+            &several,
+            "the table of priorities is empty",
+            "write { 3 = 0.5, 4 = 0.5 }, or remove the key",
+        ));
     }
     let mut out = Vec::new();
     for (key, &weight) in shares {
@@ -232,8 +240,8 @@ pub(super) fn priorities(cx: &Context<'_>, i: usize, table: &Traffic) -> Result<
             }
         };
         if !(weight.is_finite() && weight > 0.0) {
-            let help = "write a number above 0, or leave the priority out";
-            return Err(cx.doc.error(&at, format!("a weight of {weight}"), help));
+            let help = "write a number above 0, or remove the priority";
+            return Err(cx.doc.error(&at, format!("a weight of {weight} is out of range"), help));
         }
         out.push((priority, weight));
     }
@@ -254,16 +262,16 @@ fn class_names(cx: &Context<'_>) -> Result<Vec<String>, Error> {
         };
         let path = format!("traffic[{i}].name");
         if name.is_empty() {
-            return Err(cx.doc.error(&path, "an empty name", "write a name, or leave it out"));
+            return Err(cx.doc.error(&path, "the name is empty", "write a name, or remove the key"));
         }
         if name.chars().any(char::is_control) || name.chars().count() > LONGEST_NAME {
-            let message = format!("`{name}` cannot be shown in a table");
-            let help = format!("write up to {LONGEST_NAME} characters, none of them a control character");
+            let message = format!("`{name}` is not a valid name");
+            let help = format!("write at most {LONGEST_NAME} characters, without control characters");
             return Err(cx.doc.error(&path, message, help));
         }
         if let Some(first) = names.iter().position(|n| *n == name) {
-            let message = format!("`{name}` is the name of traffic[{first}] too");
-            return Err(cx.doc.error(&path, message, "give each [[traffic]] table a name of its own"));
+            let message = format!("the name `{name}` is used twice, first in traffic[{first}]");
+            return Err(cx.doc.error(&path, message, "give each [[traffic]] table a different name"));
         }
         names.push(name);
     }
@@ -282,12 +290,13 @@ fn span(
     let at = |key: &str| format!("traffic[{i}].{key}");
     let duration = cx.scenario.run.duration.map(|d| d.0);
     let Some(until) = stop.into_iter().chain(duration).min() else {
-        let message = format!("{what} would go on for ever");
+        let message = format!("{what} would never end");
         let help = format!("add run.duration, or `stop` to traffic[{i}]");
         return Err(cx.doc.error(&format!("traffic[{i}].kind"), message, help).with_key("run.duration"));
     };
     if start >= until {
-        let message = format!("it starts at {}, but ends at {}", super::Span(start), super::Span(until));
+        let message =
+            format!("the traffic starts at {}, after it ends at {}", super::Span(start), super::Span(until));
         return Err(cx.doc.error(&at("start"), message, "choose `start` below `stop` and run.duration"));
     }
     Ok((start, until))
@@ -300,7 +309,7 @@ fn check_count(cx: &Context<'_>, path: &str, flows: f64, help: &str) -> Result<(
     }
     let gib = flows * BYTES_PER_FLOW as f64 / (1u64 << 30) as f64;
     let message = format!("about {flows:.3e} flows would need {gib:.0} GiB");
-    Err(cx.doc.error(path, message, format!("{most} flows are the most: {help}")))
+    Err(cx.doc.error(path, message, format!("the maximum is {most} flows: {help}")))
 }
 
 /// A generator's refusal, at the key that it is about.
@@ -332,12 +341,12 @@ fn size_or_sizes(
         (None, Some(sizes)) => sizes::distribution(cx, &at("sizes"), sizes),
         (Some(_), Some(_)) => Err(cx.doc.error(
             &at("sizes"),
-            "`size` and `sizes` exclude each other",
+            "`size` and `sizes` cannot be combined",
             "remove one of the two keys",
         )),
         (None, None) => {
-            let help = "add size = \"1MB\", or sizes = with a distribution";
-            Err(cx.doc.error(&at("size"), "the flows have no size", help))
+            let help = "add size = \"1MB\", or a distribution such as sizes = \"websearch\"";
+            Err(cx.doc.error(&at("size"), "the size of the flows is missing", help))
         }
     }
 }
@@ -346,7 +355,7 @@ fn size_or_sizes(
 fn check_start(cx: &Context<'_>, i: usize, start: Span) -> Result<(), Error> {
     match cx.scenario.run.duration {
         Some(duration) if start >= duration => {
-            let message = format!("it starts at {start}, but the run's duration is {duration}");
+            let message = format!("the flow starts at {start}, after the run ends at {duration}");
             let path = format!("traffic[{i}].start");
             Err(cx.doc.error(&path, message, "start it earlier, or raise run.duration"))
         }

@@ -31,7 +31,7 @@ pub(super) fn poisson(
     let (start, until) = span(cx, i, t.start.0, stop, "Poisson traffic")?;
     let most = t.flows.unwrap_or(u64::MAX);
     if most == 0 {
-        let message = "a Poisson process of no flows sends nothing";
+        let message = "flows = 0 sends no traffic";
         return Err(cx.doc.error(&at("flows"), message, "write 1 or more, or remove the table"));
     }
     let Among { pairs, sources, destinations, uniform: even } = among(cx, topology, i, t, hosts)?;
@@ -96,8 +96,8 @@ fn among(
         && sources.contains(&only)
     {
         let name = hosts.name(only);
-        let message = format!("{name} is the only receiver and a sender too: it would send to itself");
-        return Err(cx.doc.error(&at("to"), message, format!("add receivers, or take {name} out of `from`")));
+        let message = format!("{name} would send to itself: it is a sender and the only receiver");
+        return Err(cx.doc.error(&at("to"), message, format!("add receivers, or remove {name} from `from`")));
     }
     let Some(locality) = &t.locality else {
         let pairs = Pairs::uniform(&sources, &destinations).map_err(|e| refused(cx, &at("from"), e))?;
@@ -139,13 +139,15 @@ fn matrix(
         (Some(_), None) => "matrix",
         (None, Some(_)) => "matrix_file",
         (Some(_), Some(_)) => {
-            let message = "`matrix` and `matrix_file` exclude each other";
+            let message = "`matrix` and `matrix_file` cannot be combined";
             return Err(cx.doc.error(&at("matrix_file"), message, "remove one of the two keys"));
         }
     };
     for other in ["from", "to", "locality"] {
         if cx.doc.get(&at(other)).is_some() {
-            let message = format!("`{key}` says who sends to whom, so that `{other}` has no place beside it");
+            let message = format!(
+                "`{key}` and `{other}` cannot be combined: the matrix names the senders and receivers"
+            );
             return Err(cx.doc.error(&at(other), message, "remove one of the two keys"));
         }
     }
@@ -162,8 +164,8 @@ fn matrix(
         let wrong = |line: usize, message: &str, help: &str| {
             Error::new(name, &text, Some(sizes::line_span(&text, line)), message.to_string()).with_help(help)
         };
-        let form = "write `from,to,share` and a line per entry, such as `rack:0,rack:1,0.2`; \
-                    or a square with receivers above and senders on the left";
+        let form = "write the header `from,to,share` and one line per entry, such as `rack:0,rack:1,0.2`; \
+                    or a square table with receivers in the header and senders in the first column";
         for entry in traffic::matrix_csv(&text).map_err(|e| wrong(e.line, &e.message, form))? {
             let mut end = |text: &str| {
                 let hosts = hosts.expression(cx, &path, text);
@@ -202,17 +204,17 @@ pub(super) fn burst(
     let sources = hosts.list(cx, &at("from"), t.from.as_ref())?;
     let destinations = hosts.list(cx, &at("to"), t.to.as_ref())?;
     if t.flows == 0 {
-        let help = "write a whole number from 1";
-        return Err(cx.doc.error(&at("flows"), "senders without a flow", help));
+        let help = "write a whole number, 1 or more";
+        return Err(cx.doc.error(&at("flows"), "each sender needs at least one flow", help));
     }
     if t.flows == 1 && t.gap.0 > 0 {
-        cx.warn(at("gap"), "had no effect: each sender has one flow only");
+        cx.warn(at("gap"), "had no effect: each sender has only one flow");
     }
     let count = f64::from(t.flows) * sources.len() as f64;
-    check_count(cx, &at("flows"), count, "let each sender send fewer")?;
+    check_count(cx, &at("flows"), count, "send fewer flows from each sender")?;
     let last = u128::from(t.flows - 1) * u128::from(t.gap.0) + u128::from(t.start.0);
     if let Some(duration) = cx.scenario.run.duration.filter(|d| last >= u128::from(d.0)) {
-        let message = format!("the last of {} flows starts after the run's duration of {duration}", t.flows);
+        let message = format!("the last of {} flows starts after the run ends at {duration}", t.flows);
         return Err(cx.doc.error(
             &at("gap"),
             message,
@@ -246,7 +248,8 @@ pub(super) fn incast(
     let receivers = match t.to.as_str() {
         "random" | "rotate" => hosts.list(cx, &at("receivers"), t.receivers.as_ref())?,
         name if t.receivers.is_some() => {
-            let message = format!("{name} receives, so that there is nothing to choose among others");
+            let message =
+                format!("`receivers` and to = \"{name}\" cannot be combined: the receiver is fixed");
             let help = "write to = \"random\" or \"rotate\", or remove `receivers`";
             return Err(cx.doc.error(&at("receivers"), message, help));
         }
@@ -255,33 +258,34 @@ pub(super) fn incast(
     let others = senders.len() - usize::from(receivers.iter().any(|r| senders.contains(r)));
     if others == 0 {
         let name = hosts.name(senders[0]);
-        let message = format!("only {name} may send, and it receives: nobody is left to send");
+        let message =
+            format!("no sender is left: {name} is the receiver and the only host in the list of senders");
         let key = if t.from.is_some() { "from" } else { "fan_in" };
-        return Err(cx.doc.error(&at(key), message, "name other hosts in `from`, or another receiver"));
+        return Err(cx.doc.error(&at(key), message, "write other hosts in `from`, or another receiver"));
     }
     if t.fan_in == 0 || t.fan_in as usize > others {
         let message = format!("a fan-in of {} is out of range", t.fan_in);
-        let help = format!("write 1 to {others}: {} hosts may send, the receiver does not", senders.len());
+        let help = format!("write 1 to {others}: {} hosts can send, and the receiver cannot", senders.len());
         return Err(cx.doc.error(&at("fan_in"), message, help));
     }
     if t.flows_per_sender == 0 {
-        let help = "write a whole number from 1, or remove the key for one flow of each sender";
-        return Err(cx.doc.error(&at("flows_per_sender"), "senders without a flow", help));
+        let help = "write a whole number, 1 or more, or remove the key for one flow of each sender";
+        return Err(cx.doc.error(&at("flows_per_sender"), "each sender needs at least one flow", help));
     }
     let flows_per_event = f64::from(t.fan_in) * f64::from(t.flows_per_sender);
-    check_count(cx, &at("flows_per_sender"), flows_per_event, "let each sender send fewer")?;
+    check_count(cx, &at("flows_per_sender"), flows_per_event, "send fewer flows from each sender")?;
     let period = match t.load {
         None => t.period.map(|p| p.0),
         Some(load) => Some(period_of(cx, topology, i, t, load, &sizes, packet, (&senders, &receivers))?),
     };
     if t.load.is_none() && t.load_of.is_some() {
-        cx.warn(at("load_of"), "had no effect: there is no `load`");
+        cx.warn(at("load_of"), "had no effect: it requires `load`");
     }
     let until = match period {
         Some(0) => {
             return Err(cx.doc.error(
                 &at("period"),
-                "events need a distance",
+                "must be positive",
                 "write a time above 0, or remove `period`",
             ));
         }
@@ -292,7 +296,7 @@ pub(super) fn incast(
                 cx,
                 &at(if t.load.is_some() { "load" } else { "period" }),
                 events * flows_per_event,
-                "let events come less often, or with a smaller fan-in",
+                "write a longer period or a lower load, or a smaller fan-in",
             )?;
             until
         }
@@ -331,7 +335,7 @@ fn period_of(
 ) -> Result<Time, Error> {
     let at = |key: &str| format!("traffic[{i}].{key}");
     if t.period.is_some() {
-        let message = "`load` and `period` exclude each other";
+        let message = "`load` and `period` cannot be combined";
         return Err(cx.doc.error(&at("load"), message, "remove one of the two keys"));
     }
     check_load(cx, &at("load"), load)?;
@@ -351,7 +355,7 @@ fn check_load(cx: &Context<'_>, path: &str, load: f64) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("a load of {load} is out of range");
-    Err(cx.doc.error(path, message, "write a fraction above 0 and up to 10, such as 0.6 for 60%"))
+    Err(cx.doc.error(path, message, "write a number above 0, up to 10, such as 0.6 for 60%"))
 }
 
 pub(super) fn single(
@@ -365,11 +369,7 @@ pub(super) fn single(
     let dst = host(cx, topology, &at("dst"), &t.dst)?;
     if src == dst {
         let message = format!("{} sends to itself", t.src);
-        return Err(cx.doc.error(
-            &at("dst"),
-            message,
-            "choose another receiver: nothing would cross the network",
-        ));
+        return Err(cx.doc.error(&at("dst"), message, "choose another receiver"));
     }
     sizes::fixed(cx, &at("size"), t.size)?;
     check_start(cx, i, t.start)?;
@@ -387,8 +387,12 @@ pub(super) fn named_path(
     let path = format!("traffic[{i}].path");
     let nodes = nodes(cx, topology, &path, names)?;
     if nodes.first() != Some(&ends.0) || nodes.last() != Some(&ends.1) {
-        let message = "the path does not lead from `src` to `dst`";
-        return Err(cx.doc.error(&path, message, "name every node, sender first and receiver last"));
+        let message = "the path does not begin at `src` and end at `dst`";
+        return Err(cx.doc.error(
+            &path,
+            message,
+            "write every node of the path: the sender first, the receiver last",
+        ));
     }
     Ok(nodes)
 }
@@ -410,10 +414,10 @@ pub(super) fn around(
     sizes::fixed(cx, &at("size"), t.size)?;
     check_start(cx, i, t.start)?;
     if t.bursts == 1 && t.period.0 > 0 {
-        cx.warn(at("period"), "had no effect: there is one burst only");
+        cx.warn(at("period"), "had no effect: there is only one burst");
     }
     let count = f64::from(t.flows) * f64::from(t.bursts) * switches.len() as f64;
-    check_count(cx, &at("flows"), count, "let fewer enter at each switch")?;
+    check_count(cx, &at("flows"), count, "send fewer flows from each switch")?;
     let offsets: Vec<Time> = t.offsets.iter().flatten().map(|o| o.0).collect();
     let latest = offsets.iter().copied().max().unwrap_or(0);
     let last = u128::from(t.bursts.saturating_sub(1)) * u128::from(t.period.0)
@@ -421,8 +425,8 @@ pub(super) fn around(
         + u128::from(latest);
     if let Some(duration) = cx.scenario.run.duration.filter(|d| last >= u128::from(d.0)) {
         let key = if t.bursts > 1 { at("period") } else { at("offsets") };
-        let message = format!("the last flows start after the run's duration of {duration}");
-        return Err(cx.doc.error(&key, message, "let them start earlier, or raise run.duration"));
+        let message = format!("the last flows start after the run ends at {duration}");
+        return Err(cx.doc.error(&key, message, "start them earlier, or raise run.duration"));
     }
     let spec = traffic::Around {
         switches: &switches,
@@ -449,7 +453,7 @@ pub(super) fn from_file(
         Some(flows) => {
             for key in ["priority", "priorities"].map(|key| format!("traffic[{i}].{key}")) {
                 if cx.doc.get(&key).is_some() {
-                    cx.warn(key, "had no effect: the file has a priority for each flow");
+                    cx.warn(key, "had no effect: the file gives each flow a priority");
                 }
             }
             flows.into_iter().unzip()
@@ -457,7 +461,7 @@ pub(super) fn from_file(
         None => {
             let text = cx.file(&path, &t.file)?;
             let demands = traffic::flows_csv(&text, topology).map_err(|e| {
-                let help = "the first line is `src,dst,bytes,start`; then a line per flow, such as `H0,H1,1000000,10us`";
+                let help = "write the header `src,dst,bytes,start` and one line per flow, such as `H0,H1,1000000,10us`";
                 Error::new(&t.file, &text, Some(sizes::line_span(&text, e.line)), e.message).with_help(help)
             })?;
             (demands, Vec::new())

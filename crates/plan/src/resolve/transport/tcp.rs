@@ -27,13 +27,13 @@ pub(super) fn params(
 ) -> Result<TransportParams, Error> {
     let t = &cx.scenario.transport;
     if t.congestion_control != CongestionControl::None {
-        let message = "TCP sets its window by itself, and goes with no other congestion control";
-        let help = "leave it out, or write transport.kind = \"go-back-n\" or \"irn\"";
+        let message = "incompatible with TCP, which has its own congestion control";
+        let help = "remove the key, or write transport.kind = \"go-back-n\" or \"irn\"";
         return Err(cx.doc.error("transport.congestion_control", message, help));
     }
     if t.ack_every != 1 {
-        let message = "TCP acknowledges every packet here: there is no timer for ACKs that are put off";
-        return Err(cx.doc.error("transport.ack_every", message, "write 1, or leave it out"));
+        let message = "TCP acknowledges every packet: delayed ACKs are not simulated";
+        return Err(cx.doc.error("transport.ack_every", message, "write 1, or remove the key"));
     }
     let table = t.kind.name();
     let (given, dctcp) = match t.kind {
@@ -45,20 +45,20 @@ pub(super) fn params(
     };
     let initial_window = given.initial_window.unwrap_or(INITIAL_WINDOW);
     if initial_window == 0 {
-        let help = "write a whole number of packets, 1 or above";
+        let help = "write a whole number of packets, 1 or more";
         let key = format!("{table}.initial_window");
-        return Err(cx.doc.error(&key, "no flow would ever begin", help));
+        return Err(cx.doc.error(&key, "initial_window = 0 is out of range: no flow could begin", help));
     }
     let max_rto = timeout(cx, &format!("{table}.max_rto"), given.max_rto, MAX_RTO)?;
     let bounded = |key: &str, span: Option<Span>| -> Result<Time, Error> {
         let Some(span) = span else { return Ok(RTO.min(max_rto)) };
-        let key = format!("{table}.{key}");
-        check_timeout(cx, &key, span)?;
+        let path = format!("{table}.{key}");
+        check_timeout(cx, &path, span)?;
         if span.0 <= max_rto {
             return Ok(span.0);
         }
-        let message = format!("{span} are above max_rto = {}", Span(max_rto));
-        Err(cx.doc.error(&key, message, format!("lower it, or raise {table}.max_rto")))
+        let message = format!("{key} = {span} is above max_rto = {}", Span(max_rto));
+        Err(cx.doc.error(&path, message, format!("lower it, or raise {table}.max_rto")))
     };
     let min_rto = bounded("min_rto", given.min_rto)?;
     let initial_rto = bounded("initial_rto", given.initial_rto)?;
@@ -90,8 +90,7 @@ fn dctcp(cx: &mut Context<'_>) -> Result<(TcpNewReno, DctcpParams), Error> {
     let given = cx.scenario.tcp_dctcp.unwrap_or_default();
     let gain = share(cx, "tcp-dctcp.gain", "g", given.gain.unwrap_or(GAIN), "0.0625 (1/16)")?;
     if cx.scenario.ecn.is_none() && cx.scenario.priority.iter().all(|p| p.ecn.is_none()) {
-        let message =
-            "nothing marks packets without a table [ecn]: `tcp-dctcp` then does what `tcp-newreno` does";
+        let message = "no packet is marked without [ecn]: `tcp-dctcp` then behaves like `tcp-newreno`";
         cx.warn("transport.kind", message);
     }
     let newreno = TcpNewReno {

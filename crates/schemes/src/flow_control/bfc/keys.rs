@@ -14,42 +14,40 @@ use xoff_net::units::Span;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BfcKeys {
-    /// Queues of a port and priority, 2 to 1024. Number 0 is for ACKs; flows
-    /// are assigned to the others. The papers use 32 and 128.
+    /// Queues of each port and priority, 2 to 1024. Queue 0 is for ACKs; flows are assigned to the
+    /// others. The papers use 32 and 128.
     #[serde(default = "bfc_queues")]
     #[schemars(range(min = 2, max = 1024))]
     pub queues: u32,
-    /// Numbers that flows are hashed to, 1 to 16777216; flows of one number are
-    /// one to BFC.
+    /// Number of hash values for flows, 1 to 16777216. BFC treats flows with the same value as one
+    /// flow.
     #[serde(default = "virtual_flows")]
     #[schemars(range(min = 1, max = 16_777_216))]
     pub virtual_flows: u32,
-    /// Hop round trip. A packet that finds its queue longer than the egress
-    /// rate times this, divided by the port's active queues, pauses the upstream
-    /// queue. Twice the delay of the link it came through if not given.
+    /// Round trip of one hop. A packet pauses its upstream queue if its own queue is longer than
+    /// the egress rate times this, divided by the port's active queues. Default: twice the delay of
+    /// the ingress link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hop_rtt: Option<Span>,
-    /// A flow keeps its queue for so many hop round trips after its last packet
-    /// has left, 0 to 1000.
+    /// Hop round trips for which a flow keeps its queue after its last packet has left, 0 to 1000.
     #[serde(default = "keep")]
     #[schemars(range(max = 1000))]
     pub keep: u32,
-    /// A queue that is empty and only being kept may be given to another flow.
+    /// Whether an empty queue that a flow still keeps may be given to another flow.
     #[serde(default)]
     pub reuse_kept: bool,
-    /// Least time between two resume frames that one egress queue causes; 0
-    /// resumes at once.
+    /// Shortest time between two resume frames of one egress queue; 0 resumes immediately.
     #[serde(default = "defaults::zero_time")]
     pub resume_interval: Span,
     /// Where ACKs wait.
     #[serde(default)]
     pub acks: BfcAcks,
-    /// From the arrival of a pause or resume frame until it takes effect.
+    /// Time from the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
-    /// A pause lasts so long, 1 us or more, and is repeated after half of it: so a
-    /// lost resume does not pause for ever. Default: none in a run without failures
-    /// and losses, where a pause holds until its resume; else 100 us.
+    /// Length of a pause, 1 us or more. It is repeated after half of this time, and a lost resume
+    /// cannot pause a queue permanently. Default: unlimited in a run without failures and losses,
+    /// otherwise 100 us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_time: Option<Span>,
 }
@@ -61,7 +59,7 @@ pub enum BfcAcks {
     /// In queue 0, served first and never paused.
     #[default]
     Control,
-    /// In queues 1 and up, as flows of their own.
+    /// In queues 1 and above, as separate flows.
     Queues,
 }
 

@@ -107,7 +107,7 @@ impl Parameters for BfcParams {
     }
 
     fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
-        never_paused(ran, "BFC", |_| true, "", "To see it act: more load or a larger fan-in.")
+        never_paused(ran, "BFC", |_| true, "", "To make it pause, raise the load or the fan-in.")
     }
 
     fn start(&self, ports: usize, priorities: &[u8]) -> FlowControl {

@@ -2,7 +2,8 @@
 
 use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit, PacketFormat};
 use super::super::keys::{
-    Complaint, Keys, LARGEST, OnPfc, Setting, at_most, bytes, default_keys, defaults, link, shown, time,
+    Complaint, Keys, LARGEST, LARGEST_ALLOWED, OnPfc, Setting, at_most, bytes, default_keys, defaults, link,
+    shown, time,
 };
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
@@ -25,47 +26,46 @@ const MOST_SLOTS: u64 = 1 << 20;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Bifrost")]
 pub struct BifrostKeys {
-    /// T: the downstream port of a link says so often for how much of the next slot
-    /// its peer must pause. Longer than `processing` and than 64 B take on the link, at most a
-    /// quarter of the link's one-way delay, and at most what 65535 quanta last.
+    /// T: the time between two frames of the downstream port. Each frame states how long its peer
+    /// must pause in the next slot. Longer than `processing` and than 64 B on the link; at most a
+    /// quarter of the one-way delay, and at most 65535 quanta.
     #[serde(default = "slot")]
     pub slot: Span,
-    /// H: what the port grants by. In bytes, or in BDP (rate times *one-way* delay; the
-    /// paper's BDP is `"2bdp"`). Default: the least with which no throughput is lost,
-    /// Δ + 2·R·T and what packets and late frames add. Of each lossless priority; with
-    /// `bifrostx` of all of them together.
+    /// H: the buffer from which the port calculates its grants, for each lossless priority; with
+    /// `bifrostx`, for all of them together. In bytes, or in BDP (rate times *one-way* delay; the
+    /// paper's BDP is `"2bdp"`). Default: the smallest H without loss of throughput, Δ + 2·R·T plus
+    /// packets and late frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Threshold>,
-    /// k: leaks are looked for in every so many slots, 1 to 1000; the port has room for k
-    /// largest packets beyond H.
+    /// k: slots between two checks for leaks, 1 to 1000. The port has room for k largest packets
+    /// beyond H.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
     pub repair_every: u32,
-    /// How much longer than its grant says a pause lasts, against packets that have
-    /// just begun and frames that come late. Default: both in full, the time of two
-    /// largest packets and `jitter`.
+    /// How much longer a pause lasts than its grant requires: it covers packets just begun and late
+    /// frames. Default: the time of two largest packets plus `jitter`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<Span>,
-    /// Room beyond H for what comes beyond what was granted, in bytes. Default: k
-    /// largest packets, and what passes while a frame is late.
+    /// Room beyond H for packets beyond the grant. Default: k largest packets, and the bytes that
+    /// arrive while a frame is late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spare: Option<Bytes>,
-    /// From the end of a slot until its frame is at the wire.
+    /// Time from the end of a slot until its frame is sent.
     #[serde(default = "processing")]
     pub processing: Span,
-    /// A frame is late by up to this, uniformly.
+    /// Largest delay of a frame; delays are uniform from 0.
     #[serde(default = "defaults::zero_time")]
     pub jitter: Span,
-    /// How F, what can still arrive, is kept.
+    /// How F, the bytes that can still arrive, is calculated.
     #[serde(default)]
     pub history: History,
-    /// Which links.
+    /// Links that use Bifrost.
     #[serde(default)]
     pub links: BifrostLinks,
-    /// `bifrostx`: what becomes of tokens that a priority does not use in its slot.
+    /// `bifrostx`: what happens to the tokens that a priority does not use in its slot.
     #[serde(default)]
     pub leftover: Leftover,
-    /// Accepts a `buffer` with which throughput is lost, to see it.
+    /// Accepts a `buffer` that is too small for full throughput.
     #[serde(default)]
     pub undersized: bool,
 }
@@ -75,10 +75,10 @@ pub struct BifrostKeys {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "BifrostHistory")]
 pub enum History {
-    /// By the grants of the last RTT + T.
+    /// From the grants of the last RTT + T.
     #[default]
     Grants,
-    /// By the recurrence that the paper's Algorithm 1 prints.
+    /// By the recurrence in the paper's Algorithm 1.
     Recurrence,
 }
 
@@ -86,10 +86,10 @@ pub enum History {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BifrostLinks {
-    /// Long ones.
+    /// Long links.
     #[default]
     Long,
-    /// All that lead to a switch.
+    /// All links to a switch.
     All,
 }
 
@@ -101,8 +101,8 @@ pub enum Leftover {
     /// Any priority may use them until the slot ends.
     #[default]
     Pooled,
-    /// They are lost: a priority gets what it has queued when the frame comes, as the
-    /// paper's Algorithm 3 prints it.
+    /// They are lost: a priority gets tokens for the bytes in its queue when the frame arrives, as
+    /// in the paper's Algorithm 3.
     Reserved,
 }
 
@@ -136,19 +136,19 @@ impl Keys for OnPfc<BifrostKeys> {
         }
         if keys.slot.0 <= keys.processing.0 + keys.jitter.0 {
             let message = format!(
-                "a slot of {} ends before its frame is at the wire, after {}",
+                "a slot of {} is too short: its control frame reaches the wire after {}",
                 keys.slot,
                 Span(keys.processing.0 + keys.jitter.0)
             );
-            let help = "choose a slot longer than `processing` and `jitter` together";
+            let help = "write a slot longer than `processing` plus `jitter`";
             return Err(Complaint::of_key("slot", message, help));
         }
         if keys.undersized && keys.buffer.is_none() {
-            let message = "had no effect: without `buffer` it is as large as it should be".to_string();
+            let message = "had no effect: without `buffer` the buffer has the recommended size".to_string();
             cx.warn("flow_control.undersized".to_string(), message);
         }
         if !counted(cx) && cx.written("flow_control.leftover") {
-            let message = "had no effect: it belongs to `bifrostx`, and this run has `bifrost`".to_string();
+            let message = "had no effect: it is a key of `bifrostx`, and this run uses `bifrost`".to_string();
             cx.warn("flow_control.leftover".to_string(), message);
         }
         Ok(())
@@ -228,7 +228,7 @@ impl Keys for OnPfc<BifrostKeys> {
     fn warn_of_unused(&self, cx: &mut Setting<'_>, topology: &Topology) {
         self.pfc.warn_of_unused(cx, topology, true);
         if self.keys.links == BifrostLinks::Long && topology.ports.iter().all(|p| !p.long) {
-            let message = "grants nothing: this topology has no long link, and all links run PFC";
+            let message = "Bifrost grants nothing: this topology has no long link, and all links run PFC";
             cx.warn("flow_control.scheme".to_string(), message.to_string());
         }
     }
@@ -297,16 +297,20 @@ fn slots(
     let facts = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };
     let name = || link(topology, port);
     if !size::far_below(&facts, keys.slot.0) {
-        let message = format!("a slot of {} is not far below the one-way delay of {}", keys.slot, name());
-        let help = format!("write {} or less: a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
+        let message = format!(
+            "a slot of {} is too long for {}: it must be far below the one-way delay",
+            keys.slot,
+            name()
+        );
+        let help = format!("write {} or less, a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
         return Err(Complaint::of_key("slot", message, help));
     }
     let params = without_buffer(keys, counted(cx), bifrost.pfc.response_time.0, &facts);
     let longest = size::longest_pause(&params);
     if longest > MOST_QUANTA {
         let message = format!(
-            "a pause of a slot of {} and its margin ({}) on {} takes {longest} quanta of 512 bit times, and a frame has \
-             room for {MOST_QUANTA}",
+            "a slot of {} and its margin ({}) on {} need a pause of {longest} quanta of 512 bit times: a frame holds \
+             at most {MOST_QUANTA}",
             keys.slot,
             bytes(params.margin),
             name()
@@ -314,15 +318,15 @@ fn slots(
         // By itself the slot may fit, and what was given be the reason that it does not.
         let fits = size::longest_pause(&SlotParams { margin: 0, ..params }) <= MOST_QUANTA;
         let (key, help) = match keys.margin.is_some() && fits {
-            true => ("flow_control.margin", "choose a smaller margin, or a shorter slot"),
-            false => ("flow_control.slot", "choose a shorter slot"),
+            true => ("flow_control.margin", "write a smaller margin, or a shorter slot"),
+            false => ("flow_control.slot", "write a shorter slot"),
         };
         return Err(Complaint::new(key, message, help));
     }
     let history = params.round_trip / params.slot;
     if history > MOST_SLOTS {
         let message = format!(
-            "a round trip of {} on {} has {history} slots of {}, and a port keeps the grant of each",
+            "a round trip of {} on {} has {history} slots of {}: a port cannot store so many grants",
             Span(params.round_trip),
             name(),
             keys.slot
@@ -333,8 +337,8 @@ fn slots(
     let frame = serialisation(u64::from(SMALLEST_FRAME), p.rate);
     if keys.slot.0 <= frame {
         let message = format!(
-            "a slot of {} is not longer than the frame of {SMALLEST_FRAME} B that it sends back, which takes {} on {}: \
-             nothing else would leave there",
+            "a slot of {} is too short: its control frame of {SMALLEST_FRAME} B takes {} on {}, and \
+             data could never be sent",
             keys.slot,
             Span(frame),
             name()
@@ -348,17 +352,14 @@ fn slots(
     // With less an idle link is never let go (`bifrost.min-H`).
     let dead = params.bdp() + params.of_slot() + params.margin + 2 * u64::from(facts.largest);
     let (short, help) = if buffer > LARGEST {
-        let help = format!("{} are the most", Bytes(LARGEST));
+        let help = LARGEST_ALLOWED;
         return Err(Complaint::of_key("buffer", format!("buffer = {given} is out of range"), help));
     } else if buffer < dead {
-        (
-            "would never let anything go on",
-            format!("write {dead}B or more; with {least}B no throughput is lost"),
-        )
+        ("never grants a packet on", format!("write {dead}B or more; from {least}B no throughput is lost"))
     } else if buffer < least && !keys.undersized {
         (
             "loses throughput on",
-            format!("write {least}B or more, remove `buffer`, or add undersized = true to see what it does"),
+            format!("write {least}B or more, remove `buffer`, or add undersized = true to simulate the loss"),
         )
     } else {
         return Ok(SlotParams { buffer, ..params });

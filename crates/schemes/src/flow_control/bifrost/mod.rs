@@ -101,7 +101,7 @@ impl Parameters for BifrostParams {
         );
         for slots in kinds {
             text += &format!(
-                "\n  links of {}: slot {}, round trip {}, H {} B of which {} B are a round trip's, margin {} B",
+                "\n  links of {}: slot {}, round trip {}, H {} B ({} B for one round trip), margin {} B",
                 Bandwidth(slots.rate),
                 Span(slots.slot),
                 Span(slots.round_trip),

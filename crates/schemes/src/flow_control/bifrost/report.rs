@@ -8,14 +8,14 @@ use xoff_outcome::report::{Facts, Ran, Record, Section};
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "bifrost":
-    slots: Count, "Slots of all ports that grant; of each lossless priority under Bifrost.";
-    whole_slots: Count, "Those that were granted whole, so that no pause was sent.";
-    most_over_buffer: Bytes, "The most that what is stored and can still arrive exceeded H at the end of a slot; negative: how far it stayed below. Null if there was no slot.";
-    least_over_bdp: Bytes, "The least that the same exceeded Δ + R·T; negative: throughput can be lost.";
-    most_stored: Bytes, "Most bytes that a port had stored at the end of a slot.";
-    most_stored_port: Text, "The port that had; null if none had any.";
+    slots: Count, "Slots of all granting ports; under Bifrost, of each lossless priority.";
+    whole_slots: Count, "Slots granted whole, without a pause.";
+    most_over_buffer: Bytes, "Largest excess over H of stored and still expected bytes, at the end of a slot; negative if they stayed below H. Null if there was no slot.";
+    least_over_bdp: Bytes, "Smallest excess of the same bytes over Δ + R·T; if negative, throughput can be lost.";
+    most_stored: Bytes, "Most bytes stored by a port at the end of a slot.";
+    most_stored_port: Text, "The port with these bytes; null if no port had any.";
     buffer: Bytes, "H of that port.";
-    least_spread: Bytes, "Least that the tokens of all priorities exceeded those of the port; null but under BifrostX.";
+    least_spread: Bytes, "Smallest excess of the tokens of all priorities over the tokens of the port; null except under BifrostX.";
 };
 
 /// What ports granted, in the order of ports and lanes.
@@ -45,7 +45,7 @@ impl Record for Report {
                 human::bytes(most.params.buffer),
                 ran.port(most.port)
             ),
-            None => format!("{granted}; nothing had to wait"),
+            None => format!("{granted}; no packet had to wait"),
         };
         let values = vec![
             slots.into(),

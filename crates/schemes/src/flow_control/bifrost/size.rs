@@ -119,7 +119,7 @@ pub fn params(link: &LinkFacts, ask: &Ask) -> SlotParams {
 pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -> Headroom {
     let mut terms = vec![
         ("packets just begun", u64::from(repair_every) * u64::from(link.largest)),
-        ("a frame that is late", bytes_in(link.rate, late(link, jitter))),
+        ("a late frame", bytes_in(link.rate, late(link, jitter))),
     ];
     if counted {
         terms.push(("a packet ahead of its tokens", u64::from(link.largest)));
@@ -151,20 +151,20 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
     let mut notes = Vec::new();
     if !far_below(link, ask.slot) {
         notes.push(
-            "T is more than a quarter of the one-way delay, where Bifrost reacts too slowly to be of use: scenarios \
+            "T is more than a quarter of the one-way delay: Bifrost then reacts too slowly, and scenarios \
              refuse such slots"
                 .into(),
         );
     }
     if budgets {
         notes.push(
-            "that no throughput is lost is proven for two priorities or more that have something to send (section \
+            "no lost throughput is proven only for two or more priorities with data to send (section \
              IV-E)"
                 .into(),
         );
     }
     if params.of_slot() <= params.margin {
-        notes.push("a slot carries no more than the margin: it is granted whole or not at all".into());
+        notes.push("a slot carries at most the margin: it is granted whole or not at all".into());
     }
     Sizing {
         scheme: if budgets { "bifrostx" } else { "bifrost" },
@@ -230,26 +230,26 @@ pub(in super::super) fn check(question: &Question) -> Result<(), Refusal> {
         Err(Unfit::BelowProcessing(least)) => refuse(
             "slot",
             format!(
-                "a slot of {} ends before the switch has sent its frame, after {}",
+                "a slot of {} is too short: the switch sends its frame only after {}",
                 question.slot,
                 Span(least)
             ),
-            "choose a slot longer than `processing` and `jitter` together; 10us is usual".into(),
+            "write a slot longer than `processing` plus `jitter`, such as 10us".into(),
         ),
         Err(Unfit::TooManyQuanta(quanta)) => {
             let (longest, needed) = (longest_slot(question), Span(question.processing.0 + question.jitter.0));
             let help = match longest > needed.0 {
-                true => format!("choose a slot of up to {}", Span(longest)),
+                true => format!("write a slot of {} or less", Span(longest)),
                 false => format!(
-                    "at this rate a slot lasts {} at most, which is to be longer than `processing` and `jitter` \
-                         together, {needed}: choose --slot and --processing shorter",
+                    "at this rate a slot lasts at most {}, and it must be longer than `processing` plus `jitter` \
+                         ({needed}): write a shorter --slot and --processing",
                     Span(longest)
                 ),
             };
             let margin = params(&link, &Ask::of(question, false)).margin;
             let message = format!(
-                "a pause of a slot of {} at {}, with the margin of {} B (a packet just begun, a late frame), takes {} \
-                     quanta of 512 bit times, and a frame has room for {}",
+                "a slot of {} at {}, with the margin of {} B (a packet just begun, a late frame), needs a pause of {} \
+                     quanta of 512 bit times: a frame holds at most {}",
                 question.slot,
                 question.rate,
                 grouped(margin),
@@ -318,9 +318,10 @@ pub mod help {
     /// `--slot`.
     pub const SLOT: &str = "Bifrost: a slot T [default: 10us]";
     /// `--processing`.
-    pub const PROCESSING: &str = "Bifrost: from the end of a slot until its frame can be sent [default: 1us]";
+    pub const PROCESSING: &str =
+        "Bifrost: time from the end of a slot until its frame can be sent [default: 1us]";
     /// `--jitter`.
-    pub const JITTER: &str = "Bifrost: most that a frame is late beyond that [default: 0ps]";
+    pub const JITTER: &str = "Bifrost: longest further delay of the frame [default: 0ps]";
     /// `--repair-every`.
-    pub const REPAIR_EVERY: &str = "Bifrost: k, room for so many packets beyond H, 1 to 1000 [default: 1]";
+    pub const REPAIR_EVERY: &str = "Bifrost: k, packets of room beyond H, 1 to 1000 [default: 1]";
 }

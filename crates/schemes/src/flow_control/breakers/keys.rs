@@ -22,10 +22,10 @@ const LONGEST_FRAME: u32 = 158;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LoopBreaker")]
 pub struct LoopBreakerKeys {
-    /// A device looks at its queues so often, beginning at a random time of its own.
+    /// Time between two polls of a device, which begin at a random time.
     #[serde(default = "period")]
     pub period: Span,
-    /// How long a message spends in the control plane of each device.
+    /// Time that a message takes in the control plane of each device.
     #[serde(default = "latency")]
     pub latency: Span,
 }
@@ -35,15 +35,15 @@ pub struct LoopBreakerKeys {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "DeadlockBreaker")]
 pub struct DeadlockBreakerKeys {
-    /// A device looks at its queues so often, beginning at a random time of its own.
+    /// Time between two polls of a device, which begin at a random time.
     #[serde(default = "period")]
     pub period: Span,
-    /// How long a message spends in the control plane of each device.
+    /// Time that a message takes in the control plane of each device.
     #[serde(default = "latency")]
     pub latency: Span,
-    /// What each ingress queue of a deadlock may take in beyond what it holds, from the shared
-    /// pool; a largest packet at least. In bytes, or in BDP (rate times *one-way* delay) of
-    /// the network's longest link. Default: `"2bdp"`, or a largest packet if that is more.
+    /// Extra room of each ingress queue of a deadlock, taken from the shared pool; at least one
+    /// largest packet. In bytes, or in BDP (rate times *one-way* delay) of the network's longest
+    /// link. Default: `"2bdp"`, or one largest packet if that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<Threshold>,
 }
@@ -68,7 +68,7 @@ impl Keys for OnPfc<LoopBreakerKeys> {
     fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
         check(self.keys.period, self.keys.latency, None, &self.pfc, cx)?;
         if cx.by_packet {
-            let message = "`loop-breaker` gives packets other ways than their own, which have to be settled";
+            let message = "`loop-breaker` is incompatible with load balancing by packet: it needs the path of each packet";
             let help = "choose \"ecmp\" or \"plb\"";
             return Err(Complaint::new("routing.load_balancing", message, help));
         }
@@ -124,7 +124,7 @@ fn check(
     time("latency", latency)?;
     check_room(room, &cx.packet)?;
     if pfc.relay == Relay::Blind {
-        let message = "hosts that pass pauses on blindly have no queue whose packets a probe could follow";
+        let message = "relay = \"blind\" is incompatible with this scheme: its probes follow the packets of a host's queue";
         return Err(Complaint::of_key("relay", message, "remove the key"));
     }
     Ok(())
@@ -133,7 +133,7 @@ fn check(
 /// Refuses the blame oracle.
 fn check_blame(cx: &Setting<'_>) -> Result<(), Complaint> {
     let Some(key) = cx.blames else { return Ok(()) };
-    let message = format!("`{key}` does not know yet what a control plane does to queues and packets");
+    let message = format!("`{key}` does not support schemes whose control plane changes queues or paths");
     Err(Complaint::new(&format!("measure.{key}"), message, "remove the key"))
 }
 

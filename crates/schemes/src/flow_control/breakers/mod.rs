@@ -138,7 +138,7 @@ impl Parameters for BreakerParams {
     fn describe(&self, seen: &Seen<'_>) -> String {
         let cure = match self.cure {
             Cure::Reroute => {
-                format!("packets get other ways, known for {} places of routes", seen.detours)
+                format!("packets are rerouted, with other paths known at {} places of routes", seen.detours)
             }
             Cure::Room(bytes) => format!("ingress queues get {} of room", Bytes(bytes)),
         };

@@ -10,20 +10,20 @@ use xoff_outcome::report::{Facts, Level, Note, Ran, Record, Section};
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "breakers":
-    found: Count, "Deadlocks found: queues that a probe of theirs (or one that lists them) came back to, each once for every pause of it.";
-    attempts: Count, "Probes that came back.";
-    dissolved: Count, "Deadlocks found whose queue went on later.";
-    given_up: Count, "What devices tried and achieved nothing by: no packet had another way, or the shared pool had no room.";
-    first_ps: Time, "When the first one was found; null if there was none.";
+    found: Count, "Deadlocks found: queues whose probe (or a probe that lists them) returned, once for each pause of the queue.";
+    attempts: Count, "Probes that returned.";
+    dissolved: Count, "Deadlocks found whose queue was resumed later.";
+    given_up: Count, "Attempts that failed: no packet had another path, or the shared pool had no room.";
+    first_ps: Time, "Time of the first deadlock found; null if there was none.";
     first_port: Text, "The egress port that found it.";
-    mean_ps: Time, "From finding one until its queue went on: the mean; null if none did.";
-    longest_ps: Time, "The longest.";
+    mean_ps: Time, "Mean time from finding a deadlock until its queue was resumed; null if none was.";
+    longest_ps: Time, "The longest such time.";
     frames: Count, "Frames between control planes.";
-    bytes: Bytes, "Their bytes.";
-    rerouted: Count, "Packets that got another way.";
-    stayed: Count, "Packets that waited in such a queue and have no other way, or found it paused.";
-    enlarged: Count, "Ingress queues that got more room.";
-    room_bytes: Bytes, "Bytes of shared pools that this took.";
+    bytes: Bytes, "Bytes of these frames.";
+    rerouted: Count, "Packets moved to another path.";
+    stayed: Count, "Packets that stayed in such a queue: they have no other path, or it was paused.";
+    enlarged: Count, "Ingress queues that received more room.";
+    room_bytes: Bytes, "Bytes taken from shared pools for it.";
 };
 
 /// What the control planes recorded.
@@ -53,7 +53,7 @@ impl Record for Report {
     fn section(&self, ran: &Ran<'_>) -> Section {
         let times: Vec<Time> = self.found.iter().filter_map(|f| Some(f.until? - f.at)).collect();
         let first = self.found.first().map(|f| (f.at, ran.port(f.port)));
-        let row = loops::row(self.found.len() as u64, first.as_ref(), &times, "went on", " after");
+        let row = loops::row(self.found.len() as u64, first.as_ref(), &times, "resumed", " after");
         let tally = &self.tally;
         let values = vec![
             (self.found.len() as u64).into(),
@@ -90,15 +90,15 @@ impl Report {
         let tally = &self.tally;
         let done = match self.cure {
             Cure::Reroute => format!(
-                "{} got another way, and {} stayed, for want of one that was not paused",
+                "{} moved to another path, and {} had no unpaused path",
                 human::counted(tally.rerouted, "packet"),
                 human::count(tally.stayed)
             ),
             Cure::Room(_) => format!(
                 "{} more room, {} in all",
                 match tally.enlarged {
-                    1 => "1 ingress queue got".into(),
-                    n => format!("{} ingress queues got", human::count(n)),
+                    1 => "1 ingress queue received".into(),
+                    n => format!("{} ingress queues received", human::count(n)),
                 },
                 human::bytes(tally.enlarged_bytes)
             ),
@@ -115,12 +115,12 @@ impl Report {
         let attempts = human::counted(tally.failed, "attempt");
         let (text, help) = match self.cure {
             Cure::Reroute => (
-                format!("{attempts} at rerouting moved no packet."),
-                "Nothing else ends such a deadlock here: a network with more ways, or another scheme.",
+                format!("{attempts} to reroute moved no packet."),
+                "This scheme cannot break such a deadlock: choose a network with more paths, or another scheme.",
             ),
             Cure::Room(_) => (
-                format!("{attempts} at making room failed: the shared pool had too little."),
-                "To see it succeed: a larger switch.buffer, or less flow_control.room.",
+                format!("{attempts} to make room failed: the shared pool was too small."),
+                "Raise switch.buffer, or lower flow_control.room.",
             ),
         };
         notes.push(Note::new(Level::Finding, text).help(help));

@@ -4,7 +4,8 @@ use super::super::fabric::{
     Account, Buffer, Fabric, Lane, Limit, Memory, PacketFormat, UNBOUNDED, at_buffer, default_switch,
 };
 use super::super::keys::{
-    Complaint, Keys, LARGEST, Setting, Whole, bytes, default_keys, defaults, link, shown, time,
+    Complaint, Keys, LARGEST, LARGEST_ALLOWED, Setting, Whole, bytes, default_keys, defaults, link, shown,
+    time,
 };
 use super::super::registry::FlowControlParams;
 use super::super::{Headroom, LinkFacts};
@@ -21,27 +22,27 @@ use xoff_net::units::{Bytes, Span, Threshold};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CbfcKeys {
-    /// Room of each port for each priority. In bytes, or in BDP (rate times one-way
-    /// delay) of its link; whole blocks of 64 B are used. Default: as much as keeps the
-    /// link busy, and without `unlimited` no more than 12 bits can grant, 131,072 B.
+    /// Buffer of each port for each priority, in whole blocks of 64 B. In bytes, or in BDP (rate
+    /// times one-way delay) of its link. Default: enough to keep the link busy; without `unlimited`
+    /// at most 131,072 B, which 12 bits can grant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Threshold>,
-    /// Time between two flow-control packets of a priority on a link. Default:
-    /// InfiniBand's longest, 65,536 symbol times: that of 262,144 B at the link's rate,
-    /// 20.97 us at 100 Gbit/s.
+    /// Time between two flow-control packets of a priority on a link. Default: the longest of
+    /// InfiniBand, 65,536 symbol times: the time of 262,144 B at the link's rate, 20.97 us at 100
+    /// Gbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<Span>,
-    /// Counters of 64 bits instead of 12, so that more than 2,048 blocks can be granted:
+    /// Uses 64-bit counters instead of 12-bit counters, which can grant only 2,048 blocks:
     /// CBFC-ideal.
     #[serde(default)]
     pub unlimited: bool,
-    /// The same of the ports of long links. Default: `buffer`.
+    /// Buffer of the ports of long links. Default: `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_buffer: Option<Threshold>,
-    /// The same of the other ports of switches that have long links. Default: `buffer`.
+    /// Buffer of the other ports of switches with long links. Default: `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway_buffer: Option<Threshold>,
-    /// From the arrival of a flow-control packet until it takes effect.
+    /// Time from the arrival of a flow-control packet until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
 }
@@ -55,7 +56,7 @@ impl Keys for CbfcKeys {
         time("response_time", self.response_time)?;
         let Some(update) = self.update else { return Ok(()) };
         if update.0 == 0 {
-            let message = "an update of no time: flow-control packets would take all of the wire";
+            let message = "update = 0 is out of range: flow-control packets would fill the link";
             let help = "write a time above 0, such as \"1us\"";
             return Err(Complaint::of_key("update", message, help));
         }
@@ -139,12 +140,12 @@ fn buffer(keys: &CbfcKeys, topology: &Topology, id: PortId, packet: &PacketForma
     let shown = shown(threshold, resolved);
     if resolved > LARGEST {
         let message = format!("a buffer of {shown} is out of range");
-        return Err(Complaint::new(key, message, format!("{} are the most", Bytes(LARGEST))));
+        return Err(Complaint::new(key, message, LARGEST_ALLOWED));
     }
     let buffer = resolved / u64::from(BLOCK);
     if buffer < largest {
         let message = format!(
-            "{shown} are {buffer} blocks of 64 B on {}, and the largest packet takes {largest}: it could never be sent",
+            "the largest packet could never be sent: {shown} is {buffer} blocks of 64 B on {}, and it needs {largest}",
             link(topology, id)
         );
         let help = format!("write {}B or more", largest * u64::from(BLOCK));
@@ -177,8 +178,8 @@ fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u
         // The longest cable whose round trip takes no more than that, at 5 us per km.
         let time = u128::from(room) * 8 * u128::from(SECOND) / u128::from(port.rate) / 2;
         let message = format!(
-            "12-bit credits grant {room} B at most, of {} B here: on {} they keep a cable of up to {:.2} km busy, \
-             if updates take no time; unlimited = true lifts the limit",
+            "12-bit credits limit the buffer to {room} B of {} B: on {} they fill at most {:.2} km of cable \
+             if updates take no time; unlimited = true removes the limit",
             buffers[id as usize] * u64::from(BLOCK),
             link(topology, id),
             time as f64 / 5e6
@@ -195,8 +196,8 @@ fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u
         let share = 100.0 * grantable as f64 / need as f64;
         let digits = if share < 1.0 { 3 } else { 0 };
         let message = format!(
-            "12-bit credits grant {room} B at most, and {} with an update every {} needs {} B to be always busy: \
-             it is used by about {share:.digits$}%; write a shorter update, or unlimited = true",
+            "12-bit credits limit throughput: they grant {room} B at most, and {} with an update every {} needs {} B: \
+             the link is used at about {share:.digits$}%; write a shorter update, or unlimited = true",
             link(topology, id),
             microseconds(update(keys, &topology.ports[id as usize])),
             need.saturating_mul(u64::from(BLOCK)),
@@ -275,12 +276,16 @@ fn total(
     let total = given.max(need);
     if total > LARGEST {
         let message = format!("a buffer of {} is out of range", Bytes(total));
-        return Err(at_buffer(cx, key, message, &format!("{} are the most", Bytes(LARGEST))));
+        return Err(at_buffer(cx, key, message, LARGEST_ALLOWED));
     }
     let fixed = cx.written(key) && !is_gateway(topology, node);
     if fixed && given < need {
-        let message =
-            format!("{} has {}, but the buffers of its ports take {}", n.name, bytes(given), bytes(need));
+        let message = format!(
+            "the buffer of {} is {}, but the buffers of its ports need {}",
+            n.name,
+            bytes(given),
+            bytes(need)
+        );
         let help = format!("raise {key} to {need}B or more, or lower flow_control.buffer");
         return Err(at_buffer(cx, key, message, &help));
     }
@@ -320,10 +325,10 @@ fn check_updates(keys: &CbfcKeys, topology: &Topology, lanes: usize) -> Result<(
         && given.0 <= 2 * of(port)
     {
         let message = format!(
-            "an update every {given} would take half of {} or more for flow-control packets",
+            "an update every {given} is too often: flow-control packets would take at least half of {}",
             link(topology, id)
         );
-        let help = format!("write more than {}", Span(2 * of(port)));
+        let help = format!("write a time above {}", Span(2 * of(port)));
         return Err(Complaint::of_key("update", message, help));
     }
     Ok(())

@@ -79,7 +79,7 @@ pub struct CbfcParams {
     /// By lane: it runs on credit. On others everything may leave, as on InfiniBand's
     /// lane of management, and what does not fit is dropped.
     pub lanes: Vec<bool>,
-    /// From the arrival of a flow-control packet until it takes effect.
+    /// Time from the arrival of a flow-control packet until it takes effect.
     pub response_time: Time,
 }
 
@@ -132,7 +132,7 @@ impl Parameters for CbfcParams {
         let (accounts, lanes) = (&ran.outcome.accounts, ran.priorities.len());
         let peaks = accounts.iter().enumerate().map(|(at, peak)| (peak.main + peak.headroom, at)).rev();
         let text = match peaks.max().filter(|&(peak, at)| peak > 0 && at / lanes < self.buffer.len()) {
-            None => "Credit never ran out: nothing waited in a buffer.".to_string(),
+            None => "Credit never ran out: no packet waited in a buffer.".to_string(),
             Some((peak, at)) => format!(
                 "Credit never ran out: the fullest buffer, {}, held {} of {}.",
                 ran.queue((at / lanes) as u32, (at % lanes) as u8),
@@ -140,7 +140,7 @@ impl Parameters for CbfcParams {
                 human::bytes(self.bytes(at / lanes)),
             ),
         };
-        let help = "To see it act: more load, a larger fan-in or a smaller flow_control.buffer.";
+        let help = "To make credit run out, raise the load or the fan-in, or lower flow_control.buffer.";
         Some(Note::new(Level::Note, text).help(help))
     }
 

@@ -47,7 +47,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         terms.push((name, bytes - so_far));
         so_far = bytes;
     }
-    terms.push(("packet that is sent", largest));
+    terms.push(("packet being sent", largest));
     terms.push(("our packet just begun", largest));
     terms.push(("flow-control packet", frame));
     let bytes = terms.iter().fold(0, |sum: u64, t| sum.saturating_add(t.1));
@@ -59,7 +59,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let mut notes = Vec::new();
     if !said {
         notes.push(format!(
-            "12 bits of credit speak of {} blocks = {} B at most, {:.2}% of these; `cbfc-ideal` has no such limit",
+            "12-bit credits cover at most {} blocks = {} B, {:.2}% of this buffer; `cbfc-ideal` has no such limit",
             grouped(most),
             grouped(most * block),
             100.0 * most as f64 / needed as f64
@@ -67,14 +67,14 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     }
     if !said && ask.update.is_none() {
         notes.push(
-            "credits are updated as seldom as InfiniBand allows, which by itself takes more than 12 bits can say; \
-             a shorter period takes less"
+            "credits are updated as rarely as InfiniBand allows, and this period alone needs more than 12 bits; \
+             a shorter period needs less"
                 .into(),
         );
     }
     if ask.unlimited {
         notes.push(
-            "`cbfc` with `unlimited = true`: counters of 64 bits in a packet of 24 B, which no standard has"
+            "`cbfc` with `unlimited = true`: 64-bit counters in a packet of 24 B, which no standard defines"
                 .into(),
         );
     }
@@ -126,6 +126,5 @@ pub(super) fn compare(links: &Links<'_>, params: &CbfcParams, report: &mut Repor
 /// What the command line says of the options that set it.
 pub mod help {
     /// `--update`.
-    pub const UPDATE: &str =
-        "CBFC: between two updates of credit [default: as seldom as InfiniBand allows, 65,536 symbol times]";
+    pub const UPDATE: &str = "CBFC: time between two credit updates [default: the longest that InfiniBand allows, 65,536 symbol times]";
 }

@@ -14,21 +14,21 @@ use xoff_net::units::Threshold;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Itsy")]
 pub struct ItsyKeys {
-    /// What becomes of the queue that began a deadlock.
+    /// What happens to the queue that began a deadlock.
     #[serde(default)]
     pub resolution: ItsyResolution,
-    /// With `resolution = "lossless"`: what the queue may take in beyond what it holds, from the
-    /// shared pool; a largest packet at least. In bytes, or in BDP (rate times *one-way* delay)
-    /// of the network's longest link. Default: `"2bdp"`, or a largest packet if that is more.
+    /// With `resolution = "lossless"`: extra room of the queue, taken from the shared pool; at
+    /// least one largest packet. In bytes, or in BDP (rate times *one-way* delay) of the network's
+    /// longest link. Default: `"2bdp"`, or one largest packet if that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<Threshold>,
 }
 
-/// What becomes of the queue that began a deadlock.
+/// What happens to the queue that began a deadlock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ItsyResolution {
-    /// Packets of it are dropped, those of large flows first, until it lets its neighbour go.
+    /// It drops packets, those of large flows first, until it resumes its neighbour.
     #[default]
     Lossy,
     /// It gets more room, if the shared pool has it.
@@ -43,16 +43,15 @@ impl Keys for OnPfc<ItsyKeys> {
     fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
         check_room(self.keys.room, &cx.packet)?;
         if self.pfc.relay == Relay::Blind {
-            let message =
-                "hosts that pass pauses on blindly have no queue whose packets a check could follow";
+            let message = "relay = \"blind\" is incompatible with `itsy`: its checks follow the packets of a host's queue";
             return Err(Complaint::of_key("relay", message, "remove the key"));
         }
         if let Some(key) = cx.blames {
-            let message = format!("`{key}` does not know yet what `itsy` does to queues and packets");
+            let message = format!("`{key}` does not support `itsy`");
             return Err(Complaint::new(&format!("measure.{key}"), message, "remove the key"));
         }
         if self.keys.room.is_some() && self.keys.resolution == ItsyResolution::Lossy {
-            let message = "had no effect: room is given with resolution = \"lossless\" alone";
+            let message = "had no effect: only resolution = \"lossless\" uses it";
             cx.warn("flow_control.room".into(), message.into());
         }
         Ok(())

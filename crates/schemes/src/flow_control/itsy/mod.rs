@@ -100,9 +100,9 @@ impl Parameters for ItsyParams {
 
     fn describe(&self, _: &Seen<'_>) -> String {
         let resolution = match self.resolution {
-            Resolution::Lossy => "drops packets of what it finds".to_string(),
+            Resolution::Lossy => "drops packets of a deadlocked queue".to_string(),
             Resolution::Lossless { room } => {
-                format!("gives {} of room to what it finds, if the shared pool has them", Bytes(room))
+                format!("gives a deadlocked queue {} of room, if the shared pool has it", Bytes(room))
             }
         };
         format!("({resolution}; {} quanta, response time {})", self.pfc.quanta, Span(self.pfc.response_time))

@@ -12,20 +12,20 @@ pub static DROPPED: Cause = Cause { name: "itsy", because: "ITSY found it in a d
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "itsy":
-    resolution: Text, "What is done about a deadlock: `lossy` or `lossless`.";
-    triggers: Count, "Times for which ingress queues were initial triggers.";
-    discarded: Count, "Checks that triggers dropped because they were another's.";
-    found: Count, "Deadlocks found: checks that came back to the trigger that had sent them.";
-    attempts: Count, "How often packets of one were dropped, or its queue got room.";
-    dissolved: Count, "Deadlocks found whose queue went on later.";
-    given_up: Count, "How often the shared pool had too little room to give.";
-    first_ps: Time, "When the first one was found; null if there was none.";
+    resolution: Text, "Resolution of a deadlock: `lossy` or `lossless`.";
+    triggers: Count, "How often ingress queues became initial triggers.";
+    discarded: Count, "Checks that a trigger dropped because another trigger had sent them.";
+    found: Count, "Deadlocks found: checks that returned to the trigger that had sent them.";
+    attempts: Count, "How often packets of a deadlock were dropped, or its queue received room.";
+    dissolved: Count, "Deadlocks found whose queue was resumed later.";
+    given_up: Count, "How often the shared pool was too small to give room.";
+    first_ps: Time, "Time of the first deadlock found; null if there was none.";
     first_port: Text, "The port whose ingress queue found it.";
-    mean_ps: Time, "From finding one until its queue went on: the mean; null if none did.";
-    longest_ps: Time, "The longest.";
-    dropped_packets: Count, "Packets dropped for it.";
-    dropped_bytes: Bytes, "Their bytes.";
-    room_bytes: Bytes, "Bytes that it took from shared pools.";
+    mean_ps: Time, "Mean time from finding a deadlock until its queue was resumed; null if none was.";
+    longest_ps: Time, "The longest such time.";
+    dropped_packets: Count, "Packets dropped to break deadlocks.";
+    dropped_bytes: Bytes, "Bytes of these packets.";
+    room_bytes: Bytes, "Bytes taken from shared pools for it.";
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Record for Report {
         let first = found.first().map(|d| (d.at, ran.port(d.port)));
         let dropped = ran.dropped(&DROPPED);
         let triggers = human::counted(self.triggers.len() as u64, "trigger");
-        let row = loops::row(found.len() as u64, first.as_ref(), &times, "went on", " after");
+        let row = loops::row(found.len() as u64, first.as_ref(), &times, "resumed", " after");
         let values = vec![
             match self.resolution {
                 Resolution::Lossy => "lossy",
@@ -96,11 +96,11 @@ impl Report {
         if found.is_empty() {
             if ran.outcome.deadlock.as_ref().is_some_and(|d| d.ended.is_none()) {
                 let text = format!(
-                    "ITSY missed the deadlock: of {} no check came back ({} dropped by other triggers).",
+                    "ITSY missed the deadlock: no check of {} returned ({} dropped by other triggers).",
                     human::counted(self.triggers.len() as u64, "trigger"),
                     human::count(self.discarded)
                 );
-                let help = "It finds deadlocks with one trigger, in the loop itself: compare with a scheme that finds them from each queue (`xoff schemes`).";
+                let help = "ITSY finds only deadlocks with one trigger, inside the loop. Compare with a scheme that starts from each queue (`xoff schemes`).";
                 notes.push(Note::new(Level::Finding, text).help(help));
             }
             return;
@@ -114,7 +114,7 @@ impl Report {
             }
         };
         let text = format!(
-            "ITSY found {}, and acted {}: {done}.",
+            "ITSY found {} and acted {}: {done}.",
             human::counted(found.len() as u64, "deadlock"),
             human::counted(found.iter().map(|d| d.acted).sum(), "time")
         );
@@ -122,10 +122,10 @@ impl Report {
         let refused: u64 = found.iter().map(|d| d.refused).sum();
         if refused > 0 {
             let text = format!(
-                "ITSY had no room to give {}: the shared pool had too little.",
+                "ITSY could not give room {}: the shared pool was too small.",
                 human::counted(refused, "time")
             );
-            let help = "To see it succeed: a larger switch.buffer, or less flow_control.room.";
+            let help = "Raise switch.buffer, or lower flow_control.room.";
             notes.push(Note::new(Level::Finding, text).help(help));
         }
     }

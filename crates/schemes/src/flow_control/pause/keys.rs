@@ -35,7 +35,7 @@ impl Keys for PauseKeys {
         if self.0.relay == Relay::Accounts {
             return Ok(());
         }
-        let message = "`pause` passes no pause on: each port pauses by its own accounts";
+        let message = "incompatible with `pause`: each port pauses by its own ingress accounts";
         Err(Complaint::of_key("relay", message, "remove the key, or choose `pfc`"))
     }
 

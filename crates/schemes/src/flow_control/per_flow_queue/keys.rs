@@ -14,20 +14,19 @@ use xoff_net::units::{Span, Threshold};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PerFlowQueueKeys {
-    /// A flow is paused at its previous hop when its queue holds this much. In
-    /// bytes, or in BDP (rate times one-way delay) of the link it comes through;
-    /// at least one largest packet is meant in any case.
+    /// A flow is paused at its previous hop when its queue holds this much, but at least one
+    /// largest packet. In bytes, or in BDP (rate times one-way delay) of the ingress link.
     #[serde(default = "two_bdp")]
     pub xoff: Threshold,
-    /// It is resumed when its queue holds no more than this. Default: half of `xoff`.
+    /// A flow is resumed when its queue holds no more than this. Default: half of `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xon: Option<Threshold>,
-    /// From the arrival of a pause or resume frame until it takes effect.
+    /// Time from the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
-    /// A pause lasts so long, 1 us or more, and is repeated after half of it: so a
-    /// lost resume does not pause for ever. Default: none in a run without failures
-    /// and losses, where a pause holds until its resume; else 100 us.
+    /// Length of a pause, 1 us or more. It is repeated after half of this time, and a lost resume
+    /// cannot pause a queue permanently. Default: unlimited in a run without failures and losses,
+    /// otherwise 100 us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_time: Option<Span>,
 }

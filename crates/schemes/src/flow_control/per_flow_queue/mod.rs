@@ -69,9 +69,9 @@ impl Parameters for PerFlowQueueParams {
 
     fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
         let then = self.pause.iter().min().map_or(String::new(), |&least| {
-            format!(", and the queue of a flow is paused at {} or more", human::bytes(least))
+            format!("; the queue of a flow is paused at {} or more", human::bytes(least))
         });
-        let help = "To see it act: more load, a larger fan-in or a lower flow_control.xoff.";
+        let help = "To make it pause, raise the load or the fan-in, or lower flow_control.xoff.";
         never_paused(ran, "Per-flow queueing", |_| true, &then, help)
     }
 

@@ -2,8 +2,8 @@
 
 use super::super::fabric::{Account, Fabric, Limit};
 use super::super::keys::{
-    Complaint, Keys, LARGEST, LONGEST, Setting, Whole, alpha_q16, at_most, bytes, check_priority,
-    default_keys, defaults, link, shown,
+    Complaint, Keys, LARGEST, LARGEST_ALLOWED, LONGEST, Setting, Whole, alpha_q16, at_most, bytes,
+    check_priority, default_keys, defaults, link, shown,
 };
 use super::super::registry::FlowControlParams;
 use super::super::{Headroom, LinkFacts};
@@ -26,55 +26,54 @@ const ALPHA: f64 = 0.125;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PfcKeys {
-    /// Static: an ingress pauses its peer when it holds this much of the shared
-    /// buffer, beyond its reserve. In bytes, or in the link's BDP (rate times
-    /// one-way delay): `"6bdp"`.
+    /// Static XOFF threshold: an ingress pauses its peer when it holds this much of the shared
+    /// buffer, beyond its reserve. In bytes, or in the link's BDP (rate times one-way delay):
+    /// `"6bdp"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xoff: Option<Threshold>,
-    /// Static: it resumes the peer when it holds no more than this. Default:
+    /// Static XON threshold: the ingress resumes its peer when it holds no more than this. Default:
     /// `xon_offset` below `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xon: Option<Threshold>,
-    /// Dynamic: it pauses at this multiple of what is free of the shared buffer.
-    /// Default 0.125.
+    /// Dynamic threshold: an ingress pauses at this multiple of the free shared buffer. Default:
+    /// 0.125.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// It resumes this far below the threshold (of the moment, if dynamic).
-    /// Default 3 kB.
+    /// The ingress resumes its peer this many bytes below the XOFF threshold (the current one, if
+    /// dynamic). Default: 3 kB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xon_offset: Option<Bytes>,
-    /// Dynamic: the threshold never exceeds this.
+    /// Dynamic threshold: its maximum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap: Option<Bytes>,
-    /// Guaranteed to each ingress and priority before it draws on the shared
-    /// buffer. Default: 4 kB if dynamic, none if static.
+    /// Bytes guaranteed to each ingress account before it uses the shared buffer. Default: 4 kB
+    /// with a dynamic threshold, 0 with a static one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserve: Option<Bytes>,
-    /// Room of each ingress and priority for what arrives after the pause:
-    /// `"auto"` (from the link's rate and delay, the largest packet and the
-    /// response time), or bytes.
+    /// Headroom of each ingress account: room for packets that arrive after the pause. `"auto"`
+    /// (from the link's rate and delay, the largest packet and the response time), or bytes.
     #[serde(default)]
     pub headroom: HeadroomRule,
-    /// From the arrival of a pause frame until it takes effect.
+    /// Time from the arrival of a pause frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
-    /// Quanta (of 512 bit times) that a pause frame asks for, 1 to 65535; it is
-    /// repeated before they run out.
+    /// Length of a pause in quanta of 512 bit times, 1 to 65535. The pause is repeated before it
+    /// expires.
     #[serde(default = "defaults::quanta")]
     #[schemars(range(min = 1))]
     pub quanta: u16,
-    /// The lossless priorities; all that are used if not given.
+    /// The lossless priorities. Default: all priorities in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<Vec<u8>>,
     /// When hosts that relay pause their neighbours.
     #[serde(default, skip_serializing_if = "Relay::is_accounts")]
     #[schemars(extend("default" = Relay::default()))]
     pub relay: Relay,
-    /// On long links, at both ends. With this table or `gateway`, a device with a long
-    /// link shares no buffer: each of its ingresses and priorities has its own.
+    /// Thresholds on long links, at both ends. With this table or `gateway`, a device with a long
+    /// link shares no buffer: each of its ingress accounts has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<LinkThresholds>,
-    /// On the other links of devices with a long link, at that end.
+    /// Thresholds on the other links of devices with a long link, at that end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<LinkThresholds>,
 }
@@ -91,18 +90,19 @@ pub enum HeadroomRule {
     Fixed(Bytes),
 }
 
-/// PFC's thresholds on some of the links, static ones.
+/// Static PFC thresholds for some of the links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkThresholds {
-    /// As `flow_control.xoff`. Default: that, or `flow_control.reserve`, or `"2bdp"`.
+    /// XOFF threshold on these links. Default: `flow_control.xoff`, or `flow_control.reserve`, or
+    /// `"2bdp"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xoff: Option<Threshold>,
-    /// As `flow_control.xon`. Default: that if `xoff` is not given here, else
-    /// `xon_offset` below `xoff`.
+    /// XON threshold on these links. Default: `flow_control.xon` if `xoff` is not written here,
+    /// otherwise `xon_offset` below `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xon: Option<Threshold>,
-    /// As `flow_control.headroom`. Default: that.
+    /// Headroom on these links. Default: `flow_control.headroom`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<HeadroomRule>,
 }
@@ -111,11 +111,11 @@ pub struct LinkThresholds {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relay {
-    /// As switches do: by what each ingress has brought.
+    /// As switches do, by the ingress account of each port.
     #[default]
     Accounts,
-    /// Besides, a host that is paused on one port pauses all its other
-    /// neighbours at once, whether or not anything has to wait.
+    /// Also, a host that is paused on one port immediately pauses all other neighbours, even if no
+    /// packet waits.
     Blind,
 }
 
@@ -181,19 +181,19 @@ impl PfcKeys {
             for (key, given) in [("alpha", self.alpha.is_some()), ("cap", self.cap.is_some())] {
                 if given {
                     let message = format!(
-                        "`{key}` contradicts `xoff`: it belongs to a dynamic threshold, `xoff` is a static one"
+                        "`{key}` and `xoff` cannot be combined: `{key}` sets a dynamic threshold, `xoff` a static one"
                     );
                     let help = format!("remove `{key}`, or remove `xoff` and `xon`");
                     return Err(Complaint::of_key(key, message, help));
                 }
             }
             if self.xon.is_some() && self.xon_offset.is_some() {
-                let message = "`xon_offset` contradicts `xon`: both say where to resume";
+                let message = "`xon_offset` and `xon` cannot be combined: both set the XON threshold";
                 return Err(Complaint::of_key("xon_offset", message, "remove one of the two keys"));
             }
         } else if self.xon.is_some() {
-            let message = "`xon` without `xoff`: a static threshold needs both ends";
-            let help = "add `xoff`, or use `xon_offset` with a dynamic threshold";
+            let message = "`xon` requires `xoff`: a static threshold needs both";
+            let help = "add `xoff`, or write `xon_offset` for a dynamic threshold";
             return Err(Complaint::of_key("xon", message, help));
         }
         if let Some(alpha) = self.alpha {
@@ -211,20 +211,20 @@ impl PfcKeys {
                 && value.0 > LARGEST
             {
                 let message = format!("a headroom of {value} is out of range");
-                return Err(Complaint::of_key(key, message, format!("{} are the most", Bytes(LARGEST))));
+                return Err(Complaint::of_key(key, message, LARGEST_ALLOWED));
             }
         }
         if self.response_time.0 > LONGEST {
             let message = format!("a response time of {} is out of range", self.response_time);
-            let help = format!("{} are the most", Span(LONGEST));
+            let help = format!("the maximum is {}", Span(LONGEST));
             return Err(Complaint::of_key("response_time", message, help));
         }
         let packet = cx.packet;
         if u64::from(self.quanta) < least_quanta(packet.largest()) {
             let message =
-                format!("a pause of {} quanta would run out before it can be repeated", self.quanta);
+                format!("quanta = {} is too small: a pause expires before it can be repeated", self.quanta);
             let help = format!(
-                "with packets of {}, write {} to 65535",
+                "write {1} to 65535 with packets of {0}",
                 bytes(packet.largest().into()),
                 least_quanta(packet.largest())
             );
@@ -246,11 +246,11 @@ impl PfcKeys {
             return Ok(());
         }
         if self.relay == Relay::Accounts {
-            cx.warn(key.into(), "had no effect: no host relays in this topology".into());
+            cx.warn(key.into(), "had no effect: no host of this topology relays".into());
             return Ok(());
         }
-        let help = "remove the key, or choose a topology whose hosts relay: ndc, rail-only, or custom with relay_hosts = true";
-        Err(Complaint::new(key, "no host relays in this topology, so that none can pass a pause on", help))
+        let help = "remove the key, or choose `ndc`, `rail-only`, or `custom` with relay_hosts = true";
+        Err(Complaint::new(key, "`relay` requires hosts that relay, and this topology has none", help))
     }
 
     /// The lossless priorities: those of the list if there is one, else all of `used`.
@@ -265,7 +265,7 @@ impl PfcKeys {
                 return Err(Complaint::new(&path, message, help));
             }
             if !used.contains(&p) {
-                cx.warn(path, format!("had no effect: no traffic has priority {p}"));
+                cx.warn(path, format!("had no effect: no traffic uses priority {p}"));
             }
         }
         Ok(list.clone())
@@ -282,7 +282,7 @@ impl PfcKeys {
         match wanted {
             Some(true) if !covered => {
                 let message =
-                    format!("priority {id} is lossless here, but flow_control.priorities leaves it out");
+                    format!("priority {id} is lossless here, but flow_control.priorities does not list it");
                 let help = format!("add {id} to flow_control.priorities, or remove `lossless`");
                 Err(Complaint::new(key, message, help))
             }
@@ -305,7 +305,7 @@ impl PfcKeys {
                 }
             }
         } else if self.long.is_some() && topology.relays > 0 {
-            let message = "had no effect: under this scheme relays are at both ends of long links";
+            let message = "had no effect: under this scheme each end of a long link has a relay";
             cx.warn("flow_control.long".to_string(), message.to_string());
         } else if self.long.is_some() && granted {
             let message = "had no effect: long links have no thresholds under this scheme".to_string();
@@ -430,14 +430,14 @@ fn account(
     let link = link(topology, id);
     let xoff = threshold.resolve(port.rate, port.delay);
     if xoff == 0 {
-        let message = format!("{} is no threshold on {link}", shown(threshold, xoff));
-        let help = "write bytes above 0; a link without delay has no BDP";
+        let message = format!("{} is not a valid threshold on {link}", shown(threshold, xoff));
+        let help = "write a number of bytes above 0: a link without delay has no BDP";
         return Err(Complaint::new(&at("xoff"), message, help));
     }
     let resume = match pfc.xon {
         None if pfc.xon_offset.is_some() && xon_offset > xoff => {
             let message = format!(
-                "xon_offset = {} is more than xoff = {} on {link}",
+                "xon_offset = {} is above xoff = {} on {link}",
                 Bytes(xon_offset),
                 shown(threshold, xoff)
             );

@@ -69,7 +69,7 @@ impl Parameters for PfcParams {
     fn describe(&self, _: &Seen<'_>) -> String {
         let relay = match self.relay {
             Relay::Accounts | Relay::Mirror { .. } => "",
-            Relay::Blind => ", hosts pass pauses on",
+            Relay::Blind => ", hosts forward pauses",
         };
         format!("({} quanta, response time {}{relay})", self.quanta, Span(self.response_time))
     }
@@ -82,7 +82,7 @@ impl Parameters for PfcParams {
 /// When hosts that relay pause their neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Relay {
-    /// As switches do: by what each ingress has brought.
+    /// As switches do, by the ingress account of each port.
     #[default]
     Accounts,
     /// Besides, while the host itself is paused on another port.

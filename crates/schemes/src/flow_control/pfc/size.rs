@@ -51,15 +51,15 @@ pub fn refresh(link: &LinkFacts, quanta: u16, priorities: u64) -> Control {
         frame: u64::from(PfcFrame::LENGTH),
         frames: priorities,
         every: (pause_time(quanta, link.rate) / 2).max(1),
-        when: "while paused, to repeat the pause; pauses and resumes come on top",
+        when: "while paused, to repeat the pause; each pause and resume adds one frame",
     }
 }
 
 /// Says that what resumes below `busy` bytes can run dry.
 pub fn may_idle(busy: u64) -> String {
     format!(
-        "an egress may idle after a pause: only what resumes at {} B or more has something to send until the \
-         sender's packets are there again",
+        "an egress can idle after a pause: only an XON of {} B or more leaves it enough packets until the \
+         sender's packets arrive again",
         grouped(busy)
     )
 }

@@ -30,31 +30,31 @@ const LONGEST_ROUTE: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortFcKeys {
-    /// A switch port whose forwarding queues hold this much together pauses what
-    /// feeds them. In bytes, or in BDP (rate times one-way delay) of its link.
+    /// XOFF threshold: a switch port whose forwarding queues together hold this much pauses the
+    /// queues that feed them. In bytes, or in BDP (rate times one-way delay) of its link.
     #[serde(default = "six_bdp")]
     pub xoff: Threshold,
-    /// They are resumed when they hold no more than this. Default: two thirds of
-    /// `xoff`.
+    /// XON threshold: the paused queues are resumed when the forwarding queues hold no more than
+    /// this. Default: two thirds of `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xon: Option<Threshold>,
-    /// The same of its destination-direct queue. Default: `xoff`.
+    /// XOFF threshold of the destination-direct queue. Default: `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ddq_xoff: Option<Threshold>,
-    /// The same of its destination-direct queue. Default: two thirds of
-    /// `ddq_xoff`, or `xon` where neither is given.
+    /// XON threshold of the destination-direct queue. Default: two thirds of `ddq_xoff`, or `xon`
+    /// if neither is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ddq_xon: Option<Threshold>,
-    /// When a host serves what it relays, beside its own traffic.
+    /// When a host serves relayed packets, compared with its own traffic.
     #[serde(default)]
     pub relay_queue: RelayOrder,
     /// How many flags a switch port has.
     #[serde(default)]
     pub flags: PortFcFlags,
-    /// Hosts pass frames about destination-direct queues on to their other ports.
+    /// Whether hosts forward the frames of destination-direct queues to their other ports.
     #[serde(default = "defaults::yes")]
     pub relay_signals: bool,
-    /// From the arrival of a pause or resume frame until it takes effect.
+    /// Time from the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
 }
@@ -63,10 +63,10 @@ pub struct PortFcKeys {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortFcFlags {
-    /// One for its forwarding queues, one for its destination-direct queue.
+    /// One flag for its forwarding queues, one for its destination-direct queue.
     #[default]
     Two,
-    /// One for both, as the paper's algorithms print it.
+    /// One flag for both, as in the paper's algorithms.
     One,
 }
 
@@ -84,7 +84,7 @@ impl Keys for PortFcKeys {
     }
 
     fn refuses_balancing(&self, name: &str) -> Option<String> {
-        Some(format!("`portfc` has a queue by the port behind the next one, which `{name}` leaves open"))
+        Some(format!("`portfc` is incompatible with `{name}`: it queues packets by the port after the next"))
     }
 
     fn answers(&self) -> Option<u8> {
@@ -95,23 +95,23 @@ impl Keys for PortFcKeys {
     fn check_priorities(&self, cx: &Setting<'_>, data: &[u8]) -> Result<(), Complaint> {
         let Some(&first) = data.first() else { return Ok(()) };
         if let Some(other) = data.iter().find(|&&p| p != first) {
-            let message =
-                format!("the traffic has priorities {first} and {other}, and PortFC has one set of queues");
+            let message = format!(
+                "PortFC supports one data priority, but the traffic uses priorities {first} and {other}"
+            );
             return Err(Complaint::of_key("scheme", message, "give all traffic the same priority"));
         }
         let hq = answers(cx);
         let key = if cx.ack_priority.is_some() { "transport.ack_priority" } else { "flow_control.scheme" };
         if hq == first {
-            let message = format!(
-                "ACKs and data both have priority {hq}, but PortFC keeps ACKs in a queue of their own"
-            );
-            let help = "give ACKs another priority than data (7 if not given), with a better tier";
+            let message =
+                format!("ACKs and data both have priority {hq}, but PortFC needs a separate queue for ACKs");
+            let help = "set transport.ack_priority to another priority with a better tier (default 7)";
             return Err(Complaint::new(key, message, help));
         }
         if cx.cnp_priority == Some(first) {
             let message =
-                format!("notifications and data both have priority {first}, but PortFC keeps them apart");
-            let help = "remove the key: they then go with the ACKs";
+                format!("CNPs and data both have priority {first}, but PortFC needs separate queues");
+            let help = "remove the key: CNPs then use the priority of ACKs";
             return Err(Complaint::new("dcqcn.cnp_priority", message, help));
         }
         Ok(())
@@ -131,9 +131,9 @@ impl Keys for PortFcKeys {
         covered: bool,
     ) -> Result<bool, Complaint> {
         if let Some(wanted) = wanted.filter(|&wanted| wanted != covered) {
-            let what =
-                if covered { "data, which PortFC keeps lossless" } else { "ACKs, which nothing pauses" };
-            let message = format!("priority {id} is that of {what}: it cannot be lossless = {wanted}");
+            let what = if covered { "data" } else { "ACKs" };
+            let message =
+                format!("priority {id} carries {what}, which cannot be lossless = {wanted} under PortFC");
             return Err(Complaint::new(key, message, "remove `lossless`"));
         }
         Ok(covered)
@@ -152,17 +152,17 @@ impl Keys for PortFcKeys {
         let Some(data) = lanes.iter().find(|l| l.lossless) else { return Ok(()) };
         let acks = ("ACKs", answers(cx), "transport.ack_priority");
         for (what, priority, key) in
-            [acks].into_iter().chain(cx.cnp_priority.map(|p| ("notifications", p, "dcqcn.cnp_priority")))
+            [acks].into_iter().chain(cx.cnp_priority.map(|p| ("CNPs", p, "dcqcn.cnp_priority")))
         {
             let behind = |l: &&Lane| l.priority == priority && l.tier >= data.tier;
             if lanes.iter().any(|l| behind(&l)) {
                 let message = format!(
-                    "{what} (priority {priority}) are not served before data (priority {}), as PortFC's high-priority \
-                     queue is",
+                    "PortFC must serve {what} (priority {priority}) before data (priority {}), from its high-priority \
+                     queue",
                     data.priority
                 );
                 let key = if cx.written(key) { key } else { "flow_control.scheme" };
-                let help = format!("choose a higher {key}, or tiers in [[priority]] tables");
+                let help = format!("write a higher {key}, or set `tier` in [[priority]] tables");
                 return Err(Complaint::new(key, message, help));
             }
         }
@@ -194,38 +194,35 @@ fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     let name = |node: NodeId| topology.nodes[node as usize].name.clone();
     let ends = |port: PortId| (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
     let refuse = |why: String| {
-        let help = "choose kind = \"ndc\" with k = 1, \"rail-only\", or another topology whose hosts have one or two ports to switches, or another scheme";
+        let help = "choose topology.kind = \"ndc\" with k = 1, \"rail-only\", or another flow control";
         Err(Complaint::of_key("scheme", why, help))
     };
     if !topology.relay_hosts {
-        return refuse(
-            "PortFC is for networks whose hosts relay, and none does in this topology".to_string(),
-        );
+        return refuse("PortFC requires hosts that relay, and this topology has none".to_string());
     }
     match QueueMap::new(places(topology)) {
         Ok(map) => Ok(map),
         Err(Unmappable::BetweenSwitches(port) | Unmappable::BetweenNodes(port)) => {
             let (a, b) = ends(port);
             refuse(format!(
-                "PortFC has queues for links between hosts and switches, and one joins {a} and {b}"
+                "PortFC supports only links between hosts and switches, but {a} and {b} have a link"
             ))
         }
         Err(Unmappable::Ports(node, ports)) => refuse(format!(
-            "{} has {ports} ports: PortFC is defined for hosts of two (k = 1). With more, a relay leads to several \
-             switches, the n - 1 queues of a switch do not tell their ports apart, and relayed packets enter \
-             queues that nothing can pause",
+            "PortFC supports hosts with at most two ports (k = 1), but {} has {ports}: relays would reach several \
+             switches, and relayed packets would enter \
+             queues that no frame can pause",
             name(node)
         )),
-        Err(Unmappable::NoSwitch) => refuse("PortFC needs a switch with two ports or more".to_string()),
+        Err(Unmappable::NoSwitch) => refuse("PortFC requires a switch with two ports or more".to_string()),
     }
 }
 
 /// Refuses more queues than have numbers, or than fit in memory.
 fn check_size(topology: &Topology, map: &QueueMap, lanes: usize) -> Result<(), Complaint> {
-    let help = "choose smaller switches, or another scheme";
+    let help = "choose smaller switches, or another flow control";
     if map.n > LARGEST_SWITCH {
-        let message =
-            format!("a switch has {} ports, and PortFC's queues are numbered up to {LARGEST_SWITCH}", map.n);
+        let message = format!("a switch has {} ports, but PortFC supports at most {LARGEST_SWITCH}", map.n);
         return Err(Complaint::of_key("scheme", message, help));
     }
     // List and state of each queue, for every priority.
@@ -253,7 +250,7 @@ fn route<'h>(map: &QueueMap, hops: &'h [u32], at: u32) -> &'h [u32] {
 /// would go over another one.
 fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Result<(), Complaint> {
     let hops = routes.hops;
-    let why = "packets that come over a second relay enter queues that nothing can pause";
+    let why = "packets from a second relay enter queues that no frame can pause";
     for f in &routes.flows {
         let way = route(map, hops, f.path);
         let links = way.len();
@@ -261,31 +258,31 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
             && map.place(into).device == map.place(out).device
         {
             let message = format!(
-                "a flow from {} to {} comes back to {} over a relay: PortFC has no queue for that, and nothing \
-                 could pause it",
+                "a flow from {} to {} returns to {} over a relay: PortFC has no queue for such packets, and nothing \
+                 can pause them",
                 topology.nodes[f.src as usize].name,
                 topology.nodes[f.dst as usize].name,
                 topology.nodes[map.place(into).device as usize].name
             );
-            let help = "send it over the relay's other switch, or straight to its receiver";
+            let help = "route it over the relay's other switch, or directly to its receiver";
             return Err(Complaint::of_key("scheme", message, help));
         }
         if links > LONGEST_ROUTE {
             let message = format!(
-                "a flow from {} to {} takes {links} links{}, and PortFC is defined for up to {LONGEST_ROUTE}: {why}",
+                "a flow from {} to {} crosses {links} links{}, but PortFC supports at most {LONGEST_ROUTE}: {why}",
                 topology.nodes[f.src as usize].name,
                 topology.nodes[f.dst as usize].name,
                 if f.later { " after a failure" } else { "" }
             );
-            let help = "use shortest paths in an intact network, or another scheme";
+            let help = "choose shortest paths in a network without failures, or another flow control";
             return Err(Complaint::of_key("scheme", message, help));
         }
     }
     for &(old, new) in &routes.moved {
         if route(map, hops, new).len() > route(map, hops, old).len() {
             let port = topology.port_name(hops[new as usize]);
-            let message = format!("packets under way at {port} take a longer way after a failure: {why}");
-            let help = "let the failure begin at time 0, so that routes avoid it from the beginning, or use another scheme";
+            let message = format!("packets at {port} take a longer path after a failure: {why}");
+            let help = "start the failure at time 0: routes then avoid it; or choose another flow control";
             return Err(Complaint::of_key("scheme", message, help));
         }
     }
@@ -423,13 +420,16 @@ fn warn(cx: &mut Setting<'_>, fabric: &Fabric<'_>, params: &PortFcParams) {
         .max_by_key(|(n, bound)| (bound.total() - buffers[*n as usize].total, std::cmp::Reverse(*n)));
     if !params.doubts.is_empty() {
         let why: Vec<&str> = params.doubts.iter().map(|d| d.why()).collect();
-        let message = format!("no memory is known to suffice: {}. See the peaks of the run", why.join("; "));
+        let message = format!(
+            "PortFC has no proven buffer size here: {}. Check the peak buffer use of the run",
+            why.join("; ")
+        );
         cx.warn("flow_control.scheme".into(), message);
     }
     if let Some((node, bound)) = short {
         let message = format!(
-            "{} has {}, and {} are known to suffice while relay queues are short: {} for thresholds, {} for what still arrives at forwarding \
-             queues, {} at direct ones, three hops included. Less may do: see the peaks of the run",
+            "the buffer of {} is {}, below the {} that are proven enough while relay queues are short: {} for thresholds, {} for packets in flight to forwarding \
+             queues, {} for packets in flight to direct queues. Less may be enough: check the peak buffer use of the run",
             topology.nodes[node as usize].name,
             bytes(buffers[node as usize].total),
             bytes(bound.total()),
@@ -441,12 +441,13 @@ fn warn(cx: &mut Setting<'_>, fabric: &Fabric<'_>, params: &PortFcParams) {
     }
     for (i, host) in cx.slow_receivers.clone().into_iter().enumerate() {
         let message = format!(
-            "PortFC has hosts pause nobody: what {host} does not read in time fills its memory, and is lost then"
+            "packets can be dropped at {host}: under PortFC hosts send no pauses, and a slow receiver fills its buffer"
         );
         cx.warn(format!("slow_receiver[{i}]"), message);
     }
     if fabric.loses {
-        let message = "PortFC sends each pause and resume once: a resume that a link loses leaves its queue paused for good";
+        let message =
+            "a queue can stay paused permanently: PortFC sends each resume once, and a link can lose it";
         cx.warn("loss".into(), message.into());
     }
 }

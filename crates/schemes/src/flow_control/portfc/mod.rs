@@ -149,11 +149,11 @@ impl Parameters for PortFcParams {
         let order = match self.relay_order {
             RelayOrder::First => "before their own traffic",
             RelayOrder::Turns => "in turn with their own traffic",
-            RelayOrder::Last => "behind their own traffic",
+            RelayOrder::Last => "after their own traffic",
         };
         let mut text = format!(
             "(forwarding queues: xoff {}, xon {}; direct queues: xoff {}, xon {}; response time {})\n  \
-             {} queues of each switch port, {} of each host port; hosts serve what they relay {order}",
+             {} queues of each switch port, {} of each host port; hosts serve relayed packets {order}",
             shown(&self.xoff),
             shown(&self.xon),
             shown(&self.ddq_xoff),
@@ -166,12 +166,12 @@ impl Parameters for PortFcParams {
             text += "; one flag for both kinds of queues";
         }
         if self.variant.no_signal_relay {
-            text += "; hosts pass no frames on";
+            text += "; hosts do not forward frames";
         }
         if let Some(most) = self.needs.iter().max_by_key(|bound| bound.total()) {
             text += &format!(
-                "\n  {} of memory suffice in a switch while relay queues are short: {} for thresholds, {} and {} for what \
-                 arrives behind them at forwarding and direct queues",
+                "\n  proven buffer of a switch while relay queues are short: {} ({} for thresholds, {} and {} for packets in flight \
+                 to forwarding and direct queues)",
                 Bytes(most.total()),
                 Bytes(most.thresholds),
                 Bytes(most.forwarding),
@@ -180,7 +180,7 @@ impl Parameters for PortFcParams {
         }
         if !self.doubts.is_empty() {
             let why: Vec<&str> = self.doubts.iter().map(|d| d.why()).collect();
-            text += &format!("\n  here that need not suffice: {}", why.join("; "));
+            text += &format!("\n  not proven here: {}", why.join("; "));
         }
         text
     }
@@ -192,18 +192,18 @@ impl Parameters for PortFcParams {
 
     fn notes(&self, ran: &Ran<'_>) -> Vec<Note> {
         let why = match (self.variant.one_flag, ran.loses_frames) {
-            (true, _) => "flow_control.flags is \"one\", under which a resume may never be sent",
-            (false, true) => "PortFC sends each resume once, and a link loses frames",
+            (true, _) => "with flow_control.flags = \"one\" a resume may never be sent",
+            (false, true) => "PortFC sends each resume once, and a link can lose it",
             (false, false) => return Vec::new(),
         };
-        remarks::paused_for_good(ran, why).into_iter().collect()
+        remarks::paused_permanently(ran, why).into_iter().collect()
     }
 
     fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
         let then = self.xoff.iter().chain(&self.ddq_xoff).min().map_or(String::new(), |&least| {
-            format!(", and they are paused at {} or more", human::bytes(least))
+            format!("; a queue is paused at {} or more", human::bytes(least))
         });
-        let help = "To see it act: more load, a larger fan-in or a lower flow_control.xoff.";
+        let help = "To make it pause, raise the load or the fan-in, or lower flow_control.xoff.";
         // It looks at switches' queues only.
         remarks::never_paused(ran, "PortFC", |port| !self.map.place(port).node, &then, help)
     }
@@ -220,12 +220,12 @@ impl Parameters for PortFcParams {
     fn full_buffer_help(&self, kind: NodeKind) -> Option<&'static str> {
         Some(match kind {
             NodeKind::Host => {
-                "Under PortFC hosts pause nobody. Raise host.buffer, serve relays first \
-                 (flow_control.relay_queue), or slow senders down (transport.congestion_control)."
+                "Under PortFC hosts send no pauses. Raise host.buffer, serve relayed packets first \
+                 (flow_control.relay_queue), or choose a transport.congestion_control."
             }
             NodeKind::Switch => {
-                "Raise switch.buffer (xoff topo shows what is known to suffice), lower flow_control.xoff, or \
-                 slow senders down (transport.congestion_control)."
+                "Raise switch.buffer (xoff topo shows the proven size), lower flow_control.xoff, or \
+                 choose a transport.congestion_control."
             }
         })
     }
@@ -327,17 +327,13 @@ impl Doubt {
     /// The reason in words.
     pub fn why(self) -> &'static str {
         match self {
-            Self::UnequalRates => {
-                "a host whose links differ in rate can be fed faster by the one than it is served by the other"
-            }
-            Self::RelayOrder => {
-                "relay_queue has hosts serve their own traffic before what they relay, or in turn with it"
-            }
-            Self::NoSignalRelay => "without relay_signals the switches behind a relay go on sending",
-            Self::OneFlag => "with one flag a congested queue is not always announced",
+            Self::UnequalRates => "the links of a host differ in rate, and a relay queue can grow",
+            Self::RelayOrder => "with this relay_queue hosts do not serve relayed packets first",
+            Self::NoSignalRelay => "without relay_signals the switches beyond a relay do not stop sending",
+            Self::OneFlag => "with one flag a switch does not always announce a congested queue",
             Self::NothingSlows => {
-                "acknowledgements go before what a host relays, so that relay queues grow at line rate, and neither \
-                 a window nor a congestion control slows that down"
+                "ACKs are served before relayed packets, and relay queues grow: neither \
+                 a window nor a congestion control limits the senders"
             }
         }
     }

@@ -12,18 +12,18 @@ use xoff_net::topology::{NodeKind, PortId, Topology};
 /// What is wrong, and what to do.
 pub fn counted(n: u32, k: u32, port: bool) -> Result<String, (String, &'static str)> {
     if !(2..=4096).contains(&n) || !(1..=8).contains(&k) {
-        return Err((format!("there is no NDC({n}, {k}) here"), "n is from 2 to 4096, k from 1 to 8"));
+        return Err((format!("NDC({n}, {k}) is out of range"), "write n from 2 to 4096 and k from 1 to 8"));
     }
-    let why = "a relay leads to several switches for k > 1, so that the n - 1 queues of a switch do not tell \
-               their ports apart, and relayed packets enter queues that nothing can pause";
+    let why = "for k > 1 a relay reaches several switches: the n - 1 queues of a switch cannot distinguish \
+               their ports, and relayed packets enter queues that no frame can pause";
     if port {
-        return Err((format!("PortFC has no map of queues for NDC({n}, {k}): {why}"), "choose k = 1"));
+        return Err((format!("PortFC defines no queues for NDC({n}, {k}): {why}"), "choose k = 1"));
     }
     Ok(format!(
         "NDC({n}, {k}) under PortFC, by the paper's formulas (section III-B)\n\
          \x20 switch port: n + 1 = {} queues\n\
          \x20 host port: (k + 1)(n - 1) + 2 = {} queues\n\
-         It cannot be run: {why}.\n",
+         It cannot be simulated: {why}.\n",
         n + 1,
         (k + 1) * (n - 1) + 2
     ))
@@ -89,8 +89,7 @@ pub(super) fn of_port(params: &PortFcParams, topology: &Topology, port: PortId) 
         };
         QueueWords { kind, waits, paused_by }
     };
-    let unnumbered =
-        QueueWords { kind: "HQ", waits: "ACKs, notifications, frames".into(), paused_by: "-".into() };
+    let unnumbered = QueueWords { kind: "HQ", waits: "ACKs, CNPs, frames".into(), paused_by: "-".into() };
     Some(PortQueues {
         numbered: (0..numbers).map(words).collect(),
         unnumbered,

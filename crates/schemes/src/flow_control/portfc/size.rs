@@ -40,19 +40,19 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let part = |bytes: u64| bytes / sides.len() as u64;
     let terms: Vec<Term> = vec![
         ("X_off of both kinds of queues, with the packets that cross them", part(whole.thresholds)),
-        ("what still comes for forwarding queues", part(whole.forwarding)),
-        ("what still comes for direct queues, over relays", part(whole.direct)),
+        ("in flight to forwarding queues", part(whole.forwarding)),
+        ("in flight to direct queues, over relays", part(whole.direct)),
     ];
     let on = xon(xoff);
     let busy = pfc::busy(link, ask.response_time).total;
     let frame = u64::from(PortPauseFrame::LENGTH);
     let mut notes =
-        vec!["holds while relay queues are short, for networks whose hosts relay (k = 1)".to_string()];
+        vec!["proven while relay queues are short, in networks whose hosts relay (k = 1)".to_string()];
     if on < busy {
         notes.push(pfc::may_idle(busy));
     }
     if ask.priorities > 1 {
-        notes.push("PortFC has one set of queues: one lossless priority is counted".into());
+        notes.push("only one lossless priority is counted: PortFC has one set of queues".into());
     }
     Sizing {
         scheme: "portfc",
@@ -68,7 +68,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         },
         promise: Promise { lossless: true, full_throughput: on >= busy },
         expressible: None,
-        formula: "2 (X_off + packet) + (n − 1) (o_A + o_B), n ports; o_A and o_B: what comes after a pause, straight and over a relay",
+        formula: "2 (X_off + packet) + (n − 1) (o_A + o_B), n ports; o_A and o_B: bytes in flight after a pause, direct and over a relay",
         source: "PortFC, section V-A (X_off of 6 BDP); the bound is worked out in docs/schemes/portfc.md",
         notes,
     }
@@ -88,8 +88,8 @@ pub(super) fn compare(fabric: &Links<'_>, params: &PortFcParams, report: &mut Re
         if node.kind == NodeKind::Switch {
             let terms = [
                 ("thresholds", need.thresholds),
-                ("what still comes for forwarding queues", need.forwarding),
-                ("what still comes for direct queues", need.direct),
+                ("in flight to forwarding queues", need.forwarding),
+                ("in flight to direct queues", need.direct),
             ];
             report.add(links::device(&node.name, buffer.total, &terms));
         }

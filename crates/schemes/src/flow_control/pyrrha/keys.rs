@@ -18,39 +18,39 @@ use xoff_net::units::{Span, Threshold};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PyrrhaKeys {
-    /// How isolation queues are organised.
+    /// Organisation of isolation queues.
     #[serde(default)]
     pub organisation: Organisation,
-    /// Isolation queues of a port and priority, 1 to 1024. When they run out, roots
-    /// share them.
+    /// Isolation queues of each port and priority, 1 to 1024. If there are more roots, they share
+    /// queues.
     #[serde(default = "pyrrha_queues")]
     #[schemars(range(min = 1, max = 1024))]
     pub queues: u32,
-    /// A queue that holds more than this pauses who sends to it, K_pause. In bytes, or
-    /// in BDP (rate times one-way delay) of its port's link: the paper's two hop BDPs,
-    /// which are of a hop's round trip, are `"4bdp"`.
+    /// K_pause: a queue that holds more than this pauses its senders. In bytes, or in BDP (rate
+    /// times one-way delay) of its port's link. The paper's value is two BDPs of a hop's round
+    /// trip: `"4bdp"`.
     #[serde(default = "four_bdp")]
     pub k_pause: Threshold,
-    /// They are resumed when it holds no more than this, K_resume. Default: half of
+    /// K_resume: the senders are resumed when the queue holds no more than this. Default: half of
     /// `k_pause`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub k_resume: Option<Threshold>,
-    /// What becomes of the tree of a port that turns out to be no root.
+    /// What happens to the tree of a port that is not a root after all.
     #[serde(default)]
     pub merging: Merging,
-    /// Whether hosts hold back flows that go through a paused root.
+    /// Whether hosts stop flows that cross a paused root.
     #[serde(default)]
     pub hosts: PyrrhaHosts,
     /// Where ACKs wait.
     #[serde(default)]
     pub acks: PyrrhaAcks,
-    /// Rules that are read otherwise than here, to see what they do.
+    /// Other readings of the paper's rules, for comparison.
     #[serde(default)]
     pub variants: Vec<PyrrhaVariant>,
-    /// Switches that know PFC and not Pyrrha: every link of theirs runs PFC.
+    /// Switches without Pyrrha: all of their links run PFC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub legacy: Option<PyrrhaLegacy>,
-    /// From the arrival of a frame until it takes effect.
+    /// Time from the arrival of a frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
 }
@@ -59,65 +59,66 @@ pub struct PyrrhaKeys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PyrrhaVariant {
-    /// While the wire is busy every isolation queue that may send feeds the output queue
-    /// a packet for each that is sent, rather than in turn with it.
+    /// While the link is busy, every isolation queue that may send adds one packet to the output
+    /// queue for each packet sent, instead of taking turns.
     Push,
-    /// A port that has abdicated may claim to be a root with the next packet.
+    /// A port that has abdicated may claim to be a root again with the next packet.
     ReclaimAtOnce,
-    /// Switches do not wait for what hosts release, and hosts release nothing.
+    /// Switches do not wait for releases of hosts, and hosts send none.
     HostsAreNoLeaves,
-    /// An isolation queue pauses and resumes a neighbour by what has come from it alone,
-    /// rather than by its length.
+    /// An isolation queue pauses and resumes a neighbour by the bytes from that neighbour, instead
+    /// of by its length.
     CountByIngress,
 }
 
-/// Switches that know PFC and not Pyrrha.
+/// Switches without Pyrrha, which run PFC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PyrrhaLegacy {
-    /// Their names.
+    /// Names of these switches.
     pub switches: Vec<String>,
-    /// PFC on their links: an ingress pauses its peer at this multiple of what is free of
-    /// the shared buffer. Default 0.125.
+    /// PFC on their links: an ingress pauses its peer at this multiple of the free shared buffer.
+    /// Default: 0.125.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
 }
 
-/// How isolation queues are organised.
+/// Organisation of isolation queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "PyrrhaOrganisation")]
 pub enum Organisation {
-    /// Hierarchical: one for each root, which packets pass through from near to far.
+    /// Hierarchical: one for each root; packets pass through them from the nearest root to the
+    /// farthest.
     #[default]
     Hiq,
     /// One for each set of roots.
     SingleTier,
 }
 
-/// What becomes of the tree of a port that turns out to be no root.
+/// What happens to the tree of a port that is not a root after all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "PyrrhaMerging")]
 pub enum Merging {
-    /// It is merged into that of the root; packets that wait for the old one are sorted
-    /// anew in order.
+    /// It is merged into the tree of the true root; waiting packets are moved in order.
     #[default]
     Soft,
-    /// The same, but later packets do not wait behind those: flows are reordered.
+    /// It is merged too, but later packets do not wait for the moved packets: flows can be
+    /// reordered.
     Hard,
-    /// It stays.
+    /// The tree stays.
     Off,
 }
 
-/// Whether hosts hold back flows that go through a paused root.
+/// Whether hosts stop flows that cross a paused root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PyrrhaHosts {
-    /// They do, and hold back no others.
+    /// They stop these flows and no others.
     #[default]
     Obey,
-    /// They take no notice of frames.
+    /// They ignore the frames.
     Ignore,
 }
 
@@ -125,10 +126,10 @@ pub enum PyrrhaHosts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PyrrhaAcks {
-    /// As data do; they can be held back by a root on their own way.
+    /// In the same queues as data; a root on their own path can block them.
     #[default]
     Queues,
-    /// In a queue of their own, served first and never paused.
+    /// In a separate queue, served first and never paused.
     Control,
 }
 
@@ -152,14 +153,14 @@ impl Keys for PyrrhaKeys {
         }
         if let Some(legacy) = &self.legacy {
             if legacy.switches.is_empty() {
-                let help = "name switches, or remove the table";
-                return Err(Complaint::of_key("legacy.switches", "no switch is named", help));
+                let help = "write at least one switch, or remove the table";
+                return Err(Complaint::of_key("legacy.switches", "the list of switches is empty", help));
             }
             if let Some(alpha) = legacy.alpha {
                 alpha_q16("flow_control.legacy.alpha", alpha)?;
             }
             if cx.failures {
-                let message = "links that fail beside switches that know PFC alone are not simulated";
+                let message = "incompatible with [[failure]]";
                 let help = "remove [[failure]], or flow_control.legacy";
                 return Err(Complaint::of_key("legacy", message, help));
             }
@@ -263,7 +264,7 @@ fn legacy(pyrrha: &PyrrhaKeys, cx: &Setting<'_>, topology: &Topology) -> Result<
         let node =
             (cx.node)(topology, name).map_err(|(message, help)| Complaint::new(&path, message, help))?;
         if topology.nodes[node as usize].kind == NodeKind::Host {
-            return Err(Complaint::new(&path, format!("`{name}` is a host"), "name a switch"));
+            return Err(Complaint::new(&path, format!("`{name}` is a host"), "write the name of a switch"));
         }
         if std::mem::replace(&mut named[node as usize], true) {
             return Err(Complaint::new(&path, format!("`{name}` is listed twice"), "remove one of the two"));
@@ -295,7 +296,7 @@ fn warn(
         }
     }
     if !params.deaf.is_empty() && params.deaf.iter().take(topology.ports.len()).all(|&deaf| deaf) {
-        let message = "name every switch: all links run PFC, and nothing of Pyrrha has an effect";
+        let message = "Pyrrha has no effect: every switch is listed, and all links run PFC";
         cx.warn("flow_control.legacy.switches".into(), message.into());
         return;
     }
@@ -318,12 +319,12 @@ fn unreachable_thresholds(
         of_switches.iter().copied().filter(|&p| params.k_pause[p as usize] >= buffer(p)).collect();
     let Some(&first) = never.first() else { return };
     let which = match (never.len(), of_switches.len()) {
-        (never, all) if never == all => "no port of a switch can become a root, such as".to_string(),
+        (never, all) if never == all => "no port of a switch can become a root, for example".to_string(),
         (1, _) => "one port of a switch cannot become a root:".to_string(),
-        (never, all) => format!("{never} of {all} ports of switches cannot become roots, first"),
+        (never, all) => format!("{never} of {all} ports of switches cannot become roots, for example"),
     };
     let message = format!(
-        "is more than a buffer holds: {which} {} (K_pause {}, buffer {})",
+        "exceeds the buffer: {which} {} (K_pause {}, buffer {})",
         topology.port_name(first),
         bytes(params.k_pause[first as usize]),
         bytes(buffer(first))

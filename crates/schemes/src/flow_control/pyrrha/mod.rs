@@ -140,7 +140,7 @@ pub struct Variant {
 /// Parameters of Pyrrha, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PyrrhaParams {
-    /// How isolation queues are organised.
+    /// Organisation of isolation queues.
     pub organisation: Organisation,
     /// What becomes of roots that were none.
     pub merging: Merging,
@@ -204,11 +204,11 @@ impl Parameters for PyrrhaParams {
         );
         match self.merging {
             Merging::Soft => {}
-            Merging::Hard => text += "; queues of a merged root take no more packets",
+            Merging::Hard => text += "; the queue of a merged root accepts no more packets",
             Merging::Off => text += "; trees are not merged",
         }
         if !self.hosts_obey {
-            text += "; hosts take no notice";
+            text += "; hosts ignore its frames";
         }
         text
     }
@@ -223,12 +223,13 @@ impl Parameters for PyrrhaParams {
     }
 
     fn notes(&self, ran: &Ran<'_>) -> Vec<Note> {
-        let note = || remarks::paused_for_good(ran, "Pyrrha sends each frame once, and a link loses some");
+        let note =
+            || remarks::paused_permanently(ran, "Pyrrha sends each frame once, and a link can lose it");
         ran.loses_frames.then(note).flatten().into_iter().collect()
     }
 
     fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
-        let help = "To see it act: more load, a larger fan-in or a lower flow_control.k_pause.";
+        let help = "To make it pause, raise the load or the fan-in, or lower flow_control.k_pause.";
         remarks::never_paused(ran, "Pyrrha", |_| true, "", help)
     }
 

@@ -10,16 +10,16 @@ use xoff_outcome::report::{Facts, Ran, Record, Section, Value};
 pub static FACTS: Facts = facts! { "pyrrha":
     claims: Count, "How often ports claimed to be a root.";
     abdications: Count, "How often ports abdicated for a root further down.";
-    merges: Count, "Frames that merge a tree into another.";
-    releases: Count, "Frames that give an isolation queue back.";
-    host_releases: Count, "Those that hosts have sent.";
-    own_roots: Count, "Frames ignored because they name the port that received them.";
-    shared: Count, "How often a root had to share an isolation queue with another one.";
-    moves: Count, "Packets that went on from one isolation queue to another.";
-    most_queues: Count, "Most isolation queues that a port had in use at a time.";
-    most_queues_port: Text, "The first port that had so many; null if none had any.";
-    standing_roots: List, "Ports that are roots at the end, in order; each once, whatever its priorities.";
-    isolation_queues: ByPort, "Most isolation queues that a port had in use at a time.";
+    merges: Count, "Frames that merged one tree into another.";
+    releases: Count, "Frames that released an isolation queue.";
+    host_releases: Count, "Releases sent by hosts.";
+    own_roots: Count, "Frames ignored because they named the port that received them.";
+    shared: Count, "How often a root had to share an isolation queue with another root.";
+    moves: Count, "Packets moved from one isolation queue to another.";
+    most_queues: Count, "Most isolation queues in use at one port at a time.";
+    most_queues_port: Text, "The first port with this number; null if no port used any.";
+    standing_roots: List, "Ports that are roots at the end, in order; each port once for all of its priorities.";
+    isolation_queues: ByPort, "Most isolation queues in use at one port at a time.";
 };
 
 impl Record for Tally {
@@ -61,7 +61,7 @@ impl Record for Tally {
                 human::counted(most.into(), "isolation queue"),
                 match self.shared {
                     0 => String::new(),
-                    n => format!(", {} times one for several roots", human::count(n)),
+                    n => format!(", shared by several roots {} times", human::count(n)),
                 },
             ),
         };

@@ -49,7 +49,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let resume = k_resume(ask.k_pause);
     let busy = pfc::busy(link, ask.response_time).total;
     let mut notes = vec![
-        "not strictly lossless: nothing is reserved, and several roots fed over one link need this each"
+        "not strictly lossless: no buffer is reserved, and each of several roots fed over one link needs this much"
             .into(),
     ];
     if resume < busy {
@@ -101,7 +101,7 @@ pub(super) fn compare(fabric: &Links<'_>, params: &PyrrhaParams, report: &mut Re
             [
                 ("K_pause", k_pause),
                 ("packet that exceeds it", fabric.packet.largest().into()),
-                ("what all other ports still bring", all.saturating_sub(after(p))),
+                ("in flight from all other ports", all.saturating_sub(after(p))),
             ]
         });
         if let Some(terms) =

@@ -2,7 +2,7 @@
 
 use super::super::Headroom;
 use super::super::fabric::Fabric;
-use super::super::keys::{Complaint, Keys, LARGEST, LONGEST, OnPfc, Setting, defaults};
+use super::super::keys::{Complaint, Keys, LARGEST, LARGEST_ALLOWED, LONGEST, OnPfc, Setting, defaults};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::registry::FlowControlParams;
 use super::RoundaboutParams;
@@ -25,21 +25,20 @@ const LONGEST_FRAME: u64 = 180;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Roundabout")]
 pub struct RoundaboutKeys {
-    /// Headroom of each lossless ingress queue beyond what PFC needs, a largest packet at
-    /// least. In bytes, or in BDP (rate times *one-way* delay). Default: `"2bdp"`, the paper's
-    /// BDP, or a largest packet if that is more.
+    /// Headroom of each lossless ingress queue beyond PFC's, at least one largest packet. In bytes,
+    /// or in BDP (rate times *one-way* delay). Default: `"2bdp"`, the paper's BDP, or one largest
+    /// packet if that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spare: Option<Threshold>,
-    /// How long a switch with a place in a loop waits for something to happen there before it
-    /// gives up. Default: as long as a frame takes for four turns around 30 of the network's
-    /// longest links.
+    /// Time without progress after which a switch in a loop gives up. Default: the time of a frame
+    /// for four turns around 30 of the network's longest links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Span>,
     /// Whether packets of other ingress queues make room in the loop when they leave its queue.
-    /// `false` shows what goes wrong without: the loop stalls.
+    /// With `false` the loop can stall.
     #[serde(default = "defaults::yes")]
     pub audit: bool,
-    /// `false`: deadlocks are found, and stay.
+    /// Whether deadlocks are dissolved. With `false` they are only found.
     #[serde(default = "defaults::yes")]
     pub dissolve: bool,
 }
@@ -60,39 +59,36 @@ impl Keys for OnPfc<RoundaboutKeys> {
         let largest = u64::from(cx.packet.largest());
         if let Some(Threshold::Bytes(bytes)) = self.keys.spare {
             if bytes.0 < largest {
-                let message = format!("spare = {bytes} has no room for a packet of {}", Bytes(largest));
-                let help = format!("write \"{largest}B\" or more: what moves in a loop is whole packets");
+                let message = format!("spare = {bytes} is smaller than one packet of {}", Bytes(largest));
+                let help = format!("write \"{largest}B\" or more");
                 return Err(Complaint::new(&at("spare"), message, help));
             }
             if bytes.0 > LARGEST {
                 let message = format!("spare = {bytes} is out of range");
-                return Err(Complaint::new(
-                    &at("spare"),
-                    message,
-                    format!("{} are the most", Bytes(LARGEST)),
-                ));
+                return Err(Complaint::new(&at("spare"), message, LARGEST_ALLOWED));
             }
         }
         if let Some(patience) = self.keys.patience
             && (patience.0 == 0 || patience.0 > LONGEST)
         {
             let message = format!("patience = {patience} is out of range");
-            let help = format!("write a time above 0, and {} at most", Span(LONGEST));
+            let help = format!("write a time above 0, up to {}", Span(LONGEST));
             return Err(Complaint::new(&at("patience"), message, help));
         }
         if self.pfc.relay == Relay::Blind {
-            let message =
-                "hosts that pass pauses on blindly have no queue whose packets a probe could follow";
+            let message = "relay = \"blind\" is incompatible with `roundabout`: its probes follow the packets of a host's queue";
             return Err(Complaint::new(&at("relay"), message, "remove the key"));
         }
         if self.keys.dissolve && cx.by_packet {
-            let message = "a packet that goes round a loop comes back to its way, which has to be settled";
+            let message = "`roundabout` is incompatible with load balancing by packet: it returns each packet to its own path";
             let help = "choose \"ecmp\" or \"plb\", or write flow_control.dissolve = false";
             return Err(Complaint::new("routing.load_balancing", message, help));
         }
         if let Some(key) = cx.blames.filter(|_| self.keys.dissolve) {
-            let message = format!("`{key}` follows packets on their way, and in a loop they leave it");
-            let help = "remove the key, or write flow_control.dissolve = false to find deadlocks alone";
+            let message =
+                format!("`{key}` does not support `roundabout`, which moves packets off their paths");
+            let help =
+                "remove the key, or write flow_control.dissolve = false: deadlocks are then only found";
             return Err(Complaint::new(&format!("measure.{key}"), message, help));
         }
         Ok(())

@@ -11,16 +11,16 @@ use xoff_outcome::report::{Facts, Ran, Record, Section};
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "roundabout":
-    found: Count, "Triplets that came back to the queue that had drawn them.";
-    seated: Count, "Loops in which every switch took its place.";
-    rounds: Count, "Rounds that packets went.";
+    found: Count, "Triplets that returned to the queue that had drawn them.";
+    seated: Count, "Loops in which every switch took its seat.";
+    rounds: Count, "Rounds that packets made in loops.";
     dissolved: Count, "Loops dissolved.";
-    given_up: Count, "Attempts that some switch gave up.";
-    first_ps: Time, "When the first one was found; null if there was none.";
+    given_up: Count, "Attempts that a switch gave up.";
+    first_ps: Time, "Time of the first deadlock found; null if there was none.";
     first_port: Text, "The port whose ingress queue found it.";
-    known_ps: Time, "From finding one until its announcement had been around the loop: the mean; null if none had.";
-    mean_ps: Time, "From finding one until its loop was dissolved: the mean; null if none was.";
-    longest_ps: Time, "The longest.";
+    known_ps: Time, "Mean time from finding a deadlock until its announcement had passed around the loop; null if none had.";
+    mean_ps: Time, "Mean time from finding a deadlock until its loop was dissolved; null if none was.";
+    longest_ps: Time, "The longest such time.";
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]

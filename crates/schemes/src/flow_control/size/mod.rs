@@ -60,7 +60,7 @@ impl Sizing {
             self.promise.full_throughput = false;
             self.promise.lossless = false;
             self.notes.push(format!(
-                "its control frames do not fit: they would take {:.0}% of the link's other direction",
+                "its control frames do not fit: they would need {:.0}% of the link's other direction",
                 100.0 * self.control.share(rate)
             ));
         }

@@ -121,7 +121,7 @@ impl Question {
     pub fn check(&self) -> Result<(), Refusal> {
         let refuse = |key, message: String, help: String| Err(Refusal { key, message, help });
         if self.rate.0 > FASTEST {
-            let help = format!("{} are the most", Bandwidth(FASTEST));
+            let help = format!("the maximum is {}", Bandwidth(FASTEST));
             return refuse("rate", format!("a rate of {} is out of range", self.rate), help);
         }
         if !(SMALLEST_PACKET..=LARGEST_PACKET).contains(&self.mtu.0) {
@@ -129,7 +129,7 @@ impl Question {
             return refuse("mtu", format!("a packet of {} is out of range", self.mtu), help);
         }
         if !(1..=8).contains(&self.priorities) {
-            let message = format!("{} lossless priorities are out of range", self.priorities);
+            let message = format!("{} lossless priorities is out of range", self.priorities);
             return refuse("priorities", message, "write a whole number from 1 to 8".into());
         }
         if !(1..=1_000).contains(&self.repair_every) {
@@ -144,7 +144,7 @@ impl Question {
         if zero.is_some() {
             return refuse(
                 "update",
-                "credits cannot be updated all the time".into(),
+                "the update period must be positive".into(),
                 "write a time above 0, such as 5us".into(),
             );
         }
@@ -157,14 +157,14 @@ impl Question {
         ];
         for (key, time) in times {
             if let Some(time) = time.filter(|t| t.0 > LONGEST_TIME) {
-                let help = format!("{} is the most", Span(LONGEST_TIME));
+                let help = format!("the maximum is {}", Span(LONGEST_TIME));
                 return refuse(key, format!("{key} = {time} is out of range"), help);
             }
         }
         const LARGEST: u64 = 1 << 50;
         if self.xoff.0 == 0 || self.xoff.0 > LARGEST {
             let help = format!("write 1B to {}B", LARGEST);
-            return refuse("xoff", format!("{} is no threshold", self.xoff), help);
+            return refuse("xoff", format!("{} is not a valid threshold", self.xoff), help);
         }
         (registry::CHECK)(self)
     }

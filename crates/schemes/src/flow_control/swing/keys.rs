@@ -17,32 +17,29 @@ use xoff_net::units::{Bytes, Span};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Swing")]
 pub struct SwingKeys {
-    /// Memory of a relay for what comes in over its long link, for each lossless
-    /// priority. Default: PFC's headroom of the long link (a round trip, the response
-    /// time, packets) and two largest packets; and that headroom once more where there
-    /// are data of several lossless priorities.
+    /// Buffer of a relay for packets from its long link, for each lossless priority. Default: PFC's
+    /// headroom of the long link (a round trip, the response time, packets) plus two largest
+    /// packets; twice that headroom if several lossless priorities carry data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_buffer: Option<Bytes>,
-    /// A relay pauses its peer of its own accord while it holds so much of what came
-    /// in over its long link. Default: `relay_buffer`, which pauses that are passed on
-    /// do not let it exceed; where there are data of several lossless priorities, PFC's
-    /// headroom of the long link below it.
+    /// A relay pauses its peer by itself while it holds this much from its long link. Default:
+    /// `relay_buffer`, which forwarded pauses keep it below; if several lossless priorities carry
+    /// data, PFC's headroom of the long link below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_limit: Option<Bytes>,
-    /// Between a relay and its switch each of the two pauses the other when it holds
-    /// so much of what came from there. Default 198 KiB.
+    /// XOFF threshold between a relay and its switch: each of the two pauses the other when it
+    /// holds this much from it. Default: 198 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_xoff: Option<Bytes>,
-    /// It resumes the other when it holds no more than this. Default: 16 largest packets
-    /// below `relay_xoff`, or half of it.
+    /// XON threshold between a relay and its switch. Default: 16 largest packets below
+    /// `relay_xoff`, or half of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_xon: Option<Bytes>,
-    /// What rules at the switch's end of the cable to its relay.
+    /// Thresholds at the switch's end of the cable to its relay.
     #[serde(default, skip_serializing_if = "SwitchSide::is_default")]
     #[schemars(extend("default" = SwitchSide::default()))]
     pub switch_side: SwitchSide,
-    /// Delay of the cable between a relay and its switch, which has the rate of the
-    /// long link.
+    /// Delay of the cable between a relay and its switch. The cable has the rate of the long link.
     #[serde(default = "defaults::zero_time")]
     pub relay_delay: Span,
 }
@@ -51,10 +48,10 @@ pub struct SwingKeys {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchSide {
-    /// At the relay's own thresholds, `relay_xoff` and `relay_xon`.
+    /// The relay's thresholds, `relay_xoff` and `relay_xon`.
     #[default]
     Relay,
-    /// As it pauses its other neighbours, by PFC's keys.
+    /// The switch's PFC thresholds, as for its other neighbours.
     Pfc,
 }
 
@@ -84,8 +81,8 @@ impl Keys for OnPfc<SwingKeys> {
         time("relay_delay", keys.relay_delay)?;
         let (xoff, xon) = self.thresholds(cx.packet.largest());
         if xoff == 0 {
-            let message = "a threshold of 0 B would pause for every packet";
-            return Err(Complaint::of_key("relay_xoff", message, "write bytes above 0, such as \"198KiB\""));
+            let message = "relay_xoff = 0 is out of range: every packet would cause a pause";
+            return Err(Complaint::of_key("relay_xoff", message, "write a size above 0, such as \"198KiB\""));
         }
         if xon > xoff {
             let message = format!("relay_xon = {} is above relay_xoff = {}", Bytes(xon), Bytes(xoff));
@@ -93,7 +90,7 @@ impl Keys for OnPfc<SwingKeys> {
             return Err(Complaint::of_key("relay_xon", message, help));
         }
         if self.pfc.relay == Relay::Blind {
-            let message = "`swing` passes pauses on at its relays, not at hosts";
+            let message = "incompatible with `swing`: its relays forward pauses, its hosts do not";
             return Err(Complaint::of_key("relay", message, "remove the key"));
         }
         Ok(())
@@ -102,17 +99,17 @@ impl Keys for OnPfc<SwingKeys> {
     /// Puts relays into the long links.
     fn extend(&self, topology: &mut Topology) -> Result<(), Complaint> {
         if topology.ports.iter().all(|p| !p.long) {
-            let message = "`swing` puts relays into long links, and this topology has none";
-            let help = "choose the topology dci, or say long = true of a link of a custom one; or choose scheme = \"pfc\"";
+            let message = "`swing` requires long links, and this topology has none";
+            let help = "choose topology.kind = \"dci\", write long = true for a link of a custom topology, or choose scheme = \"pfc\"";
             return Err(Complaint::of_key("scheme", message, help));
         }
         if topology.relay_hosts {
-            let message = "`swing` does not say what hosts do that relay";
-            let help = "choose a topology whose hosts do not relay, or scheme = \"pfc\"";
+            let message = "`swing` is not defined for topologies whose hosts relay";
+            let help = "choose another topology, or scheme = \"pfc\"";
             return Err(Complaint::of_key("scheme", message, help));
         }
         topology.insert_relays(self.keys.relay_delay.0).map_err(|name| {
-            let message = format!("the name `{name}` is that of a relay of `swing`");
+            let message = format!("the name `{name}` is reserved for a relay of `swing`");
             Complaint::new("topology", message, "rename the node")
         })
     }
@@ -188,22 +185,22 @@ impl Keys for OnPfc<SwingKeys> {
             let name = topology.port_name(port);
             let (key, why) = if several {
                 let why = format!(
-                    "with data of several priorities {name} needs a headroom of {} above `relay_limit`, and has {}",
+                    "with several data priorities {name} needs {} of headroom above `relay_limit`, but has {}",
                     bytes(room),
                     bytes(buffer - limit)
                 );
                 ("relay_buffer", why)
             } else if buffer < least {
                 let why = format!(
-                    "a round trip of {name} and its packets are {}, and its relays have {}",
+                    "its relays have {1}, less than {0} for a round trip of {name} and its packets",
                     bytes(least),
                     bytes(buffer)
                 );
                 ("relay_buffer", why)
             } else {
                 let why = format!(
-                    "{name} pauses of its own accord at {}, with less below it than a round trip and its packets ({}), \
-                     and less above it than headroom ({})",
+                    "{name} pauses by itself at {}, less than a round trip and its packets ({}), \
+                     with less than the headroom ({}) above",
                     bytes(limit),
                     bytes(least),
                     bytes(room)
@@ -257,29 +254,36 @@ impl OnPfc<SwingKeys> {
         };
         if limit < largest {
             let (key, what) = match self.keys.relay_limit {
-                Some(_) => ("relay_limit", format!("a threshold of {} holds no packet", bytes(limit))),
+                Some(_) => {
+                    ("relay_limit", format!("relay_limit = {} is smaller than one packet", bytes(limit)))
+                }
                 None if several => (
                     "relay_buffer",
                     format!(
-                        "relays of {} have nothing left above their headroom of {} on the link of {}",
+                        "relay_buffer = {} is too small: the headroom takes {} on the link of {}",
                         bytes(buffer),
                         bytes(room.total),
                         topology.port_name(port)
                     ),
                 ),
-                None => ("relay_buffer", format!("relays of {} hold no packet", bytes(buffer))),
+                None => {
+                    ("relay_buffer", format!("relay_buffer = {} is smaller than one packet", bytes(buffer)))
+                }
             };
             // Of a buffer less than the default, which is lossless, a relay warns.
             let help = match self.keys.relay_limit {
                 Some(_) => format!("write {} to {}", bytes(largest), bytes(buffer)),
-                None => format!("without the key it is {}", bytes(default)),
+                None => format!("write more, or remove the key: the default is {}", bytes(default)),
             };
             return Err(Complaint::of_key(key, what, help));
         }
         if limit > buffer {
-            let message =
-                format!("relay_limit = {} is above the relays' memory of {}", bytes(limit), bytes(buffer));
-            return Err(Complaint::of_key("relay_limit", message, "choose it no larger than `relay_buffer`"));
+            let message = format!("relay_limit = {} is above relay_buffer = {}", bytes(limit), bytes(buffer));
+            return Err(Complaint::of_key(
+                "relay_limit",
+                message,
+                "write `relay_limit` no larger than `relay_buffer`",
+            ));
         }
         Ok(Depth { buffer, limit, several, room: room.total, least: least.total })
     }

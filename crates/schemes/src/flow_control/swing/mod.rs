@@ -83,7 +83,7 @@ impl Parameters for SwingParams {
             Relay::Accounts | Relay::Blind => 0,
         };
         format!(
-            "(relays pass pauses on at once, and their ends {} later; {} quanta, response time {})",
+            "(relays forward pauses immediately, and resumes {} later; {} quanta, response time {})",
             Span(hold),
             self.pfc.quanta,
             Span(self.pfc.response_time)

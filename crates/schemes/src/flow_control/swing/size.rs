@@ -57,9 +57,9 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     terms.push(("switch: packet that crosses XOFF", u64::from(link.largest)));
     terms.push(("switch: headroom towards its relay", near));
     let notes = vec![
-        "the relay's part is the memory of a device of its own, off the switch's chip".into(),
-        "a pause stops the sender a delay later, whether or not the relay has stored anything meanwhile: an \
-         egress may idle for as long (Table I of Huang et al. 2024 says the same)"
+        "the relay is a separate device: its memory is not on the switch chip".into(),
+        "a pause stops the sender one delay later, even if the relay has stored nothing: an \
+         egress can idle for that time (Table I of Huang et al. 2024)"
             .into(),
     ];
     Sizing {

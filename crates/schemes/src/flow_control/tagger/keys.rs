@@ -22,16 +22,16 @@ const VISITS: u64 = 20_000_000;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Tagger")]
 pub struct TaggerKeys {
-    /// Where a tag grows by one.
+    /// Where the tag of a packet increases by one.
     #[serde(default)]
     pub rule: TagRule,
-    /// Lossless tags of a packet, its own priority included, 1 to 7. Default: as
-    /// many as the routes need.
+    /// Lossless tags of a packet, including its own priority, 1 to 7. Default: as many as the
+    /// routes need.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 7))]
     pub lossless: Option<u8>,
-    /// Priority of packets whose tag has grown beyond the last lossless one.
-    /// Default: the lowest that is no tag.
+    /// Priority of packets above the last lossless tag. Default: the lowest priority that is not a
+    /// tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 7))]
     pub lossy: Option<u8>,
@@ -41,13 +41,12 @@ pub struct TaggerKeys {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TagRule {
-    /// Where a packet that came down goes up again. Up leads away from the
-    /// hosts; among switches equally far from them, to the one with the higher
-    /// number.
+    /// Where a packet goes down and then up again. Up means away from the hosts; between switches
+    /// at the same distance, towards the higher number.
     #[default]
     Bounce,
-    /// At every device, but where a switch sends to a host: the tag counts the
-    /// switches on the way.
+    /// At every device, except where a switch sends to a host: the tag counts the switches on the
+    /// path.
     Hop,
 }
 
@@ -58,7 +57,7 @@ impl Keys for OnPfc<TaggerKeys> {
 
     fn check_topology(&self, cx: &mut Setting<'_>, topology: &Topology) -> Result<(), Complaint> {
         if self.pfc.relay == Relay::Blind {
-            let message = "`tagger` cannot pass pauses on: what waits for a tag has come in by another one";
+            let message = "incompatible with `tagger`: packets arrive with another tag than they leave with";
             let help = "remove the key, or choose scheme = \"pfc\"";
             return Err(Complaint::of_key("relay", message, help));
         }
@@ -66,7 +65,7 @@ impl Keys for OnPfc<TaggerKeys> {
     }
 
     fn refuses_balancing(&self, name: &str) -> Option<String> {
-        Some(format!("`tagger` counts its tags along the flows' routes, which `{name}` does not keep"))
+        Some(format!("`tagger` is incompatible with `{name}`: it needs the route of each flow"))
     }
 
     fn changes_priorities(&self) -> bool {
@@ -92,10 +91,13 @@ impl Keys for OnPfc<TaggerKeys> {
         let all_routes = of_all_routes(&tags, topology);
         if growth == 0 {
             let why = match keys.rule {
-                TagRule::Bounce => "no route comes down and goes up again",
-                TagRule::Hop => "no route leads over two switches",
+                TagRule::Bounce => "no route goes down and then up again",
+                TagRule::Hop => "no route crosses two switches",
             };
-            cx.warn("flow_control.rule".into(), format!("had no effect: {why}, so that no tag ever grows"));
+            cx.warn(
+                "flow_control.rule".into(),
+                format!("had no effect: no tag ever increases, because {why}"),
+            );
         }
         let count = keys.lossless.unwrap_or(needed);
         let at =
@@ -108,9 +110,9 @@ impl Keys for OnPfc<TaggerKeys> {
                 ),
                 None => (
                     format!(
-                        "the routes need {PRIORITIES} lossless priorities or more, and a lossy one besides"
+                        "the routes need {PRIORITIES} or more lossless priorities and one lossy priority, but there are 8 in all"
                     ),
-                    "set flow_control.lossless to 7 or less: packets whose tag grows beyond are lossy"
+                    "write flow_control.lossless = 7 or less: packets with higher tags are then lossy"
                         .to_string(),
                 ),
             };
@@ -118,20 +120,21 @@ impl Keys for OnPfc<TaggerKeys> {
         }
         if let Some(&start) = starts.iter().find(|&&start| start + count > PRIORITIES) {
             let message = format!(
-                "packets of priority {start} would need the priorities {start} to {}: 7 is the last",
+                "packets of priority {start} would need the priorities {start} to {}, but the last is 7",
                 start + count - 1
             );
             let help = format!(
-                "give the traffic (or its ACKs) a priority of {} or less, or grant fewer with flow_control.lossless",
+                "give the traffic (or its ACKs) a priority of {} or less, or lower flow_control.lossless",
                 PRIORITIES - count
             );
             return Err(Complaint::new(at, message, help).about("flow_control.lossless"));
         }
         let lossless: BTreeSet<u8> = starts.iter().flat_map(|&start| start..start + count).collect();
         if let Some(p) = used.iter().find(|p| !starts.contains(p) && lossless.contains(p)) {
-            let message =
-                format!("priority {p} is that of lossy traffic, and a lossless tag of other traffic");
-            let help = "give one of the two another priority";
+            let message = format!(
+                "priority {p} is used twice: by lossy traffic, and as a lossless tag of other traffic"
+            );
+            let help = "change the priority of one of the two";
             return Err(Complaint::of_key("priorities", message, help));
         }
         let lossy = match keys.lossy {
@@ -139,14 +142,14 @@ impl Keys for OnPfc<TaggerKeys> {
                 check_priority("flow_control.lossy", p)?;
                 if lossless.contains(&p) {
                     let message = format!("priority {p} is a lossless tag");
-                    let help = format!("the lossless tags are {}: choose another", list(&lossless));
+                    let help = format!("choose a priority other than the lossless tags: {}", list(&lossless));
                     return Err(Complaint::of_key("lossy", message, help));
                 }
                 p
             }
             None => (0..PRIORITIES).find(|p| !lossless.contains(p)).ok_or_else(|| {
-                let message = "the tags take all eight priorities, and none is left for what goes beyond";
-                let help = "grant fewer with flow_control.lossless, or start from fewer priorities";
+                let message = "no lossy priority is left: the tags use all eight priorities";
+                let help = "lower flow_control.lossless, or use fewer priorities";
                 Complaint::new(at, message, help)
             })?,
         };
@@ -163,8 +166,9 @@ impl Keys for OnPfc<TaggerKeys> {
     ) -> Result<bool, Complaint> {
         if let Some(wanted) = wanted.filter(|&wanted| wanted != covered) {
             let (is, not) = if wanted { ("lossy", "lossless") } else { ("lossless", "lossy") };
-            let message = format!("priority {id} is {is} here, by its tag, and cannot be {not}");
-            let help = "remove `lossless`: under `tagger` flow_control.lossless and priorities decide";
+            let message = format!("priority {id} is a {is} tag and cannot be {not}");
+            let help =
+                "remove `lossless`: under `tagger` flow_control.lossless and flow_control.priorities set it";
             return Err(Complaint::new(key, message, help));
         }
         self.pfc.lossless(id, key, wanted, covered)

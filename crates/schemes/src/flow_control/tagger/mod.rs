@@ -78,14 +78,14 @@ impl Parameters for TaggerParams {
     fn describe(&self, seen: &Seen<'_>) -> String {
         let shown = |n: u8| if n < 8 { n.to_string() } else { "8 or more".to_string() };
         format!(
-            "(lossless tags of a packet: {}, then priority {}; {} quanta, response time {})\n  \
-             the routes of this scenario need {} lossless tags, all shortest paths between hosts {}",
+            "(lossless tags of a packet: {}, then lossy priority {}; {} quanta, response time {})\n  \
+             lossless tags needed: {} by the routes of this scenario, {} by all shortest paths between hosts",
             self.lossless,
             seen.lanes[usize::from(self.lossy)].priority,
             self.pfc.quanta,
             Span(self.pfc.response_time),
             shown(self.needed),
-            self.all_routes.map_or("were too many to look at".to_string(), shown)
+            self.all_routes.map_or("an unknown number (too many paths)".to_string(), shown)
         )
     }
 
@@ -96,14 +96,12 @@ impl Parameters for TaggerParams {
         }
         let (dropped, _) = ran.dropped_if(|d| d.lane == self.lossy && d.reason.for_want_of_room());
         let help = match self.needed {
-            8 => {
-                "No more than 7 can be had: shorten the routes, or use flow_control.rule = \"bounce\".".into()
-            }
-            n => format!("To keep them lossless: flow_control.lossless = {n}."),
+            8 => "The maximum is 7: shorten the routes, or set flow_control.rule = \"bounce\".".into(),
+            n => format!("To keep them lossless, set flow_control.lossless = {n}."),
         };
         let text = format!(
-            "The routes need {} lossless tags, and packets have {}: those whose tag grew beyond were lossy, in \
-             priority {} (dropped there: {}).",
+            "Some packets were lossy: the routes need {} lossless tags, and packets have {}. They continued in \
+             priority {} ({} dropped there).",
             self.needed,
             self.lossless,
             ran.priorities[usize::from(self.lossy)],

@@ -18,34 +18,34 @@ const SHORTEST_POLL: Time = MICROSECOND;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PfcWatchdog")]
 pub struct WatchdogKeys {
-    /// What is done about a storm.
+    /// Action in a storm.
     #[serde(default)]
     pub action: Action,
-    /// A queue that has been paused without a break for so long, with something to
-    /// send, is in a storm. Default as in SONiC and in Lv et al. 2025, section VI-E.
+    /// A queue with packets to send is in a storm after an uninterrupted pause of this length.
+    /// Default: as in SONiC and in Lv et al. 2025, section VI-E.
     #[serde(default = "watchdog_time")]
     pub detection_time: Span,
-    /// A storm is over when no pause frame has come for so long.
+    /// A storm ends when no pause frame has arrived for this time.
     #[serde(default = "watchdog_time")]
     pub restoration_time: Span,
-    /// A device looks at its queues so often, beginning at a random time of its own; no
-    /// longer than either of the other two. Default: 200 ms as there, or the shorter of
-    /// the other two if that is less.
+    /// Time between two polls of a device, which begin at a random time; at most `detection_time`
+    /// and `restoration_time`. Default: 200 ms as in SONiC, or the shorter of the two if that is
+    /// less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub poll: Option<Span>,
 }
 
-/// What is done about a storm.
+/// Action in a storm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "WatchdogAction")]
 pub enum Action {
-    /// What waits in the queue and what comes for it is dropped.
+    /// Packets that wait in the queue or arrive for it are dropped.
     #[default]
     Drop,
-    /// The queue sends although it is paused; what the peer has no room for is lost.
+    /// The queue sends despite the pause; packets for which the peer has no room are lost.
     Forward,
-    /// The storm is only told of.
+    /// The storm is only reported.
     Alert,
 }
 
@@ -75,7 +75,7 @@ impl Keys for OnPfc<WatchdogKeys> {
         for (key, value) in times.into_iter().chain([("poll", keys.poll())]) {
             time(key, value)?;
             if value.0 < SHORTEST_POLL {
-                let message = format!("{key} = {value} is too short for a watchdog, which polls");
+                let message = format!("{key} = {value} is too short for a polling watchdog");
                 let help = format!("write {} or more, such as \"200ms\"", Span(SHORTEST_POLL));
                 return Err(Complaint::of_key(key, message, help));
             }
@@ -84,7 +84,7 @@ impl Keys for OnPfc<WatchdogKeys> {
             None => Ok(()),
             Some((key, value)) => {
                 let message = format!("poll = {} is longer than {key} = {value}", keys.poll());
-                let help = format!("choose a `poll` of {value} or less, or remove it");
+                let help = format!("write poll = \"{value}\" or less, or remove it");
                 Err(Complaint::of_key("poll", message, help))
             }
         }

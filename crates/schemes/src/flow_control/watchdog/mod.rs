@@ -92,9 +92,9 @@ impl Parameters for WatchdogParams {
 
     fn describe(&self, _: &Seen<'_>) -> String {
         let action = match self.action {
-            Action::Drop => "drops what it holds and gets",
-            Action::Forward => "sends all the same",
-            Action::Alert => "is told of",
+            Action::Drop => "drops its packets",
+            Action::Forward => "sends despite the pause",
+            Action::Alert => "is only reported",
         };
         let watched = self.first.iter().flatten().count();
         format!(

@@ -12,21 +12,21 @@ pub static DROPPED: Cause =
 /// A packet that left a queue in a storm although it was paused, and that the peer had no room for.
 pub static OVERRUN: Cause = Cause {
     name: "overrun",
-    because: "a watchdog let it go although there was no room",
+    because: "a watchdog sent it despite the pause, and the peer had no room",
     by: "by the watchdog",
 };
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "watchdog":
-    action: Text, "What is done about a storm: `drop`, `forward` or `alert`.";
+    action: Text, "The action of a queue in a storm: `drop`, `forward` or `alert`.";
     storms: Count, "Storms found.";
-    restored: Count, "Those that it held to be over, or whose link failed.";
-    first_storm_ps: Time, "When it found the first one; null if there was none.";
-    dropped_packets: Count, "Packets dropped in queues that were in a storm, or on their way there.";
-    dropped_bytes: Bytes, "Their bytes.";
-    overrun_packets: Count, "Packets that left a queue in a storm although it was paused, and that the peer then had no room for.";
-    overrun_bytes: Bytes, "Their bytes.";
-    queues: List, "Each storm, in the order of their beginning: `port`, `priority`, `from_ps`, and `until_ps` (null if it stood at the end).";
+    restored: Count, "Storms that ended, or whose link failed.";
+    first_storm_ps: Time, "Time of the first storm; null if there was none.";
+    dropped_packets: Count, "Packets dropped in queues in a storm, or on arrival at such a queue.";
+    dropped_bytes: Bytes, "Bytes of these packets.";
+    overrun_packets: Count, "Packets that left a paused queue in a storm and were dropped, because the peer had no room.";
+    overrun_bytes: Bytes, "Bytes of these packets.";
+    queues: List, "Each storm, in order of its beginning: `port`, `priority`, `from_ps`, and `until_ps` (null if it lasted to the end).";
 };
 
 /// What the watchdog recorded.
@@ -69,14 +69,14 @@ impl Record for Report {
             n => format!(", {} ({}) {what}", human::counted(n, "packet"), human::bytes(bytes)),
         };
         let row = match self.storms.first() {
-            None => "no storm".into(),
+            None => "no storm found".into(),
             Some(first) => format!(
-                "{} from {} on, {} over; {action}{}{}",
+                "{} found, the first at {}, {} ended; action {action}{}{}",
                 human::counted(self.storms.len() as u64, "storm"),
                 human::time(first.from),
                 human::count(restored),
                 lost(dropped, "dropped"),
-                lost(overrun, "that the peer had no room for"),
+                lost(overrun, "dropped by the peer for lack of room"),
             ),
         };
         let values = vec![
@@ -104,32 +104,30 @@ impl Report {
             let watched = ran.outcome.pauses.iter().filter(|p| params.first[p.port as usize].is_some());
             let longest = watched.map(|p| p.length(ran.outcome.end)).max()?;
             let text = format!(
-                "The watchdog never acted: of the queues that it watches none was paused for longer than {}, and \
-                 a storm takes {} and two polls, which are {} apart.",
+                "The watchdog found no storm: the longest pause of a watched queue was {}, \
+                 and a storm is a pause of {} plus up to two polls, which are {} apart.",
                 human::time(longest),
                 human::time(params.detection),
                 human::time(params.poll),
             );
-            let help = "To see it act: a shorter flow_control.detection_time, or a longer run.duration.";
+            let help = "To make it act, shorten flow_control.detection_time, or raise run.duration.";
             return Some(Note::new(Level::Note, text).help(help));
         };
         let what = match params.action {
-            Action::Drop => format!(
-                "dropped what waited there and came for them: {} ({})",
-                human::counted(dropped.0, "packet"),
-                human::bytes(dropped.1)
-            ),
+            Action::Drop => {
+                format!("it dropped {} ({})", human::counted(dropped.0, "packet"), human::bytes(dropped.1))
+            }
             Action::Forward => format!(
-                "let them send, of which {} ({}) found no room",
+                "it let the queues send, and the peers dropped {} ({}) for lack of room",
                 human::counted(overrun.0, "packet"),
                 human::bytes(overrun.1)
             ),
-            Action::Alert => "only told of them".into(),
+            Action::Alert => "it only reported them".into(),
         };
         Some(Note::new(
             Level::Finding,
             format!(
-                "The watchdog found {}, the first at {} ({}), of which {} over at the end, and {what}.",
+                "The watchdog found {}, the first at {} at {}; {} over at the end; {what}.",
                 human::counted(self.storms.len() as u64, "storm"),
                 human::time(first.from),
                 ran.port(first.port),

@@ -8,13 +8,13 @@ use xoff_outcome::report::{Facts, Gauge, Ran, Record, Section, Value};
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "ate":
-    threshold_bps: Rate, "p · B_H, summed over the hosts that began flows: what own data may use of the ports to the high-bandwidth domain. Rates are means over the run.";
+    threshold_bps: Rate, "p · B_H, summed over the hosts that began flows: the share of the ports to the high-bandwidth domain that own data may use. All rates are means over the run.";
     high_bps: Rate, "T_H: own data sent into the high-bandwidth domain.";
-    other_bps: Rate, "T_N: own data sent into the other one.";
+    other_bps: Rate, "T_N: own data sent into the other domain.";
     offered_bps: Rate, "D: data packets of the flows that began.";
-    excess_bps: Rate, "D − p · B_H of each host where that is above 0.";
+    excess_bps: Rate, "D − p · B_H, summed over the hosts where it is above 0.";
     high_share: Share, "T_H / (T_H + T_N); null if nothing was sent.";
-    hosts: List, "Each of these hosts: `host`, `threshold_bps`, `high_bps`, `other_bps`, `offered_bps`, `weight` (w_H at the end, 0 to 1), and `high_flows` and `other_flows`, the flows with a choice that it sent into the one domain and the other.";
+    hosts: List, "Each host that began flows: `host`, `threshold_bps`, `high_bps`, `other_bps`, `offered_bps`, `weight` (w_H at the end, 0 to 1), and `high_flows` and `other_flows`: the flows with a choice that it sent into the high-bandwidth domain and into the other.";
 };
 
 /// Bits per second over the interval of a host's own data into the high-bandwidth domain …
@@ -86,9 +86,9 @@ impl Record for Report {
         let weights = || hosts.iter().map(|s| s.weight);
         let (least, most) = (weights().fold(1.0, f64::min), weights().fold(0.0, f64::max));
         let text = match share {
-            None => "nothing was sent".into(),
+            None => "no data was sent".into(),
             Some(share) => format!(
-                "{} of own data over the high-bandwidth domain first: {} ({} of what is allowed), weights {} at the end",
+                "{} of own data sent first into the high-bandwidth domain: {} ({} of the allowed rate), weights {} at the end",
                 percent(share),
                 human::rate(high),
                 percent(high / allowed),

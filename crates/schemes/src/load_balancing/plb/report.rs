@@ -6,11 +6,11 @@ use xoff_outcome::report::{Facts, Ran, Record, Section};
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "plb":
-    flows_with_choice: Count, "Flows whose labels give them more than one route.";
+    flows_with_choice: Count, "Flows with more than one route.";
     flows_changed: Count, "Flows that changed their label.";
-    changes_by_marks: Count, "Changes for packets that came marked …";
-    changes_by_timeouts: Count, "… and after timeouts.";
-    moves: Count, "Changes of both kinds that gave another route.";
+    changes_by_marks: Count, "Label changes because of marked packets.";
+    changes_by_timeouts: Count, "Label changes after timeouts.";
+    moves: Count, "Label changes of both kinds that changed the route.";
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Record for Report {
         let changed = self.flows.iter().filter(|f| f.by_marks + f.by_timeouts > 0).count() as u64;
         let (marks, timeouts, moves) = (sum(|f| f.by_marks), sum(|f| f.by_timeouts), sum(|f| f.moves));
         let row = format!(
-            "{} changes for marks and {} after timeouts, by {} of {} with a choice; {} gave another route",
+            "{} label changes because of marks and {} after timeouts, by {} of {} with a choice; {} changed the route",
             human::count(marks),
             human::count(timeouts),
             human::count(changed),

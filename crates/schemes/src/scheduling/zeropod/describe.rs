@@ -30,7 +30,7 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
     let (all, payload) = (rate as f64 * epoch as f64 / 1e12, f64::from(slots.cells * params.payload) * 8.0);
     writeln!(
         out,
-        "  epoch {}: {} of {} + {} ({}), 2 control slots of {} ({}){}; at most {:.2}% of a link are payload",
+        "  epoch {}: {} of {} + {} ({}), 2 control slots of {} ({}){}; payload is at most {:.2}% of a link",
         Span(epoch),
         count(slots.cells.into(), "cell"),
         params.payload,
@@ -45,7 +45,7 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
         let pipeline = slots.pipeline(z.delay, pod.cores > 0);
         writeln!(
             out,
-            "  a schedule takes {}: its SCHD leave {} later, cells {} later ({})",
+            "  a schedule takes {}: its SCHD frames leave {} later, its cells {} later ({})",
             Span(z.delay),
             count(pipeline.schd, "epoch"),
             count(pipeline.data, "epoch"),
@@ -53,7 +53,7 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
         )?;
         writeln!(
             out,
-            "  scheduler: {}, {} for each demand, {} first; RTS tell of mice for {} at most",
+            "  scheduler: {}, {} for each demand, {} first; an RTS lists mice for at most {}",
             count(params.iterations.into(), "iteration"),
             count(params.requests.into(), "path"),
             match params.order {
@@ -64,25 +64,25 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
             n(z.top_k, "destination")
         )?;
     } else {
-        writeln!(out, "  nothing is scheduled: what is not sent without a grant is not sent at all")?;
+        writeln!(out, "  no cell is scheduled: only cells without a grant are sent")?;
     }
     let levels: Vec<String> = z.levels.iter().map(|&bytes| Bytes(bytes).to_string()).collect();
-    writeln!(out, "  levels of flows, the first of which is mice: up to {}, and beyond", levels.join(", "))?;
+    writeln!(out, "  levels of flows: up to {} (the first level is mice), and larger", levels.join(", "))?;
     let lost = match z.collision {
-        Collision::Later => "the later one is",
-        Collision::Both => "both are",
+        Collision::Later => "only the later cell is",
+        Collision::Both => "both cells are",
     };
     match z.optimistic {
-        0 | 1 => writeln!(out, "  nothing is sent without a grant")?,
+        0 | 1 => writeln!(out, "  every cell needs a grant")?,
         cells => writeln!(
             out,
-            "  flows of fewer than {cells} cells are sent without a grant, too; of two such cells that meet {lost} lost"
+            "  flows of fewer than {cells} cells are also sent without a grant; if two such cells collide, {lost} lost"
         )?,
     }
     if pod.cores > 0 {
         let mice = match params.mice_cores {
             0 => String::new(),
-            cores => format!("; the last {cores} of them for mice alone"),
+            cores => format!("; the last {cores} only for mice"),
         };
         writeln!(
             out,
@@ -92,7 +92,7 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
         )?;
     }
     if let Some(timeout) = z.acks {
-        writeln!(out, "  receivers acknowledge, timeout {}", Span(timeout))?;
+        writeln!(out, "  receivers send ACKs; timeout {}", Span(timeout))?;
     }
     clocks(out, z)?;
     failures(out, topology, z)
@@ -113,7 +113,7 @@ fn clocks(out: &mut String, z: &ZeropodParams) -> fmt::Result {
         let hosts = count(beyond, "host");
         writeln!(
             out,
-            "  clocks of hosts are off by up to {}: {hosts} by more than half a guard band",
+            "  host clocks have errors of up to {}: {hosts} by more than half a guard band",
             Span(most)
         )?;
     }
@@ -125,14 +125,14 @@ fn failures(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt::Re
     for failure in &z.scheduler_failures {
         writeln!(
             out,
-            "  the scheduler of pod {} fails at {}, and its backup is at work {} later",
+            "  the scheduler of pod {} fails at {}; its backup takes over {} later",
             failure.pod,
             Span(failure.at),
             Span(failure.takeover)
         )?;
     }
     for &(switch, from, until) in &z.scheduler_links {
-        let until = if until == Time::MAX { "on".to_string() } else { format!("to {}", Span(until)) };
+        let until = if until == Time::MAX { "to the end".to_string() } else { format!("to {}", Span(until)) };
         let name = &topology.nodes[switch as usize].name;
         writeln!(out, "  the scheduler's link to {name} is down from {} {until}", Span(from))?;
     }

@@ -13,8 +13,8 @@ use xoff_net::units::{Bytes, Span};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Zeropod")]
 pub struct ZeropodKeys {
-    /// N: data cells in an epoch, 1 to 4096, and no fewer than positions below a switch
-    /// less one. The paper has 16 in one pod, 32 in eight.
+    /// N: data cells in an epoch, 1 to 4096; at least the number of positions below a switch minus
+    /// one. The paper has 16 in one pod, 32 in eight.
     #[serde(default = "defaults::cells")]
     #[schemars(range(min = 1, max = 4096))]
     pub cells: u32,
@@ -24,73 +24,74 @@ pub struct ZeropodKeys {
     /// Header of a data cell, up to 10000 B.
     #[serde(default = "defaults::control")]
     pub header: Bytes,
-    /// A request or an answer (RTS, SCHD), 1 to 10000 B; two of them are shorter than a data cell.
+    /// Size of a request or a grant (RTS, SCHD), 1 to 10000 B; two of them must be shorter than a
+    /// data cell.
     #[serde(default = "defaults::control")]
     pub control: Bytes,
-    /// On both sides of a control slot, and behind each epoch.
+    /// Guard band on both sides of a control slot, and after each epoch.
     #[serde(default = "defaults::zero")]
     pub guard: Span,
     /// I: iterations of the scheduling algorithm, 1 to 1000.
     #[serde(default = "defaults::iterations")]
     #[schemars(range(min = 1, max = 1000))]
     pub iterations: u32,
-    /// Paths that a demand asks for in an iteration, 1 to 1000.
+    /// Paths that a demand requests in an iteration, 1 to 1000.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests: u32,
-    /// Who comes first of the demands without mice.
+    /// Which demand without mice is served first.
     #[serde(default)]
     pub order: Order,
-    /// What a schedule takes. The paper grants 15 us to 256 hosts in a pod, 5 us to 16.
+    /// Time to calculate a schedule. The paper uses 15 us for 256 hosts in a pod, 5 us for 16.
     #[serde(default = "defaults::delay")]
     pub delay: Span,
-    /// k: of so many destinations, those with the shortest, an RTS tells what mice wait for them.
+    /// k: destinations in an RTS whose waiting mice it lists, those with the fewest bytes first.
     #[serde(default = "defaults::top_k")]
     pub top_k: u16,
-    /// So many cores, the last ones, take what hosts have of mice and nothing else.
+    /// Number of cores that carry only mice: the last cores.
     #[serde(default)]
     pub mice_cores: u32,
-    /// Bytes that a flow has sent when it leaves a level of its queue for the next one, in
-    /// ascending order; 1 to 15 of them. What a flow sends in the first level is mice.
-    /// Default: 100 kB, which the paper calls mice, then the thresholds of PIAS
-    /// (NSDI 2015) for web search at a load of 0.8.
+    /// Bytes after which a flow moves to the next level of its queue, in ascending order; 1 to 15
+    /// values. Data of the first level are mice. Default: 100 kB, the paper's mice, then the
+    /// thresholds of PIAS (NSDI 2015) for web search at a load of 0.8.
     #[serde(default = "defaults::levels")]
     pub levels: Vec<Bytes>,
-    /// Flows of fewer cells are sent optimistically as well; 0 to 1000, where 0 and 1 are none.
+    /// Flows with fewer cells are also sent optimistically, without a grant; 0 to 1000. 0 and 1
+    /// disable it.
     #[serde(default = "defaults::optimistic")]
     #[schemars(range(max = 1000))]
     pub optimistic: u32,
-    /// How often each of their cells is sent so, 1 to 1000, one round of all cells after the other,
-    /// until the flow is granted. The paper does not say.
+    /// How often each of these cells is sent optimistically, 1 to 1000, in rounds over all cells,
+    /// until the flow gets a grant. The paper gives no value.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
     pub optimistic_rounds: u32,
-    /// Which of two cells is lost that were sent without a grant and meet.
+    /// Which cell is lost when two cells without a grant collide.
     #[serde(default)]
     pub collision: Collision,
-    /// Whether anything is scheduled. If not, flows of fewer cells than `optimistic` are sent
-    /// without a grant, once, and others not at all: what equations 1 to 7 are about.
+    /// Whether cells are scheduled. If false, flows with fewer cells than `optimistic` are sent
+    /// once without a grant, and other flows are not sent, as in equations 1 to 7.
     #[serde(default = "defaults::yes")]
     pub scheduled: bool,
-    /// Memory of a core, 1 B to 1 EB.
+    /// Buffer of a core, 1 B to 1 EB.
     #[serde(default = "defaults::core_buffer")]
     pub core_buffer: Bytes,
-    /// With more cells for a pod a core asks for nothing more for it.
+    /// Cells for one pod above which a core requests no more cells for that pod.
     #[serde(default = "defaults::backpressure")]
     pub backpressure: u32,
-    /// The clocks of all pods begin at once, instead of each at a random part of an epoch.
+    /// Whether the clocks of all pods begin together, instead of at random times within an epoch.
     #[serde(default)]
     pub in_phase: bool,
-    /// The clock of each host is off by something within this, at random.
+    /// Largest clock error of a host; errors are random.
     #[serde(default = "defaults::zero")]
     pub clock_error: Span,
-    /// Receivers acknowledge what has come, and senders repeat what was lost.
+    /// Receivers acknowledge cells, and senders retransmit lost cells.
     #[serde(default)]
     pub acks: bool,
-    /// With `acks`: without news for so long a sender asks by a repeat, 1 us or longer.
+    /// With `acks`: a sender retransmits after this time without an ACK, 1 us or longer.
     #[serde(default = "defaults::ack_timeout")]
     pub ack_timeout: Span,
-    /// A link that was found to be down is tried again after this, 1 us or longer.
+    /// Time after which a failed link is tried again, 1 us or longer.
     #[serde(default = "defaults::retry")]
     pub retry: Span,
     /// Schedulers that fail.
@@ -101,15 +102,15 @@ pub struct ZeropodKeys {
     pub scheduler_link: Vec<SchedulerLink>,
 }
 
-/// A scheduler that fails, and whose backup takes over with all that it knew.
+/// A scheduler that fails. Its backup takes over with the same state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerFailure {
     /// The pod, from 0.
     pub pod: u32,
-    /// When.
+    /// Time of the failure.
     pub at: Span,
-    /// How much later the backup hears and answers.
+    /// Time from the failure until the backup receives and grants requests.
     pub takeover: Span,
 }
 
@@ -119,9 +120,9 @@ pub struct SchedulerFailure {
 pub struct SchedulerLink {
     /// Name of the switch, a ToR or an aggregation switch.
     pub switch: String,
-    /// From this time on …
+    /// Time of the failure.
     pub from: Span,
-    /// … until this time; for ever if not given.
+    /// Time of the recovery. Default: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
 }

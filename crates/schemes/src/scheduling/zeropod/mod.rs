@@ -153,12 +153,12 @@ pub struct Params {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// The smallest first, as the paper has it.
+    /// The smallest, as in the paper.
     #[default]
     Smallest,
-    /// The largest first.
+    /// The largest.
     Largest,
-    /// Any first, drawn anew in each epoch.
+    /// A random demand, drawn again in each epoch.
     Random,
 }
 

@@ -36,7 +36,7 @@ pub struct ZeropodParams {
     pub collision: Collision,
     /// Memory of a core in bytes.
     pub core_buffer: u64,
-    /// With more cells for a pod a core asks for nothing more for it.
+    /// Cells for one pod above which a core requests no more cells for that pod.
     pub backpressure: u32,
     /// By pod: when its first epoch begins at its hosts, in picoseconds; below an epoch.
     pub clocks: Vec<Time>,
@@ -57,19 +57,19 @@ pub struct ZeropodParams {
 pub struct SchedulerFailure {
     /// The pod.
     pub pod: u16,
-    /// When.
+    /// Time of the failure.
     pub at: Time,
     /// How much later the backup is at work, in picoseconds.
     pub takeover: Time,
 }
 
-/// Which of two cells is lost that were sent without a grant and meet.
+/// Which cell is lost when two cells without a grant collide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collision {
-    /// The one that comes later: the port is taken.
+    /// The later cell: the port is busy.
     #[default]
     Later,
-    /// Both, as the paper's model has it.
+    /// Both, as in the paper's model.
     Both,
 }

@@ -10,33 +10,33 @@ use xoff_outcome::report::{Cause, Facts, Level, Note, Promise, Ran, Record, Sect
 /// A cell that was sent without a grant, and met another one.
 pub static COLLISION: Cause = Cause {
     name: "collision",
-    because: "it was sent without a grant, and met another cell",
+    because: "it was sent without a grant and collided with another cell",
     by: "by collision",
 };
 
 /// What a run tells.
 pub static FACTS: Facts = facts! { "zeropod":
     epoch_ps: Time, "Length of an epoch.";
-    pipeline: Count, "From the epoch in which a request is heard until that of its data, in epochs.";
-    epochs: Count, "Epochs that schedulers worked for, all pods together.";
-    grants: Count, "Grants of an epoch to a sender.";
-    scheduled: Count, "Cells that crossed a pod by them; those between pods cross two.";
-    unused: Count, "Cells that were granted, and for which nothing was left.";
-    iterations: Count, "Iterations of Algorithm 1 in which a path was asked for.";
-    requests: Count, "Paths that were asked for, and those that were accepted.";
-    accepted: Count, "See `requests`.";
-    most_in_rts: Count, "Entries of the fullest request (RTS).";
-    backpressure: Count, "Times that a core asked for nothing more for a pod.";
-    most_held: Bytes, "Most bytes that a receiver held back for others before them.";
+    pipeline: Count, "Epochs from the arrival of a request to its data.";
+    epochs: Count, "Scheduled epochs, summed over all pods.";
+    grants: Count, "Grants: one for each sender and epoch.";
+    scheduled: Count, "Granted cells that crossed a pod; cells between pods cross two.";
+    unused: Count, "Granted cells that stayed empty: the flow had no more data.";
+    iterations: Count, "Iterations of Algorithm 1 with at least one request for a path.";
+    requests: Count, "Paths requested.";
+    accepted: Count, "Path requests that were accepted.";
+    most_in_rts: Count, "Entries of the longest request (RTS).";
+    backpressure: Count, "How often a core requested no more cells for a pod (backpressure).";
+    most_held: Bytes, "Most bytes that a receiver held back until earlier bytes arrived.";
     optimistic: Count, "Cells sent optimistically.";
-    optimistic_delivered: Count, "Those of them that arrived, …";
-    optimistic_share: Share, "… as a share of all, 0 to 1; null if none was sent.";
-    optimistic_goodput: Share, "Those that arrived, for each host and each time that a cell takes, from the first start of a flow to the last (S of equation 7); null if none was sent.";
-    met_scheduled: Count, "Those that met something scheduled, …";
-    met_optimistic: Count, "… or another one.";
-    taken_back: Count, "Cells whose grants came to nothing, as an SCHD was lost, and that were granted again.";
-    off_time: Count, "Requests that came at another time than they should: a clock is off.";
-    links_found: List, "Links that schedulers took to be down, or tried again, in the order of time: `at_ps`, `port`, `down`.";
+    optimistic_delivered: Count, "Optimistic cells that arrived.";
+    optimistic_share: Share, "Share of optimistic cells that arrived, 0 to 1; null if none was sent.";
+    optimistic_goodput: Share, "Optimistic cells that arrived per host and cell time, between the first and the last start of a flow (S of equation 7); null if none was sent.";
+    met_scheduled: Count, "Optimistic cells that collided with a scheduled cell.";
+    met_optimistic: Count, "Optimistic cells that collided with another optimistic cell.";
+    taken_back: Count, "Cells granted again because an SCHD was lost.";
+    off_time: Count, "Requests that arrived at the wrong time, because of a clock error.";
+    links_found: List, "Links that schedulers considered down or tried again, in order of time: `at_ps`, `port`, `down`.";
 };
 
 /// What happened in pods without buffers, all together. Two cells that were granted never met: the run
@@ -137,7 +137,7 @@ impl Record for Report {
             self.found.iter().map(link).collect::<Vec<Value>>().into(),
         ];
         let grants = format!(
-            "{} in {} of {}, {} cells, none of which met another one",
+            "{} in {} of {}, {} cells, without a collision",
             human::count(self.grants),
             human::counted(self.epochs, "epoch"),
             human::time(self.epoch),
@@ -148,7 +148,7 @@ impl Record for Report {
             section = section.row(
                 "cells",
                 format!(
-                    "{} optimistic: {} arrived, {} met something scheduled, {} each other",
+                    "{} optimistic: {} arrived, {} collided with scheduled cells, {} with each other",
                     human::count(sent.sent),
                     human::count(sent.delivered),
                     human::count(sent.met_scheduled),
@@ -159,10 +159,8 @@ impl Record for Report {
         let granted = human::counted(self.scheduled, "cell");
         // Links that fail lose what is on them.
         section.lossless = Some(match ran.dropped_if(|d| d.lossless && d.reason.for_want_of_room()).0 {
-            0 => Promise::Held(format!(
-                "none of {granted} that were granted met another one, or found a core full"
-            )),
-            n => Promise::Broken(format!("{} of {granted} that were granted lost", human::count(n))),
+            0 => Promise::Held(format!("none of {granted} with a grant collided or met a full core")),
+            n => Promise::Broken(format!("{} of {granted} with a grant lost", human::count(n))),
         });
         self.notes(ran, &mut section.notes);
         section
@@ -177,7 +175,7 @@ impl Report {
             down.sort_by(|a, b| a.0.cmp(&b.0));
             down.dedup_by(|a, b| a.0 == b.0);
             let text = format!(
-                "Schedulers took {} to be down, the first ({first}) at {}; {} of grants whose answer was lost were \
+                "Schedulers considered {} down, the first ({first}) at {}; {} with a lost grant were \
                  granted again.",
                 human::counted(down.len() as u64, "link"),
                 human::time(at),
@@ -187,16 +185,16 @@ impl Report {
         }
         if self.off_time > 0 {
             let text = format!(
-                "{} came at another time than they should: clocks are off by more than the guard band takes, and these \
-                 hosts got no grant.",
+                "{} arrived at the wrong time: the clock errors exceed the guard band. These \
+                 hosts received no grant.",
                 human::counted(self.off_time, "request")
             );
-            let help = "Choose a wider zeropod.guard: twice the error or more.";
+            let help = "Write a zeropod.guard of at least twice the clock error.";
             notes.push(Note::new(Level::Warning, text).help(help));
         }
         if !self.acks && ran.outcome.drops.iter().any(|d| d.reason.by_fault()) {
-            let text = "Cells were lost with failed links, and nothing repeats them.";
-            let help = "--set zeropod.acks=true has receivers say what has come.";
+            let text = "Cells were lost on failed links and are not retransmitted.";
+            let help = "To retransmit them, set zeropod.acks = true.";
             notes.push(Note::new(Level::Warning, text).help(help));
         }
     }

@@ -35,9 +35,9 @@ pub fn warn_of_unused(keys: &ZeropodKeys, cx: &mut Setting<'_>, cores: u32, end:
     for (key, unused, why) in [
         ("core_buffer", cores == 0, "one pod has no cores"),
         ("backpressure", cores == 0, "one pod has no cores"),
-        ("collision", keys.optimistic < 2, "nothing is sent without a grant"),
-        ("ack_timeout", !keys.acks, "`acks` is not set"),
-        ("retry", !fails, "nothing fails"),
+        ("collision", keys.optimistic < 2, "every cell is sent with a grant"),
+        ("ack_timeout", !keys.acks, "it requires `acks`"),
+        ("retry", !fails, "no link or scheduler fails"),
     ] {
         if unused {
             warn(key.to_string(), why);
@@ -45,10 +45,10 @@ pub fn warn_of_unused(keys: &ZeropodKeys, cx: &mut Setting<'_>, cores: u32, end:
     }
     let over = |at: Span| end.is_some_and(|end| at.0 >= end);
     for (i, _) in keys.scheduler_failure.iter().enumerate().filter(|(_, f)| over(f.at)) {
-        warn(format!("scheduler_failure[{i}]"), "the run is over by then");
+        warn(format!("scheduler_failure[{i}]"), "the run ends earlier");
     }
     for (i, _) in keys.scheduler_link.iter().enumerate().filter(|(_, l)| over(l.from)) {
-        warn(format!("scheduler_link[{i}]"), "the run is over by then");
+        warn(format!("scheduler_link[{i}]"), "the run ends earlier");
     }
 }
 
@@ -110,7 +110,7 @@ pub fn params(
     let (scheduler_failures, scheduler_links) = failures(cx, keys, topology, shape)?;
     let optimistic = count("optimistic", keys.optimistic, 0, 1000)?;
     if !keys.scheduled && optimistic < 2 {
-        let message = "nothing is sent: neither with a grant nor without";
+        let message = "no cell can be sent: both scheduled and optimistic sending are disabled";
         let help = "write scheduled = true, or optimistic = 2 or more";
         return Err(Complaint::new("zeropod.scheduled", message, help));
     }
@@ -183,8 +183,8 @@ fn pod(shape: &PodShape) -> Result<Pod, Complaint> {
     let all = hosts * u64::from(shape.pods);
     let targets = hosts + u64::from(shape.cores.max(shape.pods));
     if all > MOST_HOSTS || targets >= u64::from(u16::MAX) {
-        let message = format!("{all} hosts, {hosts} in a pod, are more than one run of Zeropod holds");
-        let help = format!("{MOST_HOSTS} hosts are the most: choose fewer pods, or smaller ones");
+        let message = format!("a run of Zeropod cannot hold {all} hosts, {hosts} in each pod");
+        let help = format!("the maximum is {MOST_HOSTS} hosts: choose fewer or smaller pods");
         return Err(Complaint::new("topology", message, help).about("topology.pods"));
     }
     Ok(Pod {
@@ -210,16 +210,19 @@ fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complai
     let [data, control, guard] = [slots.data, slots.control, slots.guard].map(u128::from);
     let epoch = u128::from(slots.cells) * data + 2 * control + 5 * guard;
     if epoch > u128::from(LONGEST_EPOCH) {
-        let message =
-            format!("an epoch of {} cells would take {} s", slots.cells, epoch / u128::from(SECOND));
-        let help = "1 s is the most: choose fewer or smaller cells, narrower guard bands, or faster links";
+        let message = format!(
+            "an epoch of {} cells is too long: it would take {} s",
+            slots.cells,
+            epoch / u128::from(SECOND)
+        );
+        let help = "the maximum is 1 s: choose fewer or smaller cells, a narrower `guard`, or faster links";
         let key = if 10 * guard > epoch { "zeropod.guard" } else { "zeropod.cells" };
         return Err(at(cx, key, message, help));
     }
     let two = 2 * (slots.control + 2 * slots.guard);
     if slots.cells + 1 < positions {
         let message = format!(
-            "an epoch of {} cells has {} control slots, and {positions} positions below a switch need one each",
+            "an epoch of {} cells has too few control slots: {} for {positions} positions below a switch",
             slots.cells,
             slots.cells + 1
         );
@@ -228,7 +231,7 @@ fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complai
     }
     if !slots.fits(positions) {
         let message = format!(
-            "two control slots take {}, and a data cell {}: neighbours' slots would overlap",
+            "control slots would overlap: two of them take {}, and a data cell takes {}",
             Span(two),
             Span(slots.data)
         );
@@ -239,7 +242,7 @@ fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complai
     if 4 * slots.hop < two + slots.guard {
         let message =
             format!("links of {} are too short for control slots of {}", Span(slots.hop), Span(two / 2));
-        let help = "write a longer delay of the links";
+        let help = "write a longer `delay` of the links";
         return Err(Complaint::new("topology.link.delay", message, help));
     }
     Ok(())
@@ -251,10 +254,13 @@ fn check_pipeline(cx: &Setting<'_>, slots: &Slots, pod: &Pod, delay: Time) -> Re
     let way = (8 * slots.hop).div_ceil(slots.epoch());
     let epochs = slots.pipeline(delay, cores > 0).data.saturating_add(way);
     if epochs > MOST_EPOCHS {
-        let message =
-            format!("cells of a schedule would arrive {epochs} epochs of {} later", Span(slots.epoch()));
-        let help =
-            format!("{MOST_EPOCHS} are the most: choose a shorter delay, shorter links or longer epochs");
+        let message = format!(
+            "the cells of a schedule would arrive too late: {epochs} epochs of {} later",
+            Span(slots.epoch())
+        );
+        let help = format!(
+            "the maximum is {MOST_EPOCHS} epochs: choose a shorter delay, shorter links or longer epochs"
+        );
         let key = if delay > 8 * slots.hop { "zeropod.delay" } else { "topology.link.delay" };
         return Err(at(cx, key, message, &help));
     }
@@ -264,7 +270,7 @@ fn check_pipeline(cx: &Setting<'_>, slots: &Slots, pod: &Pod, delay: Time) -> Re
     let need = pairs * PAIR + (pods * hosts).pow(2) * 4 + links * 2 * epochs * 32;
     if need > MEMORY {
         let message = format!("pods of {hosts} hosts would need {} GiB", need >> 30);
-        let help = format!("{} GiB are the most: choose smaller pods", MEMORY >> 30);
+        let help = format!("the maximum is {} GiB: choose smaller pods", MEMORY >> 30);
         return Err(Complaint::new("topology", message, help).about("topology.racks"));
     }
     Ok(())
@@ -274,10 +280,10 @@ fn mice_cores(cores: u32, pod: &Pod) -> Result<u16, Complaint> {
     if cores == 0 || cores < u32::from(pod.cores) {
         return Ok(cores as u16);
     }
-    let message = format!("mice_cores = {cores} leaves none of {} cores for all else", pod.cores);
+    let message = format!("mice_cores = {cores} leaves none of the {} cores for other flows", pod.cores);
     let help = match pod.cores.checked_sub(1) {
-        Some(most) => format!("write up to {most}"),
-        None => "remove it: one pod has no cores".to_string(),
+        Some(most) => format!("write {most} or less"),
+        None => "remove the key: one pod has no cores".to_string(),
     };
     Err(Complaint::new("zeropod.mice_cores", message, help))
 }
@@ -285,14 +291,14 @@ fn mice_cores(cores: u32, pod: &Pod) -> Result<u16, Complaint> {
 fn levels(levels: &[Bytes]) -> Result<Vec<u64>, Complaint> {
     let help = "write 1 to 15 sizes in ascending order, such as [\"100kB\", \"1MB\"]";
     if levels.is_empty() || levels.len() > 15 {
-        let message = format!("{} levels are out of range", levels.len());
+        let message = format!("expected 1 to 15 levels, found {}", levels.len());
         return Err(Complaint::new("zeropod.levels", message, help));
     }
     if levels[0].0 == 0 {
-        return Err(Complaint::new("zeropod.levels", "the first level would hold nothing", help));
+        return Err(Complaint::new("zeropod.levels", "the first level is empty", help));
     }
     if let Some(pair) = levels.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
-        let message = format!("{} does not come before {}", pair[0], pair[1]);
+        let message = format!("the sizes are not in ascending order: {} is followed by {}", pair[0], pair[1]);
         return Err(Complaint::new("zeropod.levels", message, help));
     }
     Ok(levels.iter().map(|l| l.0).collect())
@@ -311,9 +317,9 @@ fn failures(
     for (i, failure) in keys.scheduler_failure.iter().enumerate() {
         let at = |key: &str| format!("zeropod.scheduler_failure[{i}].{key}");
         if failure.pod >= shape.pods {
-            let message = format!("there is no pod {}", failure.pod);
+            let message = format!("pod {} does not exist", failure.pod);
             let help = match shape.pods {
-                1 => "write 0: there is one pod".to_string(),
+                1 => "write 0: there is only one pod".to_string(),
                 pods => format!("write 0 to {}", pods - 1),
             };
             return Err(Complaint::new(&at("pod"), message, help));
@@ -321,7 +327,7 @@ fn failures(
         for (key, span) in [("at", failure.at), ("takeover", failure.takeover)] {
             if span.0 > LAST / 2 {
                 let message = format!("{span} is out of range");
-                return Err(Complaint::new(&at(key), message, format!("{} are the most", Span(LAST / 2))));
+                return Err(Complaint::new(&at(key), message, format!("the maximum is {}", Span(LAST / 2))));
             }
         }
         let pod = failure.pod as u16;
@@ -336,14 +342,13 @@ fn failures(
         let hosts = shape.pods * shape.racks * shape.hosts_per_rack;
         if !(hosts..hosts + shape.pods * (shape.racks + shape.aggs)).contains(&switch) {
             let message = format!("no scheduler has a link to {}", link.switch);
-            let help =
-                "schedulers have one to each ToR (S0.i) and each aggregation switch (S1.i) of their pod";
+            let help = "a scheduler has a link to each ToR (S0.i) and aggregation switch (S1.i) of its pod";
             return Err(Complaint::new(&at("switch"), message, help));
         }
         let until = link.until.map_or(Time::MAX, |until| until.0);
         if until <= link.from.0 {
-            let message = format!("the link fails at {}, and is up again before", link.from);
-            return Err(Complaint::new(&at("until"), message, "choose it above `from`"));
+            let message = format!("the link recovers before it fails at {}", link.from);
+            return Err(Complaint::new(&at("until"), message, "choose a time after `from`"));
         }
         links.push((switch, link.from.0, until));
     }
