@@ -25,6 +25,7 @@ pub struct Hpcc {
     /// Links of this one-way delay or more lead from one site to another; none
     /// does if not written, as the format does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: no link is long"))]
     pub long_delay: Option<Span>,
 }
 

@@ -12,12 +12,16 @@ use xoff_net::units::{Bytes, Span};
 #[serde(deny_unknown_fields)]
 pub struct AllToAll {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Payload of each flow; or give `sizes`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload; or give `size`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub sizes: Option<Sizes>,
     /// Hosts, or groups of hosts, that take part; all if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
@@ -25,8 +29,11 @@ pub struct AllToAll {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -37,14 +44,17 @@ pub struct AllToAll {
 #[serde(deny_unknown_fields)]
 pub struct RingAllReduce {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Bytes that every host has and that are reduced, at least one for each host.
     pub size: Bytes,
     /// Hosts, or groups of hosts, in the order of the ring; all if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first step begins.
     #[serde(default = "defaults::zero_time")]
@@ -58,6 +68,7 @@ pub struct RingAllReduce {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -67,16 +78,19 @@ pub struct RingAllReduce {
 #[serde(deny_unknown_fields)]
 pub struct ParameterServer {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Bytes that a worker pushes, and gets back, in a round; a shard for each server.
     pub size: Bytes,
     /// Servers, hosts or groups of hosts.
     pub servers: Vec<String>,
     /// Workers, hosts or groups of hosts; all hosts but the servers if not given.
+    #[schemars(extend("x-default" = "all hosts except the servers"))]
     pub workers: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first push begins.
     #[serde(default = "defaults::zero_time")]
@@ -90,6 +104,7 @@ pub struct ParameterServer {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -100,34 +115,43 @@ pub struct ParameterServer {
 #[serde(deny_unknown_fields)]
 pub struct Moe {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Hosts, or groups of hosts, that hold the tokens; all if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// The hosts are cut, in their order, into so many groups of one size, each
     /// with experts of its own; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "groups"))]
     pub groups: u32,
     /// Each group starts so long after the one before.
     #[serde(default = "defaults::zero_time")]
     pub phase: Span,
     /// Experts of a group; the first so many of its hosts have one each.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "experts"))]
     pub experts: u32,
     /// How likely each expert is to be chosen, relative to the others; all alike if not given.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "equal weights"))]
     pub weights: Option<Vec<f64>>,
     /// Tokens that a host has in each round, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "tokens"))]
     pub tokens: u32,
     /// Bytes of a token.
     pub token_size: Bytes,
     /// Different experts for each token, drawn by weight; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "experts"))]
     pub experts_per_token: u32,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first group's first dispatch begins.
     #[serde(default = "defaults::zero_time")]
@@ -141,6 +165,7 @@ pub struct Moe {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -150,6 +175,7 @@ pub struct Moe {
 #[serde(deny_unknown_fields)]
 pub struct Probe {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Payload of a probe.
     #[serde(default = "defaults::probe")]
@@ -157,16 +183,20 @@ pub struct Probe {
     /// Distance of a sender's probes.
     pub period: Span,
     /// The senders, hosts or groups of hosts; all hosts if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub from: Option<Vec<String>>,
     /// The receivers, hosts or groups of hosts; all hosts if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub to: Option<Vec<String>>,
     /// When the first probe starts.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// No probe from this time on; the run's duration if not given.
+    #[schemars(extend("x-default" = "`run.duration`"))]
     pub stop: Option<Span>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }

@@ -13,6 +13,7 @@ mod transport;
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, Plb};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
+pub(crate) use congestion::MINIMUM_RATE;
 pub use congestion::{Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use traffic::{
@@ -144,26 +145,33 @@ impl Scenario {
 pub struct Routing {
     /// If not given: `bcube` in an `ndc` topology, and in a `rail-only` one with as
     /// many domains as hosts in one, without `overrides`; else `shortest-path`.
+    #[schemars(extend("x-default" = "derived: `\"bcube\"` in BCube topologies without `overrides`, else `\"shortest-path\"`"))]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
     pub hash: HashKind,
     /// Seed of the switches' hashes; the run's seed if not given.
+    #[schemars(extend("x-unit" = "seed"))]
+    #[schemars(extend("x-default" = "`run.seed`"))]
     pub seed: Option<u64>,
     /// Static routes, each for one switch and one destination.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
     /// From a failure or a recovery until routes follow; at once if not given.
+    #[schemars(extend("default" = Span(0)))]
     pub reconvergence: Option<Span>,
     /// The source of a flow chooses its first hop by the traffic that it sends,
     /// instead of by the hash.
+    #[schemars(extend("x-default" = "none"))]
     pub ate: Option<Ate>,
     /// How flows spread over equal paths.
     #[serde(skip_serializing_if = "LoadBalancing::is_ecmp")]
     #[schemars(extend("default" = LoadBalancing::default()))]
     pub load_balancing: LoadBalancing,
     /// The load balancing `drill`.
+    #[schemars(extend("x-default" = "its own defaults"))]
     pub drill: Option<Drill>,
     /// The load balancing `plb`.
+    #[schemars(extend("x-default" = "its own defaults"))]
     pub plb: Option<Plb>,
 }
 
@@ -186,6 +194,7 @@ pub struct Switch {
     /// Packet memory of a switch, shared by its ports. If not given, it grows
     /// with the switch's fastest port: 32 MB at 100 Gbit/s (the size that
     /// published simulations of such switches use), 128 MB at 400 Gbit/s.
+    #[schemars(extend("x-default" = "derived: 32 MB per 100 Gbit/s of the fastest port"))]
     pub buffer: Option<Bytes>,
 }
 
@@ -206,10 +215,13 @@ pub struct SlowReceiver {
     /// Name of the host.
     pub host: String,
     /// How fast it reads; as fast as its links bring data if not given.
+    #[schemars(extend("x-default" = "derived: the sum of the rates of its links"))]
     pub rate: Option<Bandwidth>,
     /// It reads nothing from this time on …
+    #[schemars(extend("x-default" = "none: no stall"))]
     pub stall_from: Option<Span>,
     /// … until this time.
+    #[schemars(extend("x-default" = "none: no stall"))]
     pub stall_until: Option<Span>,
 }
 
@@ -219,24 +231,37 @@ pub struct SlowReceiver {
 pub struct Priority {
     /// 802.1p priority, 0 to 7.
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub id: u8,
     /// Tiers are served strictly, the lowest number first; priorities of one
     /// tier share by deficit round robin. Default: 7 − id, so that each priority
     /// has its own tier and the highest is served first.
+    #[schemars(extend("x-unit" = "number of a tier"))]
+    #[schemars(extend("x-default" = "derived: 7 − `id`"))]
     pub tier: Option<u8>,
     /// Share within the tier: so many largest packets per turn, 1 to 1000.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "packets"))]
     pub weight: u32,
     /// Paused instead of dropped. Default: whether the flow control covers it.
+    #[schemars(extend("x-default" = "derived: whether the flow control covers the priority"))]
     pub lossless: Option<bool>,
     /// Most bytes in one egress queue, if lossy.
+    #[schemars(extend("x-default" = "none: `alpha` sets the limit"))]
     pub egress_limit: Option<Bytes>,
     /// If lossy and without `egress_limit`: a queue may hold so many times the
     /// free part of the buffer. Default 1.
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("default" = Priority::ALPHA))]
     pub alpha: Option<f64>,
     /// ECN marking of this priority, instead of `[ecn]`.
+    #[schemars(extend("x-default" = "`[ecn]`"))]
     pub ecn: Option<Ecn>,
+}
+
+impl Priority {
+    pub(crate) const ALPHA: f64 = 1.0;
 }
 
 /// ECN marking by RED on the length of an egress queue.
@@ -249,9 +274,11 @@ pub struct Ecn {
     pub k_max: Bytes,
     /// Probability at `k_max`; it grows linearly from 0 at `k_min`.
     #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(extend("x-unit" = "probability"))]
     pub p_max: f64,
     /// The lengths are for a port of this rate, and in proportion for others.
     /// If not given they hold for every port.
+    #[schemars(extend("x-default" = "none: the lengths hold for every port"))]
     pub per: Option<Bandwidth>,
     /// When the queue's length counts.
     #[serde(default)]
@@ -288,6 +315,7 @@ pub struct Transport {
     /// The receiver acknowledges every so many packets, and the last one. With
     /// TCP, which has no timer for ACKs that are put off, each.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "packets"))]
     pub ack_every: u32,
     /// Time without progress after which a go-back-N sender goes back (`irn` and
     /// TCP have their own tables). The default is
@@ -300,17 +328,22 @@ pub struct Transport {
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
     /// packets, and the default is `"1bdp"`. With TCP it is the receive window.
+    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`"))]
     pub window: Option<Threshold>,
     /// A window of its own that follows a flow's rate R: no packet is begun while R
     /// times `base_rtt` or more of payload are in flight. Where there are other
     /// windows, the smaller one rules. If not given, `hpcc` and `dctcp` have it and
     /// the other congestion controls have not.
+    #[schemars(extend("x-default" = "derived: `true` with `hpcc` and `dctcp`, else `false`"))]
     pub variable_window: Option<bool>,
     /// T, the base round-trip time of `variable_window` and of `hpcc`, 100 ns or
     /// longer; the longest unloaded round trip among the flows if not given.
+    #[schemars(extend("x-default" = "derived: the longest unloaded round trip of all flows"))]
     pub base_rtt: Option<Span>,
     /// Priority of ACKs; that of the data if not given.
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(extend("x-default" = "the priority of the data"))]
     pub ack_priority: Option<u8>,
     /// Who decides which flows send. No scheme: an upper bound that knows all and takes no time.
     #[serde(skip_serializing_if = "Arbiter::is_none")]
@@ -346,10 +379,12 @@ impl Arbiter {
 pub struct Run {
     /// Flows start before this time, and the run ends at it (see `drain`).
     /// Without it the run ends when every flow has completed.
+    #[schemars(extend("x-default" = "none: the run ends when every flow has completed"))]
     pub duration: Option<Span>,
     /// How long the run goes on after `duration`, so that flows can complete.
     pub drain: Span,
     /// Seed of every random stream.
+    #[schemars(extend("x-unit" = "seed"))]
     pub seed: u64,
 }
 
@@ -358,6 +393,7 @@ pub struct Run {
 #[serde(deny_unknown_fields, default)]
 pub struct Measure {
     /// Distance of samples; a 200th of the duration if not given.
+    #[schemars(extend("x-default" = "derived: `run.duration` / 200"))]
     pub interval: Option<Span>,
     /// Ports whose queue and throughput are sampled: `["S0.0:1"]`, `"all"`,
     /// `"switches"` (their ports) or `"none"`.
@@ -372,6 +408,7 @@ pub struct Measure {
     /// Flows that are sampled, by their `id` in results: what has arrived, how fast, and the
     /// rate that a congestion control grants.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-unit" = "number of a flow"))]
     pub flows: Vec<u64>,
 }
 

@@ -109,11 +109,14 @@ impl Traffic {
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Flow sizes (payload).
     pub sizes: Sizes,
     /// Offered load as a fraction of `load_of`, above 0. Bytes of data packets on
     /// the wire count, headers included; ACKs do not.
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 10))]
     pub load: f64,
     /// What a load of 1 is.
     #[serde(default)]
@@ -121,27 +124,38 @@ pub struct Poisson {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
     /// The senders, hosts or groups of hosts; all hosts if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub from: Option<Vec<String>>,
     /// The receivers, hosts or groups of hosts; all hosts if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub to: Option<Vec<String>>,
     /// A traffic matrix, instead of `from` and `to`: each entry's share of the flows.
+    #[schemars(extend("x-default" = "none: `from` and `to` choose the hosts"))]
     pub matrix: Option<Vec<MatrixShare>>,
     /// The traffic matrix as a CSV file: its path, relative to the scenario.
+    #[schemars(extend("x-default" = "none: `from` and `to` choose the hosts"))]
     pub matrix_file: Option<String>,
     /// How near a receiver is to its sender; uniform if not given.
+    #[schemars(extend("x-default" = "none: all receivers are equally likely"))]
     pub locality: Option<Locality>,
     /// So many flows and no more, at least 1, however long they take to come, unless `stop`
     /// or the run's duration comes first.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "flows"))]
+    #[schemars(extend("x-default" = "none: no limit"))]
     pub flows: Option<u64>,
     /// Flows start from this time on …
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// … until this time; the run's duration if not given.
+    #[schemars(extend("x-default" = "`run.duration`"))]
     pub stop: Option<Span>,
 }
 
@@ -157,6 +171,7 @@ pub struct MatrixShare {
     /// The receivers, likewise.
     pub to: String,
     /// Share of the flows, from 0, relative to the sum of all entries.
+    #[schemars(extend("x-unit" = "weight"))]
     pub share: f64,
 }
 
@@ -167,12 +182,20 @@ pub struct MatrixShare {
 #[serde(deny_unknown_fields)]
 pub struct Locality {
     /// Receivers in the sender's rack.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("default" = 0.0))]
     pub rack: Option<f64>,
     /// Receivers in its pod, not counted before.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("default" = 0.0))]
     pub pod: Option<f64>,
     /// Receivers in its data centre, not counted before.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("default" = 0.0))]
     pub dc: Option<f64>,
     /// All other receivers.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("default" = 0.0))]
     pub other: Option<f64>,
 }
 
@@ -195,43 +218,60 @@ pub enum LoadOf {
 #[serde(deny_unknown_fields)]
 pub struct Incast {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Senders of one event, distinct and drawn anew for each; at least 1.
+    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1))]
     pub fan_in: u32,
     /// Flows that each of them sends at once; at least 1. So more flows than hosts
     /// meet at one receiver.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "flows"))]
     pub flows_per_sender: u32,
     /// Payload of each flow; or give `sizes`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload; or give `size`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub sizes: Option<Sizes>,
     /// Name of the receiver; or `"random"`: drawn anew for each event; or
     /// `"rotate"`: the receivers take turns.
     #[serde(default = "defaults::random")]
     pub to: String,
     /// Hosts, or groups of hosts, that receive at random or in turn; all if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub receivers: Option<Vec<String>>,
     /// Hosts, or groups of hosts, that senders are drawn from; all if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub from: Option<Vec<String>>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
     /// Time of the first event.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// Distance of events; one event only if neither this nor `load` is given.
+    #[schemars(extend("x-default" = "from `load`; one event only without `load`"))]
     pub period: Option<Span>,
     /// Instead of `period`: offered load as a fraction of `load_of`, above 0. Bytes
     /// of data packets on the wire count, headers included.
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("x-default" = "none: `period` sets the times"))]
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 10))]
     pub load: Option<f64>,
     /// What a load of 1 is.
+    #[schemars(extend("default" = IncastLoadOf::default()))]
     pub load_of: Option<IncastLoadOf>,
     /// No event from this time on; the run's duration if not given.
+    #[schemars(extend("x-default" = "`run.duration`"))]
     pub stop: Option<Span>,
 }
 
@@ -251,12 +291,16 @@ pub enum IncastLoadOf {
 #[serde(deny_unknown_fields)]
 pub struct Permutation {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Payload of each flow; or give `sizes`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload; or give `size`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub sizes: Option<Sizes>,
     /// Hosts, or groups of hosts, that take part; all if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
@@ -264,8 +308,11 @@ pub struct Permutation {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -274,18 +321,24 @@ pub struct Permutation {
 #[serde(deny_unknown_fields)]
 pub struct Burst {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Flows of each sender; at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "flows"))]
     pub flows: u32,
     /// Payload of each flow; or give `sizes`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload; or give `size`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub sizes: Option<Sizes>,
     /// The senders, hosts or groups of hosts; all hosts if not given.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub from: Option<Vec<String>>,
     /// The receivers, hosts or groups of hosts; all hosts if not given. Each flow
     /// draws one of those that are not its sender.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub to: Option<Vec<String>>,
     /// When the first flow of each sender starts.
     #[serde(default = "defaults::zero_time")]
@@ -296,8 +349,11 @@ pub struct Burst {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -308,17 +364,20 @@ pub struct Burst {
 #[serde(deny_unknown_fields)]
 pub struct Loop {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// The switches, at least three, in the direction of the flows; each is linked to
     /// the next one, and the last to the first.
     pub switches: Vec<String>,
     /// Links of the loop that each flow crosses: from 1 to one less than there are switches.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "links"))]
     pub hops: u32,
     /// Flows that enter at each switch, from one of its hosts after another, to the hosts
     /// of the switch where they leave, in turn likewise; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "flows"))]
     pub flows: u32,
     /// Payload of each flow.
     pub size: Bytes,
@@ -326,10 +385,12 @@ pub struct Loop {
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// For each switch: how much later the flows that enter there start; all at once if not given.
+    #[schemars(extend("x-default" = "`\"0ps\"` for each switch"))]
     pub offsets: Option<Vec<Span>>,
     /// How many times all of them are sent; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "bursts"))]
     pub bursts: u32,
     /// From one time to the next.
     #[serde(default = "defaults::zero_time")]
@@ -337,8 +398,11 @@ pub struct Loop {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -347,6 +411,7 @@ pub struct Loop {
 #[serde(deny_unknown_fields)]
 pub struct SingleFlow {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Name of the sender.
     pub src: String,
@@ -359,12 +424,15 @@ pub struct SingleFlow {
     pub start: Span,
     /// Names of all nodes on its way, sender and receiver included; its ACKs
     /// return by the same nodes. Routed like other flows if not given.
+    #[schemars(extend("x-default" = "the path of `[routing]`"))]
     pub path: Option<Vec<String>>,
     /// The sender keeps its packets this far apart (wire bits); line rate if not given.
+    #[schemars(extend("x-default" = "the line rate of the sender's link"))]
     pub rate: Option<Bandwidth>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -373,6 +441,7 @@ pub struct SingleFlow {
 #[serde(deny_unknown_fields)]
 pub struct FlowFile {
     /// Name of the class in results; the kind (numbered if repeated) if not given.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Path of the file, relative to the scenario.
     pub file: String,
@@ -382,8 +451,11 @@ pub struct FlowFile {
     /// 802.1p priority; a file in the format `hpcc` has one for each flow instead.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Its flows are dealt out to several priorities instead, by weight.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -416,11 +488,14 @@ pub enum Sizes {
 #[serde(deny_unknown_fields)]
 pub struct SizesTable {
     /// Every whole number of bytes from the first to the second, equally likely.
+    #[schemars(extend("x-default" = "required: `uniform` or `file`"))]
     pub uniform: Option<[Bytes; 2]>,
     /// Of the range only the first size and every further so many bytes, equally
     /// likely: with the payload of a packet, flows of whole packets. The range is
     /// a multiple of it.
+    #[schemars(extend("x-default" = "`\"1B\"`"))]
     pub step: Option<Bytes>,
     /// Path of a CDF file (lines of bytes and percent), relative to the scenario.
+    #[schemars(extend("x-default" = "required: `uniform` or `file`"))]
     pub file: Option<String>,
 }

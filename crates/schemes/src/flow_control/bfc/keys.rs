@@ -2,7 +2,7 @@
 
 use super::super::fabric::{Fabric, Lane};
 use super::super::keys::{Complaint, Keys, Setting, Whole, default_keys, defaults, time};
-use super::super::pause_time::{check_pause_time, check_pauses, pause_time};
+use super::super::pause_time::{PAUSE_TIME, check_pause_time, check_pauses, pause_time};
 use super::super::registry::FlowControlParams;
 use super::BfcParams;
 use schemars::JsonSchema;
@@ -18,21 +18,25 @@ pub struct BfcKeys {
     /// are assigned to the others. The papers use 32 and 128.
     #[serde(default = "bfc_queues")]
     #[schemars(range(min = 2, max = 1024))]
+    #[schemars(extend("x-unit" = "queues"))]
     pub queues: u32,
     /// Numbers that flows are hashed to, 1 to 16777216; flows of one number are
     /// one to BFC.
     #[serde(default = "virtual_flows")]
     #[schemars(range(min = 1, max = 16_777_216))]
+    #[schemars(extend("x-unit" = "hash values"))]
     pub virtual_flows: u32,
     /// Hop round trip. A packet that finds its queue longer than the egress
     /// rate times this, divided by the port's active queues, pauses the upstream
     /// queue. Twice the delay of the link it came through if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: 2 × the delay of the packet's ingress link"))]
     pub hop_rtt: Option<Span>,
     /// A flow keeps its queue for so many hop round trips after its last packet
     /// has left, 0 to 1000.
     #[serde(default = "keep")]
     #[schemars(range(max = 1000))]
+    #[schemars(extend("x-unit" = "hop round trips"))]
     pub keep: u32,
     /// A queue that is empty and only being kept may be given to another flow.
     #[serde(default)]
@@ -51,6 +55,7 @@ pub struct BfcKeys {
     /// lost resume does not pause for ever. Default: none in a run without failures
     /// and losses, where a pause holds until its resume; else 100 us.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("none, or `\"{}\"` if links fail or lose frames", PAUSE_TIME)))]
     pub pause_time: Option<Span>,
 }
 

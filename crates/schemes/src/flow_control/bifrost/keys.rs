@@ -35,20 +35,24 @@ pub struct BifrostKeys {
     /// Δ + 2·R·T and what packets and late frames add. Of each lossless priority; with
     /// `bifrostx` of all of them together.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the least with full throughput, Δ + 2·R·T + room for packets and late frames"))]
     pub buffer: Option<Threshold>,
     /// k: leaks are looked for in every so many slots, 1 to 1000; the port has room for k
     /// largest packets beyond H.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "slots"))]
     pub repair_every: u32,
     /// How much longer than its grant says a pause lasts, against packets that have
     /// just begun and frames that come late. Default: both in full, the time of two
     /// largest packets and `jitter`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the time of two largest packets + `jitter`"))]
     pub margin: Option<Span>,
     /// Room beyond H for what comes beyond what was granted, in bytes. Default: k
     /// largest packets, and what passes while a frame is late.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `repair_every` largest packets + what arrives within `jitter`"))]
     pub spare: Option<Bytes>,
     /// From the end of a slot until its frame is at the wire.
     #[serde(default = "processing")]

@@ -25,11 +25,13 @@ pub struct CbfcKeys {
     /// delay) of its link; whole blocks of 64 B are used. Default: as much as keeps the
     /// link busy, and without `unlimited` no more than 12 bits can grant, 131,072 B.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the least that keeps the link busy; without `unlimited` at most 131,072 B"))]
     pub buffer: Option<Threshold>,
     /// Time between two flow-control packets of a priority on a link. Default:
     /// InfiniBand's longest, 65,536 symbol times: that of 262,144 B at the link's rate,
     /// 20.97 us at 100 Gbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the time of 262,144 B at the rate of the link"))]
     pub update: Option<Span>,
     /// Counters of 64 bits instead of 12, so that more than 2,048 blocks can be granted:
     /// CBFC-ideal.
@@ -37,9 +39,11 @@ pub struct CbfcKeys {
     pub unlimited: bool,
     /// The same of the ports of long links. Default: `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`buffer`"))]
     pub long_buffer: Option<Threshold>,
     /// The same of the other ports of switches that have long links. Default: `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`buffer`"))]
     pub gateway_buffer: Option<Threshold>,
     /// From the arrival of a flow-control packet until it takes effect.
     #[serde(default = "defaults::zero_time")]

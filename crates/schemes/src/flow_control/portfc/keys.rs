@@ -37,13 +37,16 @@ pub struct PortFcKeys {
     /// They are resumed when they hold no more than this. Default: two thirds of
     /// `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `xoff` × 2/3"))]
     pub xon: Option<Threshold>,
     /// The same of its destination-direct queue. Default: `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`xoff`"))]
     pub ddq_xoff: Option<Threshold>,
     /// The same of its destination-direct queue. Default: two thirds of
     /// `ddq_xoff`, or `xon` where neither is given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `ddq_xoff` × 2/3; `xon` if `ddq_xoff` is absent"))]
     pub ddq_xon: Option<Threshold>,
     /// When a host serves what it relays, beside its own traffic.
     #[serde(default)]

@@ -25,6 +25,7 @@ pub struct PyrrhaKeys {
     /// share them.
     #[serde(default = "pyrrha_queues")]
     #[schemars(range(min = 1, max = 1024))]
+    #[schemars(extend("x-unit" = "queues"))]
     pub queues: u32,
     /// A queue that holds more than this pauses who sends to it, K_pause. In bytes, or
     /// in BDP (rate times one-way delay) of its port's link: the paper's two hop BDPs,
@@ -34,6 +35,7 @@ pub struct PyrrhaKeys {
     /// They are resumed when it holds no more than this, K_resume. Default: half of
     /// `k_pause`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `k_pause` / 2"))]
     pub k_resume: Option<Threshold>,
     /// What becomes of the tree of a port that turns out to be no root.
     #[serde(default)]
@@ -49,6 +51,7 @@ pub struct PyrrhaKeys {
     pub variants: Vec<PyrrhaVariant>,
     /// Switches that know PFC and not Pyrrha: every link of theirs runs PFC.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: every switch runs Pyrrha"))]
     pub legacy: Option<PyrrhaLegacy>,
     /// From the arrival of a frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
@@ -80,6 +83,8 @@ pub struct PyrrhaLegacy {
     /// PFC on their links: an ingress pauses its peer at this multiple of what is free of
     /// the shared buffer. Default 0.125.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("default" = super::super::pfc::keys::ALPHA))]
     pub alpha: Option<f64>,
 }
 

@@ -29,11 +29,13 @@ pub struct RoundaboutKeys {
     /// least. In bytes, or in BDP (rate times *one-way* delay). Default: `"2bdp"`, the paper's
     /// BDP, or a largest packet if that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("`\"{SPARE}\"`, at least a largest packet")))]
     pub spare: Option<Threshold>,
     /// How long a switch with a place in a loop waits for something to happen there before it
     /// gives up. Default: as long as a frame takes for four turns around 30 of the network's
     /// longest links.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("derived: the time of a frame for {TURNS} turns around {LONGEST_LOOP} of the longest links")))]
     pub patience: Option<Span>,
     /// Whether packets of other ingress queues make room in the loop when they leave its queue.
     /// `false` shows what goes wrong without: the loop stalls.

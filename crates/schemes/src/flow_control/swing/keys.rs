@@ -22,20 +22,24 @@ pub struct SwingKeys {
     /// time, packets) and two largest packets; and that headroom once more where there
     /// are data of several lossless priorities.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: PFC's headroom of the long link, twice if several lossless priorities have data, + two largest packets"))]
     pub relay_buffer: Option<Bytes>,
     /// A relay pauses its peer of its own accord while it holds so much of what came
     /// in over its long link. Default: `relay_buffer`, which pauses that are passed on
     /// do not let it exceed; where there are data of several lossless priorities, PFC's
     /// headroom of the long link below it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `relay_buffer`, less PFC's headroom of the long link if several lossless priorities have data"))]
     pub relay_limit: Option<Bytes>,
     /// Between a relay and its switch each of the two pauses the other when it holds
     /// so much of what came from there. Default 198 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = Bytes(THRESHOLD)))]
     pub relay_xoff: Option<Bytes>,
     /// It resumes the other when it holds no more than this. Default: 16 largest packets
     /// below `relay_xoff`, or half of it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `relay_xoff` − 16 largest packets, at least `relay_xoff` / 2"))]
     pub relay_xon: Option<Bytes>,
     /// What rules at the switch's end of the cable to its relay.
     #[serde(default, skip_serializing_if = "SwitchSide::is_default")]

@@ -32,6 +32,7 @@ pub struct WatchdogKeys {
     /// longer than either of the other two. Default: 200 ms as there, or the shorter of
     /// the other two if that is less.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("`\"{}\"`, at most `detection_time` and `restoration_time`", watchdog_time())))]
     pub poll: Option<Span>,
 }
 

@@ -17,6 +17,7 @@ pub struct ZeropodKeys {
     /// less one. The paper has 16 in one pod, 32 in eight.
     #[serde(default = "defaults::cells")]
     #[schemars(range(min = 1, max = 4096))]
+    #[schemars(extend("x-unit" = "cells"))]
     pub cells: u32,
     /// Payload of a data cell, 1 to 65535 B.
     #[serde(default = "defaults::payload")]
@@ -33,10 +34,12 @@ pub struct ZeropodKeys {
     /// I: iterations of the scheduling algorithm, 1 to 1000.
     #[serde(default = "defaults::iterations")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "iterations"))]
     pub iterations: u32,
     /// Paths that a demand asks for in an iteration, 1 to 1000.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "paths"))]
     pub requests: u32,
     /// Who comes first of the demands without mice.
     #[serde(default)]
@@ -46,9 +49,11 @@ pub struct ZeropodKeys {
     pub delay: Span,
     /// k: of so many destinations, those with the shortest, an RTS tells what mice wait for them.
     #[serde(default = "defaults::top_k")]
+    #[schemars(extend("x-unit" = "destinations"))]
     pub top_k: u16,
     /// So many cores, the last ones, take what hosts have of mice and nothing else.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "cores"))]
     pub mice_cores: u32,
     /// Bytes that a flow has sent when it leaves a level of its queue for the next one, in
     /// ascending order; 1 to 15 of them. What a flow sends in the first level is mice.
@@ -59,11 +64,13 @@ pub struct ZeropodKeys {
     /// Flows of fewer cells are sent optimistically as well; 0 to 1000, where 0 and 1 are none.
     #[serde(default = "defaults::optimistic")]
     #[schemars(range(max = 1000))]
+    #[schemars(extend("x-unit" = "cells"))]
     pub optimistic: u32,
     /// How often each of their cells is sent so, 1 to 1000, one round of all cells after the other,
     /// until the flow is granted. The paper does not say.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "rounds"))]
     pub optimistic_rounds: u32,
     /// Which of two cells is lost that were sent without a grant and meet.
     #[serde(default)]
@@ -77,6 +84,7 @@ pub struct ZeropodKeys {
     pub core_buffer: Bytes,
     /// With more cells for a pod a core asks for nothing more for it.
     #[serde(default = "defaults::backpressure")]
+    #[schemars(extend("x-unit" = "cells"))]
     pub backpressure: u32,
     /// The clocks of all pods begin at once, instead of each at a random part of an epoch.
     #[serde(default)]
@@ -106,6 +114,7 @@ pub struct ZeropodKeys {
 #[serde(deny_unknown_fields)]
 pub struct SchedulerFailure {
     /// The pod, from 0.
+    #[schemars(extend("x-unit" = "number of a pod"))]
     pub pod: u32,
     /// When.
     pub at: Span,
@@ -123,6 +132,7 @@ pub struct SchedulerLink {
     pub from: Span,
     /// … until this time; for ever if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: it stays down"))]
     pub until: Option<Span>,
 }
 
